@@ -1,0 +1,46 @@
+"""Statistical hypothesis tests for the calibration of probabilistic classifiers."""
+
+from caltest import distances, examples
+from caltest._version import __version__
+from caltest.binning import QuantileBins, UniformBins, VarianceTree
+from caltest.errors import (
+    DegenerateDataWarning,
+    InvalidPredictionsError,
+    SparseBinsWarning,
+    StatisticError,
+)
+from caltest.inference import audit, calibration_test
+from caltest.io import read_predictions
+from caltest.lenses import Canonical, OneVsRest, Partition, TopK
+from caltest.predictions import Predictions
+from caltest.resampling import ConsistencyResampling, RedrawLabels, replicate
+from caltest.results import AuditReport, CalibrationTestResult
+from caltest.statistics import ECE, MCE
+
+__all__ = [
+    "ECE",
+    "MCE",
+    "AuditReport",
+    "CalibrationTestResult",
+    "Canonical",
+    "ConsistencyResampling",
+    "DegenerateDataWarning",
+    "InvalidPredictionsError",
+    "OneVsRest",
+    "Partition",
+    "Predictions",
+    "QuantileBins",
+    "RedrawLabels",
+    "SparseBinsWarning",
+    "StatisticError",
+    "TopK",
+    "UniformBins",
+    "VarianceTree",
+    "__version__",
+    "audit",
+    "calibration_test",
+    "distances",
+    "examples",
+    "read_predictions",
+    "replicate",
+]

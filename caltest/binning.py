@@ -1,0 +1,238 @@
+"""Partitions of the simplex, fixed from the predictions alone.
+
+A binning is called on the probabilities and returns the cell of every row, so any function
+``(n, K) array -> n integers`` is one. A two-class problem is one-dimensional and is cut along its
+first column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.errors import StatisticError
+from caltest.predictions import FloatArray, IntArray
+
+Binning = Callable[[FloatArray], IntArray]
+Closed = Literal["right", "left"]
+
+#: A value this close to an edge lies on it, so that 0.1 + 0.2 falls where 0.3 does.
+EDGE_TOLERANCE = 1e-12
+
+
+def coordinate(probs: FloatArray) -> FloatArray | None:
+    """Return the one coordinate of a one- or two-class array, or None for more classes."""
+    if probs.ndim == 1:
+        return probs
+    return probs[:, 0] if probs.shape[1] == 2 else None
+
+
+def _check_closed(closed: str) -> None:
+    if closed not in ("right", "left"):
+        raise StatisticError(f"closed must be 'right' or 'left', not {closed!r}")
+
+
+def _distinct(rows: NDArray[Any]) -> IntArray:
+    """Number the distinct rows of an array of small integers."""
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
+    return np.unique(keys.ravel(), return_inverse=True)[1].astype(np.int64).ravel()
+
+
+@dataclass(frozen=True)
+class UniformBins:
+    """Bins of equal width; for K > 2 the cells of a grid with m bins along every axis.
+
+    Bin j is ((j)/m, (j+1)/m] when ``closed="right"`` (Guo et al. 2017), [(j)/m, (j+1)/m) when
+    ``closed="left"`` (scikit-learn, netcal); the values 0 and 1 always belong to the end bins.
+    Edges are compared as decimals: 0.6, and also 0.1 + 0.5, lies on the third edge of five bins.
+
+    Parameters
+    ----------
+    m : int, default 15
+        Number of bins along an axis.
+    closed : {"right", "left"}, default "right"
+        To which bin an edge belongs.
+    axes : {"all", "first"}, default "all"
+        For K > 2, whether the grid cuts all K axes (CalibrationErrors.jl; the result does not
+        depend on the order of the classes) or the first K − 1 (the code of Vaicenavicius et al.).
+
+    Notes
+    -----
+    O(n K log m) time; n K bytes of memory for m ≤ 256.
+
+    Examples
+    --------
+    >>> UniformBins(5)(np.array([0.0, 0.2, 0.6, 0.61, 1.0]))
+    array([0, 0, 2, 3, 4])
+    """
+
+    m: int = 15
+    closed: Closed = "right"
+    axes: Literal["all", "first"] = "all"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.m, (int, np.integer)) or self.m < 1:
+            raise StatisticError(f"UniformBins needs a whole number of bins ≥ 1, not {self.m!r}")
+        _check_closed(self.closed)
+        if self.axes not in ("all", "first"):
+            raise StatisticError(f"axes must be 'all' or 'first', not {self.axes!r}")
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        x = coordinate(probs)
+        if x is not None:
+            return self._along_axis(x)
+        kept = probs if self.axes == "all" else probs[:, :-1]
+        small = np.dtype(np.min_scalar_type(self.m))
+        return _distinct(
+            np.column_stack([self._along_axis(column).astype(small) for column in kept.T])
+        )
+
+    def _along_axis(self, x: FloatArray) -> IntArray:
+        edges = np.arange(1, self.m) / self.m
+        if self.closed == "right":
+            return np.searchsorted(edges + EDGE_TOLERANCE, x, side="left")
+        return np.searchsorted(edges - EDGE_TOLERANCE, x, side="right")
+
+    def __repr__(self) -> str:
+        extra = "" if self.closed == "right" else f", closed={self.closed!r}"
+        extra += "" if self.axes == "all" else f", axes={self.axes!r}"
+        return f"UniformBins({self.m}{extra})"
+
+
+@dataclass(frozen=True)
+class QuantileBins:
+    """Bins of (nearly) equal mass along the one coordinate of a two-class problem.
+
+    The sorted values are cut at ranks ⌈j n / m⌉; equal values are never separated, so heavy ties
+    give fewer bins than asked for. With ``closed="right"`` an edge is the last value of its bin,
+    with ``"left"`` the first value of the next.
+
+    Parameters
+    ----------
+    m : int, default 15
+        Number of bins asked for.
+    closed : {"right", "left"}, default "right"
+        On which side of a cut the tied values stay.
+
+    Raises
+    ------
+    StatisticError
+        For more than two classes: equal mass has no meaning along several axes, use
+        :class:`VarianceTree` or a two-class lens.
+
+    Notes
+    -----
+    O(n log n).
+
+    Examples
+    --------
+    >>> QuantileBins(2)(np.array([0.1, 0.2, 0.2, 0.9]))
+    array([0, 0, 0, 1])
+    """
+
+    m: int = 15
+    closed: Closed = "right"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.m, (int, np.integer)) or self.m < 1:
+            raise StatisticError(f"QuantileBins needs a whole number of bins ≥ 1, not {self.m!r}")
+        _check_closed(self.closed)
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        x = coordinate(probs)
+        if x is None:
+            raise StatisticError(
+                f"{self!r} cuts one coordinate, but the induced problem has {probs.shape[1]} "
+                "classes: use VarianceTree, UniformBins or a two-class lens"
+            )
+        ordered = np.sort(x)
+        j = np.arange(1, self.m)
+        if self.closed == "right":
+            edges = ordered[-(-j * x.size // self.m) - 1]
+            return np.searchsorted(np.unique(edges), x, side="left")
+        edges = ordered[j * x.size // self.m]
+        return np.searchsorted(np.unique(edges[edges > ordered[0]]), x, side="right")
+
+    def __repr__(self) -> str:
+        extra = "" if self.closed == "right" else f", closed={self.closed!r}"
+        return f"QuantileBins({self.m}{extra})"
+
+
+@dataclass(frozen=True)
+class VarianceTree:
+    """A partition that follows the data: split the axis of largest variance, again and again.
+
+    ``split="median"`` is the scheme of Widmann et al. (2019) and CalibrationErrors.jl, ``"mean"``
+    the one in the code of Vaicenavicius et al. (2019). Values below the threshold go left, all
+    others right; of equal variances the lowest axis is split.
+
+    Parameters
+    ----------
+    min_size : int, default 100
+        See ``stop``.
+    split : {"median", "mean"}, default "median"
+        Where the axis is cut.
+    stop : {"child", "node"}, optional
+        ``"child"``: a cell is split only when both parts keep at least ``min_size`` rows (the
+        default for the median). ``"node"``: every cell of at least ``min_size`` rows is split, so
+        that parts may be smaller (the default for the mean).
+
+    Notes
+    -----
+    O(n K log(n / min_size)) time; one copy of the probabilities.
+
+    Examples
+    --------
+    >>> VarianceTree(1)(np.array([[0.9, 0.1], [0.2, 0.8], [0.25, 0.75]]))
+    array([2, 0, 1])
+    """
+
+    min_size: int = 100
+    split: Literal["median", "mean"] = "median"
+    stop: Literal["child", "node"] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.min_size, (int, np.integer)) or self.min_size < 1:
+            raise StatisticError(f"VarianceTree needs a whole min_size ≥ 1, not {self.min_size!r}")
+        if self.split not in ("median", "mean"):
+            raise StatisticError(f"split must be 'median' or 'mean', not {self.split!r}")
+        if self.stop not in (None, "child", "node"):
+            raise StatisticError(f"stop must be 'child' or 'node', not {self.stop!r}")
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        x = coordinate(probs)
+        columns = probs if x is None else x[:, None]
+        by_node = (self.stop or {"median": "child", "mean": "node"}[self.split]) == "node"
+        smallest_part = 1 if by_node else self.min_size
+        smallest_node = self.min_size if by_node else 2 * self.min_size
+        centre = np.median if self.split == "median" else np.mean
+        cells = np.empty(len(columns), dtype=np.int64)
+        n_cells = 0
+        waiting = [np.arange(len(columns))]
+        while waiting:
+            rows = waiting.pop()
+            below = np.zeros(rows.size, dtype=bool)
+            if rows.size >= max(2, smallest_node):
+                axis = _widest_axis(columns[rows])
+                values = columns[rows, axis]
+                below = values < centre(values)
+            n_below = int(below.sum())
+            if min(n_below, rows.size - n_below) >= smallest_part:
+                waiting += [rows[~below], rows[below]]
+            else:
+                cells[rows] = n_cells
+                n_cells += 1
+        return cells
+
+    def __repr__(self) -> str:
+        extra = "" if self.split == "median" else f", split={self.split!r}"
+        extra += "" if self.stop is None else f", stop={self.stop!r}"
+        return f"VarianceTree({self.min_size}{extra})"
+
+
+def _widest_axis(columns: FloatArray) -> int:
+    return int(np.argmax(columns.var(axis=0))) if columns.shape[1] > 1 else 0

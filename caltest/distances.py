@@ -1,0 +1,78 @@
+"""Distances between rows of the probability simplex."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.errors import StatisticError
+
+FloatArray = NDArray[np.float64]
+
+#: A distance takes two probability vectors of the same length and returns a number.
+Distance = Callable[[FloatArray, FloatArray], float]
+
+
+def total_variation(r: FloatArray, g: FloatArray) -> FloatArray:
+    """½ Σₖ |rₖ − gₖ|, in [0, 1]; for two classes the difference of either probability."""
+    return 0.5 * np.abs(r - g).sum(axis=-1)
+
+
+def manhattan(r: FloatArray, g: FloatArray) -> FloatArray:
+    """Σₖ |rₖ − gₖ|, in [0, 2]: twice the total variation distance."""
+    return np.abs(r - g).sum(axis=-1)
+
+
+def euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
+    """√Σₖ (rₖ − gₖ)², in [0, √2]."""
+    return np.sqrt(squared_euclidean(r, g))
+
+
+def squared_euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
+    """Σₖ (rₖ − gₖ)², in [0, 2]; for two classes twice the squared difference of one probability."""
+    return np.square(r - g).sum(axis=-1)
+
+
+def chebyshev(r: FloatArray, g: FloatArray) -> FloatArray:
+    """maxₖ |rₖ − gₖ|, in [0, 1]."""
+    return np.abs(r - g).max(axis=-1)
+
+
+#: The distances that can be asked for by name.
+NAMED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "tv": total_variation,
+    "l1": manhattan,
+    "l2": euclidean,
+    "sqeuclidean": squared_euclidean,
+    "max": chebyshev,
+}
+
+
+def rowwise(distance: str | Distance) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return the function that measures all rows of two ``(L, K)`` arrays at once.
+
+    Parameters
+    ----------
+    distance
+        One of ``"tv"``, ``"l1"``, ``"l2"``, ``"sqeuclidean"``, ``"max"``, or a function of two
+        probability vectors such as those of :mod:`scipy.spatial.distance`.
+
+    Raises
+    ------
+    StatisticError
+        For a name that is none of these.
+    """
+    if isinstance(distance, str):
+        if distance not in NAMED:
+            raise StatisticError(
+                f"unknown distance {distance!r}; choose one of {', '.join(map(repr, NAMED))}, "
+                "or pass a function of two probability vectors"
+            )
+        return NAMED[distance]
+
+    def measure(r: FloatArray, g: FloatArray) -> FloatArray:
+        return np.array([distance(a, b) for a, b in zip(r, g, strict=True)], dtype=np.float64)
+
+    return measure

@@ -1,0 +1,337 @@
+"""Exact null distributions, without Monte Carlo.
+
+Given the predictions, labels of a calibrated model are independent draws from them. After a lens
+with two classes, the number of label-0 rows in a cell is Poisson-binomial, cells are independent,
+and a statistic that adds up (or takes the largest of) one term per cell has a law that can be
+computed: the law of every cell, pushed through its term, convolved over the cells on a grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import scipy
+from caltest._progress import progress
+from caltest.errors import StatisticError
+from caltest.nulls import ExactNull
+from caltest.predictions import FloatArray, IntArray
+
+#: Label vectors that may be enumerated.
+MAX_ENUMERATION = 2**20
+#: Combinations of cell counts that may be listed one by one.
+MAX_ATOMS = 2**16
+#: Points of the largest grid.
+MAX_GRID = 2**21
+#: Probability that may be left outside a window, per cell.
+NEGLIGIBLE = 1e-17
+#: Rounding allowed for in the law of a cell, times the root of its size (measured: at most 3e-16).
+ROUNDING = 1e-15
+#: Rows multiplied out directly; Chebyshev interpolation takes over above.
+DIRECT = 256
+#: Chebyshev nodes for a group of rows with similar predictions.
+NODES = 32
+
+
+class CellStatistic(Protocol):
+    """A statistic whose predictions are fixed and that depends on the labels by cell counts."""
+
+    combine: str
+    order: IntArray
+    starts: IntArray
+
+    def term(self, cell: int, count: IntArray) -> FloatArray:
+        """Return the cell's contribution when ``count`` of its rows carry label 0."""
+
+
+def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> ExactNull:
+    """Return the law of a cell statistic when labels are drawn from the predictions.
+
+    Parameters
+    ----------
+    statistic
+        A statistic with its predictions fixed, whose ``combine`` is ``"sum"`` or ``"max"``.
+    p : ndarray of shape (n,)
+        Probability of induced label 0.
+    estimate : float
+        The observed value, around which the grid is refined until the bracket of the p-value is
+        narrower than 1 % of it, as far as rounding allows.
+
+    Notes
+    -----
+    O(n) for the laws of the cells, O(G log G) per cell for the convolution on G grid points.
+    """
+    ordered = p[statistic.order]
+    masses, values = [], []
+    error = 0.0
+    for cell in range(statistic.starts.size - 1):
+        rows = ordered[statistic.starts[cell] : statistic.starts[cell + 1]]
+        first, pmf, lost = poisson_binomial(rows)
+        masses.append(pmf)
+        values.append(statistic.term(cell, first + np.arange(pmf.size)))
+        error += lost
+    if statistic.combine == "max":
+        return _largest_term(masses, values, error)
+    return _sum_of_terms(masses, values, error, estimate)
+
+
+# --- the law of one cell -----------------------------------------------------------------------
+
+
+def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
+    """Return the law of the number of successes in independent trials.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n,)
+        Success probabilities.
+
+    Returns
+    -------
+    first : int
+        The count to which ``pmf[0]`` belongs.
+    pmf : ndarray
+        Probabilities of the counts from ``first`` on; all others are negligible.
+    lost : float
+        A bound on the total variation error: the mass outside the window by Bernstein's
+        inequality, wrapped mass, and rounding.
+
+    Notes
+    -----
+    Up to 64 trials by recursion, beyond through the characteristic function on the window of
+    counts that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of
+    more than 256 trials with similar p enter through Chebyshev interpolation of log(1−p+p e^{−iω})
+    in p. O(n + W log W), W the width of the window, about 18 standard deviations.
+    """
+    certain = int((p == 1.0).sum())
+    p = p[(p > 0.0) & (p < 1.0)]
+    if p.size <= 64:
+        return certain, _recursion(p[None, :])[0], 0.0
+    mean, variance = float(p.sum()), float((p * (1.0 - p)).sum())
+    exponent = np.log(2.0 / NEGLIGIBLE)
+    half = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * variance)
+    low, high = max(0, int(mean - half)), min(p.size, int(mean + half) + 1)
+    width = scipy.fft.next_fast_len(high - low + 1, real=True)
+    spectrum, origin = _spectrum(p, width, variance)
+    pmf = np.roll(scipy.fft.irfft(spectrum, width), (origin - low) % width)[: high - low + 1]
+    pmf = np.clip(pmf, 0.0, None)
+    kept = np.flatnonzero(pmf > NEGLIGIBLE)
+    pmf = pmf[kept[0] : kept[-1] + 1]
+    lost = 2.0 * NEGLIGIBLE + ROUNDING * np.sqrt(p.size)
+    return certain + low + int(kept[0]), pmf, float(lost)
+
+
+def _recursion(p: FloatArray) -> FloatArray:
+    """Laws of many short cells at once: row i holds the law of the trials ``p[i]``."""
+    pmf = np.zeros((p.shape[0], p.shape[1] + 1))
+    pmf[:, 0] = 1.0
+    for j in range(p.shape[1]):
+        success = p[:, j, None]
+        grown = pmf[:, : j + 1] * success
+        pmf[:, : j + 1] *= 1.0 - success
+        pmf[:, 1 : j + 2] += grown
+    return pmf
+
+
+def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
+    """Σ_k P(k + origin) e^{−iωk} at the frequencies of a real FFT of length ``width``."""
+    omega = 2.0 * np.pi * np.arange(width // 2 + 1) / width
+    spectrum = np.zeros(omega.size, dtype=np.complex128)
+    # Its modulus is at most exp(−V (1 − cos ω)): beyond that nothing is left to compute.
+    alive = int((variance * (1.0 - np.cos(omega)) < 45.0).sum())
+    spectrum[:alive] = 1.0
+    origin = 0
+    for member in (p < 0.25, (p >= 0.25) & (p <= 0.75), p > 0.75):
+        group = p[member]
+        if group.size > DIRECT and group[0] > 0.75:  # count failures, whose chance is exact
+            factor, shift = _interpolated(1.0 - group, omega[:alive])
+            spectrum[:alive] *= np.conj(factor)
+            origin += group.size - shift
+        elif group.size > DIRECT:
+            factor, shift = _interpolated(group, omega[:alive])
+            spectrum[:alive] *= factor
+            origin += shift
+        elif group.size:
+            padded = np.zeros(-(-group.size // 16) * 16)
+            padded[: group.size] = group
+            blocks = _recursion(padded.reshape(-1, 16))
+            wrapped = np.zeros((len(blocks), width))
+            for start in range(0, blocks.shape[1], width):
+                piece = blocks[:, start : start + width]
+                wrapped[:, : piece.shape[1]] += piece
+            spectrum[:alive] *= np.multiply.reduce(
+                scipy.fft.rfft(wrapped, axis=1)[:, :alive], axis=0
+            )
+    return spectrum, origin
+
+
+def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[Any, int]:
+    """Product over many rows of 1 − p + p e^{−iω}, by Chebyshev interpolation in p.
+
+    Interpolating the logarithm at N nodes x_c turns the product over the rows into
+    Π_c (1 − x_c + x_c e^{−iω})^{w_c}; the weights w_c follow from the Chebyshev moments of p. The
+    factor e^{−iω·shift}, which would cost digits, is left out and the shift returned.
+    """
+    low, high = float(p.min()), float(p.max())
+    if high == low:
+        nodes, weights = np.array([low]), np.array([float(p.size)])
+    else:
+        angles = np.pi * (np.arange(NODES) + 0.5) / NODES
+        nodes = low + 0.5 * (high - low) * (1.0 + np.cos(angles))
+        t = np.clip((2.0 * p - (low + high)) / (high - low), -1.0, 1.0)
+        moments = np.empty(NODES)
+        before, current = np.ones_like(t), t
+        moments[0], moments[1] = 0.5 * p.size, t.sum()
+        for k in range(2, NODES):
+            before, current = current, 2.0 * t * current - before
+            moments[k] = current.sum()
+        weights = 2.0 / NODES * np.cos(np.outer(angles, np.arange(NODES))) @ moments
+    # The logarithm of e^{ixω}(1 − x + x e^{−iω}), both parts written without cancellation.
+    x = nodes[:, None]
+    modulus = 0.5 * np.log1p(-4.0 * x * (1.0 - x) * np.sin(0.5 * omega) ** 2)
+    real = (1.0 - x) * np.cos(x * omega) + x * np.cos((1.0 - x) * omega)
+    imaginary = (1.0 - x) * np.sin(x * omega) - x * np.sin((1.0 - x) * omega)
+    centred = weights @ (modulus + 1j * np.arctan2(imaginary, real))
+    mean = float(p.sum())
+    shift = round(mean)
+    return np.exp(centred - 1j * (mean - shift) * omega), shift
+
+
+# --- the law of the statistic ------------------------------------------------------------------
+
+
+def _largest_term(masses: list[FloatArray], values: list[FloatArray], error: float) -> ExactNull:
+    """Law of the maximum: the product of the cells' distribution functions."""
+    points, steps = [], []
+    for mass, value in zip(masses, values, strict=True):
+        order = np.argsort(value, kind="stable")
+        tail = np.cumsum(mass[order][::-1])[::-1]
+        log_below = np.log1p(-np.minimum(tail, 1.0 - 1e-16))  # log P(term < value)
+        log_below[0] = -1e3
+        points.append(value[order])
+        steps.append(log_below - np.append(log_below[1:], 0.0))
+    point, step = np.concatenate(points), np.concatenate(steps)
+    order = np.argsort(point, kind="stable")
+    # log P(maximum < point), added up from the top, where a small tail keeps its digits.
+    tail = -np.expm1(np.cumsum(step[order][::-1])[::-1])
+    point, mass = point[order], tail - np.append(tail[1:], 0.0)
+    expectation = float(mass @ point)
+    deviation = float(np.sqrt(mass @ (point - expectation) ** 2))
+    return ExactNull(point, tail, expectation, deviation, 0.0, error)
+
+
+def _sum_of_terms(
+    masses: list[FloatArray], values: list[FloatArray], error: float, estimate: float
+) -> ExactNull:
+    """Law of the sum of independent terms."""
+    means = [float(m @ v) for m, v in zip(masses, values, strict=True)]
+    variances = [float(m @ (v - c) ** 2) for m, v, c in zip(masses, values, means, strict=True)]
+    expectation, deviation = sum(means), float(np.sqrt(sum(variances)))
+    if np.prod([float(m.size) for m in masses]) <= MAX_ATOMS:
+        point, mass = np.zeros(1), np.ones(1)
+        for m, v in zip(masses, values, strict=True):
+            point, mass = np.add.outer(point, v).ravel(), np.multiply.outer(mass, m).ravel()
+        order = np.argsort(point, kind="stable")
+        tail = np.cumsum(mass[order][::-1])[::-1]
+        return ExactNull(point[order], tail, expectation, deviation, 0.0, error)
+    origin = sum(float(v.min()) for v in values)
+    shifted = [v - v.min() for v in values]
+    reach = _reach(masses, shifted, deviation)
+    error += NEGLIGIBLE + 1e-15
+    unit = _unit(values, deviation)
+    for division in (100, 1000, 10_000, 100_000):
+        step = unit / division
+        if reach / step > MAX_GRID and division > 100:
+            break
+        tail, slack = _on_grid(masses, shifted, step, int(reach / step) + 2)
+        support = origin + step * np.arange(tail.size)
+        law = ExactNull(support, tail, expectation, deviation, slack, error)
+        low, high = law.bracket(estimate)
+        if high - low <= max(0.01 * high, 10.0 * error):
+            break
+    return law
+
+
+def _unit(values: list[FloatArray], deviation: float) -> float:
+    """Return the natural length of the grid: the step of an l1 term, else a tenth of the sd.
+
+    The values of an l1 statistic lie 1/n apart up to the fraction of the expected count, so that
+    a grid dividing 1/n by powers of ten holds the law of decimal predictions without rounding.
+    """
+    steps = np.concatenate([np.abs(np.diff(v))[[0, -1]] for v in values if v.size > 2] or [[0.0]])
+    common = float(steps.max())
+    return common if common > 0 and np.allclose(steps, common, rtol=1e-6) else deviation / 10.0
+
+
+def _reach(masses: list[FloatArray], values: list[FloatArray], deviation: float) -> float:
+    """Return a value that the sum exceeds with negligible probability (Chernoff's bound)."""
+    best = sum(float(v.max()) for v in values)
+    for theta in np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]) / deviation:
+        log_moment = sum(
+            float(np.log(m @ np.exp(theta * (v - v.max()))) + theta * v.max())
+            for m, v in zip(masses, values, strict=True)
+        )
+        best = min(best, (log_moment - np.log(NEGLIGIBLE)) / theta)
+    return best
+
+
+def _on_grid(
+    masses: list[FloatArray], values: list[FloatArray], step: float, size: int
+) -> tuple[FloatArray, float]:
+    """Convolve the terms, each value moved to the nearest multiple of ``step``.
+
+    Returns the tail probabilities on the grid and the distance by which a sum may have moved.
+    """
+    length = scipy.fft.next_fast_len(size, real=True)
+    spectrum: Any = 1.0
+    slack = 0.0
+    for mass, value in zip(masses, values, strict=True):
+        index = np.rint(value / step).astype(np.int64)
+        slack += float(np.abs(value - index * step).max())
+        spectrum = spectrum * scipy.fft.rfft(np.bincount(index % length, mass, minlength=length))
+    pmf = np.clip(scipy.fft.irfft(spectrum, length), 0.0, None)
+    return np.cumsum(pmf[::-1])[::-1], slack
+
+
+# --- enumeration -------------------------------------------------------------------------------
+
+
+def n_label_vectors(probs: FloatArray) -> float:
+    """Return how many label vectors have positive probability."""
+    bits = float(np.log2((probs > 0.0).sum(axis=1)).sum())
+    return 2.0**bits if bits < 1000.0 else np.inf
+
+
+def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -> ExactNull:
+    """Return the law of any statistic of the labels, by enumerating all label vectors.
+
+    Parameters
+    ----------
+    statistic
+        A function of the labels, the predictions being fixed.
+    probs : ndarray of shape (n, K)
+        The predictions; at most 2²⁰ label vectors may have positive probability.
+    """
+    count = n_label_vectors(probs)
+    if count > MAX_ENUMERATION:
+        raise StatisticError(
+            f"enumeration would take {count:.3g} label vectors, more than {MAX_ENUMERATION}"
+        )
+    possible = [np.flatnonzero(row) for row in probs]
+    shape = tuple(len(p) for p in possible)
+    total = int(np.prod(shape))
+    values, masses = np.empty(total), np.ones(total)
+    labels = np.empty(len(shape), dtype=np.int64)
+    with progress(total, "label vectors") as advance:
+        for j in range(total):
+            for i, position in enumerate(np.unravel_index(j, shape)):
+                labels[i] = possible[i][position]
+                masses[j] *= probs[i, labels[i]]
+            values[j] = statistic(labels)
+            advance(1)
+    order = np.argsort(values, kind="stable")
+    tail = np.cumsum(masses[order][::-1])[::-1]
+    expectation = float(masses @ values)
+    deviation = float(np.sqrt(masses @ (values - expectation) ** 2))
+    return ExactNull(values[order], tail, expectation, deviation)

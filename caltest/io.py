@@ -1,0 +1,4 @@
+"""Reading predictions from files."""
+
+
+def read_predictions(path): ...
