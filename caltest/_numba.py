@@ -7,7 +7,7 @@ from functools import cached_property, update_wrapper
 from typing import Any
 
 
-class kernel:
+class kernel:  # noqa: N801 (used as a decorator)
     """Compile a function with numba at its first call, never at import.
 
     Compiled code is kept on disk (``cache=True``) and releases the interpreter lock

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy
+
 from caltest._progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull
@@ -235,21 +236,26 @@ def _sum_of_terms(
         order = np.argsort(point, kind="stable")
         tail = np.cumsum(mass[order][::-1])[::-1]
         return ExactNull(point[order], tail, expectation, deviation, 0.0, error)
+    if deviation == 0.0:
+        return ExactNull(np.array([expectation]), np.ones(1), expectation, 0.0, 0.0, error)
     origin = sum(float(v.min()) for v in values)
     shifted = [v - v.min() for v in values]
     reach = _reach(masses, shifted, deviation)
     error += NEGLIGIBLE + 1e-15
     unit = _unit(values, deviation)
-    for division in (100, 1000, 10_000, 100_000):
+    coarsest = unit * len(values) / (0.01 * deviation)
+    law = None
+    for division in (1, 10, 100, 1000, 10_000, 100_000):
         step = unit / division
-        if reach / step > MAX_GRID and division > 100:
-            break
+        if division < min(coarsest, 100.0) or (law is not None and reach / step > MAX_GRID):
+            continue
         tail, slack = _on_grid(masses, shifted, step, int(reach / step) + 2)
-        support = origin + step * np.arange(tail.size)
+        support = np.asarray(origin + step * np.arange(tail.size), dtype=np.float64)
         law = ExactNull(support, tail, expectation, deviation, slack, error)
         low, high = law.bracket(estimate)
         if high - low <= max(0.01 * high, 10.0 * error):
             break
+    assert law is not None
     return law
 
 
@@ -259,9 +265,10 @@ def _unit(values: list[FloatArray], deviation: float) -> float:
     The values of an l1 statistic lie 1/n apart up to the fraction of the expected count, so that
     a grid dividing 1/n by powers of ten holds the law of decimal predictions without rounding.
     """
-    steps = np.concatenate([np.abs(np.diff(v))[[0, -1]] for v in values if v.size > 2] or [[0.0]])
-    common = float(steps.max())
-    return common if common > 0 and np.allclose(steps, common, rtol=1e-6) else deviation / 10.0
+    steps = [float(d) for v in values if v.size > 2 for d in np.abs(np.diff(v))[[0, -1]]]
+    common = max(steps, default=0.0)
+    same = common > 0.0 and np.allclose(steps, common, rtol=1e-6, atol=0.0)
+    return common if same else deviation / 10.0
 
 
 def _reach(masses: list[FloatArray], values: list[FloatArray], deviation: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -99,10 +100,7 @@ class GaussianMixture:
         kink = [-self.beta0 / slope] if slope != 0.0 else []
         edges = sorted({-12.0, *kink, 12.0})
         return float(
-            sum(
-                quad(integrand, a, b, epsabs=1e-12, limit=200)[0]
-                for a, b in zip(edges, edges[1:], strict=False)
-            )
+            sum(quad(integrand, a, b, epsabs=1e-12, limit=200)[0] for a, b in pairwise(edges))
         )
 
 

@@ -294,12 +294,13 @@ def audit(
             )
 
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
-    top = (TopK(1), "is the confidence of the top class right?", [run(TopK(1), binary)])
+    questions: list[tuple[Lens | None, str, list[CalibrationTestResult]]] = []
     if data.n_classes == 2:
-        label = f"is the probability of class {data.class_name(1)} right?"
-        questions = [(OneVsRest(1), label, [run(OneVsRest(1), binary)]), top]
-    else:
-        questions = [top]
+        text = f"is the probability of class {data.class_name(1)} right?"
+        questions.append((OneVsRest(1), text, [run(OneVsRest(1), binary)]))
+    text = "is the confidence of the top class right?"
+    questions.append((TopK(1), text, [run(TopK(1), binary)]))
+    if data.n_classes > 2:
         if data.n_classes > 3:
             lens = TopK(min(3, data.n_classes - 2))
             text = f"are the {lens.k} largest probabilities right?"
@@ -366,7 +367,7 @@ def _audit_report(
     direction, summary = "", []
     if rejected or impossible.size:
         verdict = "miscalibrated"
-        if top in rejected:
+        if top.adjusted <= alpha:
             gap = confidence - accuracy
             if abs(gap) < 0.5 * top.test.estimate:
                 direction = "mixed"
@@ -431,7 +432,7 @@ def _what_is_wrong(
         sentences.append(
             f"The model is overconfident in some ranges and underconfident in others: {claim}."
         )
-    elif rejected:
+    elif top not in rejected and rejected:
         sentences.append(
             "The confidence of the top class passes, but other probabilities are wrong: "
             + ", ".join(row.lens for row in rejected)
@@ -443,7 +444,7 @@ def _what_is_wrong(
             f"Class {data.class_name(1)} is predicted {mean:.1%} on average and occurs in "
             f"{rate:.1%} of cases."
         )
-    if top in rejected:
+    if direction:
         test = top.test
         sentences.append(
             f"The top-class error is {test.estimate:.3f}; chance alone would show "

@@ -212,7 +212,7 @@ def _grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:
             f"the binning {_name(bins)} must return one integer per row, an array of shape "
             f"({len(probs)},); it returned {cells.dtype} of shape {cells.shape}"
         )
-    if 0 <= cells.min() and cells.max() < 2**16:
+    if cells.min() >= 0 and cells.max() < 2**16:
         cells = cells.astype(np.uint16)  # sorted by radix: O(n)
     order = np.argsort(cells, kind="stable")
     ordered = cells[order]

@@ -1,0 +1,28 @@
+"""How often is an overconfident model found? Four statistics on the same data."""
+
+import numpy as np
+
+import caltest as ct
+
+R, B, N = 500, 199, 500
+MODEL = ct.examples.GaussianMixture(0.0, -2.6)
+
+
+def slope(probs, labels):
+    """Return |Σ (y − p)(1 − 2p)|, the numerator of Spiegelhalter's statistic."""
+    y = labels == 0
+    p = probs[:, 0]
+    return abs(((y - p) * (1.0 - 2.0 * p)).sum())
+
+
+if __name__ == "__main__":
+    print(f"true miscalibration {MODEL.expected_miscalibration():.4f}")
+    for statistic in (ct.ECE(5), ct.ECE(15), ct.ECE(50), ct.MCE(15), slope):
+        rejected = 0
+        for seed in range(R):
+            data = MODEL.sample(N, rng=seed)
+            estimate = statistic(data.probs, data.labels)
+            law = ct.replicate(statistic, ct.RedrawLabels(), data, B, rng=seed)
+            rejected += (1 + round(B * law.sf(estimate))) / (1 + B) <= 0.05
+        name = getattr(statistic, "__name__", repr(statistic))
+        print(f"{name}: {rejected / R:.3f}", flush=True)
