@@ -246,7 +246,7 @@ def _as_number_column(column: NDArray[Any], name: str) -> NDArray[Any]:
                 float(cell)
             except ValueError:
                 raise InvalidPredictionsError(
-                    f"column {name}, row {row}: {cell!r} is not a number"
+                    f"column {name}, row {row}: {str(cell)!r} is not a number"
                 ) from None
         raise
 
@@ -455,7 +455,8 @@ def _read_npy(path: Path, label: Any) -> _Source:
 
 
 def _unreadable(path: Path, error: Exception) -> str:
-    if "pickle" in str(error):
+    pickled = path.open("rb").read(1) == b"\x80" or "Object arrays" in str(error)
+    if pickled:
         return f"{path.name} holds Python objects, which are not read for safety: save plain arrays"
     return f"{path.name} is not a readable NumPy file"
 

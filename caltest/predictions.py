@@ -176,7 +176,9 @@ def _is_fractional(array: NDArray[Any]) -> bool:
 
 
 def _refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
-    whole = probs.dtype.kind in "biu" or (probs.dtype.kind == "f" and bool((probs % 1 == 0).all()))
+    whole = probs.dtype.kind in "biu" or (
+        probs.dtype.kind == "f" and bool((probs == np.floor(probs)).all())
+    )
     if _is_fractional(labels) and (_is_text(probs) or (probs.ndim == 1 and whole)):
         raise InvalidPredictionsError(
             "probs and labels look swapped: labels holds fractions between 0 and 1 and probs "
@@ -200,7 +202,7 @@ def _as_numbers(array: NDArray[Any], name: str) -> FloatArray:
                 float(value)
             except (TypeError, ValueError):
                 raise InvalidPredictionsError(
-                    f"{name}: {_at(position)} is {value!r}, which is not a number"
+                    f"{name}: {_at(position)} is {str(value)!r}, which is not a number"
                 ) from None
     elif array.dtype.kind not in "biuf":
         raise InvalidPredictionsError(f"{name} must hold real numbers, not {array.dtype}")

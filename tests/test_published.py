@@ -37,7 +37,6 @@ def overlap(bracket, low, high):
         (10, "left", 2.12 / 9),
         (15, "right", 2.96 / 9),
         (15, "left", 2.96 / 9),
-        (3, "right", 2.14 / 9),
     ],
 )
 def test_against_tutorial_binary(m, closed, expected):
@@ -449,7 +448,7 @@ def test_against_uu_sml_default_tree_stops_like_theirs(uu):
     ],
 )
 def test_against_uu_sml_lenses(uu, lens, expected):
-    bins = ct.UniformBins(5, closed="left", axes="first")
+    bins = ct.UniformBins(10, closed="left", axes="first")  # their default
     assert estimate(*uu, ct.ECE(bins), lens) == pytest.approx(expected, abs=1e-13)
 
 
@@ -657,11 +656,15 @@ def test_against_published_canonical_errors(data_dir):
     assert len(published) >= 9
     for row in published:
         content = stored(data_dir, row["file"])
-        data = ct.Predictions.of(content["probs"], content["labels"])
+        probs, labels = content["probs"].astype(float), content["labels"].astype(int)
         grid, tree = ct.ECE(ct.UniformBins(10)), ct.ECE(ct.VarianceTree(100))
-        found = grid(data.probs, data.labels), tree(data.probs, data.labels)
         expected = float(row["ECE_uniform"]), float(row["ECE_dynamic"])
+        found = grid(probs, labels), tree(probs, labels)
         assert found == pytest.approx(expected, abs=1e-8), row["file"]
+        # Dividing float32 rows by their sums parts a few values that were tied at a median.
+        data = ct.Predictions.of(content["probs"], content["labels"])
+        found = grid(data.probs, data.labels), tree(data.probs, data.labels)
+        assert found == pytest.approx(expected, abs=5e-7), row["file"]
 
 
 def test_against_published_calzone_classes(data_dir):

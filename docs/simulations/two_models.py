@@ -1,9 +1,9 @@
-"""The model with the smaller error has the smaller p-value: two models on the same data."""
+"""Two models on the same data: the smaller error has the smaller p-values."""
 
 import caltest as ct
 
 R, N = 500, 500
-A, B = ct.examples.GaussianMixture(0.2, 0.0), ct.examples.GaussianMixture(0.0, -3.0)
+A, B = ct.examples.GaussianMixture(0.22, 0.0), ct.examples.GaussianMixture(0.0, -3.0)
 
 
 if __name__ == "__main__":

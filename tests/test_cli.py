@@ -1,0 +1,151 @@
+"""The command line, as its users meet it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import cli
+
+
+@pytest.fixture
+def csv(tmp_path):
+    data = ct.examples.GaussianMixture(0.0, -2.0).sample(500, 1)
+    path = tmp_path / "calibrated.csv"
+    rows = zip(data.probs[:, 1], data.labels, strict=True)
+    path.write_text("p,label\n" + "".join(f"{float(p)!r},{y}\n" for p, y in rows))
+    return path
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(a) for a in arguments])
+    output = capsys.readouterr()
+    return stop.value.code, output.out, output.err
+
+
+def test_audit_without_a_file_uses_the_example(capsys):
+    code, out, err = run(capsys, "audit", "--n-resamples", 99)
+    assert code == 0
+    assert "embedded example" in err
+    assert "900 predictions, 10 classes" in out
+    assert "Verdict: MISCALIBRATED" in out
+
+
+def test_audit_of_a_file(capsys, csv):
+    code, out, _ = run(capsys, "audit", csv)
+    assert code == 0
+    assert "Verdict: CALIBRATED" in out
+    assert "read 500 rows, 2 classes from column p, labels from label" in out
+
+
+def test_json_and_out(capsys, csv, tmp_path):
+    code, out, _ = run(capsys, "audit", csv, "--json", "--out", tmp_path / "report.json")
+    assert code == 0
+    report = ct.AuditReport.from_json(out)
+    assert report.n == 500
+    assert json.loads((tmp_path / "report.json").read_text()) == json.loads(out)
+    run(capsys, "audit", csv, "--out", tmp_path / "report.txt")
+    assert (tmp_path / "report.txt").read_text().startswith("Calibration audit")
+
+
+def test_test_command_equals_python(capsys, csv):
+    code, out, _ = run(
+        capsys,
+        *("test", csv, "--lens", "OneVsRest(1)", "--json", "--null", "RedrawLabels"),
+        *("--statistic", 'ECE(QuantileBins(10), distance="l2")', "--seed", 4),
+        *("--n-resamples", 99),
+    )
+    assert code == 0
+    expected = ct.calibration_test(
+        ct.read_predictions(csv),
+        None,
+        ct.ECE(ct.QuantileBins(10), "l2"),
+        lens=ct.OneVsRest(1),
+        null=ct.RedrawLabels(),
+        n_resamples=99,
+        rng=4,
+    )
+    assert ct.CalibrationTestResult.from_json(out) == expected
+
+
+def test_exit_code_for_gates(capsys, csv):
+    assert run(capsys, "audit", csv, "--fail-on-miscalibration")[0] == 0
+    assert run(capsys, "test", "--fail-on-miscalibration")[0] == 1
+    assert run(capsys, "audit", "--fail-on-miscalibration", "--n-resamples", 99)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("audit", "nowhere.csv"), "there is no file nowhere.csv"),
+        (("test", "--lens", "Topk(1)"), "there is no Topk; known: TopK"),
+        (("test", "--lens", "TopK(99)"), "must be at most 9"),
+        (("test", "--lens", "TopK(1"), "not written as in Python"),
+        (("test", "--lens", "TopK(1 + 1)"), "'1 + 1' is not understood"),
+        (("test", "--statistic", "__import__('os')"), "there is no __import__"),
+        (("test", "--statistic", "ECE(bins=ECE)"), "failed"),
+        (("test", "--statistic", "ECE(0)"), "bins ≥ 1"),
+        (("test", "--statistic", "ECE(15, 'euclid')"), "unknown distance 'euclid'"),
+        (("test", "--null", "permutation"), "there is no permutation"),
+        (("test", "--null", "exact", "--lens", "Canonical"), "no exact null"),
+        (("audit", "--alpha", "2"), "alpha must lie between 0 and 1"),
+        (("audit", "--n-resamples", "0"), "n-resamples"),
+        (("audit", "--nonsense"), "No such option"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence_and_code_two(capsys, arguments, message):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert message in err
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_ends_cleanly(capsys, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ct, "audit", interrupted)
+    code, _, err = run(capsys, "audit")
+    assert code == 130
+    assert err.strip().endswith("Interrupted.")
+
+
+def test_help_documents_exit_codes(capsys):
+    code, out, _ = run(capsys, "audit", "--help")
+    assert code == 0
+    assert "Exit codes: 0 done" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ct.TopK(3),
+        ct.Partition([[0, 1], [2, 3]]),
+        ct.OneVsRest(2),
+        ct.Canonical(),
+        ct.ECE(ct.UniformBins(10, closed="left"), distance="sqeuclidean"),
+        ct.MCE(ct.QuantileBins(7, closed="left")),
+        ct.ECE(ct.VarianceTree(30, split="mean", stop="child")),
+        ct.ECE(ct.UniformBins(5, axes="first"), "max"),
+        ct.RedrawLabels(),
+        ct.ConsistencyResampling(),
+    ],
+    ids=repr,
+)
+def test_values_print_as_they_are_parsed(value):
+    vocabulary = {k: v for words in cli.VOCABULARY.values() for k, v in words.items()}
+    assert cli.parse(repr(value), vocabulary) == value
+
+
+def test_audit_of_arrays(capsys, tmp_path):
+    data = ct.examples.SixPoints().sample(2000, 1)
+    path = tmp_path / "f.npz"
+    np.savez(path, probs=data.probs, labels=data.labels)
+    code, out, _ = run(capsys, "audit", path)
+    assert code == 0
+    assert "Verdict: MISCALIBRATED" in out

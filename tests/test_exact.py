@@ -1,0 +1,475 @@
+"""Exact null laws against enumeration, recursion, convolution of whole numbers and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference as ref
+import scipy.stats
+from scipy.special import betaincinv
+
+import caltest as ct
+from caltest.exact import cell_null, enumerated_null, poisson_binomial
+from caltest.nulls import ExactNull, SimulatedNull
+from caltest.resampling import LabelSampler
+
+DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max", ref.hellinger]
+
+
+def name_of(distance):
+    return distance if isinstance(distance, str) else distance.__name__
+
+
+def full_law(p):
+    """The package's law on all counts 0 … n, and its promised error."""
+    first, pmf, lost = poisson_binomial(np.asarray(p, float))
+    whole = np.zeros(len(p) + 1)
+    whole[first : first + len(pmf)] = pmf
+    return whole, lost
+
+
+def trials(kind, n, seed=5):
+    generator = np.random.default_rng(seed)
+    if kind == "uniform":
+        return generator.random(n)
+    if kind == "extreme":
+        return generator.beta(0.1, 0.1, n)
+    if kind == "narrow":
+        return generator.uniform(0.3, 0.301, n)
+    if kind == "tiny":
+        return 10.0 ** generator.uniform(-12, -2, n)
+    if kind == "certain":
+        p = generator.random(n)
+        p[::3], p[1::5] = 0.0, 1.0
+        return p
+    if kind == "decimals":
+        return np.round(generator.random(n), 1)
+    if kind == "confident":
+        return 1.0 - generator.beta(0.5, 20.0, n)
+    raise AssertionError(kind)
+
+
+KINDS = ["uniform", "extreme", "narrow", "tiny", "certain", "decimals", "confident"]
+
+
+# --- Poisson-binomial ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30, 63, 64, 65, 100, 255, 256, 257, 1000, 20_000])
+@pytest.mark.parametrize("p", [0.0, 1e-9, 0.001, 0.3, 0.5, 0.8, 1 - 1e-6, 1.0])
+def test_poisson_binomial_against_binomial(n, p):
+    law, lost = full_law(np.full(n, p))
+    expected = scipy.stats.binom.pmf(np.arange(n + 1), n, p)
+    assert 0 <= lost < 1e-10
+    # scipy's own relative error near the mode at n = 20 000 is some 1e-13.
+    assert np.abs(law - expected).max() <= lost + 2e-13
+    assert np.abs(np.cumsum(law) - np.cumsum(expected)).max() <= lost + 1e-12
+    assert law.min() >= 0
+
+
+def check_against_recursion(p):
+    law, lost = full_law(p)
+    difference = law.astype(np.longdouble) - ref.poisson_binomial_law(p)
+    assert 0 <= lost < 1e-10
+    assert difference[difference > 0].sum() <= lost + 1e-15
+    assert -difference[difference < 0].sum() <= lost + 1e-15
+    upper = np.cumsum(difference[::-1])
+    lower = np.cumsum(difference)
+    assert max(np.abs(upper).max(), np.abs(lower).max()) <= lost + 1e-15
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 17, 50, 64, 65, 100, 256, 257, 300, 1000, 4000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_poisson_binomial_against_recursion(kind, n):
+    check_against_recursion(trials(kind, n))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_poisson_binomial_against_long_recursion(kind):
+    check_against_recursion(trials(kind, 17_001))
+
+
+def test_poisson_binomial_against_recursion_on_mixtures():
+    # Groups of similar p on both sides of the sizes at which the method changes.
+    generator = np.random.default_rng(8)
+    for sizes in ([15, 16, 17], [255, 256, 257, 258], [1, 3000], [600, 5, 5, 600]):
+        p = np.concatenate([generator.uniform(0, 1) * np.ones(s) for s in sizes])
+        check_against_recursion(p)
+        check_against_recursion(np.clip(p + generator.normal(0, 1e-3, p.size), 0, 1))
+
+
+def test_poisson_binomial_against_recursion_at_the_edges():
+    for p in ([0.0], [1.0], [0.0] * 70, [1.0] * 70, [0.0] * 70 + [1.0] * 70, [0.5] + [1.0] * 99):
+        check_against_recursion(np.array(p))
+    for p in (np.full(300, 1e-300), np.full(300, 1 - 2**-53), np.full(300, np.nextafter(0, 1))):
+        check_against_recursion(p)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "extreme", "narrow", "tiny"])
+@pytest.mark.parametrize("n", [1_000_000, 10_000_000])
+def test_poisson_binomial_against_moments(kind, n):
+    p = trials(kind, n)
+    first, pmf, lost = poisson_binomial(p)
+    k = first + np.arange(len(pmf))
+    mean, variance = p.sum(), (p * (1 - p)).sum()
+    assert 0 <= lost < 1e-8
+    assert pmf.min() >= 0
+    assert pmf.sum() == pytest.approx(1, abs=2 * lost + 1e-12)
+    centred = k - mean
+    assert abs((pmf * centred).sum()) <= 1e-6 * np.sqrt(variance) + 1e-9
+    assert (pmf * centred**2).sum() == pytest.approx(variance, rel=1e-6)
+    skewness = (p * (1 - p) * (1 - 2 * p)).sum()
+    assert (pmf * centred**3).sum() == pytest.approx(skewness, rel=1e-4, abs=1e-4 * variance**1.5)
+
+
+# --- laws of binned errors against enumeration -----------------------------------------------------
+
+SMALL = {
+    "plain": np.array([0.12, 0.77, 0.35, 0.5, 0.91, 0.64, 0.23, 0.08, 0.83, 0.41]),
+    "ties": np.array([0.3, 0.3, 0.3, 0.7, 0.7, 0.7, 0.7, 0.2, 0.2, 0.5, 0.5, 0.5]),
+    "certain": np.array([0.0, 1.0, 0.4, 0.4, 1.0, 0.0, 0.25, 0.75, 0.9, 0.9]),
+    "single": np.array([0.37]),
+    "halves": np.full(8, 0.5),
+    "tiny": np.array([1e-14, 1e-9, 0.2, 1 - 1e-13, 0.6, 0.6, 0.999]),
+}
+BINNINGS = [
+    ct.UniformBins(1),
+    ct.UniformBins(3),
+    ct.UniformBins(5, closed="left"),
+    ct.UniformBins(100),
+    ct.QuantileBins(3),
+    ct.QuantileBins(4, closed="left"),
+    ct.VarianceTree(2),
+    ct.VarianceTree(3, split="mean"),
+]
+
+
+@pytest.mark.parametrize("bins", BINNINGS, ids=repr)
+@pytest.mark.parametrize("distance", DISTANCES, ids=name_of)
+@pytest.mark.parametrize("name", SMALL)
+def test_exact_law_against_enumeration(name, distance, bins):
+    p = SMALL[name]
+    probs = np.column_stack([p, 1 - p])
+    cells = bins(probs)
+    generator = np.random.default_rng(len(p))
+    for kind, slow in ((ct.ECE, ref.ece), (ct.MCE, ref.mce)):
+        statistic = kind(bins, distance)
+        values, weights = ref.enumerated_law(statistic.given(probs).evaluate, probs)
+        check = slow(probs, np.zeros(len(p), int), cells, distance)
+        assert statistic(probs, np.zeros(len(p), int)) == pytest.approx(check, abs=1e-13)
+        for t in generator.choice(values, min(4, len(values)), replace=False):
+            law = cell_null(statistic.given(probs), probs[:, 0], float(t))
+            tail, mean, deviation = ref.summary(values, weights, t)
+            low, high = law.bracket(t)
+            assert low - 1e-12 <= tail <= high + 1e-12
+            assert high - low <= 0.0101 * high + 1e-12
+            assert law.mean() == pytest.approx(mean, abs=1e-10)
+            # A standard deviation that is 0 exactly is known to the root of the rounding only.
+            assert law.std() == pytest.approx(deviation, abs=1e-10 if deviation > 1e-6 else 2e-8)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_exact_test_against_enumeration(seed):
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(2, 11))
+    p = np.round(generator.random(n), int(generator.integers(1, 4)))
+    y = (generator.random(n) < p).astype(int)
+    statistic = [ct.ECE, ct.MCE][seed % 2](ct.UniformBins(int(generator.integers(1, 8))))
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    fixed = statistic.given(data.probs)
+    values, weights = ref.enumerated_law(fixed.evaluate, data.probs)
+    result_law = cell_null(fixed, data.probs[:, 0], fixed(data.labels))
+    tail, mean, deviation = ref.summary(values, weights, fixed(data.labels))
+    low, high = result_law.bracket(fixed(data.labels))
+    assert low - 1e-12 <= tail <= high + 1e-12
+    if deviation > 1e-9:
+        result = ct.calibration_test(p, y, statistic, lens=ct.OneVsRest(1))
+        assert result.pvalue == pytest.approx(max(high, np.finfo(float).tiny), abs=1e-13)
+        assert result.null_mean == pytest.approx(mean, abs=1e-10)
+        assert result.null_std == pytest.approx(deviation, abs=1e-10)
+
+
+@pytest.mark.parametrize("distance", ["tv", "l2", "max", ref.hellinger], ids=name_of)
+def test_enumerated_null_against_enumeration(distance, rng):
+    probs = rng.dirichlet([0.7, 0.7, 0.7], 7)
+    probs[2], probs[5] = [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]
+    probs[6] = probs[1]
+    fixed = ct.ECE(ct.UniformBins(2), distance).given(probs)
+    values, weights = ref.enumerated_law(fixed.evaluate, probs)
+    law = enumerated_null(fixed, probs)
+    assert isinstance(law, ExactNull)
+    for t in np.unique(values)[::40]:
+        tail, mean, deviation = ref.summary(values, weights, t)
+        assert law.bracket(t) == pytest.approx((tail, tail), abs=1e-12)
+        assert law.sf(t) == pytest.approx(tail, abs=1e-12)
+    assert law.mean() == pytest.approx(mean, abs=1e-10)
+    assert law.std() == pytest.approx(deviation, abs=1e-10)
+
+
+def test_exact_canonical_p_against_dictionary(rng):
+    probs = np.round(rng.dirichlet(np.ones(3), 9), 2)
+    probs[:, 2] = 1 - probs[:, 0] - probs[:, 1]
+    labels = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2])
+    bins = ct.UniformBins(2)
+    result = ct.calibration_test(probs, labels, ct.ECE(bins), lens=ct.Canonical(), null="exact")
+    values, weights = ref.vector_law(probs, ref.uniform_cells(probs, 2))
+    tail, mean, deviation = ref.summary(values, weights, result.estimate)
+    assert result.null == "exact"
+    assert result.pvalue == pytest.approx(tail, abs=1e-9)
+    assert result.null_mean == pytest.approx(mean, abs=1e-9)
+    assert result.null_std == pytest.approx(deviation, abs=1e-9)
+
+
+# --- laws of larger problems ------------------------------------------------------------------------
+
+
+def clopper_pearson(successes, size, level=0.999):
+    tail = (1 - level) / 2
+    low = betaincinv(successes, size - successes + 1, tail) if successes else 0.0
+    high = betaincinv(successes + 1, size - successes, 1 - tail) if successes < size else 1.0
+    return low, high
+
+
+@pytest.mark.parametrize("kind", ["uniform", "extreme", "confident", "decimals"])
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        ct.ECE(15),
+        ct.ECE(15, "sqeuclidean"),
+        ct.ECE(ct.QuantileBins(10), "l2"),
+        ct.ECE(ct.VarianceTree(25), ref.hellinger),
+        ct.MCE(5),
+        ct.ECE(200),
+    ],
+    ids=lambda s: repr(s)[:28],
+)
+def test_exact_p_against_simulation(kind, statistic):
+    p = trials(kind, 300)
+    y = (np.random.default_rng(11).random(300) < np.clip(p + 0.04, 0, 1)).astype(int)
+    exact = ct.calibration_test(p, y, statistic, lens=ct.OneVsRest(1), null="exact")
+    size = 20_000 if isinstance(statistic.distance, str) else 2000
+    drawn = ct.calibration_test(
+        p,
+        y,
+        statistic,
+        lens=ct.OneVsRest(1),
+        null=ct.RedrawLabels(),
+        n_resamples=size,
+        rng=3,
+        workers=2,
+    )
+    low, high = clopper_pearson(round(drawn.pvalue * (1 + size)) - 1, size)
+    assert low <= exact.pvalue_bracket[1]
+    assert exact.pvalue_bracket[0] <= high
+    error = exact.null_std / np.sqrt(size)
+    assert abs(drawn.null_mean - exact.null_mean) < 4.5 * error + 1e-12
+    assert drawn.null_std == pytest.approx(exact.null_std, rel=0.05 if size > 5000 else 0.15)
+    assert 0 < exact.pvalue <= 1
+    assert exact.pvalue_bracket[1] - exact.pvalue_bracket[0] <= 0.0101 * exact.pvalue + 1e-14
+
+
+@pytest.mark.parametrize(
+    "bins", [ct.UniformBins(10), ct.QuantileBins(7), ct.UniformBins(1)], ids=repr
+)
+@pytest.mark.parametrize("shift", [0.0, 0.05])
+def test_exact_p_against_whole_number_convolution(bins, shift):
+    # Two decimals make many values equal: a tie lost to rounding would show.
+    generator = np.random.default_rng(17)
+    n = 1000
+    first = np.round(generator.random(n), 2)
+    y = (generator.random(n) >= np.clip(first + shift, 0, 1)).astype(int)
+    probs = np.column_stack([first, 1 - first])
+    fixed = ct.ECE(bins).given(probs)
+    cells = bins(probs)
+    values, weights = ref.decimal_l1_law(first, cells, 2)
+    scale = 100 * n
+    threshold = ref.decimal_l1_value(first, y == 0, cells, 2)
+    assert fixed(y) == pytest.approx(threshold / scale, abs=1e-13)
+    tail = float(weights[values >= threshold].sum())
+    beyond = float(weights[values > threshold].sum())
+    law = cell_null(fixed, probs[:, 0], fixed(y))
+    low, high = law.bracket(fixed(y))
+    assert low - 1e-11 <= tail <= high + 1e-11
+    assert high - low <= 0.0101 * high + 1e-12
+    assert tail > beyond  # the tie has mass
+    mean = float((weights * values).sum()) / scale
+    assert law.mean() == pytest.approx(mean, abs=1e-11)
+    spread = np.sqrt(float((weights * (values / scale - mean) ** 2).sum()))
+    assert law.std() == pytest.approx(spread, abs=1e-11)
+    # The claim of the grid: the law of decimals carries no rounding worth a bracket.
+    assert high == pytest.approx(tail, rel=1e-6)
+
+
+def test_exact_p_against_binomial_far_in_the_tail():
+    # 500 rows of 0.5, 450 hits: P(|O − 250| ≥ 200) = 2 P(O ≥ 450), some 1e-81; the FFT floor is
+    # about 1e-16, so the answer may be no better than a bound, but it must be one.
+    y = np.r_[np.ones(450, int), np.zeros(50, int)]
+    result = ct.calibration_test(np.full(500, 0.5), y, ct.ECE(15), lens=ct.OneVsRest(1))
+    truth = 2 * scipy.stats.binom.sf(449, 500, 0.5)
+    low, high = result.pvalue_bracket
+    assert low <= truth <= max(high, np.finfo(float).tiny)
+    assert truth <= result.pvalue < 1e-10
+
+
+@pytest.mark.parametrize("k", [0, 3, 10, 15, 20, 27, 30])
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
+def test_exact_p_against_binomtest(k, p):
+    # One cell: |O − np| ≥ |k − np|, summed by hand (binomtest orders by likelihood instead).
+    n = 30
+    y = np.r_[np.ones(k, int), np.zeros(n - k, int)]
+    o = np.arange(n + 1)
+    far = np.abs(o - n * p) >= abs(k - n * p) - 1e-9
+    truth = scipy.stats.binom.pmf(o, n, p)[far].sum()
+    for statistic in (ct.ECE(1), ct.MCE(1), ct.ECE(1, "sqeuclidean"), ct.ECE(1, "l2")):
+        result = ct.calibration_test(np.full(n, p), y, statistic, lens=ct.OneVsRest(1))
+        low, high = result.pvalue_bracket
+        assert low - 1e-13 <= truth <= high + 1e-13
+        assert high <= truth * 1.011 + 1e-13
+
+
+@pytest.mark.parametrize("statistic", [ct.ECE(10), ct.MCE(10), ct.ECE(10, "sqeuclidean")], ids=str)
+@pytest.mark.parametrize("decimals", [1, 15])
+def test_exact_p_is_super_uniform_under_calibration(statistic, decimals):
+    generator = np.random.default_rng(23)
+    p = np.round(generator.random(50), decimals)
+    fixed = statistic.given(np.column_stack([p, 1 - p]))
+    draw = LabelSampler.of(np.column_stack([p, 1 - p]))
+    runs = 2000
+    pvalues = np.empty(runs)
+    law = cell_null(fixed, p, 0.1)
+    for r in range(runs):
+        pvalues[r] = law.sf(fixed(draw(generator.random(50))))
+    grid = np.array([0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9])
+    share = (pvalues[:, None] <= grid).mean(axis=0)
+    limit = scipy.stats.binom.isf(1e-6, runs, grid) / runs
+    assert (share <= limit).all()
+    if decimals == 15 and isinstance(statistic, ct.ECE):
+        floor = scipy.stats.binom.ppf(1e-6, runs, 0.9 * grid) / runs
+        assert (share >= floor).all()
+
+
+# --- null distributions as objects -----------------------------------------------------------------
+
+
+def some_nulls():
+    generator = np.random.default_rng(31)
+    p = np.round(generator.random(40), 2)
+    probs = np.column_stack([p, 1 - p])
+    labels = (generator.random(40) >= p).astype(int)
+    data = ct.Predictions.of(probs, labels)
+    statistic = ct.ECE(5)
+    fixed = statistic.given(probs)
+    three = np.round(generator.dirichlet(np.ones(3), 6), 1)
+    three[:, 2] = 1 - three[:, :2].sum(axis=1)
+    return {
+        "sum": cell_null(fixed, p, fixed(labels)),
+        "max": cell_null(ct.MCE(5).given(probs), p, 0.2),
+        "enumerated": enumerated_null(ct.ECE(2).given(np.abs(three)), np.abs(three)),
+        "simulated": ct.replicate(statistic, ct.RedrawLabels(), data, 999, rng=5),
+    }
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "enumerated", "simulated"])
+def test_null_object_against_its_definitions(name):
+    law = some_nulls()[name]
+    assert isinstance(law, SimulatedNull if name == "simulated" else ExactNull)
+    draws = law.rvs(20_000, rng=6)
+    assert draws.shape == (20_000,)
+    assert abs(draws.mean() - law.mean()) < 4.5 * law.std() / np.sqrt(20_000) + 1e-9
+    assert draws.std() == pytest.approx(law.std(), rel=0.05)
+    assert np.array_equal(draws, law.rvs(20_000, rng=6))
+    slack = getattr(law, "slack", 0.0)
+    for q in (0.01, 0.1, 0.25, 0.5, 0.8, 0.9, 0.95, 0.99):
+        x = law.ppf(q)
+        # The smallest x with P(T ≤ x) ≥ q: little lies above x, and enough at or above it.
+        assert law.sf(x + slack + 1e-8) <= 1 - q + 1e-9
+        assert law.sf(x - slack - 1e-8) >= 1 - q - 1e-9
+        assert law.ppf(q) <= law.ppf(min(1.0, q + 0.005))
+        assert (draws <= x + slack + 1e-8).mean() >= q - 4.5 * np.sqrt(q * (1 - q) / 20_000)
+    for t in np.quantile(draws, [0.05, 0.3, 0.6, 0.9]):
+        share = (draws >= t - 1e-9).mean()
+        tail = law.sf(t)
+        assert abs(share - tail) < 4.5 * np.sqrt(tail * (1 - tail) / 20_000) + 0.012 * tail
+    assert law.sf(-1.0) == pytest.approx(1, abs=1e-9)
+    assert law.sf(10.0) == pytest.approx(0, abs=1e-9)
+    grid = np.linspace(-0.1, 1.2, 200)
+    tails = np.array([law.sf(t) for t in grid])
+    assert (np.diff(tails) <= 1e-15).all()
+    assert ((tails >= 0) & (tails <= 1)).all()
+
+
+def test_simulated_null_against_order_statistics():
+    values = np.array([0.3, 0.1, 0.2, 0.2, 0.5])
+    law = SimulatedNull(values)
+    assert [law.sf(t) for t in (0.05, 0.1, 0.2, 0.2 + 1e-14, 0.3, 0.5, 0.51)] == pytest.approx(
+        [1, 1, 0.8, 0.8, 0.4, 0.2, 0]
+    )
+    assert [law.ppf(q) for q in (0.2, 0.21, 0.6, 0.61, 1.0)] == [0.1, 0.2, 0.2, 0.3, 0.5]
+    assert np.array_equal(np.asarray(law), values)
+    assert len(law) == 5
+
+
+def test_simulated_p_against_counting():
+    p = np.array([0.2, 0.7, 0.4, 0.9, 0.5, 0.1])
+    y = np.array([1, 1, 0, 1, 0, 0])
+    result = ct.calibration_test(
+        p, y, ct.ECE(2), lens=ct.OneVsRest(1), null=ct.RedrawLabels(), n_resamples=499, rng=2
+    )
+    draws = np.asarray(result.null_distribution)
+    assert draws.shape == (499,)
+    assert result.pvalue == (1 + (draws >= result.estimate - 1e-9).sum()) / 500
+    assert result.null_mean == pytest.approx(draws.mean())
+    assert result.null_std == pytest.approx(draws.std())
+
+
+# --- the label sampler ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 10, 40])
+def test_label_sampler_against_inversion(k, rng):
+    probs = rng.dirichlet(np.full(k, 0.3), 400)
+    probs[:50] = np.eye(k)[rng.integers(0, k, 50)]
+    probs[50:100, 0], probs[100:150, -1] = 0.0, 0.0
+    probs /= probs.sum(axis=1, keepdims=True)
+    uniforms = rng.random(400)
+    uniforms[::7], uniforms[1::11] = 0.0, 1 - 2**-53
+    expected = [ref.draw_label(row, u) for row, u in zip(probs, uniforms, strict=True)]
+    draw = LabelSampler.of(probs)
+    assert draw(uniforms).tolist() == expected
+    rows = rng.integers(0, 400, 400)
+    expected = [ref.draw_label(probs[i], u) for i, u in zip(rows, uniforms, strict=True)]
+    assert draw(uniforms, rows).tolist() == expected
+
+
+def test_label_sampler_never_draws_the_impossible(rng):
+    probs = rng.dirichlet(np.full(6, 0.5), 2000)
+    probs[rng.random((2000, 6)) < 0.5] = 0.0
+    probs[probs.sum(axis=1) == 0, 3] = 1.0
+    probs /= probs.sum(axis=1, keepdims=True)
+    draw = LabelSampler.of(probs)
+    for u in (0.0, 2**-60, 0.5, 1 - 2**-53, np.nextafter(1.0, 0.0)):
+        labels = draw(np.full(2000, u))
+        assert (probs[np.arange(2000), labels] > 0).all()
+    for _ in range(50):
+        assert (probs[np.arange(2000), draw(rng.random(2000))] > 0).all()
+
+
+def test_label_sampler_when_rows_sum_to_less_than_one():
+    ten = np.full((1, 10), 0.1)
+    assert np.cumsum(ten)[-1] < 1
+    assert LabelSampler.of(ten)(np.array([1 - 2**-53])).tolist() == [9]
+    short = np.array([[0.5, 0.5 - 1e-16, 0.0], [1 - 1e-16, 0.0, 0.0], [0.0, 1 - 1e-16, 0.0]])
+    assert LabelSampler.of(short)(np.full(3, 1 - 2**-53)).tolist() == [1, 0, 1]
+    two = np.array([[1 - 1e-16, 0.0], [0.0, 1 - 1e-16], [0.5, 0.5 - 1e-16]])
+    assert LabelSampler.of(two)(np.full(3, 1 - 2**-53)).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_label_sampler_against_chi_square(k):
+    generator = np.random.default_rng(41)
+    probs = generator.dirichlet(np.ones(k), 4)
+    draw, size = LabelSampler.of(probs), 20_000
+    for i in range(4):
+        labels = draw(generator.random(size), np.full(size, i))
+        seen = np.bincount(labels, minlength=k)
+        assert scipy.stats.chisquare(seen, size * probs[i]).pvalue > 1e-5

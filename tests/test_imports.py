@@ -1,0 +1,51 @@
+"""Importing is light, and nothing global is touched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import caltest as ct
+
+HEAVY = ("numba", "matplotlib", "pandas", "sklearn", "scipy.stats", "pyarrow", "rich", "tqdm")
+
+
+def _loaded_after(code: str) -> set[str]:
+    program = f"{code}\nimport sys\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(run.stdout.split())
+
+
+def test_import_is_light():
+    assert _loaded_after("import caltest") == set()
+
+
+def test_an_exact_p_value_needs_no_compiler():
+    code = "import caltest as ct\nassert ct.calibration_test(ct.examples.digits()).null == 'exact'"
+    assert not _loaded_after(code) & {"numba", "scipy.stats", "matplotlib"}
+
+
+def test_public_names_exist_and_none_looks_like_a_test():
+    for name in ct.__all__:
+        assert hasattr(ct, name)
+        assert not name.lower().startswith("test")
+
+
+def test_global_random_state_is_left_alone():
+    before = np.random.get_state()[1].copy()
+    ct.audit(ct.examples.SixPoints().sample(60, 1), n_resamples=50)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+@pytest.mark.parametrize("verb", ["calibration_test", "audit"])
+def test_verbs_share_their_keywords(verb):
+    import inspect
+
+    parameters = inspect.signature(getattr(ct, verb)).parameters
+    assert list(parameters)[:2] == ["probs", "labels"]
+    assert {"n_resamples", "rng", "workers"} <= set(parameters)

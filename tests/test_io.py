@@ -1,0 +1,263 @@
+"""Files that are read, and files that are refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import InvalidPredictionsError, read_predictions
+
+PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
+LABELS = np.array([0, 1, 2, 0])
+
+
+def write_csv(path, header, rows, delimiter=","):
+    lines = [delimiter.join(header), *(delimiter.join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def table(labels=LABELS):
+    return [[*p, y] for p, y in zip(PROBS, labels, strict=True)]
+
+
+def check(data):
+    np.testing.assert_allclose(data.probs, PROBS)
+    np.testing.assert_array_equal(data.labels, LABELS)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ["p_0", "p_1", "p_2", "label"],
+        ["prob_0", "prob_1", "prob_2", "y"],
+        ["proba_a", "proba_b", "proba_c", "target"],
+        ["P_0", "P_1", "P_2", "Outcome"],
+    ],
+)
+def test_csv_columns_are_found_by_name(tmp_path, header):
+    check(read_predictions(write_csv(tmp_path / "f.csv", header, table())))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_delimiters(tmp_path, delimiter):
+    path = write_csv(tmp_path / "f.csv", ["p_0", "p_1", "p_2", "label"], table(), delimiter)
+    check(read_predictions(path))
+
+
+def test_csv_says_what_was_understood(tmp_path):
+    data = read_predictions(write_csv(tmp_path / "f.csv", ["p_0", "p_1", "p_2", "y"], table()))
+    assert data.notes == ("read 4 rows, 3 classes from columns p_0, p_1, p_2, labels from y",)
+
+
+def test_columns_are_ordered_by_number_and_labels_follow(tmp_path):
+    rows = [[p[2], p[0], p[1], y + 1] for p, y in zip(PROBS, LABELS, strict=True)]
+    data = read_predictions(write_csv(tmp_path / "f.csv", ["p_3", "p_1", "p_2", "y"], rows))
+    check(data)
+    assert data.classes == ("1", "2", "3")
+
+
+def test_ten_columns_are_ordered_as_numbers(tmp_path):
+    header = [f"p_{k}" for k in (10, 2, 1, 0, 3, 4, 5, 6, 7, 8, 9)]
+    row = [0.5, 0.25, 0.25, *[0.0] * 8]
+    data = read_predictions(write_csv(tmp_path / "f.csv", [*header, "label"], [[*row, 10]] * 2))
+    assert data.probs[0, 10] == 0.5
+    assert data.labels[0] == 10
+
+
+def test_class_names_as_columns(tmp_path):
+    names = ["cat", "dog", "owl"]
+    rows = [["x1", *p, names[y]] for p, y in zip(PROBS, LABELS, strict=True)]
+    data = read_predictions(write_csv(tmp_path / "f.csv", ["id", *names, "label"], rows))
+    check(data)
+    assert data.classes == ("cat", "dog", "owl")
+
+
+def test_class_names_after_a_prefix(tmp_path):
+    names = ["cat", "dog", "owl"]
+    path = write_csv(
+        tmp_path / "f.csv",
+        ["p_cat", "p_dog", "p_owl", "label"],
+        table([names[y] for y in LABELS]),
+    )
+    check(read_predictions(path))
+
+
+@pytest.mark.parametrize("name", ["p", "prob", "p_1"])
+def test_one_column_is_binary(tmp_path, name):
+    rows = [[0.25, 0], [0.5, 1], ["1e-3", 1]]
+    data = read_predictions(write_csv(tmp_path / "f.csv", [name, "y"], rows))
+    np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5, 0.001])
+
+
+@pytest.mark.parametrize("cells", [["True", "False", "true"], ["1.0", "0.0", "1.0"]])
+def test_binary_labels_in_words_or_decimals(tmp_path, cells):
+    rows = [[0.25, c] for c in cells]
+    data = read_predictions(write_csv(tmp_path / "f.csv", ["p", "y"], rows))
+    np.testing.assert_array_equal(data.labels, [1, 0, 1])
+
+
+def test_columns_by_hand(tmp_path):
+    path = write_csv(tmp_path / "f.csv", ["A", "B", "C", "seen"], table())
+    check(read_predictions(path, "A,B,C", "seen"))
+    check(read_predictions(path, ["A", "B", "C"], "seen"))
+    check(read_predictions(path, "[ABC]", "seen"))
+
+
+def test_quoted_cells_and_byte_order_mark(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text('\ufeff"p","label","remark"\n"0.5","1","a, b"\n0.25,0,c\n', encoding="utf-8")
+    np.testing.assert_array_equal(read_predictions(path).labels, [1, 0])
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "f.npz"
+    np.savez(path, probs=PROBS.astype(np.float32), labels=LABELS, fold=LABELS)
+    data = read_predictions(path)
+    np.testing.assert_allclose(data.probs, PROBS, atol=1e-7)
+    assert data.notes[0] == "read 4 rows, 3 classes from column probs, labels from labels"
+
+
+def test_npz_of_logits(tmp_path):
+    path = tmp_path / "f.npz"
+    np.savez(path, logits=np.log(PROBS) + 3.0, labels=LABELS)
+    check(read_predictions(path, from_logits=True))
+    with pytest.raises(InvalidPredictionsError, match="from_logits=True"):
+        read_predictions(path)
+
+
+def test_npy_pair(tmp_path):
+    np.save(tmp_path / "p.npy", PROBS)
+    np.save(tmp_path / "y.npy", LABELS)
+    check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npy"))
+    with pytest.raises(InvalidPredictionsError, match="name the file of the labels"):
+        read_predictions(tmp_path / "p.npy")
+
+
+def test_jsonl(tmp_path):
+    path = tmp_path / "f.jsonl"
+    records = [
+        {"id": i, "probs": list(p), "label": int(y)}
+        for i, (p, y) in enumerate(zip(PROBS, LABELS, strict=True))
+    ]
+    path.write_text("\n".join(map(json.dumps, records)) + "\n\n")
+    check(read_predictions(path))
+    flat = [dict(zip(["p_0", "p_1", "p_2", "y"], row, strict=True)) for row in table()]
+    path.write_text("\n".join(json.dumps(r, default=int) for r in flat))
+    check(read_predictions(path))
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "f.parquet"
+    columns = {f"p_{k}": PROBS[:, k] for k in range(3)}
+    pyarrow.parquet.write_table(pyarrow.table({**columns, "label": LABELS}), path)
+    check(read_predictions(path))
+    pyarrow.parquet.write_table(pyarrow.table({"probs": list(PROBS), "label": LABELS}), path)
+    check(read_predictions(path))
+
+
+def refuse(path, message, **choices):
+    with pytest.raises(InvalidPredictionsError, match=message) as caught:
+        read_predictions(path, **choices)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "message"),
+    [
+        (["p_0", "p_1", "y", "label"], [[0.5, 0.5, 1, 1]], r"labels could be y or label"),
+        (["p_0", "p_1", "prob", "y"], [[0.5, 0.5, 0.5, 1]], r"could be p_\* .* or prob .*--probs"),
+        (["a", "b", "y"], [[0.5, 0.5, 1]], r"no probabilities found among a, b"),
+        (["p_0", "p_1", "z"], [[0.5, 0.5, 1]], r"no labels found"),
+        (["p", "y"], [[0.5, 1], ["", 0], [0.5, 1], ["NA", 1]], r"2 missing cells, in rows 1, 3"),
+        (["p", "y"], [[0.5, 1], [0.5, ""]], r"of labels has 1 missing cells, in rows 1 "),
+        (["p", "y"], [[0.5, 1], ["high", 0]], r"column p, row 1: 'high' is not a number"),
+        (["p", "y"], [[0.5, 1], [0.5]], r"line 3 has 1 cells"),
+        (["0.5", "1"], [[0.25, 0]], r"begins with numbers .*header"),
+        (["p", "p", "y"], [[0.5, 0.5, 0]], r"names the column 'p' twice"),
+        (["p", "y"], [], r"no rows"),
+        (["p", "y"], [[1.5, 1]], r"f.csv: probs: row 0 is 1.5"),
+    ],
+)
+def test_refuses_csv(tmp_path, header, rows, message):
+    refuse(write_csv(tmp_path / "f.csv", header, rows), message)
+
+
+def test_refuses_unknown_columns(tmp_path):
+    path = write_csv(tmp_path / "f.csv", ["p", "y"], [[0.5, 1]])
+    refuse(path, "no column 'q' among p", probs="q,r")
+    refuse(path, "no column matches 'q_.'", probs="q_*")
+    refuse(path, "no column 'z' among p, y", label="z")
+
+
+def test_refuses_files_that_are_not_what_they_seem(tmp_path):
+    for suffix in (".csv", ".npz", ".npy", ".parquet", ".jsonl"):
+        empty = tmp_path / f"empty{suffix}"
+        empty.touch()
+        refuse(empty, "is empty")
+    noise = bytes(range(256)) * 4
+    for suffix, message in [
+        (".npz", "not a readable NumPy file"),
+        (".parquet", "not a readable Parquet file"),
+        (".csv", "not a text file in UTF-8"),
+        (".xlsx", "cannot be read; known are .csv"),
+    ]:
+        path = tmp_path / f"noise{suffix}"
+        path.write_bytes(noise)
+        refuse(path, message)
+    broken = tmp_path / "f.jsonl"
+    broken.write_text('{"p": 0.5, "y": 1}\n{"p": 0.5,')
+    refuse(broken, "line 2 is not JSON")
+    broken.write_text("[0.5, 1]\n")
+    refuse(broken, "line 1 is not an object")
+    broken.write_text('{"p": 0.5, "y": 1}\n{"y": 1}\n')
+    refuse(broken, "column p has 1 missing cells, in rows 1")
+    broken.write_text('{"probs": [0.5, 0.5], "y": 1}\n{"probs": [1.0], "y": 0}\n')
+    refuse(broken, "row 1 does not hold 2 numbers")
+    refuse(tmp_path, "is a folder")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_predictions(tmp_path / "nowhere.csv")
+
+
+def test_nothing_is_unpickled(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (pytest.fail, ("unpickled",))
+
+    np.savez(tmp_path / "f.npz", probs=np.array([Bomb()], dtype=object), labels=[0])
+    refuse(tmp_path / "f.npz", "holds Python objects")
+    (tmp_path / "g.npy").write_bytes(pickle.dumps(Bomb()))
+    (tmp_path / "y.npy").write_bytes(pickle.dumps(Bomb()))
+    refuse(tmp_path / "g.npy", "holds Python objects", label=tmp_path / "y.npy")
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "f.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ImportError, match=r"caltest\[parquet\]"):
+        read_predictions(tmp_path / "f.parquet")
+
+
+def test_real_files(data_dir):
+    known = {
+        "multiclass/cifar10_densenet121.npz": (10_000, 10, 0.0410),
+        "multiclass/hpc_cv.npz": (3467, 4, 0.0712),
+        "multiclass/fmi_rain_24h.npz": (346, 3, 0.0373),
+        "multiclass/cifar100_lenet5.npz": (10_000, 100, 0.0149),
+    }
+    for name, (n, n_classes, error) in known.items():
+        data = read_predictions(data_dir / name)
+        assert (data.n, data.n_classes) == (n, n_classes)
+        assert round(ct.calibration_test(data).estimate, 4) == error
+    flares = data_dir / "binary" / "solar_flares_c1.csv"
+    refuse(flares, "no probabilities found")
+    refuse(flares, "column AMOS has 71 missing cells", probs="AMOS")
+    assert read_predictions(flares, "NOAA").n == 731

@@ -1,0 +1,177 @@
+"""What is accepted, and what is refused with which words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import InvalidPredictionsError, Predictions
+
+THREE = [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_accepts_every_float(dtype):
+    data = Predictions.of(np.array(THREE, dtype=dtype), [0, 1, 2, 0])
+    assert data.probs.dtype == np.float64
+    np.testing.assert_allclose(data.probs.sum(axis=1), 1.0, atol=1e-15)
+    np.testing.assert_allclose(data.probs, THREE, atol=2e-3 if dtype == np.float16 else 1e-7)
+
+
+@pytest.mark.parametrize(
+    "probs", [[0.25, 0.5, 1.0], [[0.25], [0.5], [1.0]], [[0.75, 0.25], [0.5, 0.5], [0.0, 1.0]]]
+)
+def test_binary_forms_agree(probs):
+    data = Predictions.of(probs, [0, 1, 1])
+    np.testing.assert_array_equal(data.probs, [[0.75, 0.25], [0.5, 0.5], [0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([0, 2, 1, 1], None),
+        (np.array([0, 2, 1, 1], dtype=np.uint8), None),
+        ([0.0, 2.0, 1.0, 1.0], None),
+        ([[0], [2], [1], [1]], None),
+        ([[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 0]], None),
+        (["a", "c", "b", "b"], ["a", "b", "c"]),
+        (np.array(["a", "c", "b", "b"], dtype=object), ("a", "b", "c")),
+        ([0, 2, 1, 1], ["a", "b", "c"]),
+        ([1, 3, 2, 2], [1, 2, 3]),
+    ],
+)
+def test_label_forms_agree(labels, classes):
+    data = Predictions.of(THREE, labels, classes)
+    np.testing.assert_array_equal(data.labels, [0, 2, 1, 1])
+    assert data.labels.dtype == np.int64
+
+
+def test_booleans_are_binary_labels():
+    np.testing.assert_array_equal(Predictions.of([0.1, 0.9], [False, True]).labels, [0, 1])
+
+
+def test_labels_may_be_all_alike():
+    assert Predictions.of([0.1, 0.9], [1, 1]).n == 2
+
+
+def test_accepts_pandas_and_polars():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    frame = pandas.DataFrame(THREE)
+    assert Predictions.of(frame, pandas.Series([0, 1, 2, 0])).n_classes == 3
+    frame = polars.DataFrame({"a": [0.1, 0.2], "b": [0.9, 0.8]})
+    assert Predictions.of(frame, polars.Series([0, 1])).n == 2
+
+
+def test_accepts_what_only_speaks_dlpack():
+    class Tensor:
+        def __init__(self, values):
+            self.values = np.array(values)
+
+        def __array__(self, *args, **kwargs):
+            raise TypeError("not an array")
+
+        def __dlpack__(self, **kwargs):
+            return self.values.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return self.values.__dlpack_device__()
+
+    assert Predictions.of(Tensor([0.1, 0.9]), [0, 1]).n == 2
+
+
+def test_accepts_tensors_that_require_gradients():
+    class Tensor:
+        def detach(self):
+            return np.array([0.1, 0.9])
+
+        def __array__(self, *args, **kwargs):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+    assert Predictions.of(Tensor(), [0, 1]).n == 2
+
+
+def test_decimals_survive_and_inexact_rows_are_renormalised():
+    data = Predictions.of([[0.1, 0.2, 0.7], [0.1001, 0.2, 0.7]], [0, 1])
+    np.testing.assert_array_equal(data.probs[0], [0.1, 0.2, 0.7])  # sums to 1 − 1.1e-16
+    assert data.probs[1].sum() == pytest.approx(1.0, abs=1e-15)
+    assert data.notes == ("1 rows renormalised (sums were within 0.0001 of 1)",)
+
+
+def test_input_is_not_changed():
+    probs = np.array([[0.1001, 0.2, 0.7]])
+    Predictions.of(probs, [0])
+    assert probs[0, 0] == 0.1001
+
+
+def test_logits_on_request():
+    z = np.array([[1.0, 2.0, -3.0], [0.0, 0.0, 0.0]])
+    data = Predictions.of(z, [0, 1], from_logits=True)
+    np.testing.assert_allclose(data.probs, np.exp(z) / np.exp(z).sum(axis=1, keepdims=True))
+    one = Predictions.of([0.0, 50.0], [0, 1], from_logits=True)
+    np.testing.assert_allclose(one.probs[:, 1], [0.5, 1.0])
+
+
+REFUSED = {
+    "nan": ([[0.5, 0.5], [np.nan, 0.5]], [0, 1], r"row 1, column 0 is nan"),
+    "infinity": ([0.5, np.inf], [0, 1], r"row 1 is inf"),
+    "negative": ([0.5, -0.25], [0, 1], r"row 1 is -0.25, outside \[0, 1\]"),
+    "above one": ([0.5, 1.5, 0.2] * 10, [0, 1, 1] * 10, r"row 1 is 1.5.*logits"),
+    "logits": ([[3.0, -2.0], [0.5, 1.0]], [0, 1], r"from_logits=True"),
+    "log-probabilities": (np.log(THREE), [0, 1, 2, 0], r"apply exp"),
+    "row sums": ([[0.5, 0.5], [0.5, 0.4]], [0, 1], r"row 1 sums to 0.9"),
+    "label too large": (THREE, [0, 1, 2, 3], r"row 3 is 3, but with 3 classes"),
+    "labels from one": (THREE, [1, 2, 3, 1], r"run from 1: subtract 1"),
+    "plus minus one": ([0.2, 0.8], [-1, 1], r"labels > 0"),
+    "fractional label": (THREE, [0, 1.5, 2, 0], r"row 1 is 1.5"),
+    "negative label": (THREE, [0, 1, -1, 0], r"row 2 is -1"),
+    "missing label": (THREE, [0, 1, np.nan, 0], r"labels: row 2 is nan"),
+    "lengths": (THREE, [0, 1], r"4 rows but labels has 2"),
+    "no rows": (np.empty((0, 3)), [], r"empty"),
+    "one class": (np.ones((3, 1)), [0, 0, 0], r"one class"),
+    "swapped binary": ([0, 1, 1], [0.2, 0.7, 0.9], r"swapped"),
+    "swapped vectors": ([0, 1, 2, 0], THREE, r"swapped"),
+    "swapped text": (["a", "b"], [0.2, 0.9], r"swapped"),
+    "three dimensions": (np.full((2, 2, 2), 0.5), [0, 1], r"shape is \(2, 2, 2\)"),
+    "a number": (0.5, 1, r"one or two dimensions"),
+    "ragged": ([[0.5, 0.5], [1.0]], [0, 1], r"cannot be read as one array"),
+    "text": ([["0.5", "half"]], [0], r"row 0, column 1 is 'half'"),
+    "complex": ([0.5 + 0j], [0], r"real numbers"),
+    "text labels": (THREE, ["a", "b", "c", "a"], r"pass classes="),
+    "not one-hot": (THREE, np.full((4, 3), 1), r"row 0 is \[1.0, 1.0, 1.0\]"),
+    "one-hot width": (THREE, np.eye(4), r"4 columns but probs describes 3"),
+    "nothing": (THREE, None, r"labels are missing"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_refuses(case):
+    probs, labels, message = REFUSED[case]
+    with pytest.raises(InvalidPredictionsError, match=message):
+        Predictions.of(probs, labels)
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "message"),
+    [
+        (["a", "b"], ["a", "b", "a", "b"], "2 names but probs describes 3"),
+        (["a", "b", "b"], [0, 1, 2, 0], "twice"),
+        (["a", "b", "c"], ["a", "b", "x", "c"], "row 2 is 'x'"),
+        ([1, 2, 3], [1, 2, 4, 3], "row 2 is 4"),
+        (["a"], [0, 0, 0, 0], "single class"),
+    ],
+)
+def test_refuses_classes(classes, labels, message):
+    with pytest.raises(InvalidPredictionsError, match=message):
+        Predictions.of(THREE, labels, classes)
+
+
+def test_impossible_outcomes_are_counted():
+    data = Predictions.of([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], [0, 2, 1])
+    np.testing.assert_array_equal(data.impossible, [1, 2])
+
+
+def test_a_predictions_is_passed_through():
+    data = Predictions.of([0.3], [1])
+    assert Predictions.of(data) is data
+    assert ct.calibration_test(data).n == 1

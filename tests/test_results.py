@@ -1,0 +1,158 @@
+"""Reports as their readers see them, and the way to JSON and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.inference import holm
+from caltest.results import format_p
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return ct.calibration_test([0.8] * 30, [1] * 18 + [0] * 12, lens=ct.OneVsRest(1))
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    data = ct.examples.SixPoints().sample(200, 3)
+    return ct.calibration_test(data, lens=ct.Canonical(), n_resamples=99, rng=7)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return ct.audit(ct.examples.digits("overfit"), n_resamples=199, rng=1)
+
+
+def test_exact_report_reads_well(exact):
+    assert str(exact).splitlines() == [
+        "Test of calibration",
+        "  statistic      ECE(UniformBins(15), distance='tv')",
+        "  lens           OneVsRest(1)",
+        "  observed       0.2000",
+        "  if calibrated  0.0574 ± 0.0451  (noise floor: mean ± sd)",
+        "  excess         0.1426, +3.2 sd",
+        "  p-value        0.011  (exact, in [0.01073, 0.01073])",
+        "  data           n = 30, K = 2",
+        "",
+        "  A calibrated model would show an error this large in about 11 in 1000 such data sets.",
+        "",
+        f"  ECE(UniformBins(15), distance='tv') · OneVsRest(1) · exact null · n=30 · K=2 · "
+        f"caltest {ct.__version__}",
+    ]
+
+
+def test_simulated_recipe_names_seed_and_resamples(simulated):
+    assert simulated.recipe == (
+        "ECE(UniformBins(15), distance='tv') · Canonical() · RedrawLabels() null · B=99 · seed=7"
+        f" · n=200 · K=3 · caltest {ct.__version__}"
+    )
+    assert "99 resamples, Monte Carlo error" in str(simulated)
+
+
+@pytest.mark.parametrize("name", ["exact", "simulated", "report"])
+def test_json_round_trip(name, request):
+    result = request.getfixturevalue(name)
+    assert type(result).from_json(result.to_json()) == result
+    json.dumps(result.as_dict(), allow_nan=False)
+    assert str(type(result).from_dict(result.as_dict())) == str(result)
+
+
+def test_json_of_another_kind_is_refused(exact, report):
+    with pytest.raises(ValueError, match="of a AuditReport"):
+        ct.CalibrationTestResult.from_dict(report.as_dict())
+
+
+def test_results_are_frozen_and_plain(exact):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        exact.pvalue = 1.0
+    for field in dataclasses.fields(exact):
+        assert "np." not in repr(getattr(exact, field.name))
+
+
+def test_null_distributions_speak_one_language(exact, simulated):
+    for result in (exact, simulated):
+        null = result.null_distribution
+        assert null.mean() == result.null_mean
+        assert null.std() == result.null_std
+        assert 0.0 < null.sf(null.ppf(0.5)) <= 1.0
+        assert null.rvs(10, rng=1).shape == (10,)
+    replicates = np.asarray(simulated.null_distribution)
+    assert replicates.shape == (99,)
+    exceeding = (replicates >= simulated.estimate - 1e-12).sum()
+    assert simulated.pvalue == (1 + exceeding) / 100
+
+
+def test_audit_report_says_what_was_found(report):
+    text = str(report)
+    assert report.verdict == "miscalibrated"
+    assert report.direction == "overconfident"
+    assert "Verdict: MISCALIBRATED" in text
+    assert "it claims 88.9% on average and is right in 82.0% of cases" in text
+    assert [row.lens for row in report.rows] == [
+        "TopK(1)",
+        "TopK(3)",
+        "OneVsRest(0…9)",
+        "Canonical()",
+    ]
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 118
+
+
+def test_audit_of_a_calibrated_model():
+    data = ct.examples.GaussianMixture(0, -2).sample(4000, 5)
+    report = ct.audit(data)
+    assert report.verdict == "calibrated"
+    assert report.direction == ""
+    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "TopK(1)"]
+    assert "As far as these data can tell" in str(report)
+
+
+def test_audit_with_too_little_data():
+    report = ct.audit(ct.examples.GaussianMixture(0, -2).sample(40, 6))
+    assert report.verdict == "too little data"
+    assert "can neither confirm nor refute" in report.summary[0]
+
+
+def test_audit_of_an_underconfident_model(rng):
+    p = rng.random(3000)
+    timid = 0.5 + 0.5 * (p - 0.5)
+    report = ct.audit(timid, rng.random(3000) < p)
+    assert report.direction == "underconfident"
+
+
+def test_audit_counts_impossible_outcomes():
+    p = np.full(200, 0.0)
+    p[:150] = 0.5
+    labels = np.r_[np.tile([0, 1], 75), np.zeros(49), 1]
+    report = ct.audit(p, labels)
+    assert report.impossible == 1
+    assert report.verdict == "miscalibrated"
+    assert "probability exactly 0 (the first in row 199)" in str(report)
+
+
+def test_audit_with_a_degenerate_null_does_not_warn():
+    report = ct.audit([1.0] * 200 + [0.0] * 200, [1] * 200 + [0] * 200)
+    assert report.verdict == "calibrated"
+
+
+def test_holm_against_its_definition(rng):
+    for _ in range(50):
+        p = list(rng.random(7) ** 3)
+        order = np.argsort(p)
+        adjusted = holm(p)
+        for rank, j in enumerate(order):
+            expected = max(min(1.0, (7 - i) * p[order[i]]) for i in range(rank + 1))
+            assert adjusted[j] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.0, "< 1e-12"), (3e-13, "< 1e-12"), (2.34e-5, "2.3e-05"), (0.04321, "0.043")]
+)
+def test_p_is_never_printed_as_zero(p, shown):
+    assert format_p(p) == shown
