@@ -2,6 +2,7 @@
 
 from caltest import distances, examples
 from caltest._version import __version__
+from caltest.battery import audit
 from caltest.binning import QuantileBins, UniformBins, VarianceTree
 from caltest.errors import (
     DegenerateDataWarning,
@@ -9,12 +10,12 @@ from caltest.errors import (
     SparseBinsWarning,
     StatisticError,
 )
-from caltest.inference import audit, calibration_test
+from caltest.inference import calibration_test
 from caltest.io import read_predictions
 from caltest.lenses import Canonical, OneVsRest, Partition, TopK
 from caltest.predictions import Predictions
 from caltest.resampling import ConsistencyResampling, RedrawLabels, replicate
-from caltest.results import AuditReport, CalibrationTestResult
+from caltest.results import AuditReport, CalibrationTestResult, JointTestResult
 from caltest.statistics import ECE, MCE
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "ConsistencyResampling",
     "DegenerateDataWarning",
     "InvalidPredictionsError",
+    "JointTestResult",
     "OneVsRest",
     "Partition",
     "Predictions",

@@ -455,8 +455,9 @@ def _read_npy(path: Path, label: Any) -> _Source:
 
 
 def _unreadable(path: Path, error: Exception) -> str:
-    pickled = path.open("rb").read(1) == b"\x80" or "Object arrays" in str(error)
-    if pickled:
+    with path.open("rb") as file:
+        pickled = file.read(1) == b"\x80"
+    if pickled or "Object arrays" in str(error):
         return f"{path.name} holds Python objects, which are not read for safety: save plain arrays"
     return f"{path.name} is not a readable NumPy file"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -45,12 +45,12 @@ class SimulatedNull:
     ----------
     values : ndarray of shape (B,)
         The replicates, in the order in which they were drawn.
-    interrupted : bool
-        Whether Ctrl-C ended the run before all replicates were drawn.
+    ended : {"complete", "early", "interrupted"}
+        Whether all replicates were drawn, or sequential stopping or Ctrl-C ended the run.
     """
 
     values: FloatArray = field(repr=False)
-    interrupted: bool = False
+    ended: Literal["complete", "early", "interrupted"] = "complete"
 
     def mean(self) -> float:
         """Return the mean of the replicates."""

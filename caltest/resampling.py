@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from caltest._numba import kernel
 from caltest._progress import progress
 from caltest.errors import StatisticError
-from caltest.nulls import SimulatedNull
+from caltest.nulls import SimulatedNull, below
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics import Statistic, given
 
 #: Replicates that share a random stream. Part of the results: changing it changes every number.
 BLOCK = 32
+#: Replicates at least as large as the observed value after which sequential stopping stops.
+EXCEEDING = 20
 
+Ended = Literal["complete", "early", "interrupted"]
 Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -140,6 +143,7 @@ def replicate(
     *,
     rng: Any = None,
     workers: Workers = 1,
+    stop_at: float | None = None,
 ) -> SimulatedNull:
     """Evaluate a statistic on resampled data: the engine behind every verb.
 
@@ -159,46 +163,76 @@ def replicate(
         those of a shorter one.
     workers : int or callable, default 1
         Number of threads, or a function like :func:`map` (such as the ``map`` of a process pool).
+    stop_at : float, optional
+        Stop at the replicate that is the 20th of at least this value (Besag & Clifford 1991).
 
     Returns
     -------
     SimulatedNull
-        The replicates; ``interrupted`` is set when Ctrl-C ended the run early.
+        The replicates; its ``ended`` says whether stopping or Ctrl-C made them fewer.
 
     Raises
     ------
     StatisticError
         When a replicate is not a finite number.
     """
-    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
-    sizes = [min(BLOCK, n_resamples - start) for start in range(0, n_resamples, BLOCK)]
-    seeds = np.random.default_rng(rng).bit_generator.seed_seq.spawn(len(sizes))  # type: ignore[attr-defined]
     if resampler.fixes_predictions:
         evaluate: Any = partial(_on_labels, given(statistic, data.probs))
     else:
         evaluate = partial(_on_data, statistic)
-    block = partial(_block, evaluate, resampler.sampler(data))
+    values, ended = simulate(
+        evaluate, resampler.sampler(data), n_resamples, rng, workers, stop_at=stop_at
+    )
+    return SimulatedNull(values, ended)
+
+
+def simulate(
+    evaluate: Callable[[tuple[FloatArray, IntArray]], Any],
+    sampler: Sampler,
+    n_resamples: int,
+    rng: Any,
+    workers: Workers,
+    *,
+    stop_at: float | None = None,
+) -> tuple[FloatArray, Ended]:
+    """Evaluate a function of data sets again and again: block by block, each with its stream.
+
+    Returns the values, of shape ``(B,)`` or ``(B, S)`` as the function returns numbers or vectors,
+    and how the run ended. The parameters are those of :func:`replicate`.
+    """
+    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
+        raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
+    sizes = [min(BLOCK, n_resamples - start) for start in range(0, n_resamples, BLOCK)]
+    seeds = np.random.default_rng(rng).bit_generator.seed_seq.spawn(len(sizes))  # type: ignore[attr-defined]
+    block = partial(_block, evaluate, sampler)
     tasks = list(zip(seeds, sizes, strict=True))
     done: list[FloatArray] = []
-    interrupted = False
+    ended: Ended = "complete"
+    exceeding = 0
     with progress(n_resamples, "replicates") as advance:
         try:
             for values in _mapped(block, tasks, workers):
+                if stop_at is not None:
+                    hits = np.flatnonzero(values >= below(stop_at))
+                    if exceeding + hits.size >= EXCEEDING:
+                        done.append(values[: hits[EXCEEDING - exceeding - 1] + 1])
+                        ended = "early"
+                        break
+                    exceeding += hits.size
                 done.append(values)
-                advance(values.size)
+                advance(len(values))
         except KeyboardInterrupt:
             if not done:
                 raise
-            interrupted = True
+            ended = "interrupted"
     values = np.concatenate(done)
     if not np.isfinite(values).all():
         bad = values[~np.isfinite(values)]
         raise StatisticError(
-            f"the statistic {statistic!r} returned {bad[0]} on {bad.size} of {values.size} "
-            "resampled data sets; it must be a finite number for every set of labels"
+            f"the statistic returned {bad[0]} on {bad.size} of {len(values)} resampled data sets; "
+            "it must be a finite number for every set of labels"
         )
-    return SimulatedNull(values, interrupted)
+    return values, ended
 
 
 def _mapped(

@@ -110,8 +110,9 @@ class CalibrationTestResult(Result):
         The seed, if the generator was given by one.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
-    interrupted : bool
-        Whether Ctrl-C ended the simulation early.
+    ended : {"complete", "early", "interrupted"}
+        Whether the simulation drew all its replicates, or was ended by sequential stopping or
+        Ctrl-C.
     notes : tuple of str
         What was done to the input on the way in.
     version : str
@@ -134,7 +135,7 @@ class CalibrationTestResult(Result):
     n_resamples: int
     seed: int | None
     impossible: int
-    interrupted: bool
+    ended: str
     notes: tuple[str, ...]
     version: str
     null_distribution: NullDistribution | None = field(
@@ -179,7 +180,9 @@ class CalibrationTestResult(Result):
                 f"  {self.impossible} observed outcomes had predicted probability exactly 0: "
                 "that alone refutes calibration."
             )
-        if self.interrupted:
+        if self.ended == "early":
+            lines.append("  Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
+        elif self.ended == "interrupted":
             lines.append("  Interrupted: the p-value rests on the resamples drawn until then.")
         lines += [f"  Note: {note}." for note in self.notes]
         return "\n".join([*lines, "", f"  {self.recipe}"])
@@ -192,6 +195,49 @@ class CalibrationTestResult(Result):
         else:
             chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
         return f"A calibrated model would show an error this large in {chance} such data sets."
+
+
+@dataclass(frozen=True)
+class JointTestResult(Result):
+    """The answer of :func:`caltest.calibration_test` to a list of (statistic, lens) pairs.
+
+    Attributes
+    ----------
+    tests : tuple of CalibrationTestResult
+        One for each pair, with its own, unadjusted p-value.
+    adjusted : tuple of float
+        Step-down max-T adjusted p-values, in the same order.
+    pvalue : float
+        The smallest of them: a test of all hypotheses together.
+    n_resamples : int
+        Label vectors drawn.
+    ended : {"complete", "interrupted"}
+        Whether Ctrl-C ended the run early.
+    version : str
+        The version of caltest.
+    """
+
+    tests: tuple[CalibrationTestResult, ...]
+    adjusted: tuple[float, ...]
+    pvalue: float
+    n_resamples: int
+    ended: str
+    version: str
+
+    def __str__(self) -> str:
+        lines = [f"Joint test of calibration, {self.n_resamples} redrawn label vectors"]
+        width = max(len(f"{t.statistic} · {t.lens}") for t in self.tests)
+        for test, adjusted in zip(self.tests, self.adjusted, strict=True):
+            lines.append(
+                f"  {test.statistic} · {test.lens}".ljust(width + 4)
+                + f"{format_value(test.estimate)}  if calibrated {format_value(test.null_mean)} ± "
+                f"{format_value(test.null_std)}  p {format_p(test.pvalue)}  "
+                f"adjusted {format_p(adjusted)}"
+            )
+        lines.append(f"  all together: p {format_p(self.pvalue)} (max-T, Westfall & Young 1993)")
+        if self.ended == "interrupted":
+            lines.append("  Interrupted: the p-values rest on the vectors drawn until then.")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -280,7 +326,8 @@ class AuditReport(Result):
         small = [f"Note: {note}." for note in self.notes]
         small += ["", *(row.test.recipe for row in self.rows)]
         body = Text("\n".join([*self.summary, *details]) + "\n")
-        return Group(head, table, verdict, body, Text("\n".join(small), style="dim"))
+        foot = Text("\n".join(small), style="dim", no_wrap=True, overflow="ignore")
+        return Group(head, table, verdict, body, foot)
 
     def __str__(self) -> str:
         from io import StringIO

@@ -258,9 +258,8 @@ def decimal_l1_law(p, cells, digits):
             terms[abs(count * scale - expected)] += weight
         longer = defaultdict(np.longdouble)
         for old, a in law.items():
-            if a > 1e-25:
-                for new, b in terms.items():
-                    longer[old + new] += a * b
+            for new, b in terms.items():
+                longer[old + new] += a * b
         law = longer
     return np.array(list(law.keys())), np.array(list(law.values()))
 

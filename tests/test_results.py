@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.inference import holm
+from caltest.multiplicity import holm
 from caltest.results import format_p
 
 

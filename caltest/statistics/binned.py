@@ -177,9 +177,9 @@ class ECE(_BinnedError):
 
     Examples
     --------
-    >>> probs = np.array([[0.8, 0.2], [0.8, 0.2], [0.3, 0.7], [0.3, 0.7]])
+    >>> probs = np.array([[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]])
     >>> ECE(UniformBins(2))(probs, np.array([0, 0, 0, 1]))
-    0.2
+    0.25
     """
 
     combine = "sum"
@@ -192,8 +192,8 @@ class MCE(_BinnedError):
 
     Examples
     --------
-    >>> MCE(UniformBins(2))(np.array([[0.8, 0.2], [0.8, 0.2]]), np.array([0, 0]))
-    0.2
+    >>> MCE(UniformBins(2))(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 0]))
+    0.25
     """
 
     combine = "max"

@@ -1,0 +1,110 @@
+"""Several tests at once: Holm, max-T, and tests on the same draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import Canonical, OneVsRest, StatisticError, TopK, UniformBins
+from caltest.multiplicity import holm, max_t
+
+PAIRS = [
+    (ct.ECE(), TopK(1)),
+    (ct.ECE(UniformBins(5)), OneVsRest(2)),
+    (ct.MCE(ct.QuantileBins(4)), OneVsRest(0)),
+    (ct.ECE(ct.VarianceTree(30)), Canonical()),
+]
+
+
+def slow_max_t(observed, replicates):
+    rows = np.vstack([observed, replicates])
+    z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    order = np.argsort(-z[0])
+    adjusted, previous = np.empty(len(order)), 0.0
+    for j, s in enumerate(order):
+        rest = order[j:]
+        p = np.mean([max(row[rest]) >= z[0, s] - 1e-10 for row in z])
+        previous = adjusted[s] = max(previous, p)
+    return adjusted
+
+
+def test_max_t_against_its_definition(rng):
+    for _ in range(20):
+        replicates = rng.normal(size=(99, 5)).cumsum(axis=1)
+        observed = rng.normal(size=5) * 2.0
+        np.testing.assert_allclose(
+            max_t(observed, replicates), slow_max_t(observed, replicates), atol=1e-12
+        )
+
+
+def test_max_t_is_exact_for_the_global_hypothesis(rng):
+    """With B = 19, P(smallest adjusted p ≤ 0.1) is 0.1; limits are five standard errors."""
+    rejected = 0
+    for _ in range(4000):
+        rows = rng.normal(size=(20, 3)).cumsum(axis=1)
+        rejected += min(max_t(rows[0], rows[1:])) <= 0.1
+    assert abs(rejected / 4000 - 0.1) < 5 * np.sqrt(0.09 / 4000)
+
+
+def test_max_t_gains_over_holm_when_tests_agree(rng):
+    shared = rng.normal(size=(2000, 1))
+    replicates = shared + 0.01 * rng.normal(size=(2000, 10))
+    observed = np.full(10, 2.5)
+    single = [(1 + (replicates[:, s] >= 2.5).sum()) / 2001 for s in range(10)]
+    assert max(max_t(observed, replicates)) < 0.3 * max(holm(single))
+
+
+def test_constant_statistics_do_not_disturb():
+    assert max_t(np.array([1.0, 0.0]), np.array([[1.0, 1.0], [1.0, 2.0]]))[0] == 1.0
+
+
+@pytest.fixture(scope="module")
+def joint():
+    data = ct.examples.SixPoints().sample(300, 11)
+    return data, ct.calibration_test(data, None, PAIRS, n_resamples=499, rng=3)
+
+
+def test_marginal_tests_agree_with_single_ones(joint):
+    data, result = joint
+    for (statistic, lens), test, adjusted in zip(PAIRS, result.tests, result.adjusted, strict=True):
+        single = ct.calibration_test(data, None, statistic, lens=lens, n_resamples=1999, rng=4)
+        assert test.estimate == single.estimate
+        assert test.pvalue <= adjusted
+        tolerance = 5 * np.hypot(test.pvalue_error, single.pvalue_error) + 0.005
+        assert abs(test.pvalue - single.pvalue) < tolerance
+        assert abs(test.null_mean - single.null_mean) < 5 * single.null_std / np.sqrt(400)
+
+
+def test_all_statistics_see_the_same_labels(joint):
+    """The same pair twice has the same replicates, so adjusting costs nothing."""
+    data, _ = joint
+    result = ct.calibration_test(data, None, [PAIRS[0], PAIRS[0]], n_resamples=99, rng=5)
+    first, second = (np.asarray(test.null_distribution) for test in result.tests)
+    np.testing.assert_array_equal(first, second)
+    assert result.adjusted == (result.tests[0].pvalue,) * 2
+
+
+def test_workers_do_not_change_the_numbers(joint):
+    data, result = joint
+    assert ct.calibration_test(data, None, PAIRS, n_resamples=499, rng=3, workers=2) == result
+
+
+def test_report_and_round_trip(joint):
+    _, result = joint
+    text = str(result)
+    assert text.startswith("Joint test of calibration, 499 redrawn label vectors")
+    assert "all together: p" in text
+    assert ct.JointTestResult.from_json(result.to_json()) == result
+
+
+def test_refuses():
+    data = ct.examples.SixPoints().sample(30, 1)
+
+    def peeking(data):
+        return ct.Predictions.of(np.clip(data.labels / 2, 0.1, 0.9), data.labels > 0)
+
+    with pytest.raises(StatisticError, match=r"list of .* pairs is empty"):
+        ct.calibration_test(data, None, [])
+    with pytest.raises(StatisticError, match="peeking makes probabilities that depend"):
+        ct.calibration_test(data, None, [(ct.ECE(), peeking)])

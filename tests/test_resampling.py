@@ -1,0 +1,159 @@
+"""The engine: same numbers for any workers, early stopping, interruption, refusals."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import RedrawLabels, StatisticError, replicate
+
+
+def mean_gap(probs, labels):
+    return abs(float((probs[:, 0] - (labels == 0)).mean()))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return ct.examples.SixPoints().sample(150, 1)
+
+
+def test_a_process_pool_gives_the_same_numbers(data):
+    alone = replicate(mean_gap, RedrawLabels(), data, 70, rng=5)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        spread = replicate(mean_gap, RedrawLabels(), data, 70, rng=5, workers=pool.map)
+        whole = ct.calibration_test(
+            data, lens=ct.Canonical(), n_resamples=70, rng=5, workers=pool.map
+        )
+    np.testing.assert_array_equal(np.asarray(alone), np.asarray(spread))
+    assert whole == ct.calibration_test(data, lens=ct.Canonical(), n_resamples=70, rng=5)
+
+
+def test_a_generator_moves_on_and_a_seed_repeats(data):
+    generator = np.random.default_rng(3)
+    first = np.asarray(replicate(mean_gap, RedrawLabels(), data, 40, rng=generator))
+    second = np.asarray(replicate(mean_gap, RedrawLabels(), data, 40, rng=generator))
+    again = np.asarray(replicate(mean_gap, RedrawLabels(), data, 40, rng=3))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, again)
+
+
+def test_early_stopping_ends_at_the_twentieth_exceedance(data):
+    full = np.asarray(replicate(mean_gap, RedrawLabels(), data, 2000, rng=1))
+    t = float(np.quantile(full, 0.7))
+    for workers in (1, 2):
+        null = replicate(mean_gap, RedrawLabels(), data, 2000, rng=1, workers=workers, stop_at=t)
+        values = np.asarray(null)
+        assert null.ended == "early"
+        assert (values >= t - 1e-12).sum() == 20
+        assert values[-1] >= t - 1e-12
+        np.testing.assert_array_equal(values, full[: values.size])
+
+
+def test_early_stopping_in_a_test(data):
+    calibrated = ct.Predictions(data.probs, np.arange(data.n) % 3)
+    result = ct.calibration_test(
+        calibrated, None, mean_gap, lens=ct.Canonical(), stop="early", rng=2
+    )
+    assert result.ended == "early"
+    assert result.pvalue == 20 / result.n_resamples
+    assert "Stopped early" in str(result)
+    clear = ct.Predictions(data.probs, np.zeros(data.n, dtype=np.int64))
+    result = ct.calibration_test(
+        clear, None, mean_gap, lens=ct.Canonical(), stop="early", n_resamples=500, rng=2
+    )
+    assert (result.ended, result.n_resamples) == ("complete", 500)
+    assert result.pvalue == 1 / 501
+
+
+def test_early_stopping_keeps_the_level(rng):
+    """P(p ≤ 0.1) over 2000 calibrated data sets; limits are five binomial standard errors."""
+    rejected = 0
+    for _ in range(2000):
+        p = rng.random(12)
+        labels = (rng.random(12) >= p).astype(np.int64)
+        fixed = ct.Predictions(np.column_stack([p, 1 - p]), labels)
+        null = replicate(
+            mean_gap, RedrawLabels(), fixed, 199, rng=rng, stop_at=mean_gap(fixed.probs, labels)
+        )
+        values = np.asarray(null)
+        hits = (values >= mean_gap(fixed.probs, labels) - 1e-12).sum()
+        p_value = 20 / values.size if null.ended == "early" else (1 + hits) / 200
+        rejected += p_value <= 0.1
+    assert abs(rejected / 2000 - 0.1) < 5 * np.sqrt(0.09 / 2000)
+
+
+def test_ctrl_c_keeps_what_was_drawn(data):
+    calls = 0
+
+    def interrupted(probs, labels):
+        nonlocal calls
+        calls += 1
+        if calls == 100:
+            raise KeyboardInterrupt
+        return mean_gap(probs, labels)
+
+    null = replicate(interrupted, RedrawLabels(), data, 1000, rng=1)
+    assert null.ended == "interrupted"
+    full = np.asarray(replicate(mean_gap, RedrawLabels(), data, 96, rng=1))
+    np.testing.assert_array_equal(np.asarray(null), full)
+
+
+def test_progress_appears_only_after_two_seconds(data, capsys):
+    def slow(probs, labels):
+        time.sleep(0.04)
+        return mean_gap(probs, labels)
+
+    replicate(mean_gap, RedrawLabels(), data, 64, rng=1)
+    assert capsys.readouterr().err == ""
+    replicate(slow, RedrawLabels(), data, 96, rng=1)
+    assert "replicates" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_resamples": 0}, "n_resamples must be"),
+        ({"n_resamples": 9.5}, "n_resamples must be"),
+        ({"workers": 0}, "workers must be"),
+        ({"null": "permutation"}, "null must be"),
+        ({"stop": "soon"}, "stop must be"),
+        ({"statistic": lambda probs, labels: np.nan}, "finite number"),
+        ({"statistic": lambda probs: 0.0}, "failed on probs of shape"),
+        ({"statistic": lambda probs, labels: 1 / (labels[0] == 1)}, "resampled data sets"),
+    ],
+)
+def test_refuses(data, options, message):
+    one = ct.Predictions(data.probs, np.ones(data.n, dtype=np.int64))
+    options = {"null": RedrawLabels(), "n_resamples": 99, "lens": ct.Canonical(), **options}
+    with np.errstate(divide="ignore"), pytest.raises(StatisticError, match=message):
+        ct.calibration_test(one, None, options.pop("statistic", mean_gap), **options)
+
+
+def test_exact_null_is_refused_where_there_is_none(data):
+    with pytest.raises(StatisticError, match="Use null=RedrawLabels"):
+        ct.calibration_test(data, lens=ct.Canonical(), null="exact")
+
+
+def test_a_constant_null_is_said(data):
+    with pytest.warns(ct.DegenerateDataWarning, match="single value"):
+        result = ct.calibration_test([0.5] * 3, [1, 1, 0], lambda probs, labels: 1.0)
+    assert result.pvalue == 1.0
+    assert "cannot be tested" in str(result)
+
+
+def test_consistency_resampling_warns_when_cells_are_sparse():
+    data = ct.examples.GaussianMixture().sample(100, 1)
+    with pytest.warns(ct.SparseBinsWarning, match=r"null=RedrawLabels\(\)"):
+        ct.calibration_test(
+            data,
+            None,
+            ct.ECE(ct.VarianceTree(5)),
+            lens=ct.Canonical(),
+            null=ct.ConsistencyResampling(),
+            n_resamples=32,
+        )
