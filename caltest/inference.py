@@ -21,7 +21,8 @@ from caltest.resampling import (
     RedrawLabels,
     Resampler,
     Workers,
-    replicate,
+    on_data,
+    on_labels,
     simulate,
 )
 from caltest.results import CalibrationTestResult, JointTestResult
@@ -158,9 +159,10 @@ def calibration_test(
     if stop not in (None, "early"):
         raise StatisticError(f"stop must be 'early' or None, not {stop!r}")
     induced = apply(lens, data)
-    estimate = _value(statistic, induced)
+    fixed = given(statistic, induced.probs)
+    estimate = _value(statistic, fixed, induced)
     law = _null_distribution(
-        statistic, induced, estimate, null, n_resamples, rng, workers, stop == "early"
+        statistic, fixed, induced, estimate, null, n_resamples, rng, workers, stop == "early"
     )
     name = (
         "exact" if isinstance(law, ExactNull) else repr(RedrawLabels() if null == "auto" else null)
@@ -234,12 +236,11 @@ def _joint_test(
     if not pairs:
         raise StatisticError("the list of (statistic, lens) pairs is empty")
     induced = [apply(lens, data) for _, lens in pairs]
-    estimates = [
-        _value(statistic, seen) for (statistic, _), seen in zip(pairs, induced, strict=True)
-    ]
+    fixed = [given(s, seen.probs) for (s, _), seen in zip(pairs, induced, strict=True)]
+    estimates = [_value(s, f, seen) for (s, _), f, seen in zip(pairs, fixed, induced, strict=True)]
     parts = [
-        (given(statistic, seen.probs), _induced_labels(lens, data, seen))
-        for (statistic, lens), seen in zip(pairs, induced, strict=True)
+        (f, _induced_labels(lens, data, seen))
+        for (_, lens), f, seen in zip(pairs, fixed, induced, strict=True)
     ]
     values, ended = simulate(
         partial(_jointly, parts), RedrawLabels().sampler(data), n_resamples, rng, workers
@@ -278,9 +279,10 @@ def _name(value: Any) -> str:
     return getattr(value, "__name__", None) or repr(value)
 
 
-def _value(statistic: Statistic, induced: Predictions) -> float:
+def _value(statistic: Statistic, fixed: Any, induced: Predictions) -> float:
+    evaluate = getattr(fixed, "evaluate", fixed)
     try:
-        value = float(statistic(induced.probs, induced.labels))
+        value = float(evaluate(induced.labels))
     except TypeError as error:
         raise StatisticError(
             f"the statistic {_name(statistic)} failed on probs of shape {induced.probs.shape} and "
@@ -296,6 +298,7 @@ def _value(statistic: Statistic, induced: Predictions) -> float:
 
 def _null_distribution(
     statistic: Statistic,
+    fixed: Any,
     induced: Predictions,
     estimate: float,
     null: Null,
@@ -309,7 +312,6 @@ def _null_distribution(
             f"null must be 'auto', 'exact', RedrawLabels() or ConsistencyResampling(), not {null!r}"
         )
     if isinstance(null, str):
-        fixed: Any = given(statistic, induced.probs)
         if induced.n_classes == 2 and hasattr(fixed, "term"):
             return cell_null(fixed, induced.probs[:, 0], estimate)
         limit = MAX_ENUMERATION if null == "exact" else n_resamples
@@ -323,15 +325,11 @@ def _null_distribution(
             )
         null = RedrawLabels()
     if isinstance(null, ConsistencyResampling):
-        _warn_if_sparse(given(statistic, induced.probs))
-    return replicate(
-        statistic,
-        null,
-        induced,
-        n_resamples,
-        rng=rng,
-        workers=workers,
-        stop_at=estimate if stop_early else None,
+        _warn_if_sparse(fixed)
+    evaluate = on_labels(fixed) if null.fixes_predictions else on_data(statistic)
+    stop_at = estimate if stop_early else None
+    return SimulatedNull(
+        *simulate(evaluate, null.sampler(induced), n_resamples, rng, workers, stop_at=stop_at)
     )
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import IntArray, Predictions
 
 Lens = Callable[[Predictions], Predictions]
 
@@ -59,24 +60,28 @@ class TopK:
                 f"TopK({self.k}) needs more than {self.k} classes, but there are "
                 f"{data.n_classes}: k must be at most {data.n_classes - 1}"
             )
-        ranked = _largest(data.probs, self.k)
-        rows = np.arange(data.n)
-        kept = data.probs[rows[:, None], ranked]
-        remaining = data.probs.copy()
-        remaining[rows[:, None], ranked] = 0.0
-        hit = ranked == data.labels[:, None]
-        labels = np.where(hit.any(axis=1), hit.argmax(axis=1), self.k)
-        probs = np.column_stack([kept, remaining.sum(axis=1)])
-        return Predictions(probs, labels.astype(np.int64))
+        if self.k == 1:
+            top = data.probs.argmax(axis=1)
+            return _two_class(data, top, data.labels != top)
+        ranked = np.argsort(-data.probs, axis=1, kind="stable")
+        rows = np.arange(data.n)[:, None]
+        rest = data.probs[rows, ranked[:, self.k :]].sum(axis=1)
+        labels = np.minimum((ranked == data.labels[:, None]).argmax(axis=1), self.k)
+        return Predictions(np.column_stack([data.probs[rows, ranked[:, : self.k]], rest]), labels)
 
     def __repr__(self) -> str:
         return f"TopK({self.k})"
 
 
-def _largest(probs: FloatArray, k: int) -> IntArray:
-    if k == 1:
-        return probs.argmax(axis=1)[:, None].astype(np.int64)
-    return np.argsort(-probs, axis=1, kind="stable")[:, :k].astype(np.int64)
+def _two_class(data: Predictions, chosen: IntArray | int, missed: NDArray[np.bool_]) -> Predictions:
+    """Make the problem "the chosen class (0) or another (1)" for a class per row."""
+    p = data.probs[np.arange(data.n), chosen]
+    rest = 1.0 - p
+    sure = np.flatnonzero(rest < 1e-6)  # where 1 − p loses digits, add up the others
+    others = data.probs[sure]
+    others[np.arange(sure.size), np.broadcast_to(chosen, data.n)[sure]] = 0.0
+    rest[sure] = others.sum(axis=1)
+    return Predictions(np.column_stack([p, rest]), missed.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -165,14 +170,7 @@ class OneVsRest:
                 f"OneVsRest({self.c}): there is no class {self.c}, classes run from 0 to "
                 f"{data.n_classes - 1}"
             )
-        chosen = data.probs[:, self.c]
-        rest = 1.0 - chosen
-        likely = np.flatnonzero(chosen > 0.5)  # where 1 − p would lose digits, add up the others
-        others = data.probs[likely]
-        others[:, self.c] = 0.0
-        rest[likely] = others.sum(axis=1)
-        probs = np.column_stack([chosen, rest])
-        return Predictions(probs, (data.labels != self.c).astype(np.int64))
+        return _two_class(data, self.c, data.labels != self.c)
 
     def __repr__(self) -> str:
         return f"OneVsRest({self.c})"

@@ -82,7 +82,7 @@ class Predictions:
 
         Notes
         -----
-        O(n K) time; a float64 copy of ``probs`` is the only large allocation.
+        O(n K) time. The caller's array is used as it is when it is float64 and needs nothing done.
 
         Examples
         --------
@@ -176,10 +176,12 @@ def _is_fractional(array: NDArray[Any]) -> bool:
 
 
 def _refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
+    if not _is_fractional(labels):
+        return
     whole = probs.dtype.kind in "biu" or (
         probs.dtype.kind == "f" and bool((probs == np.floor(probs)).all())
     )
-    if _is_fractional(labels) and (_is_text(probs) or (probs.ndim == 1 and whole)):
+    if _is_text(probs) or (probs.ndim == 1 and whole):
         raise InvalidPredictionsError(
             "probs and labels look swapped: labels holds fractions between 0 and 1 and probs "
             "holds none. The order is (probs, labels), the reverse of scikit-learn's"
@@ -206,7 +208,7 @@ def _as_numbers(array: NDArray[Any], name: str) -> FloatArray:
                 ) from None
     elif array.dtype.kind not in "biuf":
         raise InvalidPredictionsError(f"{name} must hold real numbers, not {array.dtype}")
-    numbers = np.array(array, dtype=np.float64, order="C")
+    numbers = np.ascontiguousarray(array, dtype=np.float64)
     finite = np.isfinite(numbers)
     if not finite.all():
         position = _first(~finite)
@@ -239,7 +241,7 @@ def _as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArra
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():
-        probs[inexact] /= sums[inexact, None]
+        probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
         notes.append(
             f"{int(inexact.sum())} rows renormalised (sums were within {deviation.max():.1g} of 1)"
         )

@@ -26,8 +26,9 @@ Ended = Literal["complete", "early", "interrupted"]
 Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
+DataSet = tuple[FloatArray, IntArray]
 #: Draws one data set: ``rng -> (probs, labels)``.
-Sampler = Callable[[np.random.Generator], tuple[FloatArray, IntArray]]
+Sampler = Callable[[np.random.Generator], DataSet]
 
 
 class Resampler(Protocol):
@@ -74,15 +75,13 @@ class ConsistencyResampling:
         return partial(_resample_consistently, data.probs, LabelSampler.of(data.probs))
 
 
-def _redraw(
-    probs: FloatArray, draw: LabelSampler, rng: np.random.Generator
-) -> tuple[FloatArray, IntArray]:
+def _redraw(probs: FloatArray, draw: LabelSampler, rng: np.random.Generator) -> DataSet:
     return probs, draw(rng.random(len(probs)))
 
 
 def _resample_consistently(
     probs: FloatArray, draw: LabelSampler, rng: np.random.Generator
-) -> tuple[FloatArray, IntArray]:
+) -> DataSet:
     rows = rng.integers(len(probs), size=len(probs))
     return probs[rows], draw(rng.random(len(probs)), rows)
 
@@ -143,7 +142,6 @@ def replicate(
     *,
     rng: Any = None,
     workers: Workers = 1,
-    stop_at: float | None = None,
 ) -> SimulatedNull:
     """Evaluate a statistic on resampled data: the engine behind every verb.
 
@@ -163,31 +161,42 @@ def replicate(
         those of a shorter one.
     workers : int or callable, default 1
         Number of threads, or a function like :func:`map` (such as the ``map`` of a process pool).
-    stop_at : float, optional
-        Stop at the replicate that is the 20th of at least this value (Besag & Clifford 1991).
 
     Returns
     -------
     SimulatedNull
-        The replicates; its ``ended`` says whether stopping or Ctrl-C made them fewer.
+        The replicates; its ``ended`` says whether Ctrl-C made them fewer.
 
     Raises
     ------
     StatisticError
         When a replicate is not a finite number.
     """
-    if resampler.fixes_predictions:
-        evaluate: Any = partial(_on_labels, given(statistic, data.probs))
-    else:
-        evaluate = partial(_on_data, statistic)
-    values, ended = simulate(
-        evaluate, resampler.sampler(data), n_resamples, rng, workers, stop_at=stop_at
-    )
-    return SimulatedNull(values, ended)
+    fixed = resampler.fixes_predictions
+    evaluate = on_labels(given(statistic, data.probs)) if fixed else on_data(statistic)
+    return SimulatedNull(*simulate(evaluate, resampler.sampler(data), n_resamples, rng, workers))
+
+
+def on_labels(fixed: Callable[[IntArray], Any]) -> Callable[[DataSet], Any]:
+    """Make a function of the labels a function of data sets."""
+    return partial(_second, fixed)
+
+
+def on_data(statistic: Statistic) -> Callable[[DataSet], Any]:
+    """Make a statistic a function of data sets."""
+    return partial(_both, statistic)
+
+
+def _second(fixed: Callable[[IntArray], Any], draw: DataSet) -> Any:
+    return fixed(draw[1])
+
+
+def _both(statistic: Statistic, draw: DataSet) -> float:
+    return statistic(*draw)
 
 
 def simulate(
-    evaluate: Callable[[tuple[FloatArray, IntArray]], Any],
+    evaluate: Callable[[DataSet], Any],
     sampler: Sampler,
     n_resamples: int,
     rng: Any,
@@ -198,7 +207,8 @@ def simulate(
     """Evaluate a function of data sets again and again: block by block, each with its stream.
 
     Returns the values, of shape ``(B,)`` or ``(B, S)`` as the function returns numbers or vectors,
-    and how the run ended. The parameters are those of :func:`replicate`.
+    and how the run ended: with ``stop_at``, early at the 20th value of at least that much (Besag &
+    Clifford 1991). The other parameters are those of :func:`replicate`.
     """
     if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
         raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
@@ -256,11 +266,3 @@ def _block(evaluate: Any, sampler: Sampler, task: tuple[Any, int]) -> FloatArray
     seed, size = task
     rng = np.random.Generator(np.random.PCG64DXSM(seed))
     return np.array([evaluate(sampler(rng)) for _ in range(size)], dtype=np.float64)
-
-
-def _on_labels(fixed: Callable[[IntArray], float], draw: tuple[FloatArray, IntArray]) -> float:
-    return fixed(draw[1])
-
-
-def _on_data(statistic: Statistic, draw: tuple[FloatArray, IntArray]) -> float:
-    return statistic(*draw)

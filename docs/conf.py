@@ -24,13 +24,13 @@ html_title = "caltest"
 
 add_module_names = False
 autodoc_member_order = "bysource"
-doctest_test_doctest_blocks = ""
 autodoc_typehints = "none"
 autosummary_generate = False
 numpydoc_show_class_members = False
 
-# Docstring examples run with the tests; here only those of these pages.
-# Shown in reports as they are printed: blank lines count, runs of spaces count.
+# Docstring examples run with the tests; the doctest builder runs those of these pages only.
+doctest_test_doctest_blocks = ""
+# Printed reports must match to the blank.
 doctest_default_flags = 0
 
 

@@ -11,6 +11,14 @@ import pytest
 
 import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
+from caltest.nulls import SimulatedNull
+from caltest.resampling import on_data, simulate
+
+
+def stopped(data, n, stop_at, rng, workers=1):
+    """Sequential stopping, as calibration_test does it."""
+    sampler = RedrawLabels().sampler(data)
+    return SimulatedNull(*simulate(on_data(mean_gap), sampler, n, rng, workers, stop_at=stop_at))
 
 
 def mean_gap(probs, labels):
@@ -46,7 +54,7 @@ def test_early_stopping_ends_at_the_twentieth_exceedance(data):
     full = np.asarray(replicate(mean_gap, RedrawLabels(), data, 2000, rng=1))
     t = float(np.quantile(full, 0.7))
     for workers in (1, 2):
-        null = replicate(mean_gap, RedrawLabels(), data, 2000, rng=1, workers=workers, stop_at=t)
+        null = stopped(data, 2000, t, 1, workers)
         values = np.asarray(null)
         assert null.ended == "early"
         assert (values >= t - 1e-12).sum() == 20
@@ -77,9 +85,7 @@ def test_early_stopping_keeps_the_level(rng):
         p = rng.random(12)
         labels = (rng.random(12) >= p).astype(np.int64)
         fixed = ct.Predictions(np.column_stack([p, 1 - p]), labels)
-        null = replicate(
-            mean_gap, RedrawLabels(), fixed, 199, rng=rng, stop_at=mean_gap(fixed.probs, labels)
-        )
+        null = stopped(fixed, 199, mean_gap(fixed.probs, labels), rng)
         values = np.asarray(null)
         hits = (values >= mean_gap(fixed.probs, labels) - 1e-12).sum()
         p_value = 20 / values.size if null.ended == "early" else (1 + hits) / 200
