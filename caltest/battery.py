@@ -45,8 +45,9 @@ def audit(
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, default 0.1
-        An error you could not live with. Where calibrated predictions of this size show as much in
-        more than 5 % of data sets, a row that finds nothing says "too little data".
+        An error you could not live with. A row that finds nothing says "too little data" when an
+        error of that size would pass as noise: when the 1 − ``alpha`` point of its null
+        distribution lies above it.
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null.
     rng, workers
@@ -120,7 +121,7 @@ def _audit_row(
     worst = min(range(len(tests)), key=lambda j: (tests[j].pvalue, -tests[j].excess))
     test = tests[worst]
     assert test.null_distribution is not None
-    critical = test.null_distribution.ppf(0.95)
+    critical = test.null_distribution.ppf(1.0 - alpha)
     if adjusted <= alpha or test.impossible:
         verdict = "miscalibrated"
     else:
@@ -157,11 +158,11 @@ def _audit_report(
             else:
                 direction = "overconfident" if gap > 0 else "underconfident"
         summary += _what_is_wrong(data, rejected, top, direction, confidence, accuracy)
-    elif top.verdict == "too little data":
+    elif rows[0].verdict == "too little data":
         verdict = "too little data"
-        needed = int(np.ceil(data.n * (top.critical / tolerance) ** 2 / 100.0)) * 100
+        needed = int(np.ceil(data.n * (rows[0].critical / tolerance) ** 2 / 100.0)) * 100
         summary.append(
-            f"With {data.n} predictions an error of up to {top.critical:.3f} passes as noise, "
+            f"With {data.n} predictions an error of up to {rows[0].critical:.3f} passes as noise, "
             f"more than the tolerated {tolerance:g}: these data can neither confirm nor refute "
             f"calibration. About {needed} predictions would do."
         )
@@ -169,7 +170,8 @@ def _audit_report(
         verdict = "calibrated"
         summary.append(
             "As far as these data can tell: every error is one that a calibrated model would show. "
-            f"A top-class error of up to {top.critical:.3f} passes as noise at this sample size."
+            f"An error of up to {rows[0].critical:.3f} ({rows[0].lens}) passes as noise at this "
+            "sample size."
         )
     if verdict != "too little data":
         summary += [

@@ -16,27 +16,27 @@ Distance = Callable[[FloatArray, FloatArray], float]
 
 
 def total_variation(r: FloatArray, g: FloatArray) -> FloatArray:
-    """½ Σₖ |rₖ − gₖ|, in [0, 1]; for two classes the difference of either probability."""
+    """½ ``Σ |r − g|``, in [0, 1]; for two classes the difference of either probability."""
     return 0.5 * np.abs(r - g).sum(axis=-1)
 
 
 def manhattan(r: FloatArray, g: FloatArray) -> FloatArray:
-    """Σₖ |rₖ − gₖ|, in [0, 2]: twice the total variation distance."""
+    """``Σ |r − g|``, in [0, 2]: twice the total variation distance."""
     return np.abs(r - g).sum(axis=-1)
 
 
 def euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
-    """√Σₖ (rₖ − gₖ)², in [0, √2]."""
+    """``√Σ (r − g)²``, in [0, √2]."""
     return np.sqrt(squared_euclidean(r, g))
 
 
 def squared_euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
-    """Σₖ (rₖ − gₖ)², in [0, 2]; for two classes twice the squared difference of one probability."""
+    """``Σ (r − g)²``, in [0, 2]; for two classes twice the squared difference of either."""
     return np.square(r - g).sum(axis=-1)
 
 
 def chebyshev(r: FloatArray, g: FloatArray) -> FloatArray:
-    """maxₖ |rₖ − gₖ|, in [0, 1]."""
+    """``max |r − g|``, in [0, 1]."""
     return np.abs(r - g).max(axis=-1)
 
 

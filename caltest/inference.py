@@ -11,7 +11,7 @@ import numpy as np
 
 from caltest._version import __version__
 from caltest.errors import DegenerateDataWarning, SparseBinsWarning, StatisticError
-from caltest.exact import MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
+from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
 from caltest.lenses import Lens, TopK, apply
 from caltest.multiplicity import max_t
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
@@ -97,8 +97,8 @@ def calibration_test(
     null : {"auto", "exact"}, RedrawLabels or ConsistencyResampling, default "auto"
         ``"exact"`` computes the null distribution without simulation: for a two-class induced
         problem and a binned statistic, or for problems of at most 2²⁰ label vectors.
-        ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` takes the exact one
-        where it is cheaper.
+        ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` computes where that is
+        cheap, up to 128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
     n_resamples : int, default 9999
         Replicates of a simulated null; the most there can be with ``stop="early"``.
     stop : {"early"}, optional
@@ -113,6 +113,7 @@ def calibration_test(
     Returns
     -------
     CalibrationTestResult
+        Or a :class:`JointTestResult` for a list of pairs.
 
     Raises
     ------
@@ -312,7 +313,8 @@ def _null_distribution(
             f"null must be 'auto', 'exact', RedrawLabels() or ConsistencyResampling(), not {null!r}"
         )
     if isinstance(null, str):
-        if induced.n_classes == 2 and hasattr(fixed, "term"):
+        cells = fixed.starts.size - 1 if hasattr(fixed, "term") else np.inf
+        if induced.n_classes == 2 and cells <= (MAX_CELLS if null == "auto" else induced.n):
             return cell_null(fixed, induced.probs[:, 0], estimate)
         limit = MAX_ENUMERATION if null == "exact" else n_resamples
         if n_label_vectors(induced.probs) <= limit:

@@ -148,6 +148,13 @@ class CalibrationTestResult(Result):
         return self.estimate - self.null_mean
 
     @property
+    def shown_p(self) -> str:
+        """The p-value as it is printed: a bound where the exact null resolves no further."""
+        if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
+            return f"< {max(self.pvalue, SMALLEST_SHOWN):.0e}"
+        return format_p(self.pvalue)
+
+    @property
     def recipe(self) -> str:
         """One line that says how the number was made, fit for a paper."""
         simulation = [f"B={self.n_resamples}"] if self.n_resamples else []
@@ -170,7 +177,7 @@ class CalibrationTestResult(Result):
             f"  if calibrated  {format_value(self.null_mean)} ± {format_value(self.null_std)}"
             "  (noise floor: mean ± sd)",
             f"  excess         {format_value(self.excess)}{deviations}",
-            f"  p-value        {format_p(self.pvalue)}  ({precision})",
+            f"  p-value        {self.shown_p}  ({precision})",
             f"  data           n = {self.n}, K = {self.n_classes}",
             "",
             f"  {self._in_words()}",
@@ -244,7 +251,7 @@ class JointTestResult(Result):
 class AuditRow(Result):
     """One line of an audit: a lens, the question it asks, and the answer.
 
-    ``critical`` is the 95 % point of the null distribution: smaller errors pass as noise.
+    ``critical`` is the 1 − alpha point of the null distribution: smaller errors pass as noise.
     ``verdict`` is ``"miscalibrated"``, ``"no evidence"`` or ``"too little data"``.
     """
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-# --- the data of the ECE tutorial (9 × 2 and 10 × 5) -----------------------------------------
+# --- the data of the ECE tutorial (9 × 2 and 10 × 5) -------------------------------------------
 
 TUTORIAL_BINARY = np.array(
     [
@@ -38,7 +38,7 @@ TUTORIAL_MULTI = np.array(
 )
 TUTORIAL_MULTI_LABELS = np.array([0, 2, 3, 4, 2, 0, 1, 3, 3, 2])
 
-# --- distances ----------------------------------------------------------------------------------
+# --- distances ---------------------------------------------------------------------------------
 
 
 def hellinger(r, g):
@@ -59,7 +59,7 @@ def distance_function(distance):
     return DISTANCES[distance] if isinstance(distance, str) else distance
 
 
-# --- partitions ---------------------------------------------------------------------------------
+# --- partitions --------------------------------------------------------------------------------
 
 
 def uniform_bin(x, m, closed="right"):
@@ -95,7 +95,7 @@ def quantile_cells(x, m, closed="right"):
 
 
 def tree_cells(probs, min_size, split="median", stop=None):
-    """The recursion of the published code: widest axis, median or mean, strictly below goes left."""
+    """The recursion of the published code: cut the widest axis, strictly below goes left."""
     probs = np.asarray(probs, float)
     columns = probs[:, None] if probs.ndim == 1 else probs
     columns = columns[:, :1] if columns.shape[1] == 2 else columns
@@ -131,7 +131,7 @@ def as_groups(cells):
     return sorted(groups.values())
 
 
-# --- lenses -------------------------------------------------------------------------------------
+# --- lenses ------------------------------------------------------------------------------------
 
 
 def top_k(probs, labels, k):
@@ -148,7 +148,7 @@ def partition(probs, labels, groups):
     return np.array(out), np.array([[y in g for g in groups].index(True) for y in labels])
 
 
-# --- statistics ---------------------------------------------------------------------------------
+# --- statistics --------------------------------------------------------------------------------
 
 
 def gaps(probs, labels, cells, distance="tv"):
@@ -170,7 +170,7 @@ def mce(probs, labels, cells, distance="tv"):
     return max(gap for _, gap in gaps(probs, labels, cells, distance))
 
 
-# --- laws ---------------------------------------------------------------------------------------
+# --- laws --------------------------------------------------------------------------------------
 
 
 def draw_label(row, u):
@@ -192,6 +192,19 @@ def poisson_binomial_law(p, dtype=np.longdouble):
         law[1 : i + 2] = law[1 : i + 2] * (1 - q) + law[: i + 1] * q
         law[0] *= 1 - q
     return law
+
+
+def poisson_binomial_window(p):
+    """(first, probabilities above 1e-24) by convolving blocks of 64 trials, in long double."""
+    laws = [(0, poisson_binomial_law(p[i : i + 64])) for i in range(0, len(p), 64)]
+    while len(laws) > 1:
+        merged = laws[len(laws) // 2 * 2 :]
+        for (a, one), (b, two) in zip(laws[:-1:2], laws[1::2], strict=True):
+            law = np.convolve(one, two)
+            kept = np.flatnonzero(law > 1e-24)
+            merged.append((a + b + int(kept[0]), law[kept[0] : kept[-1] + 1]))
+        laws = merged
+    return laws[0]
 
 
 def enumerated_law(statistic, probs):

@@ -25,7 +25,7 @@ def overlap(bracket, low, high):
     return bracket[0] <= high and low <= bracket[1] and bracket[1] - bracket[0] <= 0.012 * high
 
 
-# --- the tutorial -------------------------------------------------------------------------------
+# --- the tutorial ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -166,12 +166,12 @@ def test_against_published_weather():
     assert result.pvalue_bracket == pytest.approx((oracle, oracle), abs=1e-12)
 
 
-# --- calzone ------------------------------------------------------------------------------------
+# --- calzone -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def calzone():
-    state = np.random.RandomState(123)  # noqa: NPY002 (the published stream)
+    state = np.random.RandomState(123)  # the published stream
     p = scipy.stats.beta.rvs(0.5, 0.5, size=5000, random_state=state)
     return p, state.binomial(1, p)
 
@@ -255,7 +255,7 @@ def test_against_calzone_null_deviation(calzone):
     assert result.null_std == pytest.approx(0.0030024336, abs=1e-9)
 
 
-# --- the Gaussian mixture and the six points -----------------------------------------------------
+# --- the Gaussian mixture and the six points ---------------------------------------------------
 
 
 def test_against_published_mixture_error():
@@ -396,12 +396,12 @@ def test_against_published_six_points_through_lenses():
     assert ct.ECE(10, "sqeuclidean")(data.probs, data.labels) == pytest.approx(0.02, abs=1e-12)
 
 
-# --- uu-sml, CalibrationErrors.jl, uncertainty-metrics, T-Cal -------------------------------------
+# --- uu-sml, CalibrationErrors.jl, uncertainty-metrics, T-Cal ----------------------------------
 
 
 @pytest.fixture(scope="module")
 def uu():
-    state = np.random.RandomState(1234)  # noqa: NPY002 (the published stream)
+    state = np.random.RandomState(1234)  # the published stream
     probs = state.dirichlet(np.ones(5), 20)
     return probs, state.randint(0, 5, 20)
 
@@ -565,7 +565,7 @@ def test_against_torchmetrics_docstring():
     assert l2 == pytest.approx(0.2918, abs=5e-5)
 
 
-# --- real networks (only where the data folder is) ------------------------------------------------
+# --- real networks (only where the data folder is) ---------------------------------------------
 
 TOP_LABEL_ECE = {
     "multiclass/cifar10_lenet5.npz": 0.1079,

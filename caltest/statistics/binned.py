@@ -58,6 +58,13 @@ class Cells:
         _cell_gaps(labels, self.order, self.starts, self.sums, self._untouched, self._code, gaps)
         return self._combined(gaps)
 
+    @property
+    def unit(self) -> float | None:
+        """The step of a term of a two-class problem, 1/n for total variation."""
+        steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
+        step = steps.get(self.distance) if isinstance(self.distance, str) else None
+        return None if step is None else step / self.order.size
+
     def term(self, cell: int, count: IntArray) -> FloatArray:
         """Return what a cell of a two-class problem adds when ``count`` rows have label 0."""
         size = int(self.counts[cell])

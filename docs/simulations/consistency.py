@@ -41,5 +41,5 @@ if __name__ == "__main__":
             nulls.append("exact")
         for null in nulls:
             share, size = share_rejected(n, alpha, lens, statistic, null)
-            print(f"n={n} K={len(alpha)} {statistic.bins!r} rows/cell={size:.1f} {null}: {share:.3f}",
-                  flush=True)  # fmt: skip
+            setting = f"n={n} K={len(alpha)} {statistic.bins!r} rows/cell={size:.1f} {null}"
+            print(f"{setting}: {share:.3f}", flush=True)

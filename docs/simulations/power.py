@@ -1,6 +1,4 @@
-"""How often is an overconfident model found? Four statistics on the same data."""
-
-import numpy as np
+"""How often is an overconfident model found? Five statistics on the same data."""
 
 import caltest as ct
 

@@ -1,0 +1,535 @@
+"""Properties that hold for all inputs, and agreement of the compiled, NumPy and slow paths."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import reference as ref
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import caltest as ct
+from caltest.resampling import LabelSampler
+
+DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
+SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def make(seed, n, k, style="dirichlet"):
+    """A problem with zeros, ones and ties among its predictions."""
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet(np.full(k, 0.5), n)
+    if style == "decimals":
+        probs = generator.multinomial(20, probs) / 20
+    elif style == "ties":
+        probs = probs[generator.integers(0, max(1, n // 4), n)]
+    elif style == "corners":
+        probs[: n // 2] = np.eye(k)[generator.integers(0, k, n // 2)]
+    return probs, generator.integers(0, k, n)
+
+
+PROBLEMS = st.builds(
+    make,
+    SEEDS,
+    st.integers(1, 60),
+    st.sampled_from([2, 3, 10]),
+    st.sampled_from(["dirichlet", "decimals", "ties", "corners"]),
+)
+ANY_BINS = st.one_of(
+    st.builds(
+        ct.UniformBins,
+        st.integers(1, 30),
+        closed=st.sampled_from(["right", "left"]),
+        axes=st.sampled_from(["all", "first"]),
+    ),
+    st.builds(
+        ct.VarianceTree,
+        st.integers(1, 20),
+        split=st.sampled_from(["median", "mean"]),
+        stop=st.sampled_from([None, "child", "node"]),
+    ),
+)
+FLAT_BINS = st.builds(
+    ct.QuantileBins, st.integers(1, 20), closed=st.sampled_from(["right", "left"])
+)
+
+
+def slow_cells(bins, probs):
+    if isinstance(bins, ct.UniformBins):
+        return ref.uniform_cells(probs, bins.m, bins.closed, bins.axes)
+    if isinstance(bins, ct.QuantileBins):
+        return ref.quantile_cells(probs if probs.ndim == 1 else probs[:, 0], bins.m, bins.closed)
+    return ref.tree_cells(probs, bins.min_size, bins.split, bins.stop)
+
+
+# --- three paths, one number -------------------------------------------------------------------
+
+
+def check_all_paths(probs, labels, bins):
+    cells = slow_cells(bins, probs)
+    assert ref.as_groups(bins(probs)) == ref.as_groups(cells)
+    for distance in [*DISTANCES, ref.hellinger]:
+        for kind, slow in ((ct.ECE, ref.ece), (ct.MCE, ref.mce)):
+            statistic = kind(bins, distance)
+            fixed = statistic.given(probs)
+            expected = slow(probs, labels, cells, distance)
+            tolerance = 1e-13 if isinstance(distance, str) else 1e-7  # √ of rounding at 0
+            assert statistic(probs, labels) == pytest.approx(expected, abs=tolerance)
+            assert fixed(labels) == pytest.approx(expected, abs=tolerance)
+            assert fixed.evaluate(labels) == pytest.approx(expected, abs=tolerance)
+
+
+@SETTINGS
+@given(PROBLEMS, ANY_BINS)
+def test_paths_against_slow_twin(problem, bins):
+    check_all_paths(*problem, bins)
+
+
+@SETTINGS
+@given(SEEDS, st.integers(1, 60), st.sampled_from(["decimals", "ties", "corners"]), FLAT_BINS)
+def test_paths_against_slow_twin_with_quantiles(seed, n, style, bins):
+    check_all_paths(*make(seed, n, 2, style), bins)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize(
+    "bins",
+    [
+        ct.UniformBins(10),
+        ct.UniformBins(15, closed="left", axes="first"),
+        ct.VarianceTree(20),
+        ct.VarianceTree(20, split="mean"),
+    ],
+    ids=repr,
+)
+def test_paths_against_slow_twin_on_larger_data(k, bins):
+    check_all_paths(*make(k, 700, k), bins)
+
+
+def test_one_bin_function_is_a_binning():
+    probs, labels = make(1, 50, 3)
+    halves = ct.ECE(lambda rows: (rows[:, 1] > 0.4).astype(int))
+    assert halves(probs, labels) == pytest.approx(
+        ref.ece(probs, labels, (probs[:, 1] > 0.4).astype(int)), abs=1e-14
+    )
+    odd = ct.ECE(lambda rows: np.where(rows[:, 1] > 0.4, -7, 10**9))
+    assert odd(probs, labels) == pytest.approx(halves(probs, labels), abs=1e-15)
+
+
+def test_a_number_of_bins_is_uniform_bins():
+    probs, labels = make(2, 80, 3)
+    assert ct.ECE(7)(probs, labels) == ct.ECE(ct.UniformBins(7))(probs, labels)
+    assert ct.ECE()(probs, labels) == ct.ECE(ct.UniformBins(15), "tv")(probs, labels)
+
+
+# --- symmetries --------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS, ANY_BINS, SEEDS)
+def test_order_of_rows_does_not_matter(problem, bins, seed):
+    probs, labels = problem
+    # The mean of a node may move by an ulp with the order of its rows, and a tie with it.
+    if isinstance(bins, ct.VarianceTree):
+        bins = ct.VarianceTree(bins.min_size, stop=bins.stop)
+        probs = np.round(probs * 2**20) / 2**20
+    order = np.random.default_rng(seed).permutation(len(labels))
+    for kind in (ct.ECE, ct.MCE):
+        statistic = kind(bins)
+        shuffled = statistic(probs[order], labels[order])
+        assert shuffled == pytest.approx(statistic(probs, labels), abs=1e-13)
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(1, 30), st.sampled_from(["right", "left"]), SEEDS)
+def test_names_of_classes_do_not_matter_on_the_full_grid(problem, m, closed, seed):
+    probs, labels = problem
+    k = probs.shape[1]
+    if k == 2:  # a two-class grid is cut along its first column: mirrored edges change side
+        return
+    names = np.random.default_rng(seed).permutation(k)
+    relabelled = np.empty_like(probs)
+    relabelled[:, names] = probs
+    for distance in DISTANCES:
+        statistic = ct.ECE(ct.UniformBins(m, closed=closed), distance)
+        assert statistic(relabelled, names[labels]) == pytest.approx(
+            statistic(probs, labels), abs=1e-13
+        )
+
+
+@SETTINGS
+@given(SEEDS, st.integers(1, 60), st.integers(1, 20))
+def test_swapping_two_classes_swaps_the_closed_side(seed, n, m):
+    probs, labels = make(seed, n, 2, "decimals")
+    for bins, mirrored in (
+        (ct.UniformBins(m), ct.UniformBins(m, closed="left")),
+        (ct.QuantileBins(m), ct.QuantileBins(m, closed="left")),
+    ):
+        swapped = ct.ECE(mirrored)(probs[:, ::-1], 1 - labels)
+        assert swapped == pytest.approx(ct.ECE(bins)(probs, labels), abs=1e-13)
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(1, 30), st.integers(2, 4))
+def test_repeated_rows_keep_the_estimate(problem, m, times):
+    probs, labels = problem
+    many, marks = np.repeat(probs, times, axis=0), np.repeat(labels, times)
+    for kind in (ct.ECE, ct.MCE):
+        for distance in DISTANCES:
+            statistic = kind(ct.UniformBins(m), distance)
+            assert statistic(many, marks) == pytest.approx(statistic(probs, labels), abs=1e-13)
+
+
+@SETTINGS
+@given(PROBLEMS, ANY_BINS)
+def test_distances_keep_their_order(problem, bins):
+    probs, labels = problem
+    value = {d: ct.ECE(bins, d)(probs, labels) for d in DISTANCES}
+    assert value["l1"] == pytest.approx(2 * value["tv"], abs=1e-13)
+    assert value["max"] <= value["l2"] + 1e-13
+    assert value["l2"] <= value["l1"] + 1e-13
+    assert value["max"] <= value["tv"] + 1e-13
+    assert -1e-15 <= value["tv"] <= 1 + 1e-13
+    assert -1e-15 <= value["sqeuclidean"] <= 2 + 1e-13
+    assert value["tv"] <= ct.MCE(bins)(probs, labels) + 1e-13
+    if probs.shape[1] == 2:
+        assert value["max"] == pytest.approx(value["tv"], abs=1e-13)
+        assert value["l2"] == pytest.approx(np.sqrt(2) * value["tv"], abs=1e-13)
+
+
+@SETTINGS
+@given(SEEDS, st.integers(1, 50), st.integers(1, 20))
+def test_one_column_and_two_columns_agree(seed, n, m):
+    probs, labels = make(seed, n, 2, "decimals")
+    one = ct.Predictions.of(probs[:, 1], labels)
+    two = ct.Predictions.of(probs, labels)
+    for lens in (ct.TopK(1), ct.OneVsRest(0), ct.OneVsRest(1), ct.Canonical()):
+        a, b = lens(one), lens(two)
+        assert ct.ECE(m)(a.probs, a.labels) == pytest.approx(
+            ct.ECE(m)(b.probs, b.labels), abs=1e-13
+        )
+
+
+# --- partitions --------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS, ANY_BINS)
+def test_counts_add_up(problem, bins):
+    probs, _ = problem
+    fixed = ct.ECE(bins).given(probs)
+    assert fixed.counts.sum() == len(probs)
+    assert fixed.counts.min() >= 1
+    assert sorted(fixed.counts.tolist()) == sorted(
+        len(g) for g in ref.as_groups(slow_cells(bins, probs))
+    )
+
+
+@SETTINGS
+@given(st.integers(1, 200), st.sampled_from(["right", "left"]))
+def test_zero_and_one_are_in_the_end_bins(m, closed):
+    bins = ct.UniformBins(m, closed=closed)
+    ends = bins(np.array([0.0, 5e-324, 1 - 2**-53, 1.0]))
+    assert ends.tolist() == [0, 0, m - 1, m - 1]
+    assert bins(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist() == [0, m - 1]
+
+
+@pytest.mark.parametrize("m", range(1, 101))
+def test_decimals_land_by_decimal_arithmetic(m):
+    decimals = np.array([d / 100 for d in range(101)] + [d / 1000 for d in range(1001)])
+    exact = [Fraction(d, 100) for d in range(101)] + [Fraction(d, 1000) for d in range(1001)]
+    fractions = np.array([k / m for k in range(m + 1)])
+    sums = np.array([0.1 + 0.2, 0.1 + 0.7, 1 - 0.9, 0.3 * 3, 0.7 + 0.1 + 0.1])
+    for closed in ("right", "left"):
+        bins = ct.UniformBins(m, closed=closed)
+        expected = [
+            min(max(-(-x * m // 1) - 1, 0), m - 1) if closed == "right" else min(x * m // 1, m - 1)
+            for x in exact
+        ]
+        assert bins(decimals).tolist() == expected
+        landed = [max(k - 1, 0) if closed == "right" else min(k, m - 1) for k in range(m + 1)]
+        assert bins(fractions).tolist() == landed
+        assert bins(sums).tolist() == bins(np.array([0.3, 0.8, 0.1, 0.9, 0.9])).tolist()
+        two = np.column_stack([1 - fractions, fractions])  # 1 − p carries its own rounding
+        assert bins(two).tolist() == [
+            max(m - k - 1, 0) if closed == "right" else min(m - k, m - 1) for k in range(m + 1)
+        ]
+
+
+@SETTINGS
+@given(
+    st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=60),
+    st.integers(1, 25),
+    st.sampled_from(["right", "left"]),
+)
+def test_quantile_bins_against_slow_twin(values, m, closed):
+    x = np.array(values)
+    bins = ct.QuantileBins(m, closed=closed)
+    cells = bins(x)
+    assert ref.as_groups(cells) == ref.as_groups(ref.quantile_cells(x, m, closed))
+    order = np.argsort(x, kind="stable")
+    assert (np.diff(cells[order]) >= 0).all()  # bins follow the values
+    for value in set(values):
+        assert len(set(cells[x == value].tolist())) == 1  # ties stay together
+    assert 1 <= len(set(cells.tolist())) <= m
+
+
+@SETTINGS
+@given(SEEDS, st.integers(1, 300), st.integers(1, 40))
+def test_quantile_bins_of_distinct_values_are_even(seed, n, m):
+    x = np.random.default_rng(seed).random(n)
+    counts = np.bincount(ct.QuantileBins(m)(x))
+    counts = counts[counts > 0]
+    assert counts.sum() == n
+    assert counts.max() - counts.min() <= 1
+    assert len(counts) == min(m, n)
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(1, 20))
+def test_median_tree_keeps_its_minimum(problem, min_size):
+    probs, _ = problem
+    counts = np.bincount(ct.VarianceTree(min_size)(probs))
+    if len(probs) >= min_size:
+        assert counts[counts > 0].min() >= min_size
+    assert counts.sum() == len(probs)
+
+
+def test_constant_predictions_make_one_cell():
+    constant = np.tile([0.2, 0.3, 0.5], (50, 1))
+    for bins in (ct.VarianceTree(1), ct.VarianceTree(1, split="mean"), ct.UniformBins(9)):
+        assert len(set(bins(constant).tolist())) == 1
+    for closed in ("right", "left"):
+        assert len(set(ct.QuantileBins(7, closed=closed)(np.full(20, 0.3)).tolist())) == 1
+
+
+# --- lenses ------------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(1, 9))
+def test_top_k_against_slow_twin(problem, k):
+    probs, labels = problem
+    k = min(k, probs.shape[1] - 1)
+    seen = ct.TopK(k)(ct.Predictions.of(probs, labels))
+    expected, induced = ref.top_k(probs, labels, k)
+    assert seen.probs == pytest.approx(expected, abs=1e-12)
+    assert seen.labels.tolist() == induced.tolist()
+    assert seen.probs.sum(axis=1) == pytest.approx(np.ones(len(labels)), abs=1e-12)
+    assert (np.diff(seen.probs[:, :k], axis=1) <= 0).all()
+    assert (seen.probs >= 0).all()
+
+
+@SETTINGS
+@given(PROBLEMS, SEEDS)
+def test_partition_against_slow_twin(problem, seed):
+    probs, labels = problem
+    k = probs.shape[1]
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(k)
+    cuts = np.sort(generator.choice(np.arange(1, k), generator.integers(1, k), replace=False))
+    groups = [g.tolist() for g in np.split(order, cuts)]
+    seen = ct.Partition(groups)(ct.Predictions.of(probs, labels))
+    expected, induced = ref.partition(probs, labels, groups)
+    assert seen.probs == pytest.approx(expected, abs=1e-12)
+    assert seen.labels.tolist() == induced.tolist()
+    assert seen.probs.sum(axis=1) == pytest.approx(np.ones(len(labels)), abs=1e-12)
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(0, 9), st.integers(1, 30))
+def test_one_against_the_rest_is_a_partition(problem, c, m):
+    probs, labels = problem
+    c %= probs.shape[1]
+    data = ct.Predictions.of(probs, labels)
+    one = ct.OneVsRest(c)(data)
+    two = ct.Partition([[c], [d for d in range(probs.shape[1]) if d != c]])(data)
+    assert one.probs == pytest.approx(two.probs, abs=1e-13)
+    assert one.labels.tolist() == two.labels.tolist() == (labels != c).astype(int).tolist()
+
+
+@SETTINGS
+@given(PROBLEMS)
+def test_canonical_lens_changes_nothing(problem):
+    data = ct.Predictions.of(*problem)
+    assert ct.Canonical()(data) is data
+
+
+@SETTINGS
+@given(PROBLEMS, SEEDS, st.integers(1, 9))
+def test_lens_of_drawn_labels_follows_the_induced_predictions(problem, seed, k):
+    # Drawing from the whole vector and looking through the lens, an impossible rank never shows.
+    probs, _ = problem
+    k = min(k, probs.shape[1] - 1)
+    labels = LabelSampler.of(probs)(np.random.default_rng(seed).random(len(probs)))
+    seen = ct.TopK(k)(ct.Predictions.of(probs, labels))
+    assert (seen.probs[np.arange(len(labels)), seen.labels] > 0).all()
+    assert seen.impossible.size == 0
+
+
+# --- the label sampler and the engine ----------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS, SEEDS)
+def test_label_sampler_against_slow_twin(problem, seed):
+    probs, _ = problem
+    generator = np.random.default_rng(seed)
+    rows = generator.integers(0, len(probs), 30)
+    uniforms = generator.random(30)
+    uniforms[:2] = 0.0, 1 - 2**-53
+    expected = [ref.draw_label(probs[i], u) for i, u in zip(rows, uniforms, strict=True)]
+    assert LabelSampler.of(probs)(uniforms, rows).tolist() == expected
+
+
+@pytest.mark.parametrize("resampler", [ct.RedrawLabels(), ct.ConsistencyResampling()], ids=repr)
+@pytest.mark.parametrize("k", [2, 3])
+def test_replicates_do_not_depend_on_workers(resampler, k):
+    data = ct.Predictions.of(*make(3, 90, k))
+    statistic = ct.ECE(ct.UniformBins(4))
+    one = np.asarray(ct.replicate(statistic, resampler, data, 150, rng=9))
+    assert one.shape == (150,)
+    assert len(set(one.tolist())) > 20
+    with ThreadPoolExecutor(2) as pool:
+        for workers in (2, 3, map, pool.map):
+            again = ct.replicate(statistic, resampler, data, 150, rng=9, workers=workers)
+            assert np.array_equal(np.asarray(again), one)
+
+
+@pytest.mark.parametrize("resampler", [ct.RedrawLabels(), ct.ConsistencyResampling()], ids=repr)
+def test_first_replicates_of_a_longer_run_are_identical(resampler):
+    data, statistic = ct.Predictions.of(*make(4, 70, 3)), ct.ECE(ct.VarianceTree(10))
+    long = np.asarray(ct.replicate(statistic, resampler, data, 300, rng=5))
+    for size in (1, 31, 32, 33, 100, 299):
+        short = np.asarray(ct.replicate(statistic, resampler, data, size, rng=5))
+        assert np.array_equal(short, long[:size])
+
+
+def test_replicates_depend_on_the_seed_only():
+    data, statistic = ct.Predictions.of(*make(5, 60, 3)), ct.ECE(4)
+
+    def draw(rng):
+        return np.asarray(ct.replicate(statistic, ct.RedrawLabels(), data, 70, rng=rng))
+
+    assert np.array_equal(draw(1), draw(1))
+    assert np.array_equal(draw(1), draw(np.random.default_rng(1)))
+    assert not np.array_equal(draw(1), draw(2))
+    assert not np.array_equal(draw(None), draw(None))
+    generator = np.random.default_rng(1)
+    assert not np.array_equal(draw(generator), draw(generator))
+    blocks = draw(1)
+    assert len(np.unique(blocks)) > 35  # blocks of 32 do not repeat one another
+
+
+def test_replicates_against_a_slow_consistency_bootstrap():
+    # Distribution, not stream: means of the slow scheme and of the engine agree.
+    probs, labels = make(6, 40, 3)
+    data, bins = ct.Predictions.of(probs, labels), ct.VarianceTree(8)
+    generator, slow = np.random.default_rng(7), []
+    for _ in range(400):
+        rows = generator.integers(0, 40, 40)
+        drawn = [ref.draw_label(probs[i], generator.random()) for i in rows]
+        slow.append(ref.ece(probs[rows], drawn, ref.tree_cells(probs[rows], 8)))
+    fast = ct.replicate(ct.ECE(bins), ct.ConsistencyResampling(), data, 4000, rng=8)
+    error = np.hypot(np.std(slow) / 20, fast.std() / np.sqrt(4000))
+    assert abs(np.mean(slow) - fast.mean()) < 4.5 * error
+    assert np.std(slow) == pytest.approx(fast.std(), rel=0.17)
+
+
+def test_replicates_against_the_exact_law():
+    probs = np.round(make(7, 40, 2)[0], 1)
+    probs[:, 1] = 1 - probs[:, 0]
+    data = ct.Predictions.of(probs, np.zeros(40, int))
+    law = ct.replicate(ct.ECE(5), ct.RedrawLabels(), data, 5000, rng=1)
+    exact = ct.calibration_test(data, None, ct.ECE(5), lens=ct.Canonical(), null="exact")
+    assert abs(law.mean() - exact.null_mean) < 4.5 * exact.null_std / np.sqrt(5000)
+
+
+# --- p-values ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    PROBLEMS,
+    st.sampled_from(["auto", ct.RedrawLabels()]),
+    st.sampled_from(DISTANCES),
+    st.sampled_from([ct.TopK(1), ct.OneVsRest(0), ct.Canonical()]),
+)
+@pytest.mark.filterwarnings("ignore::caltest.DegenerateDataWarning")
+def test_p_is_never_zero_nor_above_one(problem, null, distance, lens):
+    for kind in (ct.ECE, ct.MCE):
+        result = ct.calibration_test(
+            *problem, kind(5, distance), lens=lens, null=null, n_resamples=39, rng=0
+        )
+        low, high = result.pvalue_bracket
+        assert 0 < result.pvalue <= 1
+        assert 0 <= low <= high <= 1
+        if result.n_resamples:
+            assert result.pvalue >= 1 / 40
+            assert (40 * result.pvalue) % 1 == pytest.approx(0, abs=1e-9)
+        assert result.null_mean >= 0
+        assert result.null_std >= 0
+        assert result.pvalue == pytest.approx(
+            (1 + np.sum(np.asarray(result.null_distribution) >= result.estimate - 1e-9)) / 40
+            if result.n_resamples
+            else max(high, 0.0),
+            abs=1e-12,
+        )
+
+
+@SETTINGS
+@given(SEEDS, st.integers(2, 40))
+def test_a_larger_error_has_a_smaller_p(seed, n):
+    probs, _ = make(seed, n, 2)
+    generator = np.random.default_rng(seed)
+    results = [
+        ct.calibration_test(probs, generator.integers(0, 2, n), ct.ECE(4), lens=ct.OneVsRest(1))
+        for _ in range(4)
+        if (probs.min(axis=1) > 0).any()
+    ]
+    # Brackets, not their upper ends, are ordered: each law is refined around its own estimate.
+    results.sort(key=lambda r: r.estimate)
+    for smaller, larger in pairwise(results):
+        assert larger.pvalue_bracket[0] <= smaller.pvalue_bracket[1] + 1e-12
+        assert larger.null_mean == pytest.approx(smaller.null_mean, abs=1e-12)
+
+
+def test_perfect_and_impossible_forecasts():
+    certain = np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    with pytest.warns(ct.DegenerateDataWarning):
+        right = ct.calibration_test(certain, [0, 1, 2, 0, 1, 2], ct.ECE(5), rng=0)
+    assert right.estimate == 0
+    assert right.pvalue == 1
+    assert right.impossible == 0
+    with pytest.warns(ct.DegenerateDataWarning):
+        wrong = ct.calibration_test(certain, [0, 1, 2, 0, 1, 1], ct.ECE(5), rng=0)
+    assert wrong.impossible == 1
+    assert 0 < wrong.pvalue < 1e-10
+    seen = ct.calibration_test(
+        np.vstack([certain, [[0.5, 0.25, 0.25]]]),
+        [0, 1, 2, 0, 1, 1, 0],
+        ct.ECE(5),
+        lens=ct.Canonical(),
+        null=ct.RedrawLabels(),
+        n_resamples=99,
+        rng=0,
+    )
+    assert seen.impossible == 1
+    assert seen.pvalue == 0.01
+
+
+def test_class_names_do_not_change_the_test():
+    probs, labels = make(8, 60, 3)
+    names = np.array(["ant", "bee", "cow"])
+    plain = ct.calibration_test(probs, labels, ct.ECE(4), lens=ct.Canonical(), rng=1)
+    named = ct.calibration_test(
+        ct.Predictions.of(probs, names[labels], classes=names), None, ct.ECE(4),
+        lens=ct.Canonical(), rng=1,
+    )  # fmt: skip
+    assert named.estimate == plain.estimate
+    assert named.pvalue == plain.pvalue

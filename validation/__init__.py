@@ -1,0 +1,1 @@
+"""Simulation studies that prove, or bound, what the tests promise."""
