@@ -107,9 +107,9 @@ class UniformBins:
 class QuantileBins:
     """Bins of (nearly) equal mass along the one coordinate of a two-class problem.
 
-    The sorted values are cut at ranks ⌈j n / m⌉; equal values are never separated, so heavy ties
-    give fewer bins than asked for. With ``closed="right"`` an edge is the last value of its bin,
-    with ``"left"`` the first value of the next.
+    The sorted values are cut at ranks ⌈j n / m⌉ (⌊j n / m⌋ for ``closed="left"``, the mirror
+    image); equal values are never separated, so heavy ties give fewer bins than asked for. With
+    ``closed="right"`` an edge is the last value of its bin, with ``"left"`` the first of the next.
 
     Parameters
     ----------

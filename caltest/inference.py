@@ -160,8 +160,7 @@ def calibration_test(
     if stop not in (None, "early"):
         raise StatisticError(f"stop must be 'early' or None, not {stop!r}")
     induced = apply(lens, data)
-    fixed = given(statistic, induced.probs)
-    estimate = _value(statistic, fixed, induced)
+    fixed, estimate = _evaluated(statistic, induced)
     law = _null_distribution(
         statistic, fixed, induced, estimate, null, n_resamples, rng, workers, stop == "early"
     )
@@ -237,11 +236,11 @@ def _joint_test(
     if not pairs:
         raise StatisticError("the list of (statistic, lens) pairs is empty")
     induced = [apply(lens, data) for _, lens in pairs]
-    fixed = [given(s, seen.probs) for (s, _), seen in zip(pairs, induced, strict=True)]
-    estimates = [_value(s, f, seen) for (s, _), f, seen in zip(pairs, fixed, induced, strict=True)]
+    evaluated = [_evaluated(s, seen) for (s, _), seen in zip(pairs, induced, strict=True)]
+    estimates = [estimate for _, estimate in evaluated]
     parts = [
-        (f, _induced_labels(lens, data, seen))
-        for (_, lens), f, seen in zip(pairs, fixed, induced, strict=True)
+        (fixed, _induced_labels(lens, data, seen))
+        for (_, lens), (fixed, _), seen in zip(pairs, evaluated, induced, strict=True)
     ]
     values, ended = simulate(
         partial(_jointly, parts), RedrawLabels().sampler(data), n_resamples, rng, workers
@@ -280,10 +279,11 @@ def _name(value: Any) -> str:
     return getattr(value, "__name__", None) or repr(value)
 
 
-def _value(statistic: Statistic, fixed: Any, induced: Predictions) -> float:
-    evaluate = getattr(fixed, "evaluate", fixed)
+def _evaluated(statistic: Statistic, induced: Predictions) -> tuple[Any, float]:
+    """Return the statistic with its predictions fixed, and its value on the observed labels."""
     try:
-        value = float(evaluate(induced.labels))
+        fixed: Any = given(statistic, induced.probs)
+        value = float(getattr(fixed, "evaluate", fixed)(induced.labels))
     except TypeError as error:
         raise StatisticError(
             f"the statistic {_name(statistic)} failed on probs of shape {induced.probs.shape} and "
@@ -294,7 +294,7 @@ def _value(statistic: Statistic, fixed: Any, induced: Predictions) -> float:
             f"the statistic {_name(statistic)} is {value} on the observed data; it must be a "
             "finite number"
         )
-    return value
+    return fixed, value
 
 
 def _null_distribution(

@@ -87,7 +87,7 @@ def test_exit_code_for_gates(capsys, csv):
         (("test", "--lens", "TopK(1"), "not written as in Python"),
         (("test", "--lens", "TopK(1 + 1)"), "'1 + 1' is not understood"),
         (("test", "--statistic", "__import__('os')"), "there is no __import__"),
-        (("test", "--statistic", "ECE(bins=ECE)"), "must return one integer per row"),
+        (("test", "--statistic", "ECE(bins=ECE)"), "failed on probs of shape"),
         (("test", "--statistic", "ECE(0)"), "bins ≥ 1"),
         (("test", "--statistic", "ECE(15, 'euclid')"), "unknown distance 'euclid'"),
         (("test", "--null", "permutation"), "there is no permutation"),

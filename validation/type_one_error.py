@@ -174,8 +174,8 @@ drawn from the predictions, and the test is run; the table shows the share of da
 p ≤ 0.01, 0.05 and 0.1. A valid test stays at or below the level, up to the binomial error of the
 study: a rate in bold is larger than chance allows (one false alarm in a thousand such studies).
 
-"Exact" and "redraw" are caltest's own nulls. "Published" is consistency resampling as in Vaicenavicius
-et al. (2019), which bootstraps the predictions too: it holds its level when cells are well filled
+"Exact" and "redraw" are caltest's own nulls. "Published" is consistency resampling as in
+Vaicenavicius et al. (2019), which bootstraps the predictions too: it holds its level when cells are well filled
 and fails, up to rejecting every calibrated model, when they are sparse.
 
 Simulated nulls use {b} replicates, so that the three levels are attained. Seed {seed}; regenerate

@@ -26,8 +26,7 @@ LADDER_CLASSES = 40
 LANES = 128
 
 # Uniforms are multiples of 2⁻⁵³, as NumPy's: u < c means 2⁵³ u < ⌈2⁵³ c⌉ in whole numbers.
-BITS = 53
-WHOLE = 1 << BITS
+WHOLE = 1 << 53
 
 # A replicate's key is two words of Philox (Salmon et al. 2011), a bijection of seed and number. Its
 # rows are counted by SplitMix64 (Steele et al. 2014) with the second word mixed in half-way: the
@@ -59,6 +58,8 @@ class CellRedraws:
     sums: FloatArray = field(repr=False)
     thresholds: IntArray = field(repr=False)
     guide: NDArray[np.int32] = field(repr=False)
+    untouched: FloatArray = field(repr=False)
+    falling: IntArray = field(repr=False)
     distance: str
     combine: str
 
@@ -75,7 +76,12 @@ class CellRedraws:
         _tables(np.ascontiguousarray(probs, dtype=np.float64), order, thresholds, guide)
         starts = np.ascontiguousarray(cells.starts, dtype=np.int64)
         sums = np.ascontiguousarray(cells.sums, dtype=np.float64)
-        return cls(order, starts, sums, thresholds, guide, cells.distance, cells.combine)
+        untouched = (sums ** (1 if cells.distance in ("tv", "l1") else 2)).sum(axis=1)
+        falling = np.argsort(-sums if cells.distance == "max" and width else sums[:, :0], axis=1)
+        return cls(
+            order, starts, sums, thresholds, guide, untouched, falling,
+            cells.distance, cells.combine,
+        )  # fmt: skip
 
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``.
@@ -83,26 +89,150 @@ class CellRedraws:
         Each depends on the seed, two numbers below 2⁶⁴, and its own number only, hence not on how
         a run is cut into calls or spread over threads.
         """
-        code = list(NAMED).index(self.distance)
-        largest = self.combine == "max"
-        values = np.zeros(count)
-        if self.guide.size == 0:
-            for a in range(0, count, LANES):
-                part = values[a : a + LANES]
-                keys = _keys(seed, first + a, part.size)
-                _ladder_errors(
-                    self.thresholds, self.order, self.starts, self.sums, *keys, code, largest, part
-                )
-            return values
+        code, largest = list(NAMED).index(self.distance), self.combine == "max"
         biggest = int(np.diff(self.starts).max())
-        lanes = max(8, min(2 * LANES, 2**22 // biggest))  # labels of a cell: some 16 MB
-        base = self._base(code)
+        ladder = self.guide.shape[1] == 0
+        lanes = LANES if ladder else max(8, min(2 * LANES, 2**22 // biggest))
+        values = np.zeros(count)
         for a in range(0, count, lanes):
             part = values[a : a + lanes]
-            labels = np.empty((part.size, biggest), dtype=np.int32)
-            keys = _keys(seed, first + a, part.size)
-            _lookup_errors(
-                self.thresholds, self.guide, self.order, self.starts, self.sums, *base, *keys,
-                code, largest, labels, part,
-            )  # fmt: skip
+            cells = (self.order, self.starts, self.sums, *_keys(seed, first + a, part.size))
+            if ladder:
+                _ladder_errors(self.thresholds, *cells, code, largest, part)
+            else:
+                labels = np.empty((part.size, biggest), dtype=np.int32)
+                tables = (self.thresholds, self.guide, self.untouched, self.falling)
+                _lookup_errors(*tables, *cells, code, largest, labels, part)
         return values
+
+
+def _keys(seed: tuple[int, int], first: int, count: int) -> tuple[NDArray[np.uint64], ...]:
+    """Return the two key words of each of ``count`` replicates."""
+    philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
+    words = philox.random_raw(4 * count).reshape(count, 4)
+    return np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])
+
+
+@kernel
+def _tables(probs, order, thresholds_out, guide_out):  # type: ignore[no-untyped-def]
+    # O(n K). Label k is drawn when thresholds[k - 1] <= draw < thresholds[k]; guide[j] is the label
+    # of the smallest draw in the j-th of equal parts.
+    n_classes, width = thresholds_out.shape[1], guide_out.shape[1]
+    for i in range(order.size):
+        row = order[i]
+        last = n_classes - 1
+        while probs[row, last] <= 0.0:
+            last -= 1
+        cumulative = 0.0
+        for k in range(n_classes):
+            cumulative += probs[row, k]
+            # Rounding may leave the sum below 1: the last possible label takes what is left.
+            thresholds_out[i, k] = np.int64(np.ceil(cumulative * WHOLE)) if k < last else WHOLE
+        k = 0
+        for j in range(width):
+            while thresholds_out[i, k] <= j * (WHOLE // width):
+                k += 1
+            guide_out[i, j] = k
+
+
+@kernel
+def _ladder_errors(  # type: ignore[no-untyped-def]
+    thresholds, order, starts, sums, key, twist, code, largest, errors_out
+):
+    # O((n + L) K) per lane. below[k] counts the draws below threshold k - 1, of classes 0 ... k - 1.
+    n_classes, lanes = sums.shape[1], errors_out.size
+    below = np.zeros((n_classes + 1, lanes), dtype=np.int64)
+    draw = np.empty(lanes, dtype=np.int64)
+    gap = np.empty(lanes)
+    for b in range(starts.size - 1):
+        below[1:] = 0
+        gap[:] = 0.0
+        size = starts[b + 1] - starts[b]
+        for i in range(starts[b], starts[b + 1]):
+            for q in range(lanes):
+                z = key[q] + GAMMA * np.uint64(order[i])
+                z = (z ^ (z >> 30)) * FIRST_FACTOR ^ twist[q]
+                z = (z ^ (z >> 27)) * SECOND_FACTOR
+                draw[q] = (z ^ (z >> 31)) >> 11
+            for k in range(n_classes - 1):
+                threshold = thresholds[i, k]
+                for q in range(lanes):
+                    below[k + 1, q] += draw[q] < threshold
+        below[n_classes] = size
+        for k in range(n_classes):
+            expected = sums[b, k]
+            for q in range(lanes):
+                d = abs(below[k + 1, q] - below[k, q] - expected)
+                if code <= 1:
+                    gap[q] += d
+                elif code <= 3:
+                    gap[q] += d * d
+                else:
+                    gap[q] = max(gap[q], d)
+        scale = 0.5 if code == 0 else 1.0 / size if code == 3 else 1.0
+        for q in range(lanes):
+            g = scale * (np.sqrt(gap[q]) if code == 2 else gap[q])
+            errors_out[q] = max(errors_out[q], g / size) if largest else errors_out[q] + g
+    if not largest:
+        for q in range(lanes):
+            errors_out[q] /= order.size
+
+
+@kernel
+def _lookup_errors(  # type: ignore[no-untyped-def]
+    thresholds, guide, untouched, falling, order, starts, sums, key, twist, code, largest,
+    labels, errors_out,
+):  # fmt: skip
+    # O(n) per lane: a cell's sum over all classes is corrected for the classes that occur in it.
+    n_classes, lanes = sums.shape[1], errors_out.size
+    part = WHOLE // guide.shape[1]
+    shift = 0
+    while part >> shift > 1:
+        shift += 1
+    draw = np.empty(lanes, dtype=np.int64)
+    seen = np.zeros(n_classes, dtype=np.int64)
+    for b in range(starts.size - 1):
+        first, size = starts[b], starts[b + 1] - starts[b]
+        for i in range(size):
+            for q in range(lanes):
+                z = key[q] + GAMMA * np.uint64(order[first + i])
+                z = (z ^ (z >> 30)) * FIRST_FACTOR ^ twist[q]
+                z = (z ^ (z >> 27)) * SECOND_FACTOR
+                draw[q] = (z ^ (z >> 31)) >> 11
+            for q in range(lanes):
+                k = np.int64(guide[first + i, draw[q] >> shift])
+                k += (
+                    thresholds[first + i, k] <= draw[q]
+                )  # mostly enough, and no branch to mispredict
+                while thresholds[first + i, k] <= draw[q]:
+                    k += 1
+                labels[q, i] = k
+        for q in range(lanes):
+            for i in range(size):
+                seen[labels[q, i]] += 1
+            gap = untouched[b]
+            if code == 4:
+                r = 0
+                while r < n_classes and seen[falling[b, r]] > 0:
+                    r += 1
+                gap = sums[b, falling[b, r]] if r < n_classes else 0.0
+            for i in range(size):
+                k = labels[q, i]
+                count, expected = seen[k], sums[b, k]
+                if code <= 1:  # a class met before counts 0 and adds 0
+                    gap += abs(count - expected) - expected
+                elif code <= 3:
+                    gap += count * (count - 2.0 * expected)
+                elif count > 0:
+                    gap = max(gap, abs(count - expected))
+                seen[k] = 0
+            if code == 0:
+                gap *= 0.5
+            elif code == 2:
+                gap = np.sqrt(max(gap, 0.0))
+            elif code == 3:
+                gap = max(gap, 0.0) / size
+            errors_out[q] = max(errors_out[q], gap / size) if largest else errors_out[q] + gap
+    if not largest:
+        for q in range(lanes):
+            errors_out[q] /= order.size
