@@ -1,7 +1,7 @@
 """Type-I error of every kind of test on calibrated data.
 
-``python -m validation.type_one_error`` writes ``docs/validity.md``; ``--quick`` runs a small version
-and prints it. Either fails when a test that claims to be valid rejects calibrated models more often
+``python -m validation.type_one_error`` writes ``docs/validity.md``; ``--quick`` is a small version that
+prints. Either fails when a test that claims to be valid rejects calibrated models more often
 than chance allows.
 """
 
@@ -141,9 +141,8 @@ def p_values(index: int, repetitions: int, seed: int) -> np.ndarray:
 
 def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
     """Run everything; return the table as Markdown and the cells that broke their promise."""
-    sizes = [max(20, (60 if quick else 600) * 300 // max(300, s.n)) for s in SCENARIOS]
-    if not quick:
-        sizes = [max(200, size) for size in sizes]
+    full, least = (60, 20) if quick else (600, 200)
+    sizes = [max(least, full * 300 // max(300, s.n)) for s in SCENARIOS]
     with ProcessPoolExecutor(workers) as pool:
         tables = list(pool.map(p_values, range(len(SCENARIOS)), sizes, [seed] * len(SCENARIOS)))
     claims = sum(null is not PUBLISHED for *_, null in TESTS.values())
@@ -175,11 +174,11 @@ p ≤ 0.01, 0.05 and 0.1. A valid test stays at or below the level, up to the bi
 study: a rate in bold is larger than chance allows (one false alarm in a thousand such studies).
 
 "Exact" and "redraw" are caltest's own nulls. "Published" is consistency resampling as in
-Vaicenavicius et al. (2019), which bootstraps the predictions too: it holds its level when cells are well filled
-and fails, up to rejecting every calibrated model, when they are sparse.
+Vaicenavicius et al. (2019), which bootstraps the predictions too: it holds its level when cells are
+well filled and fails, up to rejecting every calibrated model, when they are sparse.
 
 Simulated nulls use {b} replicates, so that the three levels are attained. Seed {seed}; regenerate
-with `python -m validation.type_one_error` ({seconds:.0f} s on 2 cores).
+with `python -m validation.type_one_error` ({minutes:.0f} minutes of one core).
 
 """
 
@@ -197,7 +196,8 @@ def main() -> None:
     if options.quick:
         print(table)
     else:
-        text = HEADER.format(b=B, seed=options.seed, seconds=seconds) + table
+        minutes = seconds * options.workers / 60.0
+        text = HEADER.format(b=B, seed=options.seed, minutes=minutes) + table
         TARGET.write_text(text, encoding="utf-8")
     print(f"{len(SCENARIOS)} scenarios, {len(TESTS)} tests, {seconds:.0f} s")
     for cell in broken:

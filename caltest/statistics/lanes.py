@@ -139,7 +139,7 @@ def _tables(probs, order, thresholds_out, guide_out):  # type: ignore[no-untyped
 def _ladder_errors(  # type: ignore[no-untyped-def]
     thresholds, order, starts, sums, key, twist, code, largest, errors_out
 ):
-    # O((n + L) K) per lane. below[k] counts the draws below threshold k - 1, of classes 0 ... k - 1.
+    # O((n + L) K) per lane. below[k] counts the draws below threshold k - 1: the labels under k.
     n_classes, lanes = sums.shape[1], errors_out.size
     below = np.zeros((n_classes + 1, lanes), dtype=np.int64)
     draw = np.empty(lanes, dtype=np.int64)

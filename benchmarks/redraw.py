@@ -1,0 +1,156 @@
+"""How long redrawing labels takes: an obvious NumPy loop, this package, and tuned C.
+
+CPU seconds of one thread for B = 1000 replicates, medians within one run, set-up from the
+probabilities included. The loop is timed on a few replicates and scaled. Run:
+``python benchmarks/redraw.py [--quick]``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import caltest as ct
+from caltest.statistics.lanes import CellRedraws
+
+B = 1000
+SEED = (1, 2)
+
+
+def seconds(job: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the median CPU time of a call, after one that warms up."""
+    job()
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        job()
+        times.append(time.process_time() - start)
+    return statistics.median(times)
+
+
+def softmax(n: int, n_classes: int) -> np.ndarray:
+    """Return confident predictions."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(scale=1.5, size=(n, n_classes))
+    logits[np.arange(n), rng.integers(n_classes, size=n)] += 4.0
+    probs = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return probs / probs.sum(axis=1, keepdims=True)
+
+
+def numpy_loop(statistic: ct.ECE, probs: np.ndarray, replicates: int) -> None:
+    """Redraw labels and compute the error, as one would write it."""
+    rng = np.random.default_rng(0)
+    n, n_classes = probs.shape
+    cells = np.unique(statistic.bins(probs), return_inverse=True)[1].ravel()
+    n_cells = cells.max() + 1
+    sums = np.zeros((n_cells, n_classes))
+    np.add.at(sums, cells, probs)
+    cumulative = probs.cumsum(axis=1)[:, :-1]
+    for _ in range(replicates):
+        labels = (rng.random((n, 1)) >= cumulative).sum(axis=1)
+        flat = np.bincount(cells * n_classes + labels, minlength=sums.size)
+        0.5 * np.abs(flat.reshape(sums.shape) - sums).sum() / n
+
+
+def ours(statistic: ct.ECE, probs: np.ndarray) -> None:
+    """Prepare and run the compiled redraws."""
+    CellRedraws.of(statistic.given(probs), probs).replicates(SEED, 0, B)
+
+
+def anchor() -> ctypes.CDLL | None:
+    """Compile the C file, if there is a compiler."""
+    if shutil.which("gcc") is None:
+        return None
+    library = Path(tempfile.mkdtemp()) / "anchor.so"
+    source = Path(__file__).with_name("anchor.c")
+    flags = ["-O3", "-march=native", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *flags, str(source), "-o", str(library), "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def in_c(library: ctypes.CDLL, statistic: ct.ECE, probs: np.ndarray) -> None:
+    """Run the C anchor: threshold ladders for few classes, alias tables for many."""
+    cells = statistic.given(probs)
+    n, n_classes = probs.shape
+    grouped = np.ascontiguousarray(probs[cells.order])
+    out = np.empty(-(-B // 64) * 64)
+    sizes = [ctypes.c_int64(v) for v in (n, cells.starts.size - 1, n_classes, out.size)]
+    tail = [*sizes, ctypes.c_uint64(1), _pointer(out)]
+    common = [_pointer(cells.starts), _pointer(cells.sums)]
+    if n_classes <= 40:
+        cumulative = np.cumsum(grouped, axis=1)[:, :-1] * 2.0**32
+        thresholds = np.minimum(cumulative, 2.0**32 - 1).astype(np.uint32)
+        library.ladder(_pointer(thresholds), *common, *tail)
+        return
+    thresholds = np.empty(probs.shape, dtype=np.uint32)
+    other = np.empty(probs.shape, dtype=np.int32)
+    library.alias_tables(
+        _pointer(grouped), sizes[0], sizes[2], _pointer(thresholds), _pointer(other)
+    )
+    untouched = cells.sums.sum(axis=1)
+    library.alias(_pointer(thresholds), _pointer(other), *common, _pointer(untouched), *tail)
+
+
+def _pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def exact(data: ct.Predictions) -> None:
+    """Compute the null of the top-label error, without replicates."""
+    ct.calibration_test(data, statistic=ct.ECE(15), lens=ct.TopK(1), null="exact")
+
+
+def jobs(quick: bool) -> list[tuple[str, ct.ECE, np.ndarray, Callable[[], None] | None]]:
+    """List what is timed: name, statistic, probabilities, and another way to the answer."""
+    listed = []
+    for n in [10**4] if quick else [10**4, 10**5, 10**6]:
+        probs = softmax(n, 10)
+        data = ct.Predictions.of(probs, np.zeros(n, dtype=np.int64))
+        top = ct.TopK(1)(data).probs
+        listed.append((f"top-1, 15 bins, n={n:.0e}", ct.ECE(15), top, partial(exact, data)))
+    for n_classes in [3, 10]:
+        grid, tree = ct.ECE(ct.UniformBins(10)), ct.ECE(ct.VarianceTree(100))
+        probs = softmax(10**4, n_classes)
+        listed.append((f"grid of 10 per axis, K={n_classes}", grid, probs, None))
+        listed.append((f"variance tree, K={n_classes}", tree, probs, None))
+    for n_classes in [100] if quick else [100, 1000]:
+        tree = ct.ECE(ct.VarianceTree(100))
+        listed.append((f"variance tree, K={n_classes}", tree, softmax(10**4, n_classes), None))
+    return listed
+
+
+def main() -> None:
+    """Time every job and print a table."""
+    library = anchor()
+    heads = ["ms, B = 1000", "NumPy", "ours", "draws", "C", "NumPy/ours", "ours/C", "exact"]
+    print(f"{heads[0]:28}" + "".join(f"{head:>11}" for head in heads[1:]))
+    for name, statistic, probs, other in jobs("--quick" in sys.argv[1:]):
+        few = max(2, 10**6 // probs.size)
+        repeats = 5 if len(probs) < 10**6 else 3
+        loop = seconds(partial(numpy_loop, statistic, probs, few), 3)
+        loop += (B / few - 1.0) * max(
+            0.0, loop - seconds(partial(numpy_loop, statistic, probs, 0), 3)
+        )
+        mine = seconds(partial(ours, statistic, probs), repeats)
+        ready = CellRedraws.of(statistic.given(probs), probs)
+        draws = seconds(partial(ready.replicates, SEED, 0, B), repeats)
+        c = seconds(partial(in_c, library, statistic, probs), repeats) if library else np.nan
+        numbers = [f"{1e3 * t:11.1f}" for t in (loop, mine, draws, c)]
+        numbers += [f"{loop / mine:11.0f}", f"{mine / c:11.2f}"]
+        numbers += [f"{1e3 * seconds(other, repeats):11.1f}"] if other else []
+        print(f"{name:28}" + "".join(numbers), flush=True)
+
+
+if __name__ == "__main__":
+    main()
