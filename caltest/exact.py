@@ -8,8 +8,9 @@ computed: the law of every cell, pushed through its term, convolved over the cel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,12 +76,9 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
     -----
     O(n) for the laws of the cells, O(G log G) per cell for the convolution on G grid points.
     """
-    ordered = p[statistic.order]
     masses, values = [], []
     error = 0.0
-    for cell in range(statistic.starts.size - 1):
-        rows = ordered[statistic.starts[cell] : statistic.starts[cell + 1]]
-        first, pmf, lost = poisson_binomial(rows)
+    for cell, (first, pmf, lost) in enumerate(_cell_laws(statistic, p)):
         masses.append(pmf)
         values.append(statistic.term(cell, first + np.arange(pmf.size)))
         error += lost
@@ -89,7 +87,43 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
     return _sum_of_terms(masses, values, error, estimate, statistic.unit)
 
 
+def consistency_bars(
+    statistic: CellStatistic, p: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return, for every cell, the frequencies of label 0 that a calibrated model would show.
+
+    Parameters
+    ----------
+    statistic, p
+        As in :func:`cell_null`.
+    level : float
+        Smallest probability that the observed frequency lies between the bars, ends included; at
+        most (1 − level) / 2 is left on either side.
+
+    Returns
+    -------
+    low, high : ndarray of shape (L,)
+        Quantiles of the exact law of the frequency; the level is exceeded because counts are whole.
+    """
+    bars = []
+    for size, (first, pmf, _) in zip(
+        np.diff(statistic.starts), _cell_laws(statistic, p), strict=True
+    ):
+        cdf, side = np.cumsum(pmf), 0.5 * (1.0 - level)
+        low = np.searchsorted(cdf, side, side="right")
+        high = np.searchsorted(cdf, 1.0 - side - 1e-12, side="left")
+        bars.append(((first + low) / size, (first + min(int(high), pmf.size - 1)) / size))
+    low_bars, high_bars = np.array(bars).T
+    return low_bars, high_bars
+
+
 # --- the law of one cell -----------------------------------------------------------------------
+
+
+def _cell_laws(statistic: CellStatistic, p: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
+    ordered = p[statistic.order]
+    for first, last in pairwise(statistic.starts):
+        yield poisson_binomial(ordered[first:last])
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:

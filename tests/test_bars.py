@@ -1,0 +1,43 @@
+"""Exact consistency bars."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import caltest as ct
+from caltest.exact import consistency_bars
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_bars_of_equal_predictions_against_the_binomial_quantiles(level):
+    p = np.repeat([0.05, 0.3, 0.8], [400, 50, 7])
+    fixed = ct.ECE(10).given(np.column_stack([p, 1 - p]))
+    low, high = consistency_bars(fixed, p, level)
+    for b, (value, n) in enumerate([(0.05, 400), (0.3, 50), (0.8, 7)]):
+        law = scipy.stats.binom(n, value)
+        assert round(low[b] * n) == law.ppf((1 - level) / 2 + 1e-12)
+        assert round(high[b] * n) == law.ppf(1 - (1 - level) / 2 - 1e-12)
+
+
+def test_bars_hold_their_level_by_simulation(rng):
+    p = rng.random(300)
+    fixed = ct.ECE(6).given(np.column_stack([p, 1 - p]))
+    low, high = consistency_bars(fixed, p, 0.9)
+    inside = np.zeros(6)
+    for _ in range(2000):
+        hits = (rng.random(300) < p)[fixed.order]
+        frequency = np.add.reduceat(hits, fixed.starts[:-1]) / fixed.counts
+        inside += (frequency >= low - 1e-12) & (frequency <= high + 1e-12)
+    limits = scipy.stats.binom.isf(1 - 1e-5, 2000, 0.9)
+    assert (inside >= limits).all()
+    assert (inside <= 2000 * 0.97).all()
+
+
+def test_bars_of_certain_predictions_have_no_width():
+    p = np.array([0.0, 0.0, 1.0])
+    fixed = ct.ECE(2).given(np.column_stack([p, 1 - p]))
+    low, high = consistency_bars(fixed, p, 0.9)
+    np.testing.assert_array_equal(low, [0.0, 1.0])
+    np.testing.assert_array_equal(high, [0.0, 1.0])
