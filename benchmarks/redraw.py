@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import caltest as ct
-from caltest.statistics.lanes import CellRedraws
+from caltest.statistics.lanes import BinResamples, CellRedraws
 
 B = 1000
 SEED = (1, 2)
@@ -136,12 +136,11 @@ def main() -> None:
     heads = ["ms, B = 1000", "NumPy", "ours", "draws", "C", "NumPy/ours", "ours/C", "exact"]
     print(f"{heads[0]:28}" + "".join(f"{head:>11}" for head in heads[1:]))
     for name, statistic, probs, other in jobs("--quick" in sys.argv[1:]):
-        few = max(2, 10**6 // probs.size)
         repeats = 5 if len(probs) < 10**6 else 3
-        loop = seconds(partial(numpy_loop, statistic, probs, few), 3)
-        loop += (B / few - 1.0) * max(
-            0.0, loop - seconds(partial(numpy_loop, statistic, probs, 0), 3)
-        )
+        few = max(3, 10**7 // probs.size)
+        start = seconds(partial(numpy_loop, statistic, probs, 0), 3)
+        each = (seconds(partial(numpy_loop, statistic, probs, few), 3) - start) / few
+        loop = start + B * each
         mine = seconds(partial(ours, statistic, probs), repeats)
         ready = CellRedraws.of(statistic.given(probs), probs)
         draws = seconds(partial(ready.replicates, SEED, 0, B), repeats)

@@ -13,7 +13,7 @@ import scipy.stats
 import caltest as ct
 from caltest.resampling import LabelSampler
 from caltest.statistics import lanes
-from caltest.statistics.lanes import LADDER_CLASSES, CellRedraws
+from caltest.statistics.lanes import LADDER_CLASSES, BinResamples, CellRedraws
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
@@ -30,13 +30,17 @@ def redraws(statistic, probs):
     return CellRedraws.of(statistic.given(probs), probs)
 
 
-def uniforms(seed, first, count, n):
-    """The uniforms of replicates (rows) and data rows (columns), by NumPy."""
+def words(seed, first, count, n):
+    """The random words of replicates (rows) and data rows (columns), by NumPy."""
     key, twist = lanes._keys(seed, first, count)
     z = key[:, None] + lanes.GAMMA * np.arange(n, dtype=np.uint64)
     z = (z ^ (z >> 30)) * lanes.FIRST_FACTOR ^ twist[:, None]
     z = (z ^ (z >> 27)) * lanes.SECOND_FACTOR
-    return ((z ^ (z >> 31)) >> 11) * 2.0**-53
+    return z ^ (z >> 31)
+
+
+def uniforms(seed, first, count, n):
+    return (words(seed, first, count, n) >> 11) * 2.0**-53
 
 
 def twin(statistic, probs, seed, first, count):
@@ -238,3 +242,56 @@ def test_only_named_distances():
     probs = predictions(5, 3)
     with pytest.raises(TypeError, match="named distance"):
         redraws(ct.ECE(distance=lambda r, g: 0.0), probs)
+
+
+# --- bootstrapped predictions ---------------------------------------------------------------------
+
+
+def resamples(statistic, probs):
+    return BinResamples.of(statistic.given(probs), probs)
+
+
+def test_resamples_against_whole_numbers():
+    probs = predictions(40, 2)
+    probs[:4] = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [1e-13, 1.0]]
+    fixed = ct.ECE(5).given(probs)
+    p = [round(x * 2**40) for x in probs[fixed.order, 0]]
+    cell = np.repeat(np.arange(5), fixed.counts)
+    expected = []
+    for stream in words(SEED, 7, 30, 40):
+        gaps = [0] * 5
+        for word in stream:
+            row, rest = divmod(int(word) * 40, 2**64)
+            gaps[cell[row]] += p[row] - 2**40 * (rest >> 24 < p[row])
+        expected.append(sum(map(abs, gaps)) / 2**40 / 40)
+    ours = BinResamples.of(fixed, probs).replicates(SEED, 7, 30)
+    np.testing.assert_allclose(ours, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("distance", ["tv", "l1", "l2", "max"])
+@pytest.mark.parametrize("n", [1, 30, 700])
+def test_law_of_generic_resampling(distance, n):
+    data = ct.Predictions.of(probs := predictions(n, 2), np.zeros(n, np.int64))
+    statistic = ct.ECE(ct.UniformBins(6), distance)
+    generic = ct.replicate(statistic, ct.ConsistencyResampling(), data, 3000, rng=11).values
+    ours = resamples(statistic, probs).replicates(SEED, 0, 20_000)
+    rounded = np.round(generic, 9), np.round(ours, 9)  # ties are ties in both
+    assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
+    error = np.sqrt(generic.var() / generic.size + ours.var() / ours.size)
+    assert abs(generic.mean() - ours.mean()) < 4 * error
+
+
+def test_resamples_same_for_any_chunks():
+    value = resamples(ct.ECE(), predictions(1300, 2))
+    run = pickle.loads(pickle.dumps(value)).replicates
+    pieces = [run(SEED, a, 7) for a in range(0, 70, 7)]
+    assert np.array_equal(value.replicates(SEED, 0, 70), np.concatenate(pieces))
+
+
+@pytest.mark.parametrize(
+    ("statistic", "n_classes"),
+    [(ct.ECE(), 3), (ct.MCE(), 2), (ct.ECE(distance="sqeuclidean"), 2)],
+)
+def test_resamples_are_for_two_classes(statistic, n_classes):
+    with pytest.raises(TypeError, match="two classes"):
+        resamples(statistic, predictions(5, n_classes))
