@@ -101,3 +101,30 @@ void alias_tables(const double *probs, int64_t n, int64_t k, uint32_t *threshold
     free(stack);
     free(q);
 }
+
+// Consistency resampling of a two-class ECE: entries hold 32 bits of probability and 8 of the cell.
+void packed(const uint64_t *entries, int64_t n, int64_t n_cells, int64_t b, uint64_t seed,
+            double *out) {
+    uint64_t buffer[512];
+    int64_t gap[4][256];
+    for (int64_t r = 0; r < b; r++) {
+        uint64_t key = mix(seed + mix(r + 1));
+        memset(gap, 0, sizeof gap);
+        for (int64_t start = 0; start < n; start += 512) {
+            int draws = n - start < 512 ? n - start : 512;
+            for (int j = 0; j < 512; j++) {
+                uint64_t z = mix(key + (start + j) * 0x9e3779b97f4a7c15ULL);
+                buffer[j] = (((z >> 32) * n) & 0xffffffff00000000ULL) | (uint32_t)z;
+            }
+            for (int j = 0; j < draws; j++) {
+                uint64_t entry = entries[buffer[j] >> 32];
+                int64_t p = entry >> 8;
+                gap[j & 3][entry & 255] += p - ((int64_t)((uint32_t)buffer[j] < p) << 32);
+            }
+        }
+        double total = 0;
+        for (int64_t c = 0; c < n_cells; c++)
+            total += fabs((double)(gap[0][c] + gap[1][c] + gap[2][c] + gap[3][c]));
+        out[r] = total / 4294967296.0 / n;
+    }
+}

@@ -53,9 +53,7 @@ def numpy_loop(statistic: ct.ECE, probs: np.ndarray, replicates: int) -> None:
     rng = np.random.default_rng(0)
     n, n_classes = probs.shape
     cells = np.unique(statistic.bins(probs), return_inverse=True)[1].ravel()
-    n_cells = cells.max() + 1
-    sums = np.zeros((n_cells, n_classes))
-    np.add.at(sums, cells, probs)
+    sums = np.column_stack([np.bincount(cells, column) for column in probs.T])
     cumulative = probs.cumsum(axis=1)[:, :-1]
     for _ in range(replicates):
         labels = (rng.random((n, 1)) >= cumulative).sum(axis=1)
@@ -66,6 +64,22 @@ def numpy_loop(statistic: ct.ECE, probs: np.ndarray, replicates: int) -> None:
 def ours(statistic: ct.ECE, probs: np.ndarray) -> None:
     """Prepare and run the compiled redraws."""
     CellRedraws.of(statistic.given(probs), probs).replicates(SEED, 0, B)
+
+
+def numpy_resampling(statistic: ct.ECE, probs: np.ndarray, replicates: int) -> None:
+    """Bootstrap the predictions, redraw labels and compute the error, as one would write it."""
+    rng = np.random.default_rng(0)
+    p = probs[:, 0]
+    cells = statistic.bins(probs)
+    for _ in range(replicates):
+        rows = rng.integers(p.size, size=p.size)
+        gaps = p[rows] - (rng.random(p.size) < p[rows])
+        np.abs(np.bincount(cells[rows], gaps)).sum() / p.size
+
+
+def our_resampling(statistic: ct.ECE, probs: np.ndarray) -> None:
+    """Prepare and run the compiled bootstrap."""
+    BinResamples.of(statistic.given(probs), probs).replicates(SEED, 0, B)
 
 
 def anchor() -> ctypes.CDLL | None:
@@ -102,6 +116,14 @@ def in_c(library: ctypes.CDLL, statistic: ct.ECE, probs: np.ndarray) -> None:
     library.alias(_pointer(thresholds), _pointer(other), *common, _pointer(untouched), *tail)
 
 
+def resampling_in_c(library: ctypes.CDLL, statistic: ct.ECE, probs: np.ndarray) -> None:
+    """Run the C anchor of the bootstrap."""
+    cells = statistic.bins(probs)
+    entries = (probs[:, 0] * 2.0**32).astype(np.uint64) << np.uint64(8) | cells.astype(np.uint64)
+    sizes = [ctypes.c_int64(v) for v in (len(probs), cells.max() + 1, B)]
+    library.packed(_pointer(entries), *sizes, ctypes.c_uint64(1), _pointer(np.empty(B)))
+
+
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
@@ -130,25 +152,49 @@ def jobs(quick: bool) -> list[tuple[str, ct.ECE, np.ndarray, Callable[[], None] 
     return listed
 
 
+def timed(loop: Any, mine: Any, draws: Any, c: Any, repeats: int, few: int) -> list[float]:
+    """Return the milliseconds of the four ways; ``loop`` takes a number of replicates."""
+    start = seconds(partial(loop, 0), 3)
+    whole = start + B * (seconds(partial(loop, few), 3) - start) / few
+    ways = [seconds(way, repeats) if way else np.nan for way in (mine, draws, c)]
+    return [1e3 * t for t in (whole, *ways)]
+
+
 def main() -> None:
     """Time every job and print a table."""
+    quick = "--quick" in sys.argv[1:]
     library = anchor()
     heads = ["ms, B = 1000", "NumPy", "ours", "draws", "C", "NumPy/ours", "ours/C", "exact"]
-    print(f"{heads[0]:28}" + "".join(f"{head:>11}" for head in heads[1:]))
-    for name, statistic, probs, other in jobs("--quick" in sys.argv[1:]):
-        repeats = 5 if len(probs) < 10**6 else 3
-        few = max(3, 10**7 // probs.size)
-        start = seconds(partial(numpy_loop, statistic, probs, 0), 3)
-        each = (seconds(partial(numpy_loop, statistic, probs, few), 3) - start) / few
-        loop = start + B * each
-        mine = seconds(partial(ours, statistic, probs), repeats)
+    print(f"{heads[0]:32}" + "".join(f"{head:>11}" for head in heads[1:]))
+
+    def show(name: str, times: list[float], other: Callable[[], None] | None = None) -> None:
+        loop, mine, _, c = times
+        shown = [f"{t:11.1f}" for t in times] + [f"{loop / mine:11.0f}", f"{mine / c:11.2f}"]
+        shown += [f"{1e3 * seconds(other, 3):11.1f}"] if other else []
+        print(f"{name:32}" + "".join(shown), flush=True)
+
+    for name, statistic, probs, other in jobs(quick):
         ready = CellRedraws.of(statistic.given(probs), probs)
-        draws = seconds(partial(ready.replicates, SEED, 0, B), repeats)
-        c = seconds(partial(in_c, library, statistic, probs), repeats) if library else np.nan
-        numbers = [f"{1e3 * t:11.1f}" for t in (loop, mine, draws, c)]
-        numbers += [f"{loop / mine:11.0f}", f"{mine / c:11.2f}"]
-        numbers += [f"{1e3 * seconds(other, repeats):11.1f}"] if other else []
-        print(f"{name:28}" + "".join(numbers), flush=True)
+        ways = (
+            partial(numpy_loop, statistic, probs),
+            partial(ours, statistic, probs),
+            partial(ready.replicates, SEED, 0, B),
+            partial(in_c, library, statistic, probs) if library else None,
+        )
+        repeats = 5 if len(probs) < 10**6 else 3
+        show(name, timed(*ways, repeats, max(20, 10**7 // probs.size)), other)
+    for n in [10**4] if quick else [10**4, 10**5, 10**6]:
+        data = ct.Predictions.of(softmax(n, 10), np.zeros(n, dtype=np.int64))
+        statistic, probs = ct.ECE(15), ct.TopK(1)(data).probs
+        ready_bins = BinResamples.of(statistic.given(probs), probs)
+        ways = (
+            partial(numpy_resampling, statistic, probs),
+            partial(our_resampling, statistic, probs),
+            partial(ready_bins.replicates, SEED, 0, B),
+            partial(resampling_in_c, library, statistic, probs) if library else None,
+        )
+        repeats = 5 if n < 10**6 else 1
+        show(f"bootstrap of top-1, n={n:.0e}", timed(*ways, repeats, max(5, 10**6 // n)))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from caltest.resampling import (
     on_data,
     on_labels,
     simulate,
+    simulate_by,
 )
 from caltest.results import CalibrationTestResult, JointTestResult
 from caltest.statistics import ECE, Statistic, given
@@ -328,8 +329,11 @@ def _null_distribution(
         null = RedrawLabels()
     if isinstance(null, ConsistencyResampling):
         _warn_if_sparse(fixed)
-    evaluate = on_labels(fixed) if null.fixes_predictions else on_data(statistic)
     stop_at = estimate if stop_early else None
+    shortcut = null.shortcut(fixed, induced.probs)
+    if shortcut is not None:
+        return SimulatedNull(*simulate_by(shortcut, n_resamples, rng, workers, stop_at=stop_at))
+    evaluate = on_labels(fixed) if null.fixes_predictions else on_data(statistic)
     return SimulatedNull(
         *simulate(evaluate, null.sampler(induced), n_resamples, rng, workers, stop_at=stop_at)
     )

@@ -19,6 +19,8 @@ from caltest.statistics import Statistic, given
 
 #: Replicates that share a random stream. Part of the results: changing it changes every number.
 BLOCK = 32
+#: Replicates that a shortcut makes in one call; no number depends on it.
+CHUNK = 128
 #: Replicates at least as large as the observed value after which sequential stopping stops.
 EXCEEDING = 20
 
@@ -40,6 +42,16 @@ class Resampler(Protocol):
     def sampler(self, data: Predictions) -> Sampler:
         """Prepare to draw; what is returned can be pickled and shared by threads."""
 
+    def shortcut(self, fixed: Any, probs: FloatArray) -> Shortcut | None:
+        """Return a faster way to the replicates of a statistic, where it offers one."""
+
+
+class Shortcut(Protocol):
+    """A compiled way to the replicates of one statistic under one resampler."""
+
+    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
+        """Return some replicates; each depends on the seed and its own number only."""
+
 
 @dataclass(frozen=True)
 class RedrawLabels:
@@ -55,6 +67,10 @@ class RedrawLabels:
     def sampler(self, data: Predictions) -> Sampler:
         """Prepare the cumulative probabilities of every row, O(n K)."""
         return partial(_redraw, data.probs, LabelSampler.of(data.probs))
+
+    def shortcut(self, fixed: Any, probs: FloatArray) -> Shortcut | None:
+        """Ask the statistic for ``redraws``."""
+        return fixed.redraws(probs) if hasattr(fixed, "redraws") else None
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,10 @@ class ConsistencyResampling:
     def sampler(self, data: Predictions) -> Sampler:
         """Prepare the cumulative probabilities of every row, O(n K)."""
         return partial(_resample_consistently, data.probs, LabelSampler.of(data.probs))
+
+    def shortcut(self, fixed: Any, probs: FloatArray) -> Shortcut | None:
+        """Ask the statistic for ``resamples``."""
+        return fixed.resamples(probs) if hasattr(fixed, "resamples") else None
 
 
 def _redraw(probs: FloatArray, draw: LabelSampler, rng: np.random.Generator) -> DataSet:
@@ -210,12 +230,43 @@ def simulate(
     and how the run ended: with ``stop_at``, early at the 20th value of at least that much (Besag &
     Clifford 1991). The other parameters are those of :func:`replicate`.
     """
-    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
-    sizes = [min(BLOCK, n_resamples - start) for start in range(0, n_resamples, BLOCK)]
+    sizes = _sizes(n_resamples, BLOCK)
     seeds = np.random.default_rng(rng).bit_generator.seed_seq.spawn(len(sizes))  # type: ignore[attr-defined]
     block = partial(_block, evaluate, sampler)
-    tasks = list(zip(seeds, sizes, strict=True))
+    return _gathered(block, list(zip(seeds, sizes, strict=True)), n_resamples, workers, stop_at)
+
+
+def simulate_by(
+    shortcut: Shortcut,
+    n_resamples: int,
+    rng: Any,
+    workers: Workers,
+    *,
+    stop_at: float | None = None,
+) -> tuple[FloatArray, Ended]:
+    """Do the same by a shortcut, whose replicates are keyed by the seed and their own number."""
+    sizes = _sizes(n_resamples, CHUNK)
+    (child,) = np.random.default_rng(rng).bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
+    first, second = child.generate_state(2, np.uint64)
+    block = partial(_chunk, shortcut, (int(first), int(second)))
+    tasks = [(CHUNK * j, size) for j, size in enumerate(sizes)]
+    return _gathered(block, tasks, n_resamples, workers, stop_at)
+
+
+def _sizes(n_resamples: int, at_once: int) -> list[int]:
+    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
+        raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
+    return [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
+
+
+def _gathered(
+    block: Callable[[Any], FloatArray],
+    tasks: list[Any],
+    n_resamples: int,
+    workers: Workers,
+    stop_at: float | None,
+) -> tuple[FloatArray, Ended]:
+    """Run the tasks in order, with progress, until the end, an early stop or Ctrl-C."""
     done: list[FloatArray] = []
     ended: Ended = "complete"
     exceeding = 0
@@ -260,6 +311,10 @@ def _mapped(
             pool.shutdown(wait=True, cancel_futures=True)
     else:
         raise StatisticError(f"workers must be a number ≥ 1 or a function like map, not {workers}")
+
+
+def _chunk(shortcut: Shortcut, seed: tuple[int, int], task: tuple[int, int]) -> FloatArray:
+    return shortcut.replicates(seed, *task)
 
 
 def _block(evaluate: Any, sampler: Sampler, task: tuple[Any, int]) -> FloatArray:

@@ -8,6 +8,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
@@ -163,3 +164,28 @@ def test_consistency_resampling_warns_when_cells_are_sparse():
             null=ct.ConsistencyResampling(),
             n_resamples=32,
         )
+
+
+@pytest.mark.parametrize(
+    ("null", "lens", "statistic"),
+    [
+        (RedrawLabels(), ct.Canonical(), ct.ECE(ct.VarianceTree(20))),
+        (RedrawLabels(), ct.TopK(1), ct.MCE(10)),
+        (ct.ConsistencyResampling(), ct.OneVsRest(0), ct.ECE(5)),
+        (ct.ConsistencyResampling(), ct.Canonical(), ct.ECE(ct.VarianceTree(60))),
+    ],
+    ids=repr,
+)
+def test_shortcuts_agree_with_the_generic_engine(null, lens, statistic):
+    data = ct.Predictions.of(np.random.default_rng(8).dirichlet(np.ones(3), 300), [0, 1, 2] * 100)
+    result = ct.calibration_test(
+        data, None, statistic, lens=lens, null=null, n_resamples=3000, rng=1
+    )
+    generic = replicate(statistic, null, lens(data), 3000, rng=2)
+    values = np.asarray(result.null_distribution)
+    rounded = values.round(10), np.asarray(generic).round(10)  # rounding must not split ties
+    assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
+    spread = ct.calibration_test(
+        data, None, statistic, lens=lens, null=null, n_resamples=500, rng=1, workers=2
+    )
+    np.testing.assert_array_equal(np.asarray(spread.null_distribution), values[:500])

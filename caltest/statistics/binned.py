@@ -14,6 +14,7 @@ from caltest.binning import Binning, UniformBins
 from caltest.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
+from caltest.statistics.lanes import BinResamples, CellRedraws
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +22,8 @@ class Cells:
     """A binned error whose predictions are fixed: what is left is a function of the labels.
 
     Calling it runs a compiled kernel for the named distances; :meth:`evaluate` is the same number
-    in NumPy, which needs no compiler and any distance will do.
+    in NumPy, which needs no compiler and any distance will do. ``data_dependent`` cells change when
+    the predictions are resampled.
     """
 
     order: IntArray
@@ -29,6 +31,7 @@ class Cells:
     sums: FloatArray
     distance: str | Distance
     combine: str
+    data_dependent: bool = True
 
     @property
     def counts(self) -> IntArray:
@@ -74,6 +77,14 @@ class Cells:
             np.column_stack([share, 1.0 - share]), np.broadcast_to(mean, (count.size, 2))
         )
         return gaps if self.combine == "max" else gaps * (size / self.order.size)
+
+    def redraws(self, probs: FloatArray) -> CellRedraws | None:
+        """Return the compiled null under redrawn labels, for a named distance."""
+        return CellRedraws.of(self, probs) if isinstance(self.distance, str) else None
+
+    def resamples(self, probs: FloatArray) -> BinResamples | None:
+        """Return the compiled null under consistency resampling, for two classes in fixed bins."""
+        return BinResamples.of(self, probs) if BinResamples.fits(self) else None
 
     def _combined(self, gaps: FloatArray) -> float:
         if self.combine == "max":
@@ -152,7 +163,8 @@ class _BinnedError:
         """Fix the predictions: partition them once, and leave a function of the labels."""
         order, starts = _grouped(self.bins, probs)
         sums = np.add.reduceat(probs[order], starts[:-1], axis=0)
-        return Cells(order, starts, sums, self.distance, self.combine)
+        fixed = isinstance(self.bins, UniformBins)
+        return Cells(order, starts, sums, self.distance, self.combine, not fixed)
 
     def __repr__(self) -> str:
         shown = repr(self.distance) if isinstance(self.distance, str) else _name(self.distance)

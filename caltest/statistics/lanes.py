@@ -28,9 +28,9 @@ LANES = 128
 # Uniforms are multiples of 2⁻⁵³, as NumPy's: u < c means 2⁵³ u < ⌈2⁵³ c⌉ in whole numbers.
 WHOLE = 1 << 53
 
-# A replicate's key is two words of Philox (Salmon et al. 2011), a bijection of seed and number. Its
-# rows are counted by SplitMix64 (Steele et al. 2014) with the second word mixed in half-way: the
-# streams of two replicates cannot overlap, as a shift would also need equal second words.
+# A replicate's key is two words of Philox (Salmon et al. 2011). Its rows are counted by SplitMix64
+# (Steele et al. 2014) with the second word mixed in half-way, so that streams whose counters meet
+# still differ: two of B replicates share a stream with a chance of less than B² n / 2¹²⁷.
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
@@ -49,8 +49,8 @@ class CellRedraws:
     Notes
     -----
     O(n K) once. A replicate costs O(n K + L K) up to 40 classes, in vector instructions (some
-    0.1 ns per row and class), and O(n) for more: indexed search (Chen & Asau 1974) in a table of
-    8 K to 16 K bytes per row. The labels of a replicate do not depend on the cells, so that
+    0.1 ns per row and class), and O(n) for more: indexed search (Chen & Asau 1974) in tables of
+    12 K to 16 K bytes per row. The labels of a replicate do not depend on the cells, so that
     statistics with the same seed see the same labels.
     """
 
@@ -134,13 +134,20 @@ class BinResamples:
     n_cells: int
     distance: str
 
+    @staticmethod
+    def fits(cells: Cells) -> bool:
+        """Tell whether the statistic is one that this replicates."""
+        n_cells, n_classes = cells.sums.shape
+        small = n_cells <= 1 << CELL_BITS and cells.order.size <= 1 << 22
+        known = cells.combine == "sum" and cells.distance in TWO_CLASS
+        return n_classes == 2 and small and known and not cells.data_dependent
+
     @classmethod
     def of(cls, cells: Cells, probs: FloatArray) -> BinResamples:
         """Prepare the cells of a two-class error; ``probs`` are the predictions they group."""
-        n_cells, n_classes = cells.sums.shape
-        fits = n_classes == 2 and n_cells <= 1 << CELL_BITS and len(probs) <= 1 << 22
-        if not (fits and cells.combine == "sum" and cells.distance in TWO_CLASS):
-            raise TypeError("packed resampling is for the ECE of two classes, up to 2²² rows")
+        if not (cls.fits(cells) and isinstance(cells.distance, str)):
+            raise TypeError("packed resampling is for the ECE of two classes in fixed bins")
+        n_cells = len(cells.sums)
         packed = np.rint(probs[cells.order, 0] * 2.0**PACKED_BITS).astype(np.int64) << CELL_BITS
         packed |= np.repeat(np.arange(n_cells), cells.counts)
         return cls(packed, n_cells, cells.distance)
