@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -30,6 +30,10 @@ MAX_ENUMERATION = 2**20
 MAX_ATOMS = 2**16
 #: Points of the largest grid.
 MAX_GRID = 2**21
+#: Grid points per unit that are tried, from coarse to fine.
+DIVISIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+#: Width of the bracket, as a share of the p-value, at which refining ends.
+PRECISION = 0.01
 #: Rounding allowed for in the convolution of one more cell (measured: at most 5e-16).
 MERGING = 2e-15
 
@@ -165,18 +169,20 @@ def _sum_of_terms(
     reach = _reach(masses, shifted, deviation)
     error += NEGLIGIBLE + len(masses) * (NEGLIGIBLE + MERGING)
     unit = unit or deviation / 10.0
-    coarsest = unit * len(values) / (0.01 * deviation)
+    wanted = unit * len(values) / (0.02 * deviation)
     law = None
-    for division in (1, 10, 100, 1000, 10_000, 100_000):
+    for division in DIVISIONS:
         step = unit / division
-        if division < min(coarsest, 100.0) or (law is not None and reach / step > MAX_GRID):
+        if division < min(wanted, DIVISIONS[-1]) or (law is not None and reach / step > MAX_GRID):
             continue
         tail, slack = _on_grid(masses, shifted, step, int(reach / step) + 2)
         support = np.asarray(origin + step * np.arange(tail.size), dtype=np.float64)
         law = ExactNull(support, tail, expectation, deviation, slack, error)
         low, high = law.bracket(estimate)
-        if high - low <= max(0.01 * high, 10.0 * error):
+        width, allowed = high - low, max(PRECISION * high, 10.0 * error)
+        if width <= allowed:
             break
+        wanted = max(100.0, division * width / allowed)  # the first multiple of 100 holds decimals
     assert law is not None
     return law
 
@@ -208,7 +214,14 @@ def _on_grid(
         kept = index < size
         law = np.bincount(index[kept], mass[kept]).astype(np.float64, copy=False)
         waiting.append((law.size, number, law))
-    # The two shortest first: the work is a few transforms of full length, not one per cell.
+    if len(waiting) <= 24:
+        length = scipy.fft.next_fast_len(size, real=True)
+        spectrum: Any = 1.0
+        for *_, pmf in waiting:
+            spectrum = spectrum * scipy.fft.rfft(pmf, length)
+        pmf = np.clip(scipy.fft.irfft(spectrum, length), 0.0, None)
+        return np.cumsum(pmf[::-1])[::-1], slack
+    # The two shortest first: the work is some transforms of full length, not one per cell.
     heapify(waiting)
     while len(waiting) > 1:
         _, number, pmf = heappop(waiting)
