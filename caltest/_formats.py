@@ -101,10 +101,24 @@ def _read_delimited(path: Path, label: Any) -> Source:
             f"{path.name} begins with numbers ({names[0]}, …): add a header line that names "
             "the columns, such as p_0,p_1,label"
         )
+    _refuse_ragged(path, delimiter, len(names))
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise InvalidPredictionsError(f"{path.name} names the column {repeated.pop()!r} twice")
     return _Delimited(path, names, delimiter)
+
+
+def _refuse_ragged(path: Path, delimiter: str, width: int) -> None:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for number, line in enumerate(file, start=1):
+            if line.count(delimiter) + 1 == width or not line.strip():
+                continue
+            if '"' in line:  # cells may hold delimiters or line ends: let the column reader judge
+                return
+            raise InvalidPredictionsError(
+                f"{path.name}, line {number} has {line.count(delimiter) + 1} cells, the header "
+                f"{width}"
+            )
 
 
 def _is_number(text: str) -> bool:
@@ -142,6 +156,11 @@ def _read_jsonl(path: Path, label: Any) -> Source:
 
 
 def _as_column(name: str, cells: list[Any]) -> NDArray[Any]:
+    if any(isinstance(cell, dict) for cell in cells):
+        raise InvalidPredictionsError(
+            f"column {name} holds objects; write the probabilities as a list in the order of the "
+            "classes, or as one column a class"
+        )
     if any(isinstance(cell, list) for cell in cells):
         lengths = [len(c) if isinstance(c, list) else -1 for c in cells]
         for row, length in enumerate(lengths):
@@ -149,7 +168,12 @@ def _as_column(name: str, cells: list[Any]) -> NDArray[Any]:
                 raise InvalidPredictionsError(
                     f"column {name}: row {row} does not hold {lengths[0]} numbers like row 0"
                 )
-        return np.array(cells, dtype=object).astype(np.float64)
+        try:
+            return np.array(cells, dtype=object).astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidPredictionsError(
+                f"column {name} holds a cell that is not a list of numbers"
+            ) from None
     return np.array(cells, dtype=object)
 
 

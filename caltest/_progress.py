@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,5 +12,6 @@ def progress(total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """Yield a function that reports steps done; a bar appears on stderr after two seconds."""
     from tqdm import tqdm
 
-    with tqdm(total=total, unit=f" {unit}", delay=2.0, leave=False, miniters=1) as bar:
+    often = 0.1 if sys.stderr.isatty() else 2.0  # a log file wants few lines
+    with tqdm(total=total, unit=f" {unit}", delay=2.0, leave=False, mininterval=often) as bar:
         yield lambda steps: (bar.update(steps), None)[1]

@@ -45,9 +45,10 @@ def audit(
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, default 0.1
-        An error you could not live with. A row that finds nothing says "too little data" when an
-        error of that size would pass as noise: when the 1 − ``alpha`` point of its null
-        distribution lies above it.
+        An error you could not live with. A row that finds nothing says "too little data" when a
+        measured error of that size would pass as noise: when the 1 − ``alpha`` point of its null
+        distribution lies above it, or there are so few predictions that a shift by it would leave
+        no trace in more than 20 % of data sets (fewer than 16 for 0.1).
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null.
     rng, workers
@@ -73,10 +74,19 @@ def audit(
     def run(lens: Lens, statistic: Statistic) -> CalibrationTestResult:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            return calibration_test(
+            result = calibration_test(
                 data, None, statistic, lens=lens, n_resamples=n_resamples, rng=rng, workers=workers
             )
+        if result.ended == "interrupted":
+            raise KeyboardInterrupt
+        return result
 
+    n_rows = 2 if data.n_classes == 2 else 3 if data.n_classes == 3 else 4
+    if n_rows > alpha * (1 + n_resamples):
+        raise StatisticError(
+            f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
+            f"{int(np.ceil(n_rows / alpha))}"
+        )
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
     questions: list[tuple[Lens | None, str, list[CalibrationTestResult]]] = []
     if data.n_classes == 2:
@@ -94,7 +104,7 @@ def audit(
             for c in range(data.n_classes):
                 tests.append(run(OneVsRest(c), binary))
                 advance(1)
-        questions.append((None, "is the probability of every class right?", tests))
+        questions.append((None, "are all classes right? (worst of them)", tests))
         whole = "is the whole probability vector right?"
         questions.append((Canonical(), whole, [run(Canonical(), vector)]))
     # The row of all classes is tested by its smallest p-value, Bonferroni-adjusted.
@@ -122,19 +132,29 @@ def _audit_row(
     test = tests[worst]
     assert test.null_distribution is not None
     critical = test.null_distribution.ppf(1.0 - alpha)
-    if adjusted <= alpha or test.impossible:
+    # So few rows that a shift by the tolerance would as likely as not leave no trace.
+    few = data.n < np.log(0.2) / np.log1p(-tolerance)
+    if test.impossible:
+        verdict = "miscalibrated (impossible outcome)"
+    elif adjusted <= alpha:
         verdict = "miscalibrated"
     else:
-        verdict = "too little data" if critical > tolerance else "no evidence"
+        verdict = "too little data" if few or critical > tolerance else "no evidence"
     detail = ""
+    floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
     if lens is None:
         found = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
         predicted = data.probs[:, worst].mean()
         occurred = (data.labels == worst).mean()
         detail = (
             f"Classes: {found} of {len(tests)} are miscalibrated on their own; the worst is "
-            f"{data.class_name(worst)}, predicted {predicted:.1%} on average and observed "
-            f"{occurred:.1%}."
+            f"{data.class_name(worst)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
+            f"{predicted:.1%} on average, observed {occurred:.1%})."
+        )
+    elif test.excess < -2.0 * test.null_std:
+        detail = (
+            f"{lens!r}: the error {test.estimate:.3f} is below chance ({floor}): outcomes are more "
+            "regular than predicted, a sign of underconfidence that this row cannot test."
         )
     name = repr(lens) if lens is not None else f"OneVsRest(0…{len(tests) - 1})"
     return AuditRow(name, question, test, pvalue, adjusted, critical, verdict, detail)
@@ -147,7 +167,7 @@ def _audit_report(
     accuracy = float((data.probs.argmax(axis=1) == data.labels).mean())
     (top,) = (row for row in rows if row.lens == "TopK(1)")
     impossible = data.impossible
-    rejected = [row for row in rows if row.verdict == "miscalibrated"]
+    rejected = [row for row in rows if row.verdict.startswith("miscalibrated")]
     direction, summary = "", []
     if rejected or impossible.size:
         verdict = "miscalibrated"
@@ -157,19 +177,19 @@ def _audit_report(
                 direction = "mixed"
             else:
                 direction = "overconfident" if gap > 0 else "underconfident"
-        summary += _what_is_wrong(data, rejected, top, direction, confidence, accuracy)
+        summary += _what_is_wrong(data, rejected, top, direction, confidence, accuracy, alpha)
     elif rows[0].verdict == "too little data":
         verdict = "too little data"
-        needed = int(np.ceil(data.n * (rows[0].critical / tolerance) ** 2 / 100.0)) * 100
+        needed = int(np.ceil(data.n * max(1.0, rows[0].critical / tolerance) ** 2 / 100.0)) * 100
         summary.append(
-            f"With {data.n} predictions an error of up to {rows[0].critical:.3f} passes as noise, "
-            f"more than the tolerated {tolerance:g}: these data can neither confirm nor refute "
-            f"calibration. About {needed} predictions would do."
+            f"With {data.n} predictions an error of the size to be noticed ({tolerance:g}) can "
+            "pass as noise: these data can neither confirm nor refute calibration. At least "
+            f"{needed} predictions are needed."
         )
     else:
         verdict = "calibrated"
         summary.append(
-            "As far as these data can tell: every error is one that a calibrated model would show. "
+            "Every error that could be tested is one that a calibrated model would show. "
             f"An error of up to {rows[0].critical:.3f} ({rows[0].lens}) passes as noise at this "
             "sample size."
         )
@@ -182,7 +202,8 @@ def _audit_report(
     if impossible.size:
         summary.append(
             f"{impossible.size} outcomes occurred that had probability exactly 0 (the first in "
-            f"row {impossible[0]}): that alone refutes calibration."
+            f"row {impossible[0]}, counted from 0): that alone refutes calibration, unless the "
+            "probabilities were rounded to 0."
         )
     return AuditReport(
         verdict=verdict,
@@ -208,31 +229,38 @@ def _what_is_wrong(
     direction: str,
     confidence: float,
     accuracy: float,
+    alpha: float,
 ) -> list[str]:
-    sentences = []
     claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
+    sentences = []
+    significant = [row for row in rejected if row.adjusted <= alpha]
+    event = next((row for row in significant if row.lens == "OneVsRest(1)"), None)
+    if event is not None:
+        mean, rate = float(data.probs[:, 1].mean()), float((data.labels == 1).mean())
+        shifted = abs(mean - rate) >= 0.5 * event.test.estimate
+        judged = ("overestimated" if mean > rate else "underestimated") if shifted else "wrong"
+        sentences.append(
+            f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
+            f"average, observed {rate:.1%}."
+        )
     if direction in ("overconfident", "underconfident"):
         sentences.append(f"The model is {direction}: {claim}.")
     elif direction == "mixed":
         sentences.append(
             f"The model is overconfident in some ranges and underconfident in others: {claim}."
         )
-    elif top not in rejected and rejected:
+    elif significant and event is None:
+        passed = "passes" if top.verdict == "no evidence" else "cannot be judged"
         sentences.append(
-            "The confidence of the top class passes, but other probabilities are wrong: "
-            + ", ".join(row.lens for row in rejected)
+            f"The confidence of the top class {passed}, but other probabilities are wrong: "
+            + ", ".join(row.lens for row in significant)
             + "."
         )
-    if data.n_classes == 2 and rejected and rejected[0].lens == "OneVsRest(1)":
-        mean, rate = float(data.probs[:, 1].mean()), float((data.labels == 1).mean())
+    main = event or (top if direction else None)
+    if main is not None:
+        test = main.test
         sentences.append(
-            f"Class {data.class_name(1)} is predicted {mean:.1%} on average and occurs in "
-            f"{rate:.1%} of cases."
-        )
-    if direction:
-        test = top.test
-        sentences.append(
-            f"The top-class error is {test.estimate:.3f}; chance alone would show "
+            f"The error ({main.lens}) is {test.estimate:.3f}; chance alone would show "
             f"{test.null_mean:.3f} ± {test.null_std:.3f} on these predictions."
         )
     return sentences

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,8 +25,15 @@ VOCABULARY: dict[str, Any] = {
     },
     "null": {f.__name__: f for f in (ct.RedrawLabels, ct.ConsistencyResampling)},
 }
+#: What such an option may be in the end.
+HEADS = {
+    "lens": tuple(VOCABULARY["lens"].values()),
+    "statistic": (ct.ECE, ct.MCE),
+    "null": tuple(VOCABULARY["null"].values()),
+}
 EXIT_CODES = """
-Exit codes: 0 done; 1 miscalibrated, with --fail-on-miscalibration; 2 bad input; 130 interrupted.
+Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
+--fail-on-miscalibration; 2 bad input; 130 interrupted.
 """
 
 
@@ -47,12 +55,16 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]]) -> Any:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id not in vocabulary:
                 raise ValueError(f"there is no {node.func.id}; known: {', '.join(vocabulary)}")
-            keywords = {k.arg: build(k.value) for k in node.keywords if k.arg is not None}
+            if any(k.arg is None for k in node.keywords):
+                raise ValueError(f"{ast.unparse(node)!r} is not understood")
+            keywords = {str(k.arg): build(k.value) for k in node.keywords}
             return vocabulary[node.func.id](*[build(a) for a in node.args], **keywords)
         if isinstance(node, (ast.List, ast.Tuple)):
             return [build(element) for element in node.elts]
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
             return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -build(node.operand)
         if isinstance(node, ast.Name):
             raise ValueError(f"there is no {node.id}; known: {', '.join(vocabulary)}")
         raise ValueError(f"{ast.unparse(node)!r} is not understood")
@@ -77,9 +89,13 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
         if not isinstance(value, str) or value in self.words:
             return value
         try:
-            return parse(value, VOCABULARY[self.kind])
+            built = parse(value, VOCABULARY[self.kind])
         except (TypeError, ValueError) as error:
             self.fail(f"{value!r}: {error}", param, ctx)
+        if type(built) not in HEADS[self.kind]:
+            names = ", ".join(head.__name__ for head in HEADS[self.kind])
+            self.fail(f"{value!r} is not a {self.kind}; choose one of {names}", param, ctx)
+        return built
 
 
 def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,6 +107,8 @@ def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
     return decorate
 
 
+#: What a command returns: what to print, and the exit code.
+Outcome = tuple[Result | str, int]
 option = partial(click.option, show_default=True)
 INPUT = _options(
     click.argument("file", required=False, type=click.Path(path_type=Path)),
@@ -100,7 +118,7 @@ INPUT = _options(
     option("--from-logits", is_flag=True, help="The columns hold logits."),
 )
 RUN = _options(
-    option("--seed", type=int, default=0, help="Seed of the simulated rows."),
+    option("--seed", type=click.IntRange(0), default=0, help="Seed of the simulated rows."),
     option("--workers", type=click.IntRange(1), default=1, help="Threads."),
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
     option(
@@ -126,7 +144,7 @@ def cli() -> None:
 @RUN
 def audit(
     alpha: float, tolerance: float, n_resamples: int, seed: int, workers: int, **options: Any
-) -> int:
+) -> Outcome:
     """Ask everything at once: is the model behind FILE calibrated?
 
     Without FILE, an embedded example is used: a neural network on noisy handwritten digits.
@@ -135,7 +153,8 @@ def audit(
     report = ct.audit(
         data, alpha=alpha, tolerance=tolerance, n_resamples=n_resamples, rng=seed, workers=workers
     )
-    return _finish(report, report.verdict == "miscalibrated", options)
+    failed = report.verdict == "miscalibrated" and options["fail_on_miscalibration"]
+    return _finish(report, int(failed), options)
 
 
 @cli.command(epilog=EXIT_CODES)
@@ -148,7 +167,7 @@ def audit(
     default="auto",
     help="auto, exact, RedrawLabels or ConsistencyResampling.",
 )
-@option("--alpha", type=float, default=0.05, help="Level for --fail-on-miscalibration.")
+@option("--alpha", type=click.FloatRange(0, 1), default=0.05, help="Level of the gate.")
 @option("--n-resamples", type=click.IntRange(1), default=9999, help="If the null is simulated.")
 @RUN
 def test(
@@ -160,7 +179,7 @@ def test(
     seed: int,
     workers: int,
     **options: Any,
-) -> int:
+) -> Outcome:
     """Test one aspect of the calibration of the model behind FILE.
 
     Lens, statistic and null are written as in Python, such as --lens 'OneVsRest(1)' and
@@ -177,10 +196,15 @@ def test(
         rng=seed,
         workers=workers,
     )
-    return _finish(result, result.pvalue <= alpha or result.impossible > 0, options)
+    if result.ended == "interrupted":
+        return _finish(result, 130, options)
+    found = result.pvalue <= alpha or result.impossible > 0
+    return _finish(result, int(found and options["fail_on_miscalibration"]), options)
 
 
 def _read(options: dict[str, Any]) -> ct.Predictions:
+    if options["out"] is not None and not options["out"].parent.is_dir():
+        raise FileNotFoundError(f"--out: there is no folder {options['out'].parent}")
     if options["file"] is None:
         click.echo(
             "No file given: this is the embedded example, a small neural network on noisy "
@@ -193,30 +217,43 @@ def _read(options: dict[str, Any]) -> ct.Predictions:
         options["file"],
         options["probs"],
         options["label"],
-        classes=None if classes is None else [c.strip() for c in classes.split(",")],
+        classes=None if classes is None else _class_values(classes),
         from_logits=options["from_logits"],
     )
 
 
-def _finish(result: Result, miscalibrated: bool, options: dict[str, Any]) -> int:
-    if options["as_json"]:
-        click.echo(result.to_json())
-    elif sys.stdout.isatty() and hasattr(result, "__rich__"):
+def _class_values(text: str) -> list[Any]:
+    names = [name.strip() for name in text.split(",")]
+    return [int(name) for name in names] if all(n.isdecimal() for n in names) else names
+
+
+def _finish(result: Result, code: int, options: dict[str, Any]) -> Outcome:
+    """Write the file that was asked for; printing is left to ``main``."""
+    if options["out"] is not None:
+        text = result.to_json() if options["out"].suffix == ".json" else str(result)
+        options["out"].write_text(text + "\n", encoding="utf-8")
+    return (result.to_json() if options["as_json"] else result), code
+
+
+def _print(result: Any) -> None:
+    if sys.stdout.isatty() and hasattr(result, "__rich_console__"):
         from rich.console import Console
 
         Console(highlight=False).print(result)
     else:
-        click.echo(str(result))
-    if options["out"] is not None:
-        text = result.to_json() if options["out"].suffix == ".json" else str(result)
-        options["out"].write_text(text + "\n", encoding="utf-8")
-    return int(miscalibrated and options["fail_on_miscalibration"])
+        print(result, flush=True)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     try:
-        sys.exit(cli.main(arguments, prog_name="caltest", standalone_mode=False))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            outcome = cli.main(arguments, prog_name="caltest", standalone_mode=False)
+        if not isinstance(outcome, tuple):  # --help and --version have printed already
+            sys.exit(outcome)
+        _print(outcome[0])
+        sys.exit(outcome[1])
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -225,7 +262,11 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except (ValueError, OSError, ImportError) as error:
+        sys.exit(outcome[1])
+    except (ValueError, TypeError, OSError, ImportError) as error:
         click.echo(f"caltest: {error}", err=True)
         sys.exit(2)
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    click.echo(f"Warning: {message}", err=True)

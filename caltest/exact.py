@@ -60,8 +60,8 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
     ----------
     statistic
         A statistic with its predictions fixed, whose ``combine`` is ``"sum"`` or ``"max"``.
-    p : ndarray of shape (n,)
-        Probability of induced label 0.
+    p : ndarray of shape (n, 2) or (n,)
+        Probabilities of the two induced labels, or of label 0.
     estimate : float
         The observed value, around which the grid is refined until the bracket of the p-value is
         narrower than 1 % of it, as far as rounding allows.
@@ -73,8 +73,14 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
     masses, values = [], []
     error = 0.0
     for cell, (first, pmf, lost) in enumerate(_cell_laws(statistic, p)):
+        terms = statistic.term(cell, first + np.arange(pmf.size))
+        if not np.isfinite(terms).all():
+            raise StatisticError(
+                f"the statistic is {terms[~np.isfinite(terms)][0]} for some labels of cell {cell}; "
+                "it must be a finite number for every set of labels"
+            )
         masses.append(pmf)
-        values.append(statistic.term(cell, first + np.arange(pmf.size)))
+        values.append(terms)
         error += lost
     if statistic.combine == "max":
         return _largest_term(masses, values, error)
@@ -112,9 +118,15 @@ def consistency_bars(
 
 
 def _cell_laws(statistic: CellStatistic, p: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
-    ordered = p[statistic.order]
+    two = np.column_stack([p, 1.0 - p]) if p.ndim == 1 else p
+    ordered = two[statistic.order]
     for first, last in pairwise(statistic.starts):
-        yield poisson_binomial(ordered[first:last])
+        rows = ordered[first:last]
+        if rows[:, 0].sum() <= rows[:, 1].sum():
+            yield poisson_binomial(rows[:, 0])
+        else:  # count the rarer label, whose probabilities have all their digits
+            lowest, pmf, lost = poisson_binomial(rows[:, 1])
+            yield len(rows) - (lowest + pmf.size - 1), pmf[::-1], lost
 
 
 # --- the law of the statistic ------------------------------------------------------------------
@@ -172,15 +184,15 @@ def _sum_of_terms(
     wanted = unit * len(values) / (0.02 * deviation)
     law = None
     for division in DIVISIONS:
-        step = unit / division
-        if division < min(wanted, DIVISIONS[-1]) or (law is not None and reach / step > MAX_GRID):
+        if division < min(wanted, DIVISIONS[-1]):
             continue
+        step = max(unit / division, reach / MAX_GRID)
         tail, slack = _on_grid(masses, shifted, step, int(reach / step) + 2)
         support = np.asarray(origin + step * np.arange(tail.size), dtype=np.float64)
         law = ExactNull(support, tail, expectation, deviation, slack, error)
         low, high = law.bracket(estimate)
         width, allowed = high - low, max(PRECISION * high, 10.0 * error)
-        if width <= allowed:
+        if width <= allowed or step > unit / division:
             break
         wanted = max(100.0, division * width / allowed)  # the first multiple of 100 holds decimals
     assert law is not None
@@ -279,6 +291,8 @@ def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -
                 masses[j] *= probs[i, labels[i]]
             values[j] = statistic(labels)
             advance(1)
+    if not np.isfinite(values).all():
+        raise StatisticError("the statistic must be a finite number for every set of labels")
     order = np.argsort(values, kind="stable")
     tail = np.cumsum(masses[order][::-1])[::-1]
     expectation = float(masses @ values)

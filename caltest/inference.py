@@ -156,6 +156,11 @@ def calibration_test(
     [False, True]
     """
     data = Predictions.of(probs, labels)
+    if isinstance(statistic, str) or not (callable(statistic) or isinstance(statistic, Sequence)):
+        raise StatisticError(
+            f"statistic must be a statistic such as ECE(15), a function, or a list of (statistic, "
+            f"lens) pairs, not {statistic!r}"
+        )
     if isinstance(statistic, Sequence):
         return _joint_test(data, statistic, n_resamples, rng, workers)
     if stop not in (None, "early"):
@@ -260,6 +265,12 @@ def _joint_test(
 
 def _induced_labels(lens: Lens, data: Predictions, seen: Predictions) -> IntArray:
     """Return the (n, K) table of the induced label that each class would have in each row."""
+    backwards = apply(lens, Predictions(data.probs[::-1], data.labels[::-1]))
+    if seen.n != data.n or not np.array_equal(backwards.probs[::-1], seen.probs):
+        raise StatisticError(
+            f"the lens {_name(lens)} picks or moves rows; tests on the same draws need a lens that "
+            "treats every row by itself"
+        )
     columns = []
     for k in range(data.n_classes):
         swapped = apply(lens, Predictions(data.probs, np.full(data.n, k, dtype=np.int64)))
@@ -309,14 +320,15 @@ def _null_distribution(
     workers: Workers,
     stop_early: bool,
 ) -> NullDistribution:
-    if isinstance(null, str) and null not in ("auto", "exact"):
+    known = null in ("auto", "exact") if isinstance(null, str) else hasattr(null, "sampler")
+    if not known or isinstance(null, type):
         raise StatisticError(
             f"null must be 'auto', 'exact', RedrawLabels() or ConsistencyResampling(), not {null!r}"
         )
     if isinstance(null, str):
         cells = fixed.starts.size - 1 if hasattr(fixed, "term") else np.inf
         if induced.n_classes == 2 and cells <= (MAX_CELLS if null == "auto" else induced.n):
-            return cell_null(fixed, induced.probs[:, 0], estimate)
+            return cell_null(fixed, induced.probs, estimate)
         limit = MAX_ENUMERATION if null == "exact" else n_resamples
         if n_label_vectors(induced.probs) <= limit:
             return enumerated_null(fixed, induced.probs)

@@ -189,6 +189,11 @@ def _family(members: list[str], family: str, label: str) -> _Choice:
     """Order the columns of a pattern by what stands for the star, as numbers if it is numbers."""
     prefix = family.index("*") if family.endswith("*") and family.count("*") == 1 else None
     suffixes = [name[prefix:] for name in members] if prefix is not None else None
+    if suffixes and len(suffixes) == 1 and suffixes[0].isdecimal() and int(suffixes[0]) != 1:
+        raise InvalidPredictionsError(
+            f"the only probability column {members[0]} is the probability of class {suffixes[0]}: "
+            "add the columns of the other classes, or give the probability of label 1"
+        )
     if suffixes and all(s.isdecimal() for s in suffixes):
         order = sorted(range(len(members)), key=lambda i: int(suffixes[i]))
         return _Choice(label, [members[i] for i in order], [suffixes[i] for i in order])
@@ -232,8 +237,13 @@ def _as_number_column(column: NDArray[Any], name: str) -> NDArray[Any]:
             try:
                 float(cell)
             except ValueError:
+                advice = ""
+                if "%" in str(cell):
+                    advice = "; write fractions: divide by 100 and drop the sign"
+                elif "," in str(cell):
+                    advice = "; write decimals with a point"
                 raise InvalidPredictionsError(
-                    f"column {name}, row {row}: {str(cell)!r} is not a number"
+                    f"column {name}, row {row}: {str(cell)!r} is not a number{advice}"
                 ) from None
         raise
 

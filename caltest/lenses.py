@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +52,8 @@ class TopK:
     k: int = 1
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise StatisticError(f"TopK needs k ≥ 1, not {self.k}")
+        if not _is_whole(self.k) or self.k < 1:
+            raise StatisticError(f"TopK needs a whole number k ≥ 1, not {self.k!r}")
 
     def __call__(self, data: Predictions) -> Predictions:
         if self.k >= data.n_classes:
@@ -93,8 +94,9 @@ class Partition:
 
     Parameters
     ----------
-    groups : sequence of sequences of int
-        Class indices; every class belongs to exactly one group, and there are at least two.
+    groups : sequence of sequences of int or str
+        Class numbers, or names where the predictions have them; every class belongs to exactly
+        one group, and there are at least two.
 
     Raises
     ------
@@ -108,10 +110,12 @@ class Partition:
     array([[0.4, 0.6]])
     """
 
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int | str, ...], ...]
 
-    def __init__(self, groups: Sequence[Sequence[int]]) -> None:
-        object.__setattr__(self, "groups", tuple(tuple(int(c) for c in g) for g in groups))
+    def __init__(self, groups: Sequence[Sequence[int | str]]) -> None:
+        if isinstance(groups, str) or not all(isinstance(g, (list, tuple)) for g in groups):
+            raise StatisticError("Partition needs lists of classes, such as [[0, 1], [2]]")
+        object.__setattr__(self, "groups", tuple(tuple(_class(c) for c in g) for g in groups))
         members = list(chain.from_iterable(self.groups))
         if len(self.groups) < 2 or not all(self.groups):
             raise StatisticError("Partition needs at least two groups, none of them empty")
@@ -120,19 +124,19 @@ class Partition:
                 raise StatisticError(f"Partition lists class {c} more than once")
 
     def __call__(self, data: Predictions) -> Predictions:
-        covered = set(chain.from_iterable(self.groups))
+        groups = [[data.class_index(c) for c in group] for group in self.groups]
+        covered = set(chain.from_iterable(groups))
         classes = set(range(data.n_classes))
         if covered != classes:
-            missing, unknown = sorted(classes - covered), sorted(covered - classes)
-            what = f"leaves out class {missing[0]}" if missing else f"names class {unknown[0]}"
             raise StatisticError(
-                f"{self!r} {what}; the groups must cover the classes 0 to "
-                f"{data.n_classes - 1} once each"
+                f"{self!r} leaves out class {min(classes - covered)}; the groups must cover the "
+                f"classes 0 to {data.n_classes - 1} once each"
             )
         group_of = np.empty(data.n_classes, dtype=np.int64)
-        for j, group in enumerate(self.groups):
-            group_of[list(group)] = j
-        probs = np.column_stack([data.probs[:, list(g)].sum(axis=1) for g in self.groups])
+        for j, group in enumerate(groups):
+            group_of[group] = j
+        sums = [data.probs[:, group].sum(axis=1) for group in groups]
+        probs = np.minimum(np.column_stack(sums), 1.0)
         return Predictions(probs, group_of[data.labels])
 
     def __repr__(self) -> str:
@@ -148,8 +152,8 @@ class OneVsRest:
 
     Parameters
     ----------
-    c : int
-        The class, 0 ≤ c < K.
+    c : int or str
+        The class, 0 ≤ c < K, or its name where the predictions have names.
 
     Raises
     ------
@@ -162,18 +166,17 @@ class OneVsRest:
     array([1])
     """
 
-    c: int
+    c: int | str
+
+    def __post_init__(self) -> None:
+        _class(self.c)
 
     def __call__(self, data: Predictions) -> Predictions:
-        if not 0 <= self.c < data.n_classes:
-            raise StatisticError(
-                f"OneVsRest({self.c}): there is no class {self.c}, classes run from 0 to "
-                f"{data.n_classes - 1}"
-            )
-        return _two_class(data, self.c, data.labels != self.c)
+        c = data.class_index(self.c)
+        return _two_class(data, c, data.labels != c)
 
     def __repr__(self) -> str:
-        return f"OneVsRest({self.c})"
+        return f"OneVsRest({self.c!r})"
 
 
 @dataclass(frozen=True)
@@ -191,8 +194,34 @@ class Canonical:
         return "Canonical()"
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _class(c: Any) -> int | str:
+    if isinstance(c, str):
+        return c
+    if not _is_whole(c):
+        raise StatisticError(f"a class is a whole number or a name, not {c!r}")
+    return int(c)
+
+
 def apply(lens: Lens, data: Predictions) -> Predictions:
     """Look through a lens, checking that what a user's function returns is predictions."""
+    if not callable(lens) or isinstance(lens, type):
+        raise StatisticError(f"lens must be a lens such as TopK(1) or a function, not {lens!r}")
+    induced = _looked_through(lens, data)
+    if not isinstance(lens, (TopK, Partition, OneVsRest, Canonical)):
+        swapped = Predictions(data.probs, (data.labels + 1) % data.n_classes)
+        if not np.array_equal(_looked_through(lens, swapped).probs, induced.probs):
+            raise StatisticError(
+                f"the lens {getattr(lens, '__name__', repr(lens))} makes probabilities, or picks "
+                "rows, by looking at the labels: no test would be valid after that"
+            )
+    return induced
+
+
+def _looked_through(lens: Lens, data: Predictions) -> Predictions:
     induced = lens(data)
     if not isinstance(induced, Predictions):
         raise StatisticError(

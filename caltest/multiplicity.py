@@ -50,13 +50,14 @@ def max_t(observed: FloatArray, replicates: FloatArray) -> list[float]:
     [0.25, 0.5]
     """
     rows = np.vstack([observed, replicates])
+    tolerance = observed - [below(t, column) for t, column in zip(observed, rows.T, strict=True)]
+    rows = np.where(np.abs(rows - observed) <= tolerance, observed, rows)  # rounding is no order
     spread = rows.std(axis=0)
-    standard = (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    standard = (rows - rows.mean(axis=0)) / np.where(spread > tolerance, spread, np.inf)
     order = np.argsort(-standard[0], kind="stable")
     # Successive maxima: column j holds the largest of the j-th and all smaller statistics.
     largest = np.maximum.accumulate(standard[:, order[::-1]], axis=1)[:, ::-1]
-    threshold = np.array([below(t) for t in standard[0, order]])
-    stepped = np.maximum.accumulate((largest >= threshold).mean(axis=0))
+    stepped = np.maximum.accumulate((largest >= standard[0, order] - 1e-12).mean(axis=0))
     adjusted = np.empty(order.size)
     adjusted[order] = stepped
     return [float(p) for p in adjusted]

@@ -29,12 +29,14 @@ class NullDistribution(Protocol):
         """Draw values at random."""
 
 
-def below(t: float) -> float:
-    """Return the threshold from which on a value counts as a tie with t or as larger.
+def below(t: float, values: FloatArray) -> float:
+    """Return the threshold from which on one of the values counts as a tie with t or as larger.
 
-    Statistics of labels are often discrete, and rounding must not split their ties.
+    Statistics of labels are often discrete, and rounding must not split their ties. Frequencies
+    are of order 1, so their differences carry rounding of order 1e-16 however small they are.
     """
-    return t - (1e-10 * abs(t) + 1e-13)
+    scale = max(abs(float(values.min())), abs(float(values.max())))
+    return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ class SimulatedNull:
 
     def sf(self, t: float) -> float:
         """Return the share of replicates that are at least t, ties included."""
-        return float((self.values >= below(t)).mean())
+        return float((self.values >= below(t, self.values)).mean())
 
     def ppf(self, q: float) -> float:
         """Return the q-quantile of the replicates."""
@@ -112,8 +114,9 @@ class ExactNull:
 
     def bracket(self, t: float) -> tuple[float, float]:
         """Return two numbers between which P(T ≥ t) certainly lies."""
-        lower = self._tail_from(below(t) + self.slack) - self.error
-        upper = self._tail_from(below(t) - self.slack) + self.error
+        threshold = below(t, self.support)
+        lower = self._tail_from(threshold + self.slack) - self.error
+        upper = self._tail_from(threshold - self.slack) + self.error
         return min(max(lower, 0.0), 1.0), min(upper, 1.0)
 
     def sf(self, t: float) -> float:

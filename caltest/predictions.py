@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, StatisticError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,6 +43,12 @@ class Predictions:
     labels: IntArray
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("probs", "labels"):  # a statistic that writes into its arguments must fail
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     @classmethod
     def of(
@@ -95,6 +101,7 @@ class Predictions:
             if isinstance(probs, Predictions):
                 return probs
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
+        _refuse_misaligned(probs, labels)
         raw_probs, raw_labels = _as_array(probs, "probs"), _as_array(labels, "labels")
         _refuse_swapped(raw_probs, raw_labels)
         rows, notes = _as_probabilities(raw_probs, from_logits)
@@ -125,6 +132,19 @@ class Predictions:
         """
         return np.flatnonzero(self.probs[np.arange(self.n), self.labels] == 0.0)
 
+    def class_index(self, c: int | str) -> int:
+        """Return the number of a class given by its number or its name."""
+        if isinstance(c, str):
+            if c in (self.classes or ()):
+                return (self.classes or ()).index(c)
+            known = ", ".join(self.classes) if self.classes else "none are known"
+            raise StatisticError(f"there is no class named {c!r} ({known})")
+        if not 0 <= c < self.n_classes:
+            raise StatisticError(
+                f"there is no class {c}, classes run from 0 to {self.n_classes - 1}"
+            )
+        return int(c)
+
     def class_name(self, index: int) -> str:
         """Return the name of a class, or its number when there are no names."""
         return self.classes[index] if self.classes else str(index)
@@ -133,7 +153,23 @@ class Predictions:
         return f"Predictions(n={self.n}, K={self.n_classes})"
 
 
+def _refuse_misaligned(probs: Any, labels: Any) -> None:
+    a, b = getattr(probs, "index", None), getattr(labels, "index", None)
+    if a is None or b is None or not (hasattr(a, "equals") and hasattr(b, "equals")):
+        return
+    if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
+        raise InvalidPredictionsError(
+            "probs and labels have the same index in different orders: align them first, for "
+            "instance with labels.loc[probs.index]"
+        )
+
+
 def _as_array(values: Any, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(values):
+        raise InvalidPredictionsError(
+            f"{name} is a masked array with {int(np.ma.getmaskarray(values).sum())} masked values; "
+            "remove these rows first, nothing is dropped for you"
+        )
     if hasattr(values, "detach"):  # a torch tensor that takes part in a gradient
         values = values.detach()
     try:
@@ -229,15 +265,20 @@ def _as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArra
         notes.append("probabilities computed from logits")
     _refuse_out_of_range(probs)
     if probs.ndim == 1:
+        above = int((probs > 1.0).sum())
+        if above:
+            probs = np.minimum(probs, 1.0)
+            notes.append(f"{above} values were above 1 by rounding and count as 1")
         return np.column_stack([1.0 - probs, probs]), tuple(notes)
     sums = probs.sum(axis=1)
     deviation = np.abs(sums - 1.0)
-    if deviation.max() > SUM_TOLERANCE:
-        row = int(np.argmax(deviation > SUM_TOLERANCE))
-        count = int((deviation > SUM_TOLERANCE).sum())
+    refused = deviation > SUM_TOLERANCE * (1.0 + 1e-9)
+    if refused.any():
+        row, count = int(np.argmax(refused)), int(refused.sum())
         raise InvalidPredictionsError(
             f"probs: row {row} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
-            f"than {SUM_TOLERANCE:g} from 1); each row must be a distribution over all classes"
+            f"than {SUM_TOLERANCE:g} from 1); each row must be a distribution over all classes. If "
+            "it is one, rounded to few decimals, divide each row by its sum"
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():
@@ -245,23 +286,27 @@ def _as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArra
         notes.append(
             f"{int(inexact.sum())} rows renormalised (sums were within {deviation.max():.1g} of 1)"
         )
-    return probs, tuple(notes)
+    return np.minimum(probs, 1.0), tuple(notes)
 
 
 def _refuse_out_of_range(probs: FloatArray) -> None:
-    slack = SUM_TOLERANCE if probs.ndim == 2 else 0.0  # a rounded 1.0000001 is renormalised below
+    slack = SUM_TOLERANCE if probs.ndim == 2 else 1e-6  # a rounded 1.0000001 is repaired later
     outside = (probs < 0.0) | (probs > 1.0 + slack)
     if not outside.any():
         return
     position = _first(outside)
+    curve = "softmax" if probs.ndim == 2 else "logistic function"
+    logits = f"apply the {curve}, or pass from_logits=True (--from-logits)"
     if (probs <= 0.0).all():
-        advice = "These may be log-probabilities: apply exp first"
-    elif outside.mean() > 0.1:
-        advice = "These look like logits: apply the softmax, or pass from_logits=True"
+        advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
+    elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
+        advice = f"If these are percentages, divide by 100; if they are logits, {logits}"
+    elif (probs < 0.0).any() and (probs > 1.0).any():
+        advice = f"These look like logits: {logits}"
     else:
-        advice = "If these are logits, apply the softmax or pass from_logits=True; otherwise repair"
+        advice = f"Repair these values; if all are logits, {logits}"
     raise InvalidPredictionsError(
-        f"probs: {_at(position)} is {probs[position]:.6g}, outside [0, 1] "
+        f"probs: {_at(position)} is {probs[position]:.9g}, outside [0, 1] "
         f"({int(outside.sum())} such values in all). {advice}"
     )
 
@@ -291,8 +336,8 @@ def _as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | Non
     if _is_text(array):
         shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
         raise InvalidPredictionsError(
-            f"labels are text ({shown}, …): pass classes=[…], the label values in the order of "
-            "the columns of probs"
+            f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
+            "order of the columns of probs"
         )
     numbers = _as_numbers(array, "labels")
     fractional = numbers % 1 != 0
@@ -328,7 +373,7 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
     for value in values:
         if (str(value) if text else float(value)) not in index:
             row = int(np.argmax((array.astype(str) if text else array) == value))
-            shown = repr(str(value)) if text else f"{value}"
+            shown = repr(str(value)) if text else f"{value:g}"
             raise InvalidPredictionsError(
                 f"labels: row {row} is {shown}, which is not one of the classes "
                 f"{', '.join(str(c) for c in classes)}"

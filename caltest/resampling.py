@@ -231,9 +231,10 @@ def simulate(
     Clifford 1991). The other parameters are those of :func:`replicate`.
     """
     sizes = _sizes(n_resamples, BLOCK)
-    seeds = np.random.default_rng(rng).bit_generator.seed_seq.spawn(len(sizes))  # type: ignore[attr-defined]
+    root = _seed_sequence(rng)
     block = partial(_block, evaluate, sampler)
-    return _gathered(block, list(zip(seeds, sizes, strict=True)), n_resamples, workers, stop_at)
+    tasks = ((root.spawn(1)[0], size) for size in sizes)
+    return _gathered(block, tasks, n_resamples, workers, stop_at)
 
 
 def simulate_by(
@@ -246,11 +247,21 @@ def simulate_by(
 ) -> tuple[FloatArray, Ended]:
     """Do the same by a shortcut, whose replicates are keyed by the seed and their own number."""
     sizes = _sizes(n_resamples, CHUNK)
-    (child,) = np.random.default_rng(rng).bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
+    (child,) = _seed_sequence(rng).spawn(1)
     first, second = child.generate_state(2, np.uint64)
     block = partial(_chunk, shortcut, (int(first), int(second)))
-    tasks = [(CHUNK * j, size) for j, size in enumerate(sizes)]
+    tasks = ((CHUNK * j, size) for j, size in enumerate(sizes))
     return _gathered(block, tasks, n_resamples, workers, stop_at)
+
+
+def _seed_sequence(rng: Any) -> Any:
+    if isinstance(rng, np.random.RandomState):
+        raise StatisticError("rng must be a seed or a numpy.random.Generator, not a RandomState")
+    try:
+        root: Any = np.random.default_rng(rng).bit_generator.seed_seq
+    except (TypeError, ValueError) as error:
+        raise StatisticError(f"rng must be a seed ≥ 0 or a Generator: {error}") from None
+    return root
 
 
 def _sizes(n_resamples: int, at_once: int) -> list[int]:
@@ -261,7 +272,7 @@ def _sizes(n_resamples: int, at_once: int) -> list[int]:
 
 def _gathered(
     block: Callable[[Any], FloatArray],
-    tasks: list[Any],
+    tasks: Iterable[Any],
     n_resamples: int,
     workers: Workers,
     stop_at: float | None,
@@ -274,7 +285,7 @@ def _gathered(
         try:
             for values in _mapped(block, tasks, workers):
                 if stop_at is not None:
-                    hits = np.flatnonzero(values >= below(stop_at))
+                    hits = np.flatnonzero(values >= below(stop_at, values))
                     if exceeding + hits.size >= EXCEEDING:
                         done.append(values[: hits[EXCEEDING - exceeding - 1] + 1])
                         ended = "early"
@@ -297,7 +308,7 @@ def _gathered(
 
 
 def _mapped(
-    block: Callable[[Any], FloatArray], tasks: list[Any], workers: Workers
+    block: Callable[[Any], FloatArray], tasks: Iterable[Any], workers: Workers
 ) -> Iterator[FloatArray]:
     if callable(workers):
         yield from workers(block, tasks)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from caltest.nulls import NullDistribution
 
@@ -19,7 +19,7 @@ def format_p(p: float) -> str:
     """Return a p-value as it is printed: never 0, three digits at most."""
     if p < SMALLEST_SHOWN:
         return f"< {SMALLEST_SHOWN:.0e}"
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
 
 
 def format_value(value: float) -> str:
@@ -185,7 +185,7 @@ class CalibrationTestResult(Result):
         if self.impossible:
             lines.append(
                 f"  {self.impossible} observed outcomes had predicted probability exactly 0: "
-                "that alone refutes calibration."
+                "that alone refutes calibration, unless the file was rounded."
             )
         if self.ended == "early":
             lines.append("  Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
@@ -252,7 +252,8 @@ class AuditRow(Result):
     """One line of an audit: a lens, the question it asks, and the answer.
 
     ``critical`` is the 1 − alpha point of the null distribution: smaller errors pass as noise.
-    ``verdict`` is ``"miscalibrated"``, ``"no evidence"`` or ``"too little data"``.
+    ``verdict`` is ``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides),
+    ``"no evidence"`` or ``"too little data"``.
     """
 
     lens: str
@@ -298,23 +299,31 @@ class AuditReport(Result):
     notes: tuple[str, ...]
     version: str
 
-    def __rich__(self) -> RenderableType:
-        from rich.console import Group
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        yield from self._body(options.max_width)
+        yield Text("\n".join(self._foot()), style="dim")
+
+    def _foot(self) -> list[str]:
+        return [*(f"Note: {note}." for note in self.notes), "", *(r.test.recipe for r in self.rows)]
+
+    def _body(self, width: int) -> list[RenderableType]:
         from rich.table import Table
         from rich.text import Text
 
         colour = {"miscalibrated": "red", "calibrated": "green", "too little data": "yellow"}
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for name in ("lens", "question"):
-            table.add_column(name, overflow="fold")
+        roomy = width >= 110
+        for name in ("lens", "question")[: 1 + roomy]:
+            table.add_column(name, no_wrap=True)
         for name in ("error", "if calibrated", "p", "adjusted p"):
             table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("finding", overflow="fold")
+        table.add_column("finding")
         for row in self.rows:
             test = row.test
             table.add_row(
-                row.lens,
-                row.question,
+                *(row.lens, row.question)[: 1 + roomy],
                 format_value(test.estimate),
                 f"{test.null_mean:.4f} ± {test.null_std:.4f}",
                 format_p(row.pvalue),
@@ -326,15 +335,16 @@ class AuditReport(Result):
             f"  {self.n} predictions, {self.n_classes} classes, accuracy {self.accuracy:.3f}, "
             f"mean confidence {self.confidence:.3f}\n",
         )
+        words = {
+            "miscalibrated": "MISCALIBRATED",
+            "calibrated": "CALIBRATED, AS FAR AS THESE DATA CAN TELL",
+            "too little data": "TOO LITTLE DATA TO TELL",
+        }
         verdict = Text.assemble(
-            "\n", ("Verdict: " + self.verdict.upper(), f"bold {colour[self.verdict]}"), "\n"
+            "\n", ("Verdict: " + words[self.verdict], f"bold {colour[self.verdict]}"), "\n"
         )
         details = [row.detail for row in self.rows if row.detail]
-        small = [f"Note: {note}." for note in self.notes]
-        small += ["", *(row.test.recipe for row in self.rows)]
-        body = Text("\n".join([*self.summary, *details]) + "\n")
-        foot = Text("\n".join(small), style="dim", no_wrap=True, overflow="ignore")
-        return Group(head, table, verdict, body, foot)
+        return [head, table, verdict, Text("\n".join([*self.summary, *details]) + "\n")]
 
     def __str__(self) -> str:
         from io import StringIO
@@ -342,6 +352,7 @@ class AuditReport(Result):
         from rich.console import Console
 
         console = Console(file=StringIO(), width=118, color_system=None, legacy_windows=False)
-        console.print(self)
+        console.print(*self._body(118), sep="\n")
         text: str = console.file.getvalue()  # type: ignore[attr-defined]
-        return "\n".join(line.rstrip() for line in text.splitlines())
+        lines = [line.rstrip() for line in text.splitlines()]
+        return "\n".join([*lines, *self._foot()])

@@ -69,6 +69,9 @@ def test_any_function_is_a_lens(four):
     ("make", "message"),
     [
         (lambda: TopK(0), "k ≥ 1"),
+        (lambda: TopK(1.5), "whole number"),
+        (lambda: OneVsRest(True), "whole number or a name"),
+        (lambda: Partition([0, 1]), "lists of classes"),
         (lambda: Partition([[0, 1]]), "two groups"),
         (lambda: Partition([[0, 1], []]), "none of them empty"),
         (lambda: Partition([[0, 1], [1, 2]]), "class 1 more than once"),
@@ -85,14 +88,26 @@ def test_refuses_at_construction(make, message):
         (TopK(4), "at most 3"),
         (OneVsRest(4), "from 0 to 3"),
         (OneVsRest(-1), "no class -1"),
+        (OneVsRest("ant"), "no class named 'ant'"),
+        (TopK, "lens must be a lens such as"),
+        ("TopK", "lens must be a lens such as"),
         (Partition([[0, 1], [2]]), "leaves out class 3"),
-        (Partition([[0, 1], [2, 3, 4]]), "names class 4"),
+        (Partition([[0, 1], [2, 3, 4]]), "no class 4"),
         (lambda data: data.probs, "returned ndarray"),
     ],
 )
 def test_refuses_what_does_not_fit(four, lens, message):
     with pytest.raises(StatisticError, match=message):
         ct.calibration_test(four, lens=lens)
+
+
+def test_classes_can_be_named():
+    data = Predictions.of([[0.2, 0.3, 0.5]], ["owl"], ["cat", "dog", "owl"])
+    named, numbered = OneVsRest("dog")(data), OneVsRest(1)(data)
+    np.testing.assert_array_equal(named.probs, numbered.probs)
+    induced = Partition([["cat", "owl"], ["dog"]])(data)
+    np.testing.assert_allclose(induced.probs, [[0.7, 0.3]])
+    np.testing.assert_array_equal(induced.labels, [0])
 
 
 def test_creature_example():

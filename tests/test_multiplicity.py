@@ -106,5 +106,42 @@ def test_refuses():
 
     with pytest.raises(StatisticError, match=r"list of .* pairs is empty"):
         ct.calibration_test(data, None, [])
-    with pytest.raises(StatisticError, match="peeking makes probabilities that depend"):
+    with pytest.raises(StatisticError, match="peeking makes probabilities, or picks"):
         ct.calibration_test(data, None, [(ct.ECE(), peeking)])
+
+
+def test_rounding_of_constant_statistics_decides_nothing(rng):
+    """Almost certain predictions: the observed value and the draws agree but for rounding."""
+    pairs = [
+        (ct.ECE(), Canonical()),
+        (ct.ECE(10), TopK(1)),
+        (ct.ECE(ct.VarianceTree(20)), Canonical()),
+    ]
+    for _ in range(5):
+        rest = 1e-9 * rng.random(100)
+        probs = np.column_stack([1.0 - rest, 0.5 * rest, 0.5 * rest])
+        result = ct.calibration_test(probs, np.zeros(100, int), pairs, n_resamples=99, rng=rng)
+        assert result.pvalue == 1.0
+
+
+def test_lenses_that_pick_rows_or_look_at_labels_are_refused():
+    data = ct.examples.SixPoints().sample(60, 1)
+
+    def unsure(data):
+        rows = data.probs[:, 0] < 0.5
+        return ct.Predictions(data.probs[rows], data.labels[rows])
+
+    def ordered(data):
+        rows = np.lexsort(data.probs.T)
+        return ct.Predictions(data.probs[rows], data.labels[rows])
+
+    def lucky(data):
+        rows = data.labels == data.probs.argmax(axis=1)
+        return ct.Predictions(data.probs[rows], data.labels[rows])
+
+    for lens in (unsure, ordered):
+        ct.calibration_test(data, None, lens=lens, n_resamples=99)
+        with pytest.raises(StatisticError, match="picks or moves rows"):
+            ct.calibration_test(data, None, [(ct.ECE(), lens)])
+    with pytest.raises(StatisticError, match="by looking at the labels"):
+        ct.calibration_test(data, lens=lucky)

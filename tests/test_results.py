@@ -101,7 +101,8 @@ def test_audit_report_says_what_was_found(report):
         "Canonical()",
     ]
     assert "\x1b" not in text
-    assert max(map(len, text.splitlines())) <= 118
+    for row in report.rows:  # a recipe is for copying: one line, never cut
+        assert row.test.recipe in text.splitlines()
 
 
 def test_audit_of_a_calibrated_model():
@@ -110,7 +111,7 @@ def test_audit_of_a_calibrated_model():
     assert report.verdict == "calibrated"
     assert report.direction == ""
     assert [row.lens for row in report.rows] == ["OneVsRest(1)", "TopK(1)"]
-    assert "As far as these data can tell" in str(report)
+    assert "CALIBRATED, AS FAR AS THESE DATA CAN TELL" in str(report)
 
 
 def test_audit_with_too_little_data():
@@ -133,7 +134,8 @@ def test_audit_counts_impossible_outcomes():
     report = ct.audit(p, labels)
     assert report.impossible == 1
     assert report.verdict == "miscalibrated"
-    assert "probability exactly 0 (the first in row 199)" in str(report)
+    assert "probability exactly 0 (the first in row 199, counted from 0)" in report.summary[-1]
+    assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 2
 
 
 def test_audit_with_a_degenerate_null_does_not_warn():
@@ -156,3 +158,53 @@ def test_holm_against_its_definition(rng):
 )
 def test_p_is_never_printed_as_zero(p, shown):
     assert format_p(p) == shown
+
+
+def test_audit_says_so_when_it_cannot_know():
+    """One sure and right prediction, or five, prove nothing."""
+    for p, labels in (([1.0], [1]), ([0.999], [1]), ([0.95], [1]), ([0.999] * 5, [1] * 5)):
+        assert ct.audit(p, labels).verdict == "too little data"
+    assert ct.audit([[1.0, 0.0, 0.0]], [0]).verdict == "too little data"
+
+
+def test_audit_refuses_so_few_resamples_that_nothing_can_be_found():
+    with pytest.raises(ct.StatisticError, match="take at least 60"):
+        ct.audit(ct.examples.SixPoints().sample(100, 1), n_resamples=50)
+
+
+def test_audit_of_an_event_leads_with_the_event(rng):
+    risk = rng.beta(2, 8, 3000)
+    report = ct.audit(risk, rng.random(3000) < 0.6 * risk)
+    assert report.summary[0].startswith("The probability of class 1 is overestimated: predicted")
+    assert "chance alone would show" in " ".join(report.summary)
+
+
+def test_report_fits_a_narrow_terminal(report):
+    from io import StringIO
+
+    from rich.console import Console
+
+    console = Console(file=StringIO(), width=80, color_system=None)
+    console.print(report)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.rstrip().endswith("miscalibrated") for line in lines)
+
+
+def test_audit_stops_at_ctrl_c(monkeypatch):
+    from caltest import resampling
+
+    calls = 0
+    genuine = resampling._chunk
+
+    def interrupted(*args):
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return genuine(*args)
+
+    monkeypatch.setattr(resampling, "_chunk", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ct.audit(ct.examples.digits(), n_resamples=999)
+    assert calls == 2

@@ -97,14 +97,13 @@ class Cells:
 
     @cached_property
     def _untouched(self) -> FloatArray:
-        """Σ_k of a cell's distance if no label fell on any class: labels correct it one by one."""
-        power = 1 if self.distance in ("tv", "l1") else 2
-        return (self.sums**power).sum(axis=1)
+        """Σ_k |0 − s_k| of a cell: its l1 distance before labels correct it one by one."""
+        return self.sums.sum(axis=1)
 
 
 @kernel
 def _cell_gaps(labels, order, starts, sums, untouched, code, gaps_out):  # type: ignore[no-untyped-def]
-    # O(n): a cell's sum over all classes is corrected for the classes that occur in it.
+    # O(n) for l1 distances: a cell's sum over all classes is corrected for those that occur in it.
     # Codes follow distances.NAMED: 0 tv, 1 l1, 2 l2, 3 sqeuclidean, 4 max.
     n_classes = sums.shape[1]
     seen = np.zeros(n_classes)
@@ -112,28 +111,23 @@ def _cell_gaps(labels, order, starts, sums, untouched, code, gaps_out):  # type:
         first, last = starts[b], starts[b + 1]
         for i in range(first, last):
             seen[labels[order[i]]] += 1.0
-        gap = untouched[b]
-        if code == 4:
-            gap = 0.0
+        gap = untouched[b] if code <= 1 else 0.0
+        if code >= 2:  # added up class by class: corrections would cancel, and roots show it
             for k in range(n_classes):
-                gap = max(gap, abs(seen[k] - sums[b, k]))
+                d = abs(seen[k] - sums[b, k])
+                gap = max(gap, d) if code == 4 else gap + d * d
         for i in range(first, last):
             k = labels[order[i]]
-            c = seen[k]
-            if c > 0.0:
-                s = sums[b, k]
-                if code <= 1:
-                    gap += abs(c - s) - s
-                elif code <= 3:
-                    gap += c * (c - 2.0 * s)
-                seen[k] = 0.0
+            if code <= 1 and seen[k] > 0.0:
+                gap += abs(seen[k] - sums[b, k]) - sums[b, k]
+            seen[k] = 0.0
         size = last - first
         if code == 0:
             gap *= 0.5
         elif code == 2:
-            gap = np.sqrt(max(gap, 0.0))
+            gap = np.sqrt(gap)
         elif code == 3:
-            gap = max(gap, 0.0) / size
+            gap /= size
         gaps_out[b] = gap / size
 
 

@@ -77,7 +77,7 @@ class CellRedraws:
         _tables(np.ascontiguousarray(probs, dtype=np.float64), order, thresholds, guide)
         starts = np.ascontiguousarray(cells.starts, dtype=np.int64)
         sums = np.ascontiguousarray(cells.sums, dtype=np.float64)
-        untouched = (sums ** (1 if cells.distance in ("tv", "l1") else 2)).sum(axis=1)
+        untouched = sums.sum(axis=1)
         falling = np.argsort(-sums if cells.distance == "max" and width else sums[:, :0], axis=1)
         return cls(
             order, starts, sums, thresholds, guide, untouched, falling,
@@ -236,7 +236,8 @@ def _lookup_errors(  # type: ignore[no-untyped-def]
     thresholds, guide, untouched, falling, order, starts, sums, key, twist, code, largest,
     labels, errors_out,
 ):  # fmt: skip
-    # O(n) per lane: a cell's sum over all classes is corrected for the classes that occur in it.
+    # O(n) per lane for l1 distances: a cell's sum over all classes is corrected for those that
+    # occur in it.
     n_classes, lanes = sums.shape[1], errors_out.size
     part = WHOLE // guide.shape[1]
     shift = 0
@@ -254,37 +255,37 @@ def _lookup_errors(  # type: ignore[no-untyped-def]
                 draw[q] = (z ^ (z >> 31)) >> 11
             for q in range(lanes):
                 k = np.int64(guide[first + i, draw[q] >> shift])
-                k += (
-                    thresholds[first + i, k] <= draw[q]
-                )  # mostly enough, and no branch to mispredict
+                # One step is mostly enough, and takes no branch that could be mispredicted.
+                k += thresholds[first + i, k] <= draw[q]
                 while thresholds[first + i, k] <= draw[q]:
                     k += 1
                 labels[q, i] = k
         for q in range(lanes):
             for i in range(size):
                 seen[labels[q, i]] += 1
-            gap = untouched[b]
+            gap = untouched[b] if code <= 1 else 0.0
             if code == 4:
                 r = 0
                 while r < n_classes and seen[falling[b, r]] > 0:
                     r += 1
                 gap = sums[b, falling[b, r]] if r < n_classes else 0.0
+            elif code >= 2:  # added up class by class: corrections would cancel, and roots show it
+                for c in range(n_classes):
+                    gap += (seen[c] - sums[b, c]) ** 2
             for i in range(size):
                 k = labels[q, i]
                 count, expected = seen[k], sums[b, k]
                 if code <= 1:  # a class met before counts 0 and adds 0
                     gap += abs(count - expected) - expected
-                elif code <= 3:
-                    gap += count * (count - 2.0 * expected)
-                elif count > 0:
+                elif code == 4 and count > 0:
                     gap = max(gap, abs(count - expected))
                 seen[k] = 0
             if code == 0:
                 gap *= 0.5
             elif code == 2:
-                gap = np.sqrt(max(gap, 0.0))
+                gap = np.sqrt(gap)
             elif code == 3:
-                gap = max(gap, 0.0) / size
+                gap /= size
             errors_out[q] = max(errors_out[q], gap / size) if largest else errors_out[q] + gap
     if not largest:
         for q in range(lanes):

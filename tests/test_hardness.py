@@ -1,0 +1,141 @@
+"""Inputs that once broke, or could break, a promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import RedrawLabels, StatisticError
+from caltest.counts import poisson_binomial
+from caltest.exact import cell_null
+
+
+def test_a_probability_above_one_by_rounding_is_certain():
+    first, pmf, _ = poisson_binomial(np.array([1.0 + 2.3e-16, 0.5]))
+    assert (first, list(pmf)) == (1, [0.5, 0.5])
+    probs = np.array([[1.0000000000000002, 0.0]] * 100 + [[0.97, 0.03]] * 100)
+    labels = np.r_[np.zeros(100), np.ones(15), np.zeros(85)]
+    clean = ct.calibration_test(np.minimum(probs, 1.0), labels)
+    assert ct.calibration_test(probs, labels).pvalue == clean.pvalue < 1e-6
+
+
+def test_sums_over_a_group_stay_probabilities():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(10, 0.05), 5000).astype(np.float32)
+    data = ct.Predictions.of(probs, np.zeros(5000, int))
+    assert ct.Partition([list(range(9)), [9]])(data).probs.max() <= 1.0
+
+
+@pytest.mark.parametrize("n_classes", [3, 50])
+@pytest.mark.parametrize("distance", ["l2", "sqeuclidean", "max", "tv"])
+def test_compiled_and_plain_values_agree_to_the_last_ties(n_classes, distance):
+    """Gaps near zero: corrections that cancel would differ by the root of the rounding."""
+    rng = np.random.default_rng(1)
+    probs = np.full((20_000, n_classes), 1.5e-6 / (n_classes - 1))
+    probs[:, 0] = 1.0 - 1.5e-6
+    fixed = ct.ECE(1, distance).given(probs)
+    for _ in range(20):
+        labels = (rng.random(20_000) < 1e-4).astype(np.int64)
+        assert fixed(labels) == pytest.approx(fixed.evaluate(labels), rel=1e-11, abs=1e-15)
+    observed = fixed.evaluate(np.zeros(20_000, int))
+    values = fixed.redraws(probs).replicates((1, 2), 0, 400)
+    assert abs(np.abs(values - observed).min()) < 1e-15
+
+
+def test_tiny_statistics_keep_their_power():
+    def tiny(probs, labels):
+        return 1e-12 * abs(float((probs[:, 0] - (labels == 0)).mean()))
+
+    labels = np.r_[np.zeros(90), np.ones(10)]
+    result = ct.calibration_test(np.full(100, 0.5), labels, tiny, lens=ct.OneVsRest(1), rng=1)
+    assert result.pvalue == 1e-4
+
+
+def test_probabilities_that_vanish_beside_one():
+    for lens in (ct.OneVsRest(1), ct.OneVsRest(0), ct.TopK(1), ct.Canonical()):
+        data = ct.Predictions(np.array([[1.0, 1e-17]] * 3), np.array([1, 0, 0]))
+        result = ct.calibration_test(data, None, ct.ECE(1), lens=lens)
+        assert result.pvalue == pytest.approx(3e-17, rel=1e-6)
+
+
+@pytest.mark.parametrize("bins", [5, 10])
+def test_infinite_distances_are_refused(bins):
+    def divergence(r, g):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.where(g > 0, g * np.log(g / r), 0.0).sum())
+
+    p = np.linspace(0.05, 0.95, 60)
+    with pytest.raises(StatisticError, match="finite number"):
+        ct.calibration_test(p, np.tile([0, 1], 30), ct.ECE(bins, divergence), lens=ct.OneVsRest(1))
+
+
+def test_steep_distances_stay_within_memory():
+    def steep(r, g):
+        return float(np.exp(50.0 * abs(r[0] - g[0])))
+
+    rng = np.random.default_rng(2)
+    p = rng.random(400)
+    fixed = ct.ECE(5, steep).given(np.column_stack([p, 1.0 - p]))
+    law = cell_null(fixed, p, 2.0)
+    assert law.support.size < 2**22
+
+
+def test_statistics_cannot_write_into_the_data():
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    before = probs.copy()
+
+    def greedy(p, y):
+        p[np.arange(len(y)), y] -= 1.0
+        return float((p**2).mean())
+
+    with pytest.raises(ValueError, match="read-only"):
+        ct.calibration_test(probs, np.zeros(50, int), greedy, null=RedrawLabels())
+    np.testing.assert_array_equal(probs, before)
+
+
+def test_masked_and_misaligned_input_is_refused():
+    masked = np.ma.masked_array([0.2, 0.5], mask=[False, True])
+    with pytest.raises(ct.InvalidPredictionsError, match="masked"):
+        ct.Predictions.of(masked, [0, 1])
+    pandas = pytest.importorskip("pandas")
+    p = pandas.Series([0.1, 0.9], index=["a", "b"])
+    y = pandas.Series([1, 0], index=["b", "a"])
+    with pytest.raises(ct.InvalidPredictionsError, match="align them first"):
+        ct.Predictions.of(p, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"statistic": "ece"}, "statistic must be"),
+        ({"lens": ct.TopK}, "lens must be"),
+        ({"null": ct.RedrawLabels}, "null must be"),
+        ({"null": 3}, "null must be"),
+        ({"rng": np.random.RandomState(1), "null": RedrawLabels()}, "not a RandomState"),
+        ({"rng": -1, "null": RedrawLabels()}, "rng must be a seed"),
+    ],
+)
+def test_wrong_kinds_of_arguments_are_named(options, message):
+    with pytest.raises(StatisticError, match=message):
+        ct.calibration_test([0.2, 0.7], [0, 1], **options)
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        ([10.0, 55.0, 80.0], "divide by 100"),
+        ([-3.0, 2.0, 0.5], "logistic function"),
+        ([[1.0, -2.0]] * 3, "softmax"),
+        ([0.1, 1.0000100, 0.2], "row 1 is 1.00001"),
+    ],
+)
+def test_out_of_range_advice_fits_the_values(probs, message):
+    with pytest.raises(ct.InvalidPredictionsError, match=message):
+        ct.Predictions.of(probs, [0, 1, 0])
+
+
+def test_rounding_above_one_is_repaired_and_said():
+    data = ct.Predictions.of([0.5, 1.0000001], [0, 1])
+    assert data.probs[1, 1] == 1.0
+    assert data.notes == ("1 values were above 1 by rounding and count as 1",)
