@@ -238,7 +238,9 @@ def _what_is_wrong(
     if event is not None:
         mean, rate = float(data.probs[:, 1].mean()), float((data.labels == 1).mean())
         shifted = abs(mean - rate) >= 0.5 * event.test.estimate
-        judged = ("overestimated" if mean > rate else "underestimated") if shifted else "wrong"
+        judged = "wrong in both directions"
+        if shifted:
+            judged = "overestimated" if mean > rate else "underestimated"
         sentences.append(
             f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
             f"average, observed {rate:.1%}."

@@ -28,7 +28,7 @@ class TopK:
     Induced classes 0 … k−1 are the ranks, class k is "none of them" (Vaicenavicius et al. 2019,
     Example 2 iii). ``TopK(1)`` asks whether the confidence of the predicted class is right, which
     is what Guo et al. (2017) call calibration. Equal predictions are ranked by class index, the
-    lower index first. O(n K) for k = 1, O(n K log K) beyond.
+    lower index first. O(n K k).
 
     Parameters
     ----------
@@ -64,11 +64,16 @@ class TopK:
         if self.k == 1:
             top = data.probs.argmax(axis=1)
             return _two_class(data, top, data.labels != top)
-        ranked = np.argsort(-data.probs, axis=1, kind="stable")
-        rows = np.arange(data.n)[:, None]
-        rest = data.probs[rows, ranked[:, self.k :]].sum(axis=1)
-        labels = np.minimum((ranked == data.labels[:, None]).argmax(axis=1), self.k)
-        return Predictions(np.column_stack([data.probs[rows, ranked[:, : self.k]], rest]), labels)
+        remaining, rows = data.probs.copy(), np.arange(data.n)
+        columns = []
+        labels = np.full(data.n, self.k, dtype=np.int64)
+        for rank in range(self.k):
+            top = remaining.argmax(axis=1)
+            columns.append(data.probs[rows, top])
+            remaining[rows, top] = -1.0
+            labels[top == data.labels] = rank
+        rest = np.maximum(remaining, 0.0, out=remaining).sum(axis=1)
+        return Predictions(np.minimum(np.column_stack([*columns, rest]), 1.0), labels)
 
     def __repr__(self) -> str:
         return f"TopK({self.k})"

@@ -150,7 +150,7 @@ def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
     broken = []
     lines = []
     for t, (name, (*_, null)) in enumerate(TESTS.items()):
-        lines += [f"### {name}", "", "| data | n | data sets | 0.01 | 0.05 | 0.1 |"]
+        lines += [f"## {name}", "", "| data | n | data sets | 0.01 | 0.05 | 0.1 |"]
         lines.append("|---|--:|--:|--:|--:|--:|")
         for scenario, table in zip(SCENARIOS, tables, strict=True):
             rates = [(table[:, t] <= level + 1e-12).mean() for level in LEVELS]
