@@ -91,20 +91,20 @@ def _read_delimited(path: Path, label: Any) -> Source:
             head = file.readline()
             rest = file.readline()
     except UnicodeDecodeError:
-        raise InvalidPredictionsError(f"{path.name} is not a text file in UTF-8") from None
+        raise InvalidPredictionsError("this is not a text file in UTF-8") from None
     delimiter = max(",;\t", key=head.count)
     names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
     if not rest.strip():
-        raise InvalidPredictionsError(f"{path.name} has a header but no rows")
+        raise InvalidPredictionsError("there is a header but no rows")
     if names and all(_is_number(name) for name in names):
         raise InvalidPredictionsError(
-            f"{path.name} begins with numbers ({names[0]}, …): add a header line that names "
+            f"the file begins with numbers ({names[0]}, …): add a header line that names "
             "the columns, such as p_0,p_1,label"
         )
     _refuse_ragged(path, delimiter, len(names))
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
-        raise InvalidPredictionsError(f"{path.name} names the column {repeated.pop()!r} twice")
+        raise InvalidPredictionsError(f"the header names the column {repeated.pop()!r} twice")
     return _Delimited(path, names, delimiter)
 
 
@@ -116,8 +116,7 @@ def _refuse_ragged(path: Path, delimiter: str, width: int) -> None:
             if '"' in line:  # cells may hold delimiters or line ends: let the column reader judge
                 return
             raise InvalidPredictionsError(
-                f"{path.name}, line {number} has {line.count(delimiter) + 1} cells, the header "
-                f"{width}"
+                f"line {number} has {line.count(delimiter) + 1} cells, the header {width}"
             )
 
 
@@ -139,9 +138,7 @@ def _read_jsonl(path: Path, label: Any) -> Source:
             try:
                 record = json.loads(line)
             except json.JSONDecodeError as error:
-                raise InvalidPredictionsError(
-                    f"{path.name}, line {number} is not JSON: {error.msg}"
-                ) from None
+                raise InvalidPredictionsError(f"line {number} is not JSON: {error.msg}") from None
             if not isinstance(record, dict):
                 raise InvalidPredictionsError(
                     f'{path.name}, line {number} is not an object such as {{"probs": [0.2, 0.8], '
@@ -188,7 +185,7 @@ def _read_parquet(path: Path, label: Any) -> Source:
     try:
         table = pyarrow.parquet.read_table(path)
     except (pyarrow.ArrowException, OSError):
-        raise InvalidPredictionsError(f"{path.name} is not a readable Parquet file") from None
+        raise InvalidPredictionsError("this is not a readable Parquet file") from None
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
@@ -211,7 +208,7 @@ def _read_npz(path: Path, label: Any) -> Source:
 def _read_npy(path: Path, label: Any) -> Source:
     if label is None:
         raise InvalidPredictionsError(
-            f"{path.name} holds one array: name the file of the labels with label= (--label)"
+            "the file holds one array: name the file of the labels with label= (--label)"
         )
     if not Path(label).exists():
         raise FileNotFoundError(f"there is no file {label}")

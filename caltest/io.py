@@ -83,8 +83,8 @@ def read_predictions(
             f"{path.name}: files of type {suffix or '(no ending)'} cannot be read; known are "
             f"{', '.join(READERS)}"
         )
-    source = READERS[suffix](path, label)
     try:
+        source = READERS[suffix](path, label)
         chosen = _choose(source, probs, None if label is None else str(label), from_logits)
         values = _stacked([source.column(name) for name in chosen.probs], chosen.probs)
         truth = _as_label_values(source.column(chosen.label))
