@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,12 +101,8 @@ def audit(
             lens = TopK(min(3, data.n_classes - 2))
             text = f"are the {lens.k} largest probabilities right?"
             questions.append((lens, text, [run(lens, vector)]))
-        with progress(data.n_classes, "classes") as advance:
-            tests = []
-            for c in range(data.n_classes):
-                tests.append(run(OneVsRest(c), binary))
-                advance(1)
-        questions.append((None, "are all classes right? (worst of them)", tests))
+        text = "are all classes right? (worst of them)"
+        questions.append((None, text, _every_class(data, lambda c: run(OneVsRest(c), binary))))
         whole = "is the whole probability vector right?"
         questions.append((Canonical(), whole, [run(Canonical(), vector)]))
     # The row of all classes is tested by its smallest p-value, Bonferroni-adjusted.
@@ -118,6 +116,27 @@ def audit(
     return _audit_report(data, rows, alpha, tolerance)
 
 
+def _every_class(
+    data: Predictions, run: Callable[[int], CalibrationTestResult]
+) -> list[CalibrationTestResult]:
+    """Test class by class; only the worst keeps its null distribution, which can be large."""
+    tests: list[CalibrationTestResult] = []
+    worst = 0
+    with progress(data.n_classes, "classes") as advance:
+        for c in range(data.n_classes):
+            tests.append(run(c))
+            if c > 0:
+                loser = c if _rank(tests[worst]) <= _rank(tests[c]) else worst
+                tests[loser] = replace(tests[loser], null_distribution=None)
+                worst += c - loser if loser == worst else 0
+            advance(1)
+    return tests
+
+
+def _rank(test: CalibrationTestResult) -> tuple[float, float]:
+    return test.pvalue, -test.excess
+
+
 def _audit_row(
     data: Predictions,
     lens: Lens | None,
@@ -128,13 +147,13 @@ def _audit_row(
     alpha: float,
     tolerance: float,
 ) -> AuditRow:
-    worst = min(range(len(tests)), key=lambda j: (tests[j].pvalue, -tests[j].excess))
+    worst = min(range(len(tests)), key=lambda j: _rank(tests[j]))
     test = tests[worst]
     assert test.null_distribution is not None
     critical = test.null_distribution.ppf(1.0 - alpha)
     # So few rows that a shift by the tolerance would as likely as not leave no trace.
     few = data.n < np.log(0.2) / np.log1p(-tolerance)
-    if test.impossible:
+    if any(t.impossible for t in tests):
         verdict = "miscalibrated (impossible outcome)"
     elif adjusted <= alpha:
         verdict = "miscalibrated"

@@ -8,7 +8,7 @@ statistic of every lane before the next one starts.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from caltest._numba import kernel
 from caltest.distances import NAMED
 from caltest.predictions import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from caltest.statistics.binned import Cells
 
 #: Up to this many classes every threshold of a row is compared, above they are looked up.
 LADDER_CLASSES = 40
@@ -35,6 +32,38 @@ GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 LOW_HALF = np.uint64(0xFFFFFFFF)
+
+
+class Grouped(Protocol):
+    """Rows grouped into cells, and how the gaps of the cells are measured and combined."""
+
+    @property
+    def order(self) -> IntArray:
+        """The rows in the order of their cells."""
+
+    @property
+    def starts(self) -> IntArray:
+        """Where each cell starts in that order, and where the last ends."""
+
+    @property
+    def sums(self) -> FloatArray:
+        """Sums of the probabilities by cell and class."""
+
+    @property
+    def distance(self) -> Any:
+        """The distance, by name or as a function."""
+
+    @property
+    def combine(self) -> str:
+        """``"sum"`` or ``"max"`` of the gaps."""
+
+    @property
+    def data_dependent(self) -> bool:
+        """Whether the cells of a row depend on the other rows."""
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of rows in each cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +94,7 @@ class CellRedraws:
     combine: str
 
     @classmethod
-    def of(cls, cells: Cells, probs: FloatArray) -> CellRedraws:
+    def of(cls, cells: Grouped, probs: FloatArray) -> CellRedraws:
         """Prepare the cells of a named distance; ``probs`` are the predictions they group."""
         if not isinstance(cells.distance, str):
             raise TypeError(f"compiled redraws need a named distance, not {cells.distance!r}")
@@ -135,7 +164,7 @@ class BinResamples:
     distance: str
 
     @staticmethod
-    def fits(cells: Cells) -> bool:
+    def fits(cells: Grouped) -> bool:
         """Tell whether the statistic is one that this replicates."""
         n_cells, n_classes = cells.sums.shape
         small = n_cells <= 1 << CELL_BITS and cells.order.size <= 1 << 22
@@ -143,7 +172,7 @@ class BinResamples:
         return n_classes == 2 and small and known and not cells.data_dependent
 
     @classmethod
-    def of(cls, cells: Cells, probs: FloatArray) -> BinResamples:
+    def of(cls, cells: Grouped, probs: FloatArray) -> BinResamples:
         """Prepare the cells of a two-class error; ``probs`` are the predictions they group."""
         if not (cls.fits(cells) and isinstance(cells.distance, str)):
             raise TypeError("packed resampling is for the ECE of two classes in fixed bins")
