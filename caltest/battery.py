@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +20,8 @@ from caltest.resampling import Workers
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.statistics import ECE, Statistic
 
+Pair = tuple[Statistic, Lens]
+
 
 def audit(
     probs: Any,
@@ -28,6 +29,7 @@ def audit(
     *,
     alpha: float = 0.05,
     tolerance: float = 0.1,
+    adjust: Literal["holm", "max-T"] = "holm",
     n_resamples: int = 1999,
     rng: Any = None,
     workers: Workers = 1,
@@ -51,8 +53,14 @@ def audit(
         measured error of that size would pass as noise: when the 1 − ``alpha`` point of its null
         distribution lies above it, or there are so few predictions that a shift by it would leave
         no trace in more than 20 % of data sets (fewer than 16 for 0.1).
+    adjust : {"holm", "max-T"}, default "holm"
+        How p-values are adjusted for the number of questions. Holm's method takes every row's own
+        p-value, exact where there is one, and the worst class times their number. ``"max-T"``
+        draws whole label vectors, evaluates all statistics on each, and adjusts by the joint law
+        of all of them, every class included (Westfall & Young 1993): sharper when there are many
+        classes, but no p-value is then below 1 / (1 + ``n_resamples``).
     n_resamples : int, default 1999
-        Replicates for the rows that have no exact null.
+        Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
     rng, workers
         As in :func:`calibration_test`.
 
@@ -73,64 +81,81 @@ def audit(
         if not 0.0 < value < 1.0:
             raise StatisticError(f"{name} must lie between 0 and 1, not {value!r}")
 
-    def run(lens: Lens, statistic: Statistic) -> CalibrationTestResult:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DegenerateDataWarning)
-            result = calibration_test(
-                data, None, statistic, lens=lens, n_resamples=n_resamples, rng=rng, workers=workers
-            )
-        if result.ended == "interrupted":
-            raise KeyboardInterrupt
-        return result
-
-    n_rows = 2 if data.n_classes == 2 else 3 if data.n_classes == 3 else 4
-    if n_rows > alpha * (1 + n_resamples):
+    if adjust not in ("holm", "max-T"):
+        raise StatisticError(f"adjust must be 'holm' or 'max-T', not {adjust!r}")
+    asked = _questions(data)
+    if len(asked) > alpha * (1 + n_resamples):
         raise StatisticError(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
-            f"{int(np.ceil(n_rows / alpha))}"
+            f"{int(np.ceil(len(asked) / alpha))}"
         )
-    binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
-    questions: list[tuple[Lens | None, str, list[CalibrationTestResult]]] = []
-    if data.n_classes == 2:
-        text = f"is the probability of class {data.class_name(1)} right?"
-        questions.append((OneVsRest(1), text, [run(OneVsRest(1), binary)]))
-    text = "is the confidence of the top class right?"
-    questions.append((TopK(1), text, [run(TopK(1), binary)]))
-    if data.n_classes > 2:
-        if data.n_classes > 3:
-            lens = TopK(min(3, data.n_classes - 2))
-            text = f"are the {lens.k} largest probabilities right?"
-            questions.append((lens, text, [run(lens, vector)]))
-        text = "are all classes right? (worst of them)"
-        questions.append((None, text, _every_class(data, lambda c: run(OneVsRest(c), binary))))
-        whole = "is the whole probability vector right?"
-        questions.append((Canonical(), whole, [run(Canonical(), vector)]))
+    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        if adjust == "holm":
+            answers = [_one_by_one(data, pairs, options) for _, _, pairs in asked]
+        else:
+            answers, joint = _together(data, [pairs for _, _, pairs in asked], options)
     # The row of all classes is tested by its smallest p-value, Bonferroni-adjusted.
-    pvalues = [min(1.0, len(tests) * min(t.pvalue for t in tests)) for _, _, tests in questions]
+    pvalues = [min(1.0, len(tests) * min(t.pvalue for t in tests)) for tests in answers]
+    adjusted = holm(pvalues) if adjust == "holm" else joint
     rows = tuple(
-        _audit_row(data, lens, question, tests, p, adjusted, alpha, tolerance)
-        for (lens, question, tests), p, adjusted in zip(
-            questions, pvalues, holm(pvalues), strict=True
-        )
+        _audit_row(data, lens, question, tests, p, q, alpha, tolerance)
+        for (lens, question, _), tests, p, q in zip(asked, answers, pvalues, adjusted, strict=True)
     )
     return _audit_report(data, rows, alpha, tolerance)
 
 
-def _every_class(
-    data: Predictions, run: Callable[[int], CalibrationTestResult]
+def _questions(data: Predictions) -> list[tuple[Lens | None, str, list[Pair]]]:
+    """Return what is asked: lens (None for all classes), words, (statistic, lens) pairs."""
+    binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
+
+    def one(lens: Lens, words: str, statistic: Statistic) -> tuple[Lens, str, list[Pair]]:
+        return lens, words, [(statistic, lens)]
+
+    top = one(TopK(1), "is the confidence of the top class right?", binary)
+    if data.n_classes == 2:
+        words = f"is the probability of class {data.class_name(1)} right?"
+        return [one(OneVsRest(1), words, binary), top]
+    classes: list[Pair] = [(binary, OneVsRest(c)) for c in range(data.n_classes)]
+    every = (None, "are all classes right? (worst of them)", classes)
+    whole = one(Canonical(), "is the whole probability vector right?", vector)
+    if data.n_classes == 3:
+        return [top, every, whole]
+    k = min(3, data.n_classes - 2)
+    return [top, one(TopK(k), f"are the {k} largest probabilities right?", vector), every, whole]
+
+
+def _one_by_one(
+    data: Predictions, pairs: list[Pair], options: dict[str, Any]
 ) -> list[CalibrationTestResult]:
-    """Test class by class; only the worst keeps its null distribution, which can be large."""
+    """Test each pair by itself; only the worst keeps its null distribution, which can be large."""
     tests: list[CalibrationTestResult] = []
     worst = 0
-    with progress(data.n_classes, "classes") as advance:
-        for c in range(data.n_classes):
-            tests.append(run(c))
-            if c > 0:
-                loser = c if _rank(tests[worst]) <= _rank(tests[c]) else worst
+    with progress(len(pairs), "classes") as advance:
+        for j, (statistic, lens) in enumerate(pairs):
+            test = calibration_test(data, None, statistic, lens=lens, **options)
+            if test.ended == "interrupted":
+                raise KeyboardInterrupt
+            tests.append(test)
+            loser = worst if _rank(test) < _rank(tests[worst]) else j
+            if j > 0:
                 tests[loser] = replace(tests[loser], null_distribution=None)
-                worst += c - loser if loser == worst else 0
+                worst = j if loser == worst else worst
             advance(1)
     return tests
+
+
+def _together(
+    data: Predictions, groups: list[list[Pair]], options: dict[str, Any]
+) -> tuple[list[list[CalibrationTestResult]], list[float]]:
+    """Test all pairs on the same draws; return the tests and the adjusted p-value by group."""
+    joint = calibration_test(data, None, [pair for pairs in groups for pair in pairs], **options)
+    if joint.ended == "interrupted":
+        raise KeyboardInterrupt
+    ends = np.cumsum([len(pairs) for pairs in groups])
+    cuts = [slice(end - len(pairs), end) for end, pairs in zip(ends, groups, strict=True)]
+    return [list(joint.tests[c]) for c in cuts], [min(joint.adjusted[c]) for c in cuts]
 
 
 def _rank(test: CalibrationTestResult) -> tuple[float, float]:

@@ -140,10 +140,17 @@ def cli() -> None:
 @INPUT
 @option("--alpha", type=float, default=0.05, help="Chance of a false alarm, over all rows.")
 @option("--tolerance", type=float, default=0.1, help="An error you could not live with.")
+@option("--adjust", type=click.Choice(["holm", "max-T"]), default="holm", help="Of p-values.")
 @option("--n-resamples", type=click.IntRange(1), default=1999, help="For rows that simulate.")
 @RUN
 def audit(
-    alpha: float, tolerance: float, n_resamples: int, seed: int, workers: int, **options: Any
+    alpha: float,
+    tolerance: float,
+    adjust: Any,
+    n_resamples: int,
+    seed: int,
+    workers: int,
+    **options: Any,
 ) -> Outcome:
     """Ask everything at once: is the model behind FILE calibrated?
 
@@ -151,7 +158,13 @@ def audit(
     """
     data = _read(options)
     report = ct.audit(
-        data, alpha=alpha, tolerance=tolerance, n_resamples=n_resamples, rng=seed, workers=workers
+        data,
+        alpha=alpha,
+        tolerance=tolerance,
+        adjust=adjust,
+        n_resamples=n_resamples,
+        rng=seed,
+        workers=workers,
     )
     failed = report.verdict == "miscalibrated" and options["fail_on_miscalibration"]
     return _finish(report, int(failed), options)

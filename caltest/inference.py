@@ -12,7 +12,7 @@ import numpy as np
 from caltest._version import __version__
 from caltest.errors import DegenerateDataWarning, SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
-from caltest.lenses import Lens, TopK, apply
+from caltest.lenses import Lens, Relabelling, TopK, apply
 from caltest.multiplicity import max_t
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -237,7 +237,7 @@ def _joint_test(
 ) -> JointTestResult:
     """Test all pairs on labels redrawn from the whole vectors.
 
-    O(B n) per pair, after applying each lens K times to find the induced label of every class.
+    O(B n) per pair; a user's lens is first applied K times, to learn what it makes of each class.
     """
     if not pairs:
         raise StatisticError("the list of (statistic, lens) pairs is empty")
@@ -245,7 +245,7 @@ def _joint_test(
     evaluated = [_evaluated(s, seen) for (s, _), seen in zip(pairs, induced, strict=True)]
     estimates = [estimate for _, estimate in evaluated]
     parts = [
-        (fixed, _induced_labels(lens, data, seen))
+        (fixed, _relabelling(lens, data, seen))
         for (_, lens), (fixed, _), seen in zip(pairs, evaluated, induced, strict=True)
     ]
     values, ended = simulate(
@@ -263,28 +263,29 @@ def _joint_test(
     return JointTestResult(tests, adjusted, min(adjusted), len(values), ended, __version__)
 
 
-def _induced_labels(lens: Lens, data: Predictions, seen: Predictions) -> IntArray:
-    """Return the (n, K) table of the induced label that each class would have in each row."""
+def _relabelling(lens: Lens, data: Predictions, seen: Predictions) -> Relabelling:
+    """Return the function from labels to induced labels; of a user's lens, by asking for each."""
+    own: Any = getattr(lens, "relabelling", None)
+    if own is not None:
+        known: Relabelling = own(data)
+        return known
     backwards = apply(lens, Predictions(data.probs[::-1], data.labels[::-1]))
     if seen.n != data.n or not np.array_equal(backwards.probs[::-1], seen.probs):
         raise StatisticError(
             f"the lens {_name(lens)} picks or moves rows; tests on the same draws need a lens that "
             "treats every row by itself"
         )
-    columns = []
-    for k in range(data.n_classes):
-        swapped = apply(lens, Predictions(data.probs, np.full(data.n, k, dtype=np.int64)))
-        if not np.array_equal(swapped.probs, seen.probs):
-            raise StatisticError(
-                f"the lens {_name(lens)} makes probabilities that depend on the labels"
-            )
-        columns.append(swapped.labels)
-    return np.column_stack(columns)
+    every = [np.full(data.n, k, dtype=np.int64) for k in range(data.n_classes)]
+    table = np.column_stack([apply(lens, Predictions(data.probs, k)).labels for k in every])
+    return partial(_looked_up, table)
 
 
-def _jointly(parts: list[tuple[Any, IntArray]], draw: tuple[FloatArray, IntArray]) -> FloatArray:
-    rows = np.arange(draw[1].size)
-    return np.array([fixed(table[rows, draw[1]]) for fixed, table in parts])
+def _looked_up(table: IntArray, labels: IntArray) -> IntArray:
+    return table[np.arange(labels.size), labels]
+
+
+def _jointly(parts: list[tuple[Any, Relabelling]], draw: tuple[FloatArray, IntArray]) -> FloatArray:
+    return np.array([fixed(relabelled(draw[1])) for fixed, relabelled in parts])
 
 
 def _name(value: Any) -> str:

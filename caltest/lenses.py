@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
 
 Lens = Callable[[Predictions], Predictions]
+#: Turns labels into the labels of the induced problem, for given predictions.
+Relabelling = Callable[[IntArray], IntArray]
 
 
 @dataclass(frozen=True)
@@ -61,25 +63,48 @@ class TopK:
                 f"TopK({self.k}) needs more than {self.k} classes, but there are "
                 f"{data.n_classes}: k must be at most {data.n_classes - 1}"
             )
+        ranked = self._ranked(data)
+        labels = _rank_of(ranked, data.labels)
         if self.k == 1:
-            top = data.probs.argmax(axis=1)
-            return _two_class(data, top, data.labels != top)
-        remaining, rows = data.probs.copy(), np.arange(data.n)
-        columns = []
-        labels = np.full(data.n, self.k, dtype=np.int64)
+            return _two_class(data, ranked[:, 0], labels)
+        rows = np.arange(data.n)[:, None]
+        others = data.probs.copy()
+        others[rows, ranked] = 0.0
+        probs = np.column_stack([data.probs[rows, ranked], others.sum(axis=1)])
+        return Predictions(np.minimum(probs, 1.0), labels)
+
+    def relabelling(self, data: Predictions) -> Relabelling:
+        """Return the function that turns labels into induced labels."""
+        return partial(_rank_of, self._ranked(data))
+
+    def _ranked(self, data: Predictions) -> IntArray:
+        """Classes of the k largest predictions of every row, shape (n, k)."""
+        ranked = np.empty((data.n, self.k), dtype=np.int64)
+        remaining = data.probs if self.k == 1 else data.probs.copy()
         for rank in range(self.k):
-            top = remaining.argmax(axis=1)
-            columns.append(data.probs[rows, top])
-            remaining[rows, top] = -1.0
-            labels[top == data.labels] = rank
-        rest = np.maximum(remaining, 0.0, out=remaining).sum(axis=1)
-        return Predictions(np.minimum(np.column_stack([*columns, rest]), 1.0), labels)
+            ranked[:, rank] = remaining.argmax(axis=1)
+            if rank + 1 < self.k:
+                remaining[np.arange(data.n), ranked[:, rank]] = -1.0
+        return ranked
 
     def __repr__(self) -> str:
         return f"TopK({self.k})"
 
 
-def _two_class(data: Predictions, chosen: IntArray | int, missed: NDArray[np.bool_]) -> Predictions:
+def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
+    hit = ranked == labels[:, None]
+    return np.where(hit.any(axis=1), hit.argmax(axis=1), ranked.shape[1]).astype(np.int64)
+
+
+def _is_not(c: int, labels: IntArray) -> IntArray:
+    return (labels != c).astype(np.int64)
+
+
+def _same(labels: IntArray) -> IntArray:
+    return labels
+
+
+def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> Predictions:
     """Make the problem "the chosen class (0) or another (1)" for a class per row."""
     p = data.probs[np.arange(data.n), chosen]
     rest = 1.0 - p
@@ -87,7 +112,7 @@ def _two_class(data: Predictions, chosen: IntArray | int, missed: NDArray[np.boo
     others = data.probs[sure]
     others[np.arange(sure.size), np.broadcast_to(chosen, data.n)[sure]] = 0.0
     rest[sure] = others.sum(axis=1)
-    return Predictions(np.column_stack([p, rest]), missed.astype(np.int64))
+    return Predictions(np.column_stack([p, rest]), labels)
 
 
 @dataclass(frozen=True)
@@ -129,20 +154,27 @@ class Partition:
                 raise StatisticError(f"Partition lists class {c} more than once")
 
     def __call__(self, data: Predictions) -> Predictions:
-        groups = [[data.class_index(c) for c in group] for group in self.groups]
-        covered = set(chain.from_iterable(groups))
-        classes = set(range(data.n_classes))
-        if covered != classes:
-            raise StatisticError(
-                f"{self!r} leaves out class {min(classes - covered)}; the groups must cover the "
-                f"classes 0 to {data.n_classes - 1} once each"
-            )
-        group_of = np.empty(data.n_classes, dtype=np.int64)
-        for j, group in enumerate(groups):
-            group_of[group] = j
+        groups = self._numbered(data)
         sums = [data.probs[:, group].sum(axis=1) for group in groups]
-        probs = np.minimum(np.column_stack(sums), 1.0)
-        return Predictions(probs, group_of[data.labels])
+        labels = self.relabelling(data)(data.labels)
+        return Predictions(np.minimum(np.column_stack(sums), 1.0), labels)
+
+    def relabelling(self, data: Predictions) -> Relabelling:
+        """Return the function that turns labels into induced labels."""
+        group_of = np.empty(data.n_classes, dtype=np.int64)
+        for j, group in enumerate(self._numbered(data)):
+            group_of[group] = j
+        return partial(np.take, group_of)
+
+    def _numbered(self, data: Predictions) -> list[list[int]]:
+        groups = [[data.class_index(c) for c in group] for group in self.groups]
+        left_out = set(range(data.n_classes)) - set(chain.from_iterable(groups))
+        if left_out:
+            raise StatisticError(
+                f"{self!r} leaves out class {min(left_out)}; the groups must cover the classes 0 "
+                f"to {data.n_classes - 1} once each"
+            )
+        return groups
 
     def __repr__(self) -> str:
         return f"Partition({[list(g) for g in self.groups]})"
@@ -178,7 +210,11 @@ class OneVsRest:
 
     def __call__(self, data: Predictions) -> Predictions:
         c = data.class_index(self.c)
-        return _two_class(data, c, data.labels != c)
+        return _two_class(data, c, _is_not(c, data.labels))
+
+    def relabelling(self, data: Predictions) -> Relabelling:
+        """Return the function that turns labels into induced labels."""
+        return partial(_is_not, data.class_index(self.c))
 
     def __repr__(self) -> str:
         return f"OneVsRest({self.c!r})"
@@ -194,6 +230,10 @@ class Canonical:
 
     def __call__(self, data: Predictions) -> Predictions:
         return data
+
+    def relabelling(self, data: Predictions) -> Relabelling:
+        """Return the function that turns labels into induced labels."""
+        return _same
 
     def __repr__(self) -> str:
         return "Canonical()"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import caltest as ct
 from caltest import Canonical, OneVsRest, StatisticError, TopK, UniformBins
@@ -145,3 +146,41 @@ def test_lenses_that_pick_rows_or_look_at_labels_are_refused():
             ct.calibration_test(data, None, [(ct.ECE(), lens)])
     with pytest.raises(StatisticError, match="by looking at the labels"):
         ct.calibration_test(data, lens=lucky)
+
+
+def test_audit_with_max_t(rng):
+    data = ct.examples.SixPoints().sample(1500, 4)
+    holm_report = ct.audit(data, n_resamples=499, rng=1)
+    joint = ct.audit(data, adjust="max-T", n_resamples=499, rng=1)
+    assert [row.lens for row in joint.rows] == [row.lens for row in holm_report.rows]
+    assert [row.verdict for row in joint.rows] == [row.verdict for row in holm_report.rows]
+    assert joint.rows[-1].verdict == "miscalibrated"
+    for row, other in zip(joint.rows, holm_report.rows, strict=True):
+        assert row.test.null == "RedrawLabels()"
+        assert row.test.estimate == other.test.estimate
+        assert row.adjusted >= row.test.pvalue
+    with pytest.raises(StatisticError, match="adjust must be"):
+        ct.audit(data, adjust="bonferroni")
+
+
+def test_audit_with_max_t_keeps_the_level():
+    """Share of 150 calibrated models called miscalibrated; the limit is exceeded once in 10^4."""
+    alarms = 0
+    for seed in range(150):
+        generator = np.random.default_rng([7, seed])
+        probs = generator.dirichlet(np.full(5, 0.5), 80)
+        labels = (generator.random((80, 1)) >= probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        report = ct.audit(probs, labels, adjust="max-T", n_resamples=99, rng=seed)
+        alarms += report.verdict == "miscalibrated"
+    assert alarms <= scipy.stats.binom.isf(1e-4, 150, 0.05)
+
+
+@pytest.mark.parametrize(
+    "lens", [TopK(1), TopK(2), OneVsRest(2), ct.Partition([[0, 2], [1]]), Canonical()], ids=repr
+)
+def test_relabelling_is_what_the_lens_does(lens, rng):
+    data = ct.Predictions.of(rng.dirichlet(np.ones(3), 40), rng.integers(3, size=40))
+    for _ in range(5):
+        labels = rng.integers(3, size=40)
+        expected = lens(ct.Predictions(data.probs, labels)).labels
+        np.testing.assert_array_equal(lens.relabelling(data)(labels), expected)

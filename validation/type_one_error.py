@@ -1,7 +1,7 @@
 """Type-I error of every kind of test on calibrated data.
 
-``python -m validation.type_one_error`` writes ``docs/validity.md``; ``--quick`` is a small version that
-prints. Either fails when a test that claims to be valid rejects calibrated models more often
+``python -m validation.type_one_error`` writes ``docs/validity.md``; ``--quick`` is a small version
+that prints. Either fails when a test that claims to be valid rejects calibrated models more often
 than chance allows.
 """
 
