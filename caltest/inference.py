@@ -17,6 +17,7 @@ from caltest.multiplicity import max_t
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.resampling import (
+    EXCEEDING,
     ConsistencyResampling,
     RedrawLabels,
     Resampler,
@@ -198,7 +199,7 @@ def _result(
     drawn, error, ended = 0, 0.0, "complete"
     if isinstance(law, SimulatedNull):
         drawn, ended = len(law), law.ended
-        exceeding = round(law.sf(estimate) * drawn)
+        exceeding = EXCEEDING if ended == "early" else round(law.sf(estimate) * drawn)
         pvalue = exceeding / drawn if ended == "early" else (1 + exceeding) / (1 + drawn)
         error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
         bracket = _clopper_pearson(exceeding, drawn)

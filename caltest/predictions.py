@@ -172,6 +172,8 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
         )
     if hasattr(values, "detach"):  # a torch tensor that takes part in a gradient
         values = values.detach()
+    if "bfloat16" in str(getattr(values, "dtype", "")):  # a type that NumPy does not have
+        values = values.float()
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
