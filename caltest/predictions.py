@@ -134,10 +134,11 @@ class Predictions:
 
     def class_index(self, c: int | str) -> int:
         """Return the number of a class given by its number or its name."""
+        names = self.classes or ()
         if isinstance(c, str):
-            if c in (self.classes or ()):
-                return (self.classes or ()).index(c)
-            known = ", ".join(self.classes) if self.classes else "none are known"
+            if c in names:
+                return names.index(c)
+            known = ", ".join(names) or "no names are known"
             raise StatisticError(f"there is no class named {c!r} ({known})")
         if not 0 <= c < self.n_classes:
             raise StatisticError(
@@ -216,9 +217,8 @@ def _is_fractional(array: NDArray[Any]) -> bool:
 def _refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
     if not _is_fractional(labels):
         return
-    whole = probs.dtype.kind in "biu" or (
-        probs.dtype.kind == "f" and bool((probs == np.floor(probs)).all())
-    )
+    real = probs.dtype.kind == "f"
+    whole = probs.dtype.kind in "biu" or (real and bool((probs == np.floor(probs)).all()))
     if _is_text(probs) or (probs.ndim == 1 and whole):
         raise InvalidPredictionsError(
             "probs and labels look swapped: labels holds fractions between 0 and 1 and probs "
@@ -285,9 +285,8 @@ def _as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArra
     inexact = deviation > SUM_EXACT
     if inexact.any():
         probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
-        notes.append(
-            f"{int(inexact.sum())} rows renormalised (sums were within {deviation.max():.1g} of 1)"
-        )
+        count, most = int(inexact.sum()), deviation.max()
+        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1)")
     return np.minimum(probs, 1.0), tuple(notes)
 
 
