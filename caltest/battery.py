@@ -80,7 +80,6 @@ def audit(
     for name, value in (("alpha", alpha), ("tolerance", tolerance)):
         if not 0.0 < value < 1.0:
             raise StatisticError(f"{name} must lie between 0 and 1, not {value!r}")
-
     if adjust not in ("holm", "max-T"):
         raise StatisticError(f"adjust must be 'holm' or 'max-T', not {adjust!r}")
     asked = _questions(data)

@@ -64,7 +64,8 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
         Probabilities of the two induced labels, or of label 0.
     estimate : float
         The observed value, around which the grid is refined until the bracket of the p-value is
-        narrower than 1 % of it, as far as rounding allows.
+        narrower than 1 % of it, or a finer grid no longer helps: off the grid, the lower end leaves
+        out an atom at the estimate itself.
 
     Notes
     -----
@@ -182,7 +183,7 @@ def _sum_of_terms(
     error += NEGLIGIBLE + len(masses) * (NEGLIGIBLE + MERGING)
     unit = unit or deviation / 10.0
     wanted = unit * len(values) / (0.02 * deviation)
-    law = None
+    law, before = None, np.inf
     for division in DIVISIONS:
         if division < min(wanted, DIVISIONS[-1]):
             continue
@@ -192,8 +193,10 @@ def _sum_of_terms(
         law = ExactNull(support, tail, expectation, deviation, slack, error)
         low, high = law.bracket(estimate)
         width, allowed = high - low, max(PRECISION * high, 10.0 * error)
-        if width <= allowed or step > unit / division:
+        # What a finer grid does not narrow is an atom at the estimate, not rounding.
+        if width <= allowed or step > unit / division or width > 0.9 * before:
             break
+        before = width if division >= 100 else np.inf
         wanted = max(100.0, division * width / allowed)  # the first multiple of 100 holds decimals
     assert law is not None
     return law

@@ -333,7 +333,7 @@ def _null_distribution(
             return cell_null(fixed, induced.probs, estimate)
         limit = MAX_ENUMERATION if null == "exact" else n_resamples
         if n_label_vectors(induced.probs) <= limit:
-            return enumerated_null(fixed, induced.probs)
+            return enumerated_null(getattr(fixed, "evaluate", fixed), induced.probs)
         if null == "exact":
             raise StatisticError(
                 f"there is no exact null for {_name(statistic)} with {induced.n} rows of "

@@ -113,7 +113,10 @@ class ExactNull:
         return self.deviation
 
     def bracket(self, t: float) -> tuple[float, float]:
-        """Return two numbers between which P(T ≥ t) certainly lies."""
+        """Return two numbers between which P(T ≥ t) lies.
+
+        Rounding to the grid is bounded exactly, floating-point error by a measured allowance.
+        """
         threshold = below(t, self.support)
         lower = self._tail_from(threshold + self.slack) - self.error
         upper = self._tail_from(threshold - self.slack) + self.error

@@ -96,7 +96,7 @@ class CalibrationTestResult(Result):
         Probability that a calibrated model shows at least ``estimate`` on these predictions: the
         upper end of ``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated. Never 0.
     pvalue_bracket : tuple of float
-        Where the exact p-value lies: certainly for the exact null, with 99 % confidence
+        Where the exact p-value lies: bounds for the exact null, with 99 % confidence
         (Clopper–Pearson) for a simulated one.
     pvalue_error : float
         Monte Carlo standard error of ``pvalue``; 0 for the exact null.

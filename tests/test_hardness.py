@@ -139,3 +139,57 @@ def test_rounding_above_one_is_repaired_and_said():
     data = ct.Predictions.of([0.5, 1.0000001], [0, 1])
     assert data.probs[1, 1] == 1.0
     assert data.notes == ("1 values were above 1 by rounding and count as 1",)
+
+
+def test_any_function_bins_and_any_compiled_function_is_a_statistic():
+    numba = pytest.importorskip("numba")
+    data = ct.examples.GaussianMixture(1, 1).sample(200, 1)
+
+    def halves(probs):
+        return (probs[:, 0] > 0.5).astype(np.int64)
+
+    by_function = ct.calibration_test(data, None, ct.ECE(halves), lens=ct.Canonical())
+    assert by_function.null == "exact"
+    by_name = ct.calibration_test(data, None, ct.ECE(2), lens=ct.Canonical())
+    assert by_function.estimate == by_name.estimate
+    assert "ECE(halves, distance='tv')" in by_function.recipe
+
+    def gap(probs, labels):
+        return abs((probs[:, 0] - (labels == 0)).mean())
+
+    options = {"lens": ct.Canonical(), "n_resamples": 99, "rng": 2}
+    plain = ct.calibration_test(data, None, gap, **options)
+    compiled = ct.calibration_test(data, None, numba.njit(gap, nogil=True), **options)
+    assert compiled.pvalue == plain.pvalue == 0.01
+    with pytest.raises(StatisticError, match="must return one integer per row"):
+        ct.calibration_test(data, None, ct.ECE(lambda probs: probs[:, 0]))
+
+
+def test_small_problems_are_enumerated_without_a_compiler():
+    """Three classes, five rows: 243 label vectors, and the p-value by hand."""
+    from itertools import product
+
+    probs = np.random.default_rng(3).dirichlet(np.ones(3), 5)
+    labels = np.array([0, 2, 1, 0, 2])
+    statistic = ct.ECE(ct.UniformBins(2))
+    observed, p_value = statistic(probs, labels), 0.0
+    for vector in product(range(3), repeat=5):
+        if statistic(probs, np.array(vector)) >= observed - 1e-12:
+            p_value += probs[np.arange(5), list(vector)].prod()
+    result = ct.calibration_test(probs, labels, statistic, lens=ct.Canonical())
+    assert result.null == "exact"
+    assert result.pvalue == pytest.approx(p_value, rel=1e-12)
+
+
+def test_an_atom_at_the_estimate_does_not_refine_for_ever():
+    """Few expected errors: the upper end is right, and found on a modest grid."""
+    generator = np.random.default_rng(0)
+    p = generator.beta(20, 0.5, 200)
+    p = np.where(generator.random(200) < 0.5, p, 1 - p)
+    labels = (generator.random(200) < p).astype(int)
+    exact = ct.calibration_test(p, labels, lens=ct.OneVsRest(1))
+    simulated = ct.calibration_test(
+        p, labels, lens=ct.OneVsRest(1), null=RedrawLabels(), n_resamples=19_999, rng=1
+    )
+    assert exact.null_distribution.support.size < 200_000
+    assert simulated.pvalue_bracket[0] <= exact.pvalue <= simulated.pvalue_bracket[1] + 1e-3
