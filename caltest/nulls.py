@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray
 
@@ -39,6 +40,14 @@ def below(t: float, values: FloatArray) -> float:
     return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
 
 
+def reaching(t: float, values: FloatArray, two_sided: bool = False) -> NDArray[np.bool_]:
+    """Return which values speak at least as loudly against calibration as t, ties included."""
+    if two_sided:
+        t, values = abs(t), np.abs(values)
+    reached: NDArray[np.bool_] = values >= below(t, values)
+    return reached
+
+
 @dataclass(frozen=True, eq=False)
 class SimulatedNull:
     """A null distribution known through replicates; ``np.asarray`` gives them.
@@ -64,7 +73,7 @@ class SimulatedNull:
 
     def sf(self, t: float) -> float:
         """Return the share of replicates that are at least t, ties included."""
-        return float((self.values >= below(t, self.values)).mean())
+        return float(reaching(t, self.values).mean())
 
     def ppf(self, q: float) -> float:
         """Return the q-quantile of the replicates."""
@@ -112,11 +121,14 @@ class ExactNull:
         """Return the standard deviation, from the exact law."""
         return self.deviation
 
-    def bracket(self, t: float) -> tuple[float, float]:
-        """Return two numbers between which P(T ≥ t) lies.
+    def bracket(self, t: float, two_sided: bool = False) -> tuple[float, float]:
+        """Return two numbers between which P(T ≥ t) lies; or P(|T| ≥ |t|).
 
         Rounding to the grid is bounded exactly, floating-point error by a measured allowance.
         """
+        if two_sided:
+            sides = [law.bracket(abs(t)) for law in (self, self._mirrored())]
+            return min(sum(low for low, _ in sides), 1.0), min(sum(high for _, high in sides), 1.0)
         threshold = below(t, self.support)
         lower = self._tail_from(threshold + self.slack) - self.error
         upper = self._tail_from(threshold - self.slack) + self.error
@@ -125,6 +137,12 @@ class ExactNull:
     def sf(self, t: float) -> float:
         """Return P(T ≥ t), the upper end of its bracket."""
         return self.bracket(t)[1]
+
+    def _mirrored(self) -> ExactNull:
+        """Return the law of −T."""
+        atoms = self.tail - np.append(self.tail[1:], 0.0)
+        tail = np.cumsum(atoms)[::-1]
+        return replace(self, support=-self.support[::-1], tail=tail, expectation=-self.expectation)
 
     def _tail_from(self, t: float) -> float:
         # t itself carries rounding: a support point may be short of it by an ulp or two.
@@ -141,3 +159,37 @@ class ExactNull:
         """Draw independent values by inversion."""
         u = np.random.default_rng(rng).random(size)
         return self.support[np.searchsorted(-self.tail, -u, side="right") - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class AsymptoticNull:
+    """A null distribution in the limit of many observations.
+
+    Attributes
+    ----------
+    law : frozen distribution of scipy.stats
+        The limit, such as ``scipy.stats.chi2(10)``.
+    """
+
+    law: Any
+
+    def mean(self) -> float:
+        """Return the mean of the limit."""
+        return float(self.law.mean())
+
+    def std(self) -> float:
+        """Return the standard deviation of the limit."""
+        return float(self.law.std())
+
+    def sf(self, t: float) -> float:
+        """Return P(T ≥ t) in the limit."""
+        return float(self.law.sf(t))
+
+    def ppf(self, q: float) -> float:
+        """Return the q-quantile of the limit."""
+        return float(self.law.ppf(q))
+
+    def rvs(self, size: int, rng: Any = None) -> FloatArray:
+        """Draw independent values from the limit."""
+        draws: FloatArray = self.law.rvs(size=size, random_state=np.random.default_rng(rng))
+        return draws

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._numba import kernel
 from caltest._progress import progress
 from caltest.errors import StatisticError
-from caltest.nulls import SimulatedNull, below
+from caltest.nulls import SimulatedNull
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics import Statistic, given
 
@@ -31,6 +32,8 @@ Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 DataSet = tuple[FloatArray, IntArray]
 #: Draws one data set: ``rng -> (probs, labels)``.
 Sampler = Callable[[np.random.Generator], DataSet]
+#: Says which replicates reach the observed value.
+Reaching = Callable[[FloatArray], NDArray[np.bool_]]
 
 
 class Resampler(Protocol):
@@ -222,19 +225,19 @@ def simulate(
     rng: Any,
     workers: Workers,
     *,
-    stop_at: float | None = None,
+    stop_when: Reaching | None = None,
 ) -> tuple[FloatArray, Ended]:
     """Evaluate a function of data sets again and again: block by block, each with its stream.
 
     Returns the values, of shape ``(B,)`` or ``(B, S)`` as the function returns numbers or vectors,
-    and how the run ended: with ``stop_at``, early at the 20th value of at least that much (Besag &
+    and how the run ended: with ``stop_when``, early at the 20th value for which it holds (Besag &
     Clifford 1991). The other parameters are those of :func:`replicate`.
     """
     sizes = _sizes(n_resamples, BLOCK)
     root = _seed_sequence(rng)
     block = partial(_block, evaluate, sampler)
     tasks = ((root.spawn(1)[0], size) for size in sizes)
-    return _gathered(block, tasks, n_resamples, workers, stop_at)
+    return _gathered(block, tasks, n_resamples, workers, stop_when)
 
 
 def simulate_by(
@@ -243,7 +246,7 @@ def simulate_by(
     rng: Any,
     workers: Workers,
     *,
-    stop_at: float | None = None,
+    stop_when: Reaching | None = None,
 ) -> tuple[FloatArray, Ended]:
     """Do the same by a shortcut, whose replicates are keyed by the seed and their own number."""
     sizes = _sizes(n_resamples, CHUNK)
@@ -251,7 +254,7 @@ def simulate_by(
     first, second = child.generate_state(2, np.uint64)
     block = partial(_chunk, shortcut, (int(first), int(second)))
     tasks = ((CHUNK * j, size) for j, size in enumerate(sizes))
-    return _gathered(block, tasks, n_resamples, workers, stop_at)
+    return _gathered(block, tasks, n_resamples, workers, stop_when)
 
 
 def _seed_sequence(rng: Any) -> Any:
@@ -275,7 +278,7 @@ def _gathered(
     tasks: Iterable[Any],
     n_resamples: int,
     workers: Workers,
-    stop_at: float | None,
+    stop_when: Reaching | None,
 ) -> tuple[FloatArray, Ended]:
     """Run the tasks in order, with progress, until the end, an early stop or Ctrl-C."""
     done: list[FloatArray] = []
@@ -284,8 +287,8 @@ def _gathered(
     with progress(n_resamples, "replicates") as advance:
         try:
             for values in _mapped(block, tasks, workers):
-                if stop_at is not None:
-                    hits = np.flatnonzero(values >= below(stop_at, values))
+                if stop_when is not None:
+                    hits = np.flatnonzero(stop_when(values))
                     if exceeding + hits.size >= EXCEEDING:
                         done.append(values[: hits[EXCEEDING - exceeding - 1] + 1])
                         ended = "early"

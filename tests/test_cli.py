@@ -9,6 +9,7 @@ import pytest
 
 import caltest as ct
 from caltest import cli
+from caltest.cli import recipes
 
 
 @pytest.fixture
@@ -138,8 +139,8 @@ def test_help_documents_exit_codes(capsys):
     ids=repr,
 )
 def test_values_print_as_they_are_parsed(value):
-    vocabulary = {k: v for words in cli.VOCABULARY.values() for k, v in words.items()}
-    assert cli.parse(repr(value), vocabulary) == value
+    vocabulary = {k: v for words in recipes.VOCABULARY.values() for k, v in words.items()}
+    assert recipes.parse(repr(value), vocabulary) == value
 
 
 def test_audit_of_arrays(capsys, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
@@ -12,14 +13,16 @@ import scipy.stats
 
 import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
-from caltest.nulls import SimulatedNull
+from caltest.nulls import SimulatedNull, reaching
 from caltest.resampling import on_data, simulate
 
 
 def stopped(data, n, stop_at, rng, workers=1):
     """Sequential stopping, as calibration_test does it."""
     sampler = RedrawLabels().sampler(data)
-    return SimulatedNull(*simulate(on_data(mean_gap), sampler, n, rng, workers, stop_at=stop_at))
+    return SimulatedNull(
+        *simulate(on_data(mean_gap), sampler, n, rng, workers, stop_when=partial(reaching, stop_at))
+    )
 
 
 def mean_gap(probs, labels):
@@ -127,7 +130,7 @@ def test_progress_appears_only_after_two_seconds(data, capsys):
         ({"n_resamples": 0}, "n_resamples must be"),
         ({"n_resamples": 9.5}, "n_resamples must be"),
         ({"workers": 0}, "workers must be"),
-        ({"null": "permutation"}, "null must be"),
+        ({"null": "permutation"}, "is one of .auto., .exact., RedrawLabels"),
         ({"stop": "soon"}, "stop must be"),
         ({"statistic": lambda probs, labels: np.nan}, "finite number"),
         ({"statistic": lambda probs: 0.0}, "failed on probs of shape"),

@@ -15,6 +15,7 @@ from caltest.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes import BinResamples, CellRedraws
+from caltest.statistics.problem import as_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +151,8 @@ class _BinnedError:
         rowwise(self.distance)
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows = _as_rows(probs)
-        return self.given(rows).evaluate(np.asarray(labels, dtype=np.int64))
+        rows, codes = as_problem(probs, labels)
+        return self.given(rows).evaluate(codes)
 
     def given(self, probs: FloatArray) -> Cells:
         """Fix the predictions: partition them once, and leave a function of the labels."""
@@ -210,11 +211,6 @@ class MCE(_BinnedError):
     """
 
     combine = "max"
-
-
-def _as_rows(probs: Any) -> FloatArray:
-    probs = np.asarray(probs, dtype=np.float64)
-    return np.column_stack([1.0 - probs, probs]) if probs.ndim == 1 else probs
 
 
 def _grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:

@@ -1,0 +1,86 @@
+"""What the commands share: their options, reading the input, handing over the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+import caltest as ct
+from caltest.results import Result
+
+EXIT_CODES = """
+Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
+--fail-on-miscalibration; 2 bad input; 130 interrupted.
+"""
+
+
+def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Bundle options that several commands have."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+#: What a command returns: what to print, and the exit code.
+Outcome = tuple[Result | str, int]
+option = partial(click.option, show_default=True)
+INPUT = options_of(
+    click.argument("file", required=False, type=click.Path(path_type=Path)),
+    option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
+    option("--label", metavar="COLUMN", help="Label column (for .npy: the file of labels)."),
+    option("--classes", metavar="A,B,…", help="Label values in the order of the columns."),
+    option("--from-logits", is_flag=True, help="The columns hold logits."),
+)
+RUN = options_of(
+    option("--seed", type=click.IntRange(0), default=0, help="Seed of the simulated rows."),
+    option("--workers", type=click.IntRange(1), default=1, help="Threads."),
+    option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
+    option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Also write the report to a file (JSON if it ends in .json).",
+    ),
+    option("--fail-on-miscalibration", is_flag=True, help="Exit with 1 on miscalibration."),
+)
+
+
+def read(options: dict[str, Any]) -> ct.Predictions:
+    """Read FILE as the options say, or the embedded example without one."""
+    if options["out"] is not None and not options["out"].parent.is_dir():
+        raise FileNotFoundError(f"--out: there is no folder {options['out'].parent}")
+    if options["file"] is None:
+        click.echo(
+            "No file given: this is the embedded example, a small neural network on noisy "
+            "handwritten digits.\n",
+            err=True,
+        )
+        return ct.examples.digits("overfit")
+    classes = options["classes"]
+    return ct.read_predictions(
+        options["file"],
+        options["probs"],
+        options["label"],
+        classes=None if classes is None else _class_values(classes),
+        from_logits=options["from_logits"],
+    )
+
+
+def _class_values(text: str) -> list[Any]:
+    names = [name.strip() for name in text.split(",")]
+    return [int(name) for name in names] if all(n.isdecimal() for n in names) else names
+
+
+def finish(result: Result, code: int, options: dict[str, Any]) -> Outcome:
+    """Write the file that was asked for; printing is left to ``main``."""
+    if options["out"] is not None:
+        text = result.to_json() if options["out"].suffix == ".json" else str(result)
+        options["out"].write_text(text + "\n", encoding="utf-8")
+    return (result.to_json() if options["as_json"] else result), code

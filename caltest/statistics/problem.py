@@ -1,0 +1,43 @@
+"""What statistics see: the rows of an induced problem, and the event of a two-class one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from caltest.errors import StatisticError
+from caltest.predictions import FloatArray, IntArray
+
+
+def as_problem(probs: Any, labels: Any) -> tuple[FloatArray, IntArray]:
+    """Return probs as rows and labels as integers.
+
+    A 1-D array is the probability of label 1, seen as by ``OneVsRest(1)``: class 0 is label 1.
+
+    Examples
+    --------
+    >>> as_problem([0.8, 0.3], [1, 0])
+    (array([[0.8, 0.2],
+           [0.3, 0.7]]), array([0, 1]))
+    """
+    rows, codes = np.asarray(probs, dtype=np.float64), np.asarray(labels, dtype=np.int64)
+    return (np.column_stack([rows, 1.0 - rows]), 1 - codes) if rows.ndim == 1 else (rows, codes)
+
+
+def event(probs: FloatArray, name: str) -> FloatArray:
+    """Return the probability of class 0 of a two-class problem, shape (n,).
+
+    After ``OneVsRest(c)`` that is class c, after ``TopK(1)`` that the top class is right.
+
+    Raises
+    ------
+    StatisticError
+        When there are more than two classes.
+    """
+    if probs.shape[1] != 2:
+        raise StatisticError(
+            f"{name} is for two classes, but there are {probs.shape[1]}: look through a two-class "
+            "lens such as TopK(1) or OneVsRest(c)"
+        )
+    return np.ascontiguousarray(probs[:, 0])
