@@ -16,7 +16,7 @@ from caltest.lenses import Canonical, OneVsRest, Partition, TopK
 from caltest.predictions import Predictions
 from caltest.resampling import ConsistencyResampling, RedrawLabels, replicate
 from caltest.results import AuditReport, CalibrationTestResult, JointTestResult
-from caltest.statistics import ECE, MCE
+from caltest.statistics import ECE, MCE, DebiasedL1, DebiasedL2
 
 __all__ = [
     "ECE",
@@ -25,6 +25,8 @@ __all__ = [
     "CalibrationTestResult",
     "Canonical",
     "ConsistencyResampling",
+    "DebiasedL1",
+    "DebiasedL2",
     "DegenerateDataWarning",
     "InvalidPredictionsError",
     "JointTestResult",

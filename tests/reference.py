@@ -284,3 +284,17 @@ def decimal_l1_value(p, first, cells, digits):
         abs(sum(scale * bool(first[i]) - round(p[i] * scale) for i in rows))
         for rows in as_groups(cells)
     )
+
+
+def debiased_l2_by_pairs(cells, probs, labels):
+    """Average over rows of cells: n_b / n times the mean of r_i · r_j over ordered pairs i ≠ j."""
+    residuals = np.eye(probs.shape[1])[labels] - probs
+    if probs.shape[1] == 2:
+        residuals = residuals[:, :1]
+    total = 0.0
+    for b in np.unique(cells):
+        rows = np.flatnonzero(cells == b)
+        if rows.size > 1:
+            products = [residuals[i] @ residuals[j] for i in rows for j in rows if i != j]
+            total += rows.size / len(labels) * np.mean(products)
+    return total

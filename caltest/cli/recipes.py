@@ -9,20 +9,21 @@ from typing import Any
 import click
 
 import caltest as ct
+from caltest import statistics
 
-#: What may be written in --lens, --statistic and --null, as in Python.
-VOCABULARY: dict[str, Any] = {
-    "lens": {f.__name__: f for f in (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)},
-    "statistic": {
-        f.__name__: f for f in (ct.ECE, ct.MCE, ct.UniformBins, ct.QuantileBins, ct.VarianceTree)
-    },
-    "null": {f.__name__: f for f in (ct.RedrawLabels, ct.ConsistencyResampling)},
-}
-#: What such an option may be in the end.
-HEADS = {
-    "lens": tuple(VOCABULARY["lens"].values()),
-    "statistic": (ct.ECE, ct.MCE),
-    "null": tuple(VOCABULARY["null"].values()),
+LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
+BINNINGS = (ct.UniformBins, ct.QuantileBins, ct.VarianceTree)
+NULLS = (ct.RedrawLabels, ct.ConsistencyResampling)
+STATISTICS = tuple(
+    value for name in statistics.__all__ if isinstance(value := getattr(statistics, name), type)
+)
+#: What an option may be in the end.
+HEADS: dict[str, tuple[Any, ...]] = {"lens": LENSES, "statistic": STATISTICS, "null": NULLS}
+#: What may be written in it, as in Python.
+VOCABULARY: dict[str, dict[str, Any]] = {
+    "lens": {head.__name__: head for head in LENSES},
+    "statistic": {head.__name__: head for head in (*STATISTICS, *BINNINGS)},
+    "null": {head.__name__: head for head in NULLS},
 }
 
 

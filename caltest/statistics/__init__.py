@@ -14,10 +14,11 @@ from typing import Any
 
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, MCE
+from caltest.statistics.debiased import DebiasedL1, DebiasedL2
 
 Statistic = Callable[[FloatArray, IntArray], float]
 
-__all__ = ["ECE", "MCE", "Statistic", "given"]
+__all__ = ["ECE", "MCE", "DebiasedL1", "DebiasedL2", "Statistic", "given"]
 
 
 def given(statistic: Statistic, probs: FloatArray) -> Callable[[IntArray], float]:

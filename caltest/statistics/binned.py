@@ -141,13 +141,7 @@ class _BinnedError:
     combine: ClassVar[str]
 
     def __post_init__(self) -> None:
-        if isinstance(self.bins, (int, np.integer)):
-            object.__setattr__(self, "bins", UniformBins(int(self.bins)))
-        if not callable(self.bins):
-            raise StatisticError(
-                f"bins must be a number of bins, a binning such as UniformBins(15), or a function "
-                f"of the probabilities, not {self.bins!r}"
-            )
+        object.__setattr__(self, "bins", as_binning(self.bins))
         rowwise(self.distance)
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
@@ -156,7 +150,7 @@ class _BinnedError:
 
     def given(self, probs: FloatArray) -> Cells:
         """Fix the predictions: partition them once, and leave a function of the labels."""
-        order, starts = _grouped(self.bins, probs)
+        order, starts = grouped(self.bins, probs)
         sums = np.add.reduceat(probs[order], starts[:-1], axis=0)
         fixed = isinstance(self.bins, UniformBins)
         return Cells(order, starts, sums, self.distance, self.combine, not fixed)
@@ -213,7 +207,26 @@ class MCE(_BinnedError):
     combine = "max"
 
 
-def _grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:
+def as_binning(bins: Any) -> Binning:
+    """Return a binning, for a number of bins that many equal ones.
+
+    Raises
+    ------
+    StatisticError
+        When it is neither a number nor callable.
+    """
+    if isinstance(bins, (int, np.integer)):
+        return UniformBins(int(bins))
+    if not callable(bins):
+        raise StatisticError(
+            f"bins must be a number of bins, a binning such as UniformBins(15), or a function "
+            f"of the probabilities, not {bins!r}"
+        )
+    chosen: Binning = bins
+    return chosen
+
+
+def grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the rows in the order of their cells, and where each occupied cell starts."""
     cells = np.asarray(bins(probs))
     if cells.shape != (len(probs),) or cells.dtype.kind not in "iu":

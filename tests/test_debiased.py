@@ -1,0 +1,115 @@
+"""Debiased errors: against pairs of rows, published values, and enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import reference as ref
+import scipy.stats
+
+import caltest as ct
+from caltest import StatisticError
+from caltest.statistics import DebiasedL1, DebiasedL2
+
+
+@pytest.fixture(scope="module")
+def calzone():
+    state = np.random.RandomState(123)  # the published stream
+    p = scipy.stats.beta.rvs(0.5, 0.5, size=5000, random_state=state)
+    return ct.Predictions.of(p, state.binomial(1, p))
+
+
+@pytest.mark.parametrize(("m", "lens", "factor", "expected"), [
+    (10, ct.OneVsRest(1), "unbiased", 5.431794e-05),
+    (10, ct.OneVsRest(1), "tcal", 5.413033e-05),
+    (15, ct.OneVsRest(1), "unbiased", -1.854988e-04),
+    (15, ct.OneVsRest(1), "tcal", -1.847517e-04),
+    (10, ct.TopK(1), "unbiased", 1.016686e-04),
+    (10, ct.TopK(1), "tcal", 1.015006e-04),
+])  # fmt: skip
+def test_published_values(calzone, m, lens, factor, expected):
+    seen = lens(calzone)
+    assert DebiasedL2(m, factor)(seen.probs, seen.labels) == pytest.approx(expected, abs=6e-11)
+
+
+def test_first_rows_of_calzone(calzone):
+    seen = ct.OneVsRest(1)(ct.Predictions(calzone.probs[:300], calzone.labels[:300]))
+    value = DebiasedL2(10)(seen.probs, seen.labels)
+    assert value == pytest.approx(-0.002103737507764719, rel=1e-12)
+
+
+def test_tiny_values_of_tcal():
+    z, y = np.array([0.1, 0.2, 0.35, 0.6, 0.8, 0.95]), np.array([0, 1, 0, 1, 1, 1])
+    assert DebiasedL2(2, "tcal")(z, y) == pytest.approx(-0.0238889, abs=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("bins", [ct.UniformBins(3), ct.VarianceTree(10)], ids=repr)
+def test_equals_the_average_over_pairs(rng, n_classes, bins):
+    probs = rng.dirichlet(np.full(n_classes, 0.5), size=80)
+    labels = rng.integers(n_classes, size=80)
+    expected = ref.debiased_l2_by_pairs(bins(probs), probs, labels)
+    assert DebiasedL2(bins)(probs, labels) == pytest.approx(expected, rel=1e-10, abs=1e-14)
+
+
+def test_is_unbiased_by_enumeration():
+    probs = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.2, 0.1, 0.7]])
+    truth = np.array([[0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.3, 0.1, 0.6], [0.4, 0.1, 0.5]])
+    fixed = DebiasedL2(2).given(probs)
+    mean = 0.0
+    for labels in itertools.product(range(3), repeat=4):
+        weight = np.prod(truth[np.arange(4), labels])
+        mean += weight * fixed(np.array(labels))
+    gap = truth - probs  # rows 0, 1 share a cell, and rows 2, 3
+    assert mean == pytest.approx(0.5 * gap[0] @ gap[1] + 0.5 * gap[2] @ gap[3], abs=1e-14)
+
+
+def test_cells_of_one_row_count_nothing():
+    assert DebiasedL2(10)(np.array([0.05, 0.55]), np.array([1, 0])) == 0.0
+
+
+def test_null_mean_is_zero_and_p_valid():
+    data = ct.examples.GaussianMixture().sample(400, rng=5)
+    result = ct.calibration_test(
+        data, None, DebiasedL2(10), lens=ct.Canonical(), n_resamples=1999, rng=3
+    )
+    assert abs(result.null_mean) < 4 * result.null_std / np.sqrt(1999)
+
+
+@pytest.mark.parametrize("value", [DebiasedL2(2), DebiasedL1(2)])
+def test_a_vector_is_the_probability_of_label_one(value):
+    p, y = np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 0, 0, 1])
+    seen = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    assert value(p, y) == pytest.approx(value(seen.probs, seen.labels), abs=1e-15)
+
+
+def test_debiased_l1_against_simulated_normals(calzone, rng):
+    seen = ct.TopK(1)(calzone)
+    p, y = seen.probs[:, 0], seen.labels == 0
+    cell = ct.UniformBins(10)(seen.probs)
+    plain, noisy = 0.0, np.zeros(20_000)
+    for b in np.unique(cell):
+        share, rate = (cell == b).mean(), y[cell == b].mean()
+        sigma = np.sqrt(rate * (1 - rate) / (cell == b).sum())
+        gap = rate - p[cell == b].mean()
+        plain += share * abs(gap)
+        noisy += share * np.abs(gap + sigma * rng.standard_normal(noisy.size))
+    expected = 2 * plain - noisy.mean()
+    error = noisy.std() / np.sqrt(noisy.size)
+    assert DebiasedL1(10)(seen.probs, seen.labels) == pytest.approx(expected, abs=4 * error)
+
+
+def test_debiased_l1_without_noise_is_the_plain_error():
+    p, y = np.full(10, 0.75), np.ones(10, dtype=int)
+    assert DebiasedL1(5)(p, y) == pytest.approx(0.25)
+
+
+def test_refuses():
+    with pytest.raises(StatisticError, match="factor must be"):
+        DebiasedL2(10, "kumar")
+    with pytest.raises(StatisticError, match="bins must be a number"):
+        DebiasedL2("ten")
+    with pytest.raises(StatisticError, match="two-class lens"):
+        DebiasedL1(3)(np.full((2, 3), 1 / 3), np.array([0, 1]))
