@@ -17,9 +17,9 @@ from caltest.cli.recipes import Recipe
 @option("--statistic", type=Recipe("statistic"), default="ECE(UniformBins(15))", help="How far.")
 @option(
     "--null",
-    type=Recipe("null", ("auto", "exact")),
+    type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free")),
     default="auto",
-    help="auto, exact, RedrawLabels or ConsistencyResampling.",
+    help="auto, exact, RedrawLabels, ConsistencyResampling or asymptotic, distribution-free.",
 )
 @option("--alpha", type=click.FloatRange(0, 1), default=0.05, help="Level of the gate.")
 @option("--n-resamples", type=click.IntRange(1), default=9999, help="If the null is simulated.")

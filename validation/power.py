@@ -1,0 +1,269 @@
+"""Power of every statistic against several ways to be miscalibrated.
+
+``python -m validation.power`` writes ``docs/power.md`` and its figure; ``--quick`` is a small
+version that prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import caltest as ct
+
+TARGET = Path(__file__).parents[1] / "docs" / "power.md"
+LEVEL = 0.05
+B = 199
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Predictions and the probabilities that are true, drawn by a function of (rng, n)."""
+
+    name: str
+    n: int
+    draw: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
+
+
+def logit(p):
+    return np.log(p / (1.0 - p))
+
+
+def sigmoid(z):
+    return 1.0 / (1.0 + np.exp(-z))
+
+
+def binary(sample, truth, rng, n):
+    p = sample(rng, n)
+    q = np.clip(truth(p), 0.0, 1.0)
+    return np.column_stack([1.0 - p, p]), np.column_stack([1.0 - q, q])
+
+
+def uniform(rng, n):
+    return rng.uniform(0.001, 0.999, n)
+
+
+def confidence(rng, n):
+    return rng.uniform(0.5, 0.999, n)
+
+
+def rare(rng, n):
+    return np.clip(rng.beta(0.5, 10.0, n), 1e-6, 0.999)
+
+
+def two_values(rng, n):
+    return np.where(rng.random(n) < 0.5, rng.uniform(0.472, 0.49, n), rng.uniform(0.51, 0.528, n))
+
+
+def slope(s, p):
+    return sigmoid(s * logit(p))
+
+
+def shift(s, p):
+    return sigmoid(logit(p) + s)
+
+
+def waves(count, height, p):
+    return p + height * np.sin(2.0 * np.pi * count * p) * 4.0 * p * (1.0 - p)
+
+
+def bump(p):
+    return p + 0.2 * ((p > 0.6) & (p < 0.75))
+
+
+def label_noise(share, p):
+    return (1.0 - share) * p + share * 0.5
+
+
+def apart(p):
+    return p + np.where(p > 0.5, 0.08, -0.08)
+
+
+def softened(probs, temperature):
+    rows = probs ** (1.0 / temperature)
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def tempered(concentration, n_classes, temperature, rng, n):
+    probs = rng.dirichlet(np.full(n_classes, concentration), n)
+    return probs, softened(np.maximum(probs, 1e-12), temperature)
+
+
+def noisy(concentration, n_classes, share, rng, n):
+    probs = rng.dirichlet(np.full(n_classes, concentration), n)
+    return probs, (1.0 - share) * probs + share / n_classes
+
+
+def forced(concentration, n_classes, share, rng, n):
+    probs = rng.dirichlet(np.full(n_classes, concentration), n)
+    truth = (1.0 - share) * probs
+    truth[:, 0] += share
+    return probs, truth
+
+
+def six_points(rng, n):
+    six = ct.examples.SixPoints()
+    row = rng.integers(6, size=n)
+    return six.probs[row], six.truth[row]
+
+
+TWO_CLASSES = [
+    Alternative("calibrated", 500, partial(binary, uniform, np.copy)),
+    Alternative("overconfident (slope 0.7)", 500, partial(binary, uniform, partial(slope, 0.7))),
+    Alternative("underconfident (slope 1.4)", 500, partial(binary, uniform, partial(slope, 1.4))),
+    Alternative("confidence, slope 0.75", 500, partial(binary, confidence, partial(slope, 0.75))),
+    Alternative("shifted (0.25 logits)", 500, partial(binary, uniform, partial(shift, 0.25))),
+    Alternative("rare event, shifted (0.5)", 500, partial(binary, rare, partial(shift, 0.5))),
+    Alternative("label noise (15 %)", 500, partial(binary, uniform, partial(label_noise, 0.15))),
+    Alternative("local bump (+0.2 on 0.6–0.75)", 500, partial(binary, uniform, bump)),
+    Alternative("3 waves (0.15)", 500, partial(binary, uniform, partial(waves, 3, 0.15))),
+    Alternative("20 waves (0.3)", 500, partial(binary, uniform, partial(waves, 20, 0.3))),
+    Alternative("errors that cancel in one bin", 500, partial(binary, two_values, apart)),
+]
+VECTORS = [
+    Alternative("calibrated, K=10", 250, partial(noisy, 0.1, 10, 0.0)),
+    Alternative("six points (canonical only), K=3", 500, six_points),
+    Alternative("overconfident (T=1.4), K=10", 250, partial(tempered, 0.3, 10, 1.4)),
+    Alternative("underconfident (T=0.7), K=10", 250, partial(tempered, 0.3, 10, 0.7)),
+    Alternative("15 % of labels uniform, K=10, peaked", 250, partial(noisy, 0.1, 10, 0.15)),
+    Alternative("15 % of labels uniform, K=10, flat", 250, partial(noisy, 1.0, 10, 0.15)),
+    Alternative("15 % of labels class 0, K=10, flat", 250, partial(forced, 1.0, 10, 0.15)),
+    Alternative("underconfident (T=0.7), K=100", 500, partial(tempered, 0.05, 100, 0.7)),
+]
+EVENT = ct.OneVsRest(1)
+TWO_CLASS_TESTS = {
+    "ECE(15)": (ct.ECE(15), EVENT),
+    "ECE, equal mass": (ct.ECE(ct.QuantileBins(15)), EVENT),
+    "l2 error": (ct.ECE(15, "sqeuclidean"), EVENT),
+    "MCE(15)": (ct.MCE(15), EVENT),
+    "debiased l2": (ct.DebiasedL2(15), EVENT),
+}
+VECTOR_TESTS = {
+    "top-1 ECE(15)": (ct.ECE(15), ct.TopK(1)),
+    "tree ECE": (ct.ECE(ct.VarianceTree(20)), ct.Canonical()),
+    "tree l2": (ct.ECE(ct.VarianceTree(20), "sqeuclidean"), ct.Canonical()),
+    "grid ECE(10)": (ct.ECE(10), ct.Canonical()),
+}
+STUDIES = ((TWO_CLASSES, TWO_CLASS_TESTS), (VECTORS, VECTOR_TESTS))
+
+
+def rejections(task: tuple[int, int, int, int]) -> np.ndarray:
+    """Return which tests reject, shape (repetitions, tests)."""
+    warnings.simplefilter("ignore")
+    study, index, repetitions, seed = task
+    alternatives, tests = STUDIES[study]
+    alternative = alternatives[index]
+    rng = np.random.default_rng([seed, study, index])
+    table = np.empty((repetitions, len(tests)), dtype=bool)
+    for r in range(repetitions):
+        probs, truth = alternative.draw(rng, alternative.n)
+        u = rng.random((alternative.n, 1))
+        labels = np.minimum((u >= np.cumsum(truth, axis=1)).sum(axis=1), probs.shape[1] - 1)
+        joint = ct.calibration_test(probs, labels, list(tests.values()), n_resamples=B, rng=rng)
+        table[r] = [test.pvalue <= LEVEL + 1e-12 for test in joint.tests]
+    return table
+
+
+def as_table(alternatives, tests, rates) -> str:
+    lines = ["| statistic | " + " | ".join(a.name for a in alternatives) + " |"]
+    lines.append("|---|" + "--:|" * len(alternatives))
+    best = rates[1:].max(axis=1)
+    for t, name in enumerate(tests):
+        cells = []
+        for a, rate in enumerate(rates[:, t]):
+            shown = f"{rate:.2f}"
+            near = a > 0 and rate >= best[a - 1] - 0.05 and rate > 0.2
+            cells.append(f"**{shown}**" if near else shown)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+HEADER = """# Power
+
+How often does each test notice a model that *is* miscalibrated? The share of {repetitions} data
+sets with p ≤ 0.05 is shown, standard error at most {error:.3f}; the first column is a calibrated
+model, where 0.05 is right. Within 0.05 of the best test of its column: bold. Labels are redrawn
+({b} replicates), the same for all tests. Seed {seed}; regenerate with
+`python -m validation.power` ({minutes:.0f} minutes of one core).
+
+```{{image}} power.svg
+:alt: Power of every statistic against every alternative, as a shaded table
+```
+
+"""
+SECTIONS = ("## Two classes, n = 500\n\n", "\n\n## Whole vectors, n = 250 and 500\n\n")
+
+
+def draw_figure(rates: list[np.ndarray]) -> None:
+    """Draw the two tables as shaded squares."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    heights = [len(tests) for _, tests in STUDIES]
+    figure = Figure(figsize=(9.0, 0.28 * sum(heights) + 4.2), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots(2, 1, height_ratios=heights)
+    for ax, (alternatives, tests), table in zip(axes, STUDIES, rates, strict=True):
+        ax.imshow(table.T, vmin=0.0, vmax=1.0, cmap="Greys", aspect="auto")
+        ax.set_xticks(range(len(alternatives)), [a.name for a in alternatives], fontsize=8)
+        ax.tick_params(axis="x", rotation=35, top=True, bottom=False, labeltop=True)
+        ax.tick_params(axis="x", labelbottom=False)
+        for label in ax.get_xticklabels():
+            label.set_horizontalalignment("left")
+            label.set_rotation_mode("anchor")
+        ax.set_yticks(range(len(tests)), list(tests), fontsize=8)
+        for (a, t), rate in np.ndenumerate(table):
+            ink = "white" if rate > 0.55 else "black"
+            shown = f"{rate:.2f}".removeprefix("0") if rate < 0.995 else "1"
+            ax.text(a, t, shown, ha="center", va="center", fontsize=7, color=ink)
+    figure.savefig(TARGET.with_suffix(".svg"), metadata={"Date": None})
+
+
+def main() -> None:
+    """Run the study from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small version, printed only")
+    parser.add_argument("--seed", type=int, default=20180719)
+    parser.add_argument("--repetitions", type=int, default=400)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    repetitions = 20 if options.quick else options.repetitions
+    start = time.perf_counter()
+    tasks = [
+        (study, index, repetitions, options.seed)
+        for study, (alternatives, _) in enumerate(STUDIES)
+        for index in range(len(alternatives))
+    ]
+    with ProcessPoolExecutor(options.workers) as pool:
+        means = [table.mean(axis=0) for table in pool.map(rejections, tasks)]
+    rates = [np.array(means[: len(TWO_CLASSES)]), np.array(means[len(TWO_CLASSES) :])]
+    seconds = time.perf_counter() - start
+    text = "".join(
+        head + as_table(alternatives, tests, table)
+        for head, (alternatives, tests), table in zip(SECTIONS, STUDIES, rates, strict=True)
+    )
+    if options.quick:
+        print(text)
+    else:
+        header = HEADER.format(
+            repetitions=repetitions,
+            error=0.5 / repetitions**0.5,
+            b=B,
+            seed=options.seed,
+            minutes=seconds * options.workers / 60.0,
+        )
+        TARGET.write_text(header + text + "\n", encoding="utf-8")
+        draw_figure(rates)
+    print(f"{len(tasks)} alternatives, {seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
