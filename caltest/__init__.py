@@ -3,7 +3,7 @@
 from caltest import distances, examples
 from caltest._version import __version__
 from caltest.battery import audit
-from caltest.binning import QuantileBins, UniformBins, VarianceTree
+from caltest.binning import EdgeBins, QuantileBins, UniformBins, VarianceTree
 from caltest.errors import (
     DegenerateDataWarning,
     InvalidPredictionsError,
@@ -28,6 +28,7 @@ __all__ = [
     "DebiasedL1",
     "DebiasedL2",
     "DegenerateDataWarning",
+    "EdgeBins",
     "InvalidPredictionsError",
     "JointTestResult",
     "OneVsRest",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,23 @@ def coordinate(probs: FloatArray) -> FloatArray | None:
     if probs.ndim == 1:
         return probs
     return probs[:, 0] if probs.shape[1] == 2 else None
+
+
+def one_coordinate(probs: FloatArray, binning: Any) -> FloatArray:
+    """Return the one coordinate that a binning cuts.
+
+    Raises
+    ------
+    StatisticError
+        When there are more than two classes.
+    """
+    x = coordinate(probs)
+    if x is None:
+        raise StatisticError(
+            f"{binning!r} cuts one coordinate, but the induced problem has {probs.shape[1]} "
+            "classes: use VarianceTree, UniformBins or a two-class lens"
+        )
+    return x
 
 
 def _check_closed(closed: str) -> None:
@@ -104,6 +122,53 @@ class UniformBins:
 
 
 @dataclass(frozen=True)
+class EdgeBins:
+    """Bins with given inner edges along the one coordinate of a two-class problem.
+
+    Rating grades, risk groups, or the exact edges of another program. Edges are compared as they
+    are, to the last bit.
+
+    Parameters
+    ----------
+    edges : sequence of float
+        Increasing; m edges make m + 1 bins.
+    closed : {"right", "left"}, default "right"
+        To which bin an edge belongs.
+
+    Raises
+    ------
+    StatisticError
+        When the edges do not increase, or for more than two classes.
+
+    Notes
+    -----
+    O(n log m).
+
+    Examples
+    --------
+    >>> EdgeBins([0.05, 0.2])(np.array([0.01, 0.05, 0.1, 0.7]))
+    array([0, 0, 1, 2])
+    """
+
+    edges: tuple[float, ...]
+    closed: Closed = "right"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(float(e) for e in self.edges))
+        if not self.edges or not all(a < b for a, b in pairwise(self.edges)):
+            raise StatisticError(f"EdgeBins needs increasing edges, not {self.edges!r}")
+        _check_closed(self.closed)
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        side: Literal["left", "right"] = "left" if self.closed == "right" else "right"
+        return np.searchsorted(np.array(self.edges), one_coordinate(probs, self), side=side)
+
+    def __repr__(self) -> str:
+        extra = "" if self.closed == "right" else f", closed={self.closed!r}"
+        return f"EdgeBins({list(self.edges)}{extra})"
+
+
+@dataclass(frozen=True)
 class QuantileBins:
     """Bins of (nearly) equal mass along the one coordinate of a two-class problem.
 
@@ -143,12 +208,7 @@ class QuantileBins:
         _check_closed(self.closed)
 
     def __call__(self, probs: FloatArray) -> IntArray:
-        x = coordinate(probs)
-        if x is None:
-            raise StatisticError(
-                f"{self!r} cuts one coordinate, but the induced problem has {probs.shape[1]} "
-                "classes: use VarianceTree, UniformBins or a two-class lens"
-            )
+        x = one_coordinate(probs, self)
         ordered = np.sort(x)
         j = np.arange(1, self.m)
         if self.closed == "right":

@@ -21,17 +21,20 @@ def calzone():
     return ct.Predictions.of(p, state.binomial(1, p))
 
 
-@pytest.mark.parametrize(("m", "lens", "factor", "expected"), [
-    (10, ct.OneVsRest(1), "unbiased", 5.431794e-05),
+@pytest.mark.parametrize(("m", "lens", "estimator", "expected"), [
+    (10, ct.OneVsRest(1), "pairs", 5.431794e-05),
     (10, ct.OneVsRest(1), "tcal", 5.413033e-05),
-    (15, ct.OneVsRest(1), "unbiased", -1.854988e-04),
+    (15, ct.OneVsRest(1), "pairs", -1.854988e-04),
     (15, ct.OneVsRest(1), "tcal", -1.847517e-04),
-    (10, ct.TopK(1), "unbiased", 1.016686e-04),
+    (10, ct.TopK(1), "pairs", 1.016686e-04),
     (10, ct.TopK(1), "tcal", 1.015006e-04),
+    (10, ct.OneVsRest(1), "kumar", 5.412142e-05),
+    (15, ct.OneVsRest(1), "kumar", -1.861306e-04),
+    (10, ct.TopK(1), "kumar", 1.015922e-04),
 ])  # fmt: skip
-def test_published_values(calzone, m, lens, factor, expected):
+def test_published_values(calzone, m, lens, estimator, expected):
     seen = lens(calzone)
-    assert DebiasedL2(m, factor)(seen.probs, seen.labels) == pytest.approx(expected, abs=6e-11)
+    assert DebiasedL2(m, estimator)(seen.probs, seen.labels) == pytest.approx(expected, abs=6e-11)
 
 
 def test_first_rows_of_calzone(calzone):
@@ -107,9 +110,25 @@ def test_debiased_l1_without_noise_is_the_plain_error():
 
 
 def test_refuses():
-    with pytest.raises(StatisticError, match="factor must be"):
-        DebiasedL2(10, "kumar")
+    with pytest.raises(StatisticError, match="estimator must be"):
+        DebiasedL2(10, "sun")
     with pytest.raises(StatisticError, match="bins must be a number"):
         DebiasedL2("ten")
     with pytest.raises(StatisticError, match="two-class lens"):
         DebiasedL1(3)(np.full((2, 3), 1 / 3), np.array([0, 1]))
+
+
+def test_edge_bins():
+    p = np.array([0.0, 0.05, 0.1, 0.2, 0.7, 1.0])
+    np.testing.assert_array_equal(ct.EdgeBins([0.05, 0.2])(p), [0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(ct.EdgeBins([0.05, 0.2], "left")(p), [0, 1, 1, 2, 2, 2])
+    assert repr(ct.EdgeBins([0.5], "left")) == "EdgeBins([0.5], closed='left')"
+    with pytest.raises(StatisticError, match="increasing"):
+        ct.EdgeBins([0.2, 0.2])
+    with pytest.raises(StatisticError, match="one coordinate"):
+        ct.EdgeBins([0.2])(np.full((2, 3), 1 / 3))
+
+
+def test_prints_as_written():
+    assert repr(DebiasedL2(10)) == "DebiasedL2(UniformBins(10))"
+    assert repr(DebiasedL2(estimator="kumar")) == "DebiasedL2(UniformBins(15), estimator='kumar')"

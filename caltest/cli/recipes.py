@@ -12,7 +12,7 @@ import caltest as ct
 from caltest import statistics
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
-BINNINGS = (ct.UniformBins, ct.QuantileBins, ct.VarianceTree)
+BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
 NULLS = (ct.RedrawLabels, ct.ConsistencyResampling)
 STATISTICS = tuple(
     value for name in statistics.__all__ if isinstance(value := getattr(statistics, name), type)

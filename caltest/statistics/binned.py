@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest._numba import kernel
-from caltest.binning import Binning, UniformBins
+from caltest.binning import Binning, EdgeBins, UniformBins
 from caltest.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
@@ -152,7 +152,7 @@ class _BinnedError:
         """Fix the predictions: partition them once, and leave a function of the labels."""
         order, starts = grouped(self.bins, probs)
         sums = np.add.reduceat(probs[order], starts[:-1], axis=0)
-        fixed = isinstance(self.bins, UniformBins)
+        fixed = isinstance(self.bins, (UniformBins, EdgeBins))
         return Cells(order, starts, sums, self.distance, self.combine, not fixed)
 
     def __repr__(self) -> str:

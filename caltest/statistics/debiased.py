@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from caltest.binning import Binning, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import as_binning, grouped
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.problem import Written, as_problem, event
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +82,8 @@ def _excess_squares(labels, order, starts, probs, norms, totals_out):  # type: i
         totals_out[b] = total
 
 
-@dataclass(frozen=True)
-class DebiasedL2:
+@dataclass(frozen=True, repr=False)
+class DebiasedL2(Written):
     """Squared l2 calibration error without the bias of noise: signed, 0 on average if calibrated.
 
     T = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1), with r_i = onehot(y_i) − p_i, S_b = Σ_{i in b} r_i and
@@ -97,8 +97,11 @@ class DebiasedL2:
     ----------
     bins : binning, int or callable, default UniformBins(15)
         As for :class:`ECE`.
-    factor : {"unbiased", "tcal"}, default "unbiased"
-        ``"tcal"`` divides by n_b instead of n_b − 1, as Lee et al. (2022) do.
+    estimator : {"pairs", "tcal", "kumar"}, default "pairs"
+        ``"tcal"`` divides by n_b instead of n_b − 1, as Lee et al. (2022) do. ``"kumar"`` is
+        Σ_b (n_b/n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)), D_b = S_b / n_b, of Kumar et al. (2019),
+        for two classes: it treats the predictions of a cell as equal, and takes off a little too
+        much.
 
     Notes
     -----
@@ -114,29 +117,33 @@ class DebiasedL2:
     """
 
     bins: Binning | int = UniformBins(15)
-    factor: Literal["unbiased", "tcal"] = "unbiased"
+    estimator: Literal["pairs", "tcal", "kumar"] = "pairs"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
-        if self.factor not in ("unbiased", "tcal"):
-            raise StatisticError(f"factor must be 'unbiased' or 'tcal', not {self.factor!r}")
+        if self.estimator not in ("pairs", "tcal", "kumar"):
+            raise StatisticError(
+                f"estimator must be 'pairs', 'tcal' or 'kumar', not {self.estimator!r}"
+            )
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
         rows, codes = as_problem(probs, labels)
         return self.given(rows)(codes)
 
-    def given(self, probs: FloatArray) -> ResidualCells:
+    def given(self, probs: FloatArray) -> ResidualCells | KumarL2:
         """Fix the predictions: partition them once."""
         order, starts = grouped(self.bins, probs)
+        if self.estimator == "kumar":
+            return KumarL2.of(order, starts, event(probs, repr(self)))
         counts = np.diff(starts)
-        divisor = counts - 1 if self.factor == "unbiased" else counts
+        divisor = counts - 1 if self.estimator == "pairs" else counts
         weights = np.where(counts > 1, 1.0 / np.maximum(divisor, 1), 0.0) / len(probs)
         columns = np.ascontiguousarray(probs[:, :1] if probs.shape[1] == 2 else probs)
         return ResidualCells(order, starts, columns, weights)
 
 
-@dataclass(frozen=True)
-class DebiasedL1:
+@dataclass(frozen=True, repr=False)
+class DebiasedL1(Written):
     """Calibration error less the bias that a normal approximation of its noise gives it.
 
     T = Σ_b (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), D_b = ȳ_b − p̄_b, σ_b² = ȳ_b (1 − ȳ_b) / n_b, Z
@@ -174,28 +181,50 @@ class DebiasedL1:
         rows, codes = as_problem(probs, labels)
         return self.given(rows)(codes)
 
-    def given(self, probs: FloatArray) -> DebiasedL1Cells:
+    def given(self, probs: FloatArray) -> KumarL1:
         """Fix the predictions: partition them once."""
-        p = event(probs, "DebiasedL1")
         order, starts = grouped(self.bins, probs)
-        return DebiasedL1Cells(order, starts, np.add.reduceat(p[order], starts[:-1]))
+        return KumarL1.of(order, starts, event(probs, repr(self)))
 
 
 @dataclass(frozen=True, eq=False)
-class DebiasedL1Cells:
-    """The debiased error of Kumar et al. for fixed predictions."""
+class _RateCells:
+    """Cells of a two-class problem whose error is a function of their event rates."""
 
     order: IntArray
     starts: IntArray
     predicted: FloatArray
 
+    @classmethod
+    def of(cls, order: IntArray, starts: IntArray, p: FloatArray) -> Self:
+        sums = np.add.reduceat(p[order], starts[:-1])
+        return cls(order, starts, sums / np.diff(starts))
+
+    def rates(self, labels: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return ȳ_b, |D_b| and n_b."""
+        counts = np.diff(self.starts)
+        events = np.add.reduceat((labels == 0)[self.order], self.starts[:-1], dtype=np.int64)
+        rate = events / counts
+        return rate, np.abs(rate - self.predicted), counts
+
+
+class KumarL1(_RateCells):
+    """The debiased l1 error of Kumar et al. for fixed predictions."""
+
     def __call__(self, labels: IntArray) -> float:
         from scipy.special import erf
 
-        counts = np.diff(self.starts)
-        rate = np.add.reduceat((labels == 0)[self.order], self.starts[:-1], dtype=float) / counts
-        gap = np.abs(rate - self.predicted / counts)
+        rate, gap, counts = self.rates(labels)
         sigma = np.sqrt(rate * (1.0 - rate) / counts)
         ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
         noisy = sigma * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + gap * erf(ratio / np.sqrt(2))
         return float(counts @ (2.0 * gap - noisy)) / self.order.size
+
+
+class KumarL2(_RateCells):
+    """The debiased squared error of Kumar et al. for fixed predictions."""
+
+    def __call__(self, labels: IntArray) -> float:
+        rate, gap, counts = self.rates(labels)
+        excess = gap**2 - rate * (1.0 - rate) / np.maximum(counts - 1, 1)
+        return float(counts[counts > 1] @ excess[counts > 1]) / self.order.size

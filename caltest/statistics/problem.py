@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -41,3 +42,16 @@ def event(probs: FloatArray, name: str) -> FloatArray:
             "lens such as TopK(1) or OneVsRest(c)"
         )
     return np.ascontiguousarray(probs[:, 0])
+
+
+class Written:
+    """Prints a dataclass as it would be written: options only where they are not the default."""
+
+    def __repr__(self) -> str:
+        first, *rest = fields(self)  # type: ignore[arg-type]
+        shown = [repr(getattr(self, first.name))]
+        for field in rest:
+            value = getattr(self, field.name)
+            if value != field.default:
+                shown.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
