@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import caltest as ct
-from caltest.statistics.lanes import BinResamples, CellRedraws
+from caltest.statistics.lanes import CellRedraws, CellResamples
 
 B = 1000
 SEED = (1, 2)
@@ -79,7 +79,7 @@ def numpy_resampling(statistic: ct.ECE, probs: np.ndarray, replicates: int) -> N
 
 def our_resampling(statistic: ct.ECE, probs: np.ndarray) -> None:
     """Prepare and run the compiled bootstrap."""
-    BinResamples.of(statistic.given(probs), probs).replicates(SEED, 0, B)
+    CellResamples.of(statistic.given(probs), probs, probs).replicates(SEED, 0, B)
 
 
 def anchor() -> ctypes.CDLL | None:
@@ -186,7 +186,7 @@ def main() -> None:
     for n in [10**4] if quick else [10**4, 10**5, 10**6]:
         data = ct.Predictions.of(softmax(n, 10), np.zeros(n, dtype=np.int64))
         statistic, probs = ct.ECE(15), ct.TopK(1)(data).probs
-        ready_bins = BinResamples.of(statistic.given(probs), probs)
+        ready_bins = CellResamples.of(statistic.given(probs), probs, probs)
         ways = (
             partial(numpy_resampling, statistic, probs),
             partial(our_resampling, statistic, probs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -14,7 +15,7 @@ import scipy.stats
 import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
 from caltest.nulls import SimulatedNull, reaching
-from caltest.resampling import on_data, simulate
+from caltest.resampling import Bootstrap, on_data, simulate
 
 
 def stopped(data, n, stop_at, rng, workers=1):
@@ -175,6 +176,7 @@ def test_consistency_resampling_warns_when_cells_are_sparse():
         (RedrawLabels(), ct.Canonical(), ct.ECE(ct.VarianceTree(20))),
         (RedrawLabels(), ct.TopK(1), ct.MCE(10)),
         (ct.ConsistencyResampling(), ct.OneVsRest(0), ct.ECE(5)),
+        (ct.ConsistencyResampling(), ct.Canonical(), ct.MCE(2)),
         (ct.ConsistencyResampling(), ct.Canonical(), ct.ECE(ct.VarianceTree(60))),
     ],
     ids=repr,
@@ -184,7 +186,7 @@ def test_shortcuts_agree_with_the_generic_engine(null, lens, statistic):
     result = ct.calibration_test(
         data, None, statistic, lens=lens, null=null, n_resamples=3000, rng=1
     )
-    generic = replicate(statistic, null, lens(data), 3000, rng=2)
+    generic = replicate(partial(statistic), null, lens(data), 3000, rng=2)  # without shortcuts
     values = np.asarray(result.null_distribution)
     rounded = values.round(10), np.asarray(generic).round(10)  # rounding must not split ties
     assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
@@ -192,3 +194,80 @@ def test_shortcuts_agree_with_the_generic_engine(null, lens, statistic):
         data, None, statistic, lens=lens, null=null, n_resamples=500, rng=1, workers=2
     )
     np.testing.assert_array_equal(np.asarray(spread.null_distribution), values[:500])
+
+
+# --- bootstrap ------------------------------------------------------------------------------------
+
+
+def test_bootstrap_against_enumeration():
+    """The mean gap of three rows, over all 27 samples of three."""
+    data = ct.Predictions.of([0.9, 0.6, 0.2], [1, 0, 1])
+    gaps = data.probs[:, 0] - (data.labels == 0)
+    values = [abs(gaps[list(rows)].mean()) for rows in itertools.product(range(3), repeat=3)]
+    law = replicate(mean_gap, Bootstrap(), data, 4000, rng=1)
+    assert abs(law.mean() - np.mean(values)) < 4 * np.std(values) / np.sqrt(4000)
+    assert set(np.round(law.values, 12)) == set(np.round(values, 12))
+
+
+def test_clusters_are_drawn_whole(data):
+    groups = np.array(list("aabbbc") + ["d"] * (data.n - 6))
+    seen = []
+
+    def sizes(probs, labels):
+        rows = [np.flatnonzero((data.probs == p).all(axis=1) & (data.labels == y))[0]
+                for p, y in zip(probs, labels, strict=True)]  # fmt: skip
+        seen.append(rows)
+        return float(len(probs))
+
+    numbered = ct.Predictions(
+        np.column_stack([x := np.linspace(0.1, 0.9, data.n), 1 - x]), np.zeros(data.n, np.int64)
+    )
+    original, data = data, numbered
+    law = replicate(sizes, Bootstrap(groups), data, 300, rng=1)
+    for rows in seen:
+        counts = np.bincount(rows, minlength=data.n)
+        drawn = [np.unique(counts[groups == g]) for g in "abcd"]
+        assert all(c.size == 1 for c in drawn)
+        assert sum(c[0] for c in drawn) == 4
+    expected = [2, 3, 1, original.n - 6]
+    assert abs(law.mean() - np.sum(expected)) < 4 * np.std(expected) * 2 / np.sqrt(300)
+
+
+def test_a_cluster_for_every_row_is_the_ordinary_bootstrap(data):
+    alone = replicate(mean_gap, Bootstrap(), data, 500, rng=1)
+    clusters = replicate(mean_gap, Bootstrap(np.arange(data.n)[::-1]), data, 500, rng=2)
+    assert scipy.stats.ks_2samp(alone.values, clusters.values).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [([0, 1], "each of the 150 rows"), ([0] * 150, "at least two"), (3, "each of the 150 rows")],
+)
+def test_refuses_groups(data, groups, message):
+    with pytest.raises(StatisticError, match=message):
+        replicate(mean_gap, Bootstrap(groups), data, 10, rng=1)
+
+
+def test_a_bootstrap_is_no_null(data):
+    for groups in (None, np.arange(data.n) % 5):
+        with pytest.raises(StatisticError, match="cannot be a null"):
+            ct.calibration_test(data, null=Bootstrap(groups), n_resamples=10)
+
+
+@pytest.mark.parametrize(
+    ("lens", "statistic"),
+    [
+        (ct.TopK(1), ct.ECE(5)),
+        (ct.TopK(1), ct.MCE(5, "l2")),
+        (ct.Canonical(), ct.ECE(3, "sqeuclidean")),
+        (ct.Canonical(), ct.ECE(ct.VarianceTree(40))),
+    ],
+    ids=repr,
+)
+def test_bootstrap_by_shortcut_and_by_copies(data, lens, statistic):
+    seen = lens(data)
+    fast = replicate(statistic, Bootstrap(), seen, 6000, rng=1)
+    slow = replicate(partial(statistic), Bootstrap(), seen, 3000, rng=2)
+    assert scipy.stats.ks_2samp(fast.values.round(9), slow.values.round(9)).pvalue > 1e-3
+    again = replicate(statistic, Bootstrap(), seen, 600, rng=1, workers=2)
+    np.testing.assert_array_equal(again.values, fast.values[:600])

@@ -11,17 +11,14 @@ import numpy as np
 from caltest.errors import SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
 from caltest.inference.parts import name_of, two_sided
-from caltest.nulls import NullDistribution, SimulatedNull, reaching
+from caltest.nulls import NullDistribution, reaching
 from caltest.predictions import Predictions
 from caltest.resampling import (
     ConsistencyResampling,
     RedrawLabels,
     Resampler,
     Workers,
-    on_data,
-    on_labels,
-    simulate,
-    simulate_by,
+    replicates_of,
 )
 from caltest.statistics import Statistic
 
@@ -51,6 +48,11 @@ def null_distribution(
             f"the null of {name_of(statistic)} is one of {choices}, RedrawLabels() or "
             f"ConsistencyResampling(), not {null!r}"
         )
+    if not getattr(null, "calibrated", True):
+        raise StatisticError(
+            f"{null!r} cannot be a null: its data sets are as miscalibrated as the observed one. "
+            "Use null=RedrawLabels(); resampled rows are for confidence_interval"
+        )
     if isinstance(null, str) and null in laws:
         law: NullDistribution = laws[null](induced.labels)
         return law
@@ -71,12 +73,8 @@ def null_distribution(
     if isinstance(null, ConsistencyResampling):
         _warn_if_sparse(fixed)
     stop_when = partial(reaching, estimate, two_sided=two_sided(statistic)) if stop_early else None
-    shortcut = null.shortcut(fixed, induced.probs)
-    if shortcut is not None:
-        return SimulatedNull(*simulate_by(shortcut, n_resamples, rng, workers, stop_when=stop_when))
-    evaluate = on_labels(fixed) if null.fixes_predictions else on_data(statistic)
-    return SimulatedNull(
-        *simulate(evaluate, null.sampler(induced), n_resamples, rng, workers, stop_when=stop_when)
+    return replicates_of(
+        statistic, fixed, null, induced, n_resamples, rng, workers, stop_when=stop_when
     )
 
 

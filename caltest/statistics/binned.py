@@ -14,7 +14,7 @@ from caltest.binning import Binning, EdgeBins, UniformBins
 from caltest.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes import BinResamples, CellRedraws
+from caltest.statistics.lanes import CellRedraws, CellResamples
 from caltest.statistics.problem import as_problem
 
 
@@ -83,9 +83,16 @@ class Cells:
         """Return the compiled null under redrawn labels, for a named distance."""
         return CellRedraws.of(self, probs) if isinstance(self.distance, str) else None
 
-    def resamples(self, probs: FloatArray) -> BinResamples | None:
-        """Return the compiled null under consistency resampling, for two classes in fixed bins."""
-        return BinResamples.of(self, probs) if BinResamples.fits(self) else None
+    def resamples(self, probs: FloatArray) -> CellResamples | None:
+        """Return the compiled law under consistency resampling, for fixed cells."""
+        return CellResamples.of(self, probs, probs) if CellResamples.fits(self) else None
+
+    def bootstraps(self, probs: FloatArray, labels: IntArray) -> CellResamples | None:
+        """Return the compiled law under the bootstrap of rows with labels, for fixed cells."""
+        if not CellResamples.fits(self):
+            return None
+        outcomes = (labels[:, None] == np.arange(probs.shape[1])).astype(np.float64)
+        return CellResamples.of(self, probs, outcomes)
 
     def _combined(self, gaps: FloatArray) -> float:
         if self.combine == "max":

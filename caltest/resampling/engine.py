@@ -1,27 +1,26 @@
-"""Resampling: what chance would do, and the engine that asks it again and again."""
+"""The engine: a statistic evaluated on resampled data, again and again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._numba import kernel
 from caltest._progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import SimulatedNull
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.resampling.schemes import DataSet, Resampler, Sampler, Shortcut
 from caltest.statistics import Statistic, given
 
 #: Replicates that share a random stream. Part of the results: changing it changes every number.
 BLOCK = 32
 #: Replicates that a shortcut makes in one call; no number depends on it.
-CHUNK = 128
+CHUNK = 256
 #: Replicates at least as large as the observed value after which sequential stopping stops.
 EXCEEDING = 20
 
@@ -29,132 +28,8 @@ Ended = Literal["complete", "early", "interrupted"]
 Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
-DataSet = tuple[FloatArray, IntArray]
-#: Draws one data set: ``rng -> (probs, labels)``.
-Sampler = Callable[[np.random.Generator], DataSet]
 #: Says which replicates reach the observed value.
 Reaching = Callable[[FloatArray], NDArray[np.bool_]]
-
-
-class Resampler(Protocol):
-    """A way to draw data sets like the observed one."""
-
-    #: Whether every data set has the observed predictions, so that only labels are new.
-    fixes_predictions: ClassVar[bool]
-
-    def sampler(self, data: Predictions) -> Sampler:
-        """Prepare to draw; what is returned can be pickled and shared by threads."""
-
-    def shortcut(self, fixed: Any, probs: FloatArray) -> Shortcut | None:
-        """Return a faster way to the replicates of a statistic, where it offers one."""
-
-
-class Shortcut(Protocol):
-    """A compiled way to the replicates of one statistic under one resampler."""
-
-    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return some replicates; each depends on the seed and its own number only."""
-
-
-@dataclass(frozen=True)
-class RedrawLabels:
-    """Keep the predictions, draw labels from them: what a calibrated model would have shown.
-
-    Given the predictions, the observed labels of a calibrated model and the redrawn ones are
-    exchangeable, so the p-value (1 + b) / (1 + B) is valid for every n, K, statistic and partition
-    that looks at the predictions only.
-    """
-
-    fixes_predictions: ClassVar[bool] = True
-
-    def sampler(self, data: Predictions) -> Sampler:
-        """Prepare the cumulative probabilities of every row, O(n K)."""
-        return partial(_redraw, data.probs, LabelSampler.of(data.probs))
-
-    def shortcut(self, fixed: Any, probs: FloatArray) -> Shortcut | None:
-        """Ask the statistic for ``redraws``."""
-        return fixed.redraws(probs) if hasattr(fixed, "redraws") else None
-
-
-@dataclass(frozen=True)
-class ConsistencyResampling:
-    """Bootstrap the predictions, then draw labels from them, as published.
-
-    The scheme of Bröcker & Smith (2007) and Vaicenavicius et al. (2019, §4.2); partitions that
-    depend on the predictions are made anew for every replicate. A bootstrap sample repeats some
-    predictions and misses others, so fewer cells are occupied and the simulated error is too
-    small: with few predictions per cell the test rejects calibrated models far too often. Use
-    :class:`RedrawLabels` unless you replicate a published number.
-    """
-
-    fixes_predictions: ClassVar[bool] = False
-
-    def sampler(self, data: Predictions) -> Sampler:
-        """Prepare the cumulative probabilities of every row, O(n K)."""
-        return partial(_resample_consistently, data.probs, LabelSampler.of(data.probs))
-
-    def shortcut(self, fixed: Any, probs: FloatArray) -> Shortcut | None:
-        """Ask the statistic for ``resamples``."""
-        return fixed.resamples(probs) if hasattr(fixed, "resamples") else None
-
-
-def _redraw(probs: FloatArray, draw: LabelSampler, rng: np.random.Generator) -> DataSet:
-    return probs, draw(rng.random(len(probs)))
-
-
-def _resample_consistently(
-    probs: FloatArray, draw: LabelSampler, rng: np.random.Generator
-) -> DataSet:
-    rows = rng.integers(len(probs), size=len(probs))
-    return probs[rows], draw(rng.random(len(probs)), rows)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelSampler:
-    """Turns uniforms into labels by inversion, exactly.
-
-    Label k is drawn when u lies in [c_{k−1}, c_k), c the cumulative probabilities of the row, so
-    a label of probability 0 never is.
-    """
-
-    cumulative: FloatArray
-
-    @classmethod
-    def of(cls, probs: FloatArray) -> LabelSampler:
-        """Prepare the rows of ``probs``."""
-        cumulative = np.cumsum(probs, axis=1)
-        # Rounding may leave the last sum below 1: the last possible label takes what is left.
-        last = probs.shape[1] - 1 - np.argmax(probs[:, ::-1] > 0.0, axis=1)
-        cumulative[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
-        if probs.shape[1] == 2:
-            cumulative = np.ascontiguousarray(cumulative[:, :1])
-        return cls(cumulative)
-
-    def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
-        """Return a label for every uniform; ``rows`` names its row, by default its own."""
-        if self.cumulative.shape[1] == 1:
-            first = self.cumulative[:, 0] if rows is None else self.cumulative[rows, 0]
-            return (uniforms >= first).astype(np.int64)
-        labels = np.empty(uniforms.size, dtype=np.int64)
-        _invert(
-            self.cumulative, np.arange(uniforms.size) if rows is None else rows, uniforms, labels
-        )
-        return labels
-
-
-@kernel
-def _invert(cumulative, rows, uniforms, labels_out):  # type: ignore[no-untyped-def]
-    # Binary search: the first class whose cumulative probability exceeds u.
-    last = cumulative.shape[1] - 1
-    for i in range(uniforms.size):
-        low, high = 0, last
-        while low < high:
-            middle = (low + high) // 2
-            if cumulative[rows[i], middle] > uniforms[i]:
-                high = middle
-            else:
-                low = middle + 1
-        labels_out[i] = low
 
 
 def replicate(
@@ -172,15 +47,15 @@ def replicate(
     ----------
     statistic
         A function ``(probs, labels) -> float``.
-    resampler : RedrawLabels or ConsistencyResampling
-        Where the data sets come from.
+    resampler : RedrawLabels, ConsistencyResampling or Bootstrap
+        Where the data sets come from. A statistic that knows a faster way to the same law uses it.
     data : Predictions
         The observed data, seen through the lens.
     n_resamples : int
         Number of replicates, at least 1.
     rng : None, int, Generator, SeedSequence or BitGenerator
-        As :func:`numpy.random.default_rng`. Blocks of 32 replicates have a stream of their own,
-        so the numbers do not depend on ``workers``, and the first replicates of a longer run are
+        As :func:`numpy.random.default_rng`. Blocks of replicates have a stream of their own, so
+        the numbers do not depend on ``workers``, and the first replicates of a longer run are
         those of a shorter one.
     workers : int or callable, default 1
         Number of threads, or a function like :func:`map` (such as the ``map`` of a process pool).
@@ -195,9 +70,30 @@ def replicate(
     StatisticError
         When a replicate is not a finite number.
     """
-    fixed = resampler.fixes_predictions
-    evaluate = on_labels(given(statistic, data.probs)) if fixed else on_data(statistic)
-    return SimulatedNull(*simulate(evaluate, resampler.sampler(data), n_resamples, rng, workers))
+    fixed = given(statistic, data.probs)
+    return replicates_of(statistic, fixed, resampler, data, n_resamples, rng, workers)
+
+
+def replicates_of(
+    statistic: Statistic,
+    fixed: Any,
+    resampler: Resampler,
+    data: Predictions,
+    n_resamples: int,
+    rng: Any,
+    workers: Workers,
+    *,
+    stop_when: Reaching | None = None,
+) -> SimulatedNull:
+    """Do the same for a statistic that is ``given`` the predictions already, the fastest way."""
+    shortcut = resampler.shortcut(fixed, data)
+    if shortcut is not None:
+        drawn = simulate_by(shortcut, n_resamples, rng, workers, stop_when=stop_when)
+    else:
+        evaluate = on_labels(fixed) if resampler.fixes_predictions else on_data(statistic)
+        sampler = resampler.sampler(data)
+        drawn = simulate(evaluate, sampler, n_resamples, rng, workers, stop_when=stop_when)
+    return SimulatedNull(*drawn)
 
 
 def on_labels(fixed: Callable[[IntArray], Any]) -> Callable[[DataSet], Any]:

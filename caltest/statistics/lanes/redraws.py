@@ -16,22 +16,12 @@ from numpy.typing import NDArray
 from caltest._numba import kernel
 from caltest.distances import NAMED
 from caltest.predictions import FloatArray, IntArray
+from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, keys
 
 #: Up to this many classes every threshold of a row is compared, above they are looked up.
 LADDER_CLASSES = 40
 #: Replicates that share a pass over the rows. No number depends on it.
 LANES = 128
-
-# Uniforms are multiples of 2⁻⁵³, as NumPy's: u < c means 2⁵³ u < ⌈2⁵³ c⌉ in whole numbers.
-WHOLE = 1 << 53
-
-# A replicate's key is two words of Philox (Salmon et al. 2011). Its rows are counted by SplitMix64
-# (Steele et al. 2014) with the second word mixed in half-way, so that streams whose counters meet
-# still differ: two of B replicates share a stream with a chance of less than B² n / 2¹²⁷.
-GAMMA = np.uint64(0x9E3779B97F4A7C15)
-FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
-SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
-LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 class Grouped(Protocol):
@@ -126,7 +116,7 @@ class CellRedraws:
         values = np.zeros(count)
         for a in range(0, count, lanes):
             part = values[a : a + lanes]
-            cells = (self.order, self.starts, self.sums, *_keys(seed, first + a, part.size))
+            cells = (self.order, self.starts, self.sums, *keys(seed, first + a, part.size)[:2])
             if ladder:
                 _ladder_errors(self.thresholds, *cells, code, largest, part)
             else:
@@ -134,65 +124,6 @@ class CellRedraws:
                 tables = (self.thresholds, self.guide, self.untouched, self.falling)
                 _lookup_errors(*tables, *cells, code, largest, labels, part)
         return values
-
-
-#: Bits of a probability in a packed entry, and of the number of its cell.
-PACKED_BITS, CELL_BITS = 40, 16
-#: |Σ (p − y)| in a cell of two classes, times this, is its size times the distance.
-TWO_CLASS = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
-
-
-@dataclass(frozen=True, eq=False)
-class BinResamples:
-    """The null of a two-class ECE: rows drawn with replacement, then labels from them.
-
-    T = c/n Σ_b |Σ_{i in b} (p_i − y_i)| for a partition that gives every prediction its cell
-    whatever the others are (:class:`~caltest.binning.UniformBins`), and a distance that is a
-    multiple c of |r − g|: ``"tv"``, ``"l1"``, ``"l2"``, ``"max"``. One 64-bit word per draw: the
-    high part of word · n is the row, the low part the uniform of its label; probabilities are
-    rounded to 2⁻⁴⁰. The law of all draws is within n (2⁻⁴¹ + n 2⁻⁶³) of the ideal one in total
-    variation.
-
-    Notes
-    -----
-    O(n) per replicate, some 1.5 ns per draw while the 8 n bytes of entries stay in the cache. Sums
-    are of whole numbers, and exact up to n = 2²².
-    """
-
-    entries: IntArray = field(repr=False)
-    n_cells: int
-    distance: str
-
-    @staticmethod
-    def fits(cells: Grouped) -> bool:
-        """Tell whether the statistic is one that this replicates."""
-        n_cells, n_classes = cells.sums.shape
-        small = n_cells <= 1 << CELL_BITS and cells.order.size <= 1 << 22
-        known = cells.combine == "sum" and cells.distance in TWO_CLASS
-        return n_classes == 2 and small and known and not cells.data_dependent
-
-    @classmethod
-    def of(cls, cells: Grouped, probs: FloatArray) -> BinResamples:
-        """Prepare the cells of a two-class error; ``probs`` are the predictions they group."""
-        if not (cls.fits(cells) and isinstance(cells.distance, str)):
-            raise TypeError("packed resampling is for the ECE of two classes in fixed bins")
-        n_cells = len(cells.sums)
-        packed = np.rint(probs[cells.order, 0] * 2.0**PACKED_BITS).astype(np.int64) << CELL_BITS
-        packed |= np.repeat(np.arange(n_cells), cells.counts)
-        return cls(packed, n_cells, cells.distance)
-
-    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``; see :class:`CellRedraws`."""
-        values = np.empty(count)
-        _packed_errors(self.entries, self.n_cells, *_keys(seed, first, count), values)
-        return values * (TWO_CLASS[self.distance] / self.entries.size)
-
-
-def _keys(seed: tuple[int, int], first: int, count: int) -> tuple[NDArray[np.uint64], ...]:
-    """Return the two key words of each of ``count`` replicates."""
-    philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
-    words = philox.random_raw(4 * count).reshape(count, 4)
-    return np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])
 
 
 @kernel
@@ -319,36 +250,3 @@ def _lookup_errors(  # type: ignore[no-untyped-def]
     if not largest:
         for q in range(lanes):
             errors_out[q] /= order.size
-
-
-@kernel
-def _packed_errors(entries, n_cells, key, twist, errors_out):  # type: ignore[no-untyped-def]
-    # O(n) per replicate. Draws are made 512 at a time, in vectors; four tables take turns, because
-    # the next draw often falls into the same cell and would wait for the sum of the last.
-    n = np.uint64(entries.size)
-    row = np.empty(512, dtype=np.int64)
-    uniform = np.empty(512, dtype=np.int64)
-    gap = np.empty((n_cells, 4), dtype=np.int64)
-    for r in range(errors_out.size):
-        gap[:] = 0
-        for start in range(0, entries.size, 512):
-            draws = min(512, entries.size - start)
-            for j in range(draws):
-                z = key[r] + GAMMA * np.uint64(start + j)
-                z = (z ^ (z >> 30)) * FIRST_FACTOR ^ twist[r]
-                z = (z ^ (z >> 27)) * SECOND_FACTOR
-                z ^= z >> 31
-                # word * n in two halves: 32 bits above the point, and 64 below it
-                low = (z & LOW_HALF) * n
-                high = (z >> 32) * n + (low >> 32)
-                row[j] = high >> 32
-                uniform[j] = ((high & LOW_HALF) << 8) | ((low & LOW_HALF) >> 24)
-            for j in range(draws):
-                entry = entries[row[j]]
-                p = entry >> CELL_BITS
-                hit = np.int64(uniform[j] < p)
-                gap[entry & (2**CELL_BITS - 1), j & 3] += p - (hit << PACKED_BITS)
-        total = 0.0
-        for b in range(n_cells):
-            total += abs(gap[b, 0] + gap[b, 1] + gap[b, 2] + gap[b, 3])
-        errors_out[r] = total / 2.0**PACKED_BITS
