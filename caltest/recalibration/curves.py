@@ -1,0 +1,288 @@
+"""Recalibration by curves of one probability: Platt, beta, isotonic, histogram.
+
+For two classes the curve maps the probability of label 1. For more classes there is a curve for
+every class against the rest, and rows are divided by their sum (Zadrozny & Elkan 2002); a row whose
+curves are all 0 becomes uniform, as in scikit-learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from caltest.binning import EDGE_TOLERANCE, QuantileBins, UniformBins
+from caltest.errors import StatisticError
+from caltest.predictions import FloatArray, IntArray
+from caltest.recalibration.fitting import FLOOR, Recalibration, SoftmaxLoss, check_penalty
+
+
+class Curve(Protocol):
+    """A function of log p and log(1 − p), both of shape (n,), to probabilities of shape (n,)."""
+
+    def __call__(self, log_p: FloatArray, log_rest: FloatArray) -> FloatArray:
+        """Return the recalibrated probabilities."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The map of the methods of this module: one curve for two classes, else one per class."""
+
+    curves: tuple[Curve, ...]
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        if len(self.curves) == 1:
+            p = self.curves[0](scores[:, 1], scores[:, 0])
+            return np.column_stack([1.0 - p, p])
+        rest = _log_rest(scores)
+        columns = [curve(scores[:, k], rest[:, k]) for k, curve in enumerate(self.curves)]
+        probs = np.column_stack(columns)
+        probs[probs.sum(axis=1) == 0.0] = 1.0
+        normalised: FloatArray = probs / probs.sum(axis=1, keepdims=True)
+        return normalised
+
+
+def _log_rest(scores: FloatArray) -> FloatArray:
+    """Return log(1 − p) for every entry; next to p = 1 as the sum over the other classes."""
+    probs = np.exp(scores)
+    rest = 1.0 - probs
+    every = np.arange(len(probs))
+    best = probs.argmax(axis=1)
+    probs[every, best] = 0.0
+    rest[every, best] = probs.sum(axis=1)
+    return np.log(np.clip(rest, FLOOR, 1.0))
+
+
+class _ByCurves(Recalibration):
+    """A method that learns one curve at a time."""
+
+    def _learn(self, scores: FloatArray, labels: IntArray) -> Curves:
+        if scores.shape[1] == 2:
+            return Curves((self._curve(scores[:, 1], scores[:, 0], labels == 1),))
+        rest = _log_rest(scores)
+        return Curves(
+            tuple(
+                self._curve(scores[:, k], rest[:, k], labels == k) for k in range(scores.shape[1])
+            )
+        )
+
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> Curve:
+        raise NotImplementedError
+
+
+# --- curves with a formula -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BetaCurve:
+    """logit q = a log p − b log(1 − p) + c; with a = b the curve of Platt scaling."""
+
+    a: float
+    b: float
+    c: float
+
+    def __call__(self, log_p: FloatArray, log_rest: FloatArray) -> FloatArray:
+        from scipy.special import expit
+
+        q: FloatArray = expit(self.a * log_p - self.b * log_rest + self.c)
+        return q
+
+
+def _logistic_fit(
+    features: FloatArray, event: FloatArray, identity: FloatArray, penalty: float
+) -> SoftmaxLoss:
+    """Return the loss of logistic regression of an event on features, shape (n, d)."""
+
+    def forward(theta: FloatArray) -> FloatArray:
+        return np.column_stack([np.zeros(event.size), features @ theta])
+
+    def adjoint(residual: FloatArray) -> FloatArray:
+        return features.T @ residual[:, 1]
+
+    return SoftmaxLoss(forward, adjoint, event.astype(np.int64), identity, penalty)
+
+
+@dataclass(frozen=True)
+class PlattScaling(_ByCurves):
+    """Platt scaling: logistic regression on the logit (Platt 1999; Guo et al. 2017, §4.1).
+
+        logit q = a logit p + b
+
+    Fitted by maximum likelihood on the labels as they are, without the smoothed targets of Platt's
+    paper. O(n K) for each of some ten steps.
+
+    Parameters
+    ----------
+    penalty : float, default 1e-6
+        Weight λ of (λ/2)((a − 1)² + b²), which keeps the curve finite when p separates the classes.
+
+    Examples
+    --------
+    >>> from caltest.recalibration import PlattScaling
+    >>> scaled = PlattScaling().fit([0.9] * 4 + [0.1] * 4, [1, 1, 1, 0, 0, 0, 0, 1])
+    >>> scaled([0.9, 0.5]).round(4)
+    array([0.75, 0.5 ])
+    """
+
+    penalty: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_penalty(self.penalty)
+
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> BetaCurve:
+        features = np.column_stack([log_p - log_rest, np.ones(event.size)])
+        identity = np.array([1.0, 0.0])
+        a, b = _logistic_fit(features, event, identity, self.penalty).minimised()
+        return BetaCurve(float(a), float(a), float(b))
+
+
+@dataclass(frozen=True)
+class BetaCalibration(_ByCurves):
+    """Beta calibration (Kull, Silva Filho & Flach 2017).
+
+        logit q = a log p − b log(1 − p) + c,  a, b ≥ 0
+
+    The odds are a ratio of two beta densities; a = b gives Platt scaling, a = b = 1 and c = 0 the
+    identity. O(n K) for each of some ten steps.
+
+    Parameters
+    ----------
+    penalty : float, default 1e-6
+        Weight λ of (λ/2)((a − 1)² + (b − 1)² + c²), which keeps the curve finite when p separates
+        the classes.
+
+    Examples
+    --------
+    >>> from caltest.recalibration import BetaCalibration
+    >>> scaled = BetaCalibration().fit([0.9, 0.9, 0.6, 0.4, 0.1, 0.1], [1, 0, 1, 0, 0, 1])
+    >>> scaled([0.9, 0.5]).round(2)
+    array([0.55, 0.5 ])
+    """
+
+    penalty: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_penalty(self.penalty)
+
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> BetaCurve:
+        features = np.column_stack([log_p, -log_rest, np.ones(event.size)])
+        identity = np.array([1.0, 1.0, 0.0])
+        whole = _logistic_fit(features, event, identity, self.penalty)
+        # A convex loss with two bounds: the optimum is that of the free parameters for which no
+        # gradient leads away from a bound.
+        for free in ([0, 1, 2], [1, 2], [0, 2], [2]):
+            theta = np.zeros(3)
+            theta[free] = _logistic_fit(
+                features[:, free], event, identity[free], self.penalty
+            ).minimised()
+            held = np.setdiff1d(range(3), free)
+            if (theta[:2] >= 0.0).all() and (whole.value(theta)[1][held] >= 0.0).all():
+                break
+        return BetaCurve(*theta.tolist())
+
+
+# --- curves from the data ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Polyline:
+    """The map of :class:`IsotonicRegression`: values at knots, straight between, flat outside."""
+
+    knots: FloatArray
+    values: FloatArray
+
+    def __call__(self, log_p: FloatArray, log_rest: FloatArray) -> FloatArray:
+        return np.interp(np.exp(log_p), self.knots, self.values)
+
+
+@dataclass(frozen=True)
+class IsotonicRegression(_ByCurves):
+    """Isotonic regression: the best increasing curve (Zadrozny & Elkan 2002).
+
+    Pool-adjacent-violators on the sorted probabilities, equal ones taken together; between the
+    observed probabilities the curve is straight, as in scikit-learn. It may be exactly 0 or 1, and
+    is 0 throughout for a class that does not occur in the fitting set. O(n log n) for each class.
+
+    Examples
+    --------
+    >>> from caltest.recalibration import IsotonicRegression
+    >>> repaired = IsotonicRegression().fit([0.1, 0.2, 0.3, 0.8, 0.9], [0, 1, 0, 1, 1])
+    >>> repaired([0.1, 0.2, 0.3, 0.55])
+    array([0.  , 0.5 , 0.5 , 0.75])
+    """
+
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> Polyline:
+        from scipy.optimize import isotonic_regression
+
+        knots, member = np.unique(np.exp(log_p), return_inverse=True)
+        weights = np.bincount(member.ravel()).astype(np.float64)
+        means = np.bincount(member.ravel(), event) / weights
+        values = isotonic_regression(means, weights=weights).x
+        bent = np.append(True, np.diff(values) != 0.0)
+        kept = bent | np.append(bent[1:], True)  # both ends of every level stretch
+        return Polyline(knots[kept], values[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The map of :class:`HistogramBinning`: one value for each bin between the edges."""
+
+    edges: FloatArray
+    values: FloatArray
+
+    def __call__(self, log_p: FloatArray, log_rest: FloatArray) -> FloatArray:
+        return self.values[np.searchsorted(self.edges, np.exp(log_p))]
+
+
+@dataclass(frozen=True)
+class HistogramBinning(_ByCurves):
+    """Histogram binning: the frequency of the class in each bin (Zadrozny & Elkan 2001).
+
+    A bin of equal width in which no row of the fit lies keeps its centre. The result has ties, may
+    be exactly 0 or 1, and can have a worse likelihood on the fitting set than the predictions.
+    O(n log n) for each class.
+
+    Parameters
+    ----------
+    bins : QuantileBins or UniformBins, default QuantileBins(15)
+        Bins of equal mass or of equal width along the probability of a class.
+
+    Examples
+    --------
+    >>> from caltest import UniformBins
+    >>> from caltest.recalibration import HistogramBinning
+    >>> repaired = HistogramBinning(UniformBins(2)).fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
+    >>> repaired([0.1, 0.45]).round(3)
+    array([0.333, 0.333])
+    """
+
+    bins: UniformBins | QuantileBins = QuantileBins(15)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.bins, (UniformBins, QuantileBins)):
+            raise StatisticError(
+                f"bins must be QuantileBins or UniformBins, such as QuantileBins(15), not "
+                f"{self.bins!r}"
+            )
+
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> Steps:
+        p = np.exp(log_p)
+        edges = self._edges(p)
+        cells = np.searchsorted(edges, p)
+        count = np.bincount(cells, minlength=edges.size + 1)
+        events = np.bincount(cells, event, minlength=edges.size + 1)
+        bounds = np.concatenate([[0.0], edges, [1.0]])
+        centres = 0.5 * (bounds[1:] + bounds[:-1])
+        return Steps(edges, np.where(count > 0, events / np.maximum(count, 1), centres))
+
+    def _edges(self, p: FloatArray) -> FloatArray:
+        if isinstance(self.bins, UniformBins):
+            tolerance = EDGE_TOLERANCE if self.bins.closed == "right" else -EDGE_TOLERANCE
+            return np.arange(1, self.bins.m) / self.bins.m + tolerance
+        ordered = np.sort(
+            p
+        )  # cut halfway between the last value of a bin and the first of the next
+        last = np.flatnonzero(np.diff(self.bins(ordered)))
+        middle: FloatArray = 0.5 * (ordered[last] + ordered[last + 1])
+        return middle

@@ -1,0 +1,286 @@
+"""What all recalibration methods share: scores, the fitted value, and one convex optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.errors import StatisticError
+from caltest.predictions import FloatArray, IntArray, Predictions
+
+#: Probabilities below this count as this: next to 1, float64 resolves no further.
+FLOOR = 2.0**-53
+#: Norm of the gradient of the mean loss that the optimiser aims at, and the largest that counts as
+#: an optimum: where the loss is steep its rounding hides the last steps.
+AIM, GRADIENT = 1e-8, 1e-6
+#: Decimals of log-probabilities that tell one row from another.
+DECIMALS = 9
+
+_FITTED_ROWS = "its recalibration was fitted on"
+
+
+class Map(Protocol):
+    """What a method has learned: log-probabilities to recalibrated probabilities, (n, K) both."""
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return the recalibrated probabilities."""
+
+
+class Recalibration:
+    """What all methods share: ``fit``."""
+
+    def fit(self, probs: Any, labels: Any = None, *, from_logits: bool = False) -> Recalibrated:
+        """Fit the map on held-out predictions and their labels.
+
+        Parameters
+        ----------
+        probs : array_like of shape (n,) or (n, K), or Predictions
+            Predicted probabilities, or logits; rows that the model was not trained on.
+        labels : array_like of shape (n,)
+            Observed classes; left out when ``probs`` is a :class:`Predictions`.
+        from_logits : bool, default False
+            Whether ``probs`` holds logits, of label 1 when it is 1-D. Never guessed. Logits that
+            differ by a constant in each row are the same predictions and give the same map.
+
+        Returns
+        -------
+        Recalibrated
+            The fitted map; call it on new predictions.
+
+        Raises
+        ------
+        InvalidPredictionsError
+            When probs and labels are not a forecast and its outcomes.
+        StatisticError
+            When the optimiser does not reach an optimum, or the method does not fit the data.
+        """
+        data = Predictions.of(probs, labels, from_logits=from_logits)
+        scores = _scores(data, probs, from_logits)
+        learned = self._learn(scores, data.labels)
+        rows, count = np.unique(_row_numbers(scores), return_counts=True)
+        return Recalibrated(
+            method=self,
+            map=learned,
+            n=data.n,
+            n_classes=data.n_classes,
+            nll_before=float(-_of_labels(scores, data.labels).mean()),
+            nll_after=mean_nll(learned(scores), data.labels),
+            rows=rows[count == 1],
+        )
+
+    def _learn(self, scores: FloatArray, labels: IntArray) -> Map:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibrated:
+    """A fitted recalibration map: call it on new predictions.
+
+    Called on an array it returns an array of the same shape. Called on :class:`Predictions` it
+    returns :class:`Predictions` that remember where they come from: if more than half of the rows
+    are rows of the fit, tests and audits refuse them.
+
+    Attributes
+    ----------
+    method : Recalibration
+        The method and its settings.
+    map : Map
+        What was learned; a value with the parameters as attributes.
+    n, n_classes : int
+        Size of the fitting set, and number of classes.
+    nll_before, nll_after : float
+        Mean negative log-likelihood of the fitting set. Scaling methods, and all methods for two
+        classes but :class:`HistogramBinning`, never make it worse.
+    rows : ndarray of uint64
+        Numbers of the rows of the fit that occur once, by which they are known again.
+    """
+
+    method: Recalibration
+    map: Map
+    n: int
+    n_classes: int
+    nll_before: float
+    nll_after: float
+    rows: NDArray[np.uint64] = field(repr=False)
+
+    @overload
+    def __call__(self, probs: Predictions) -> Predictions: ...
+
+    @overload
+    def __call__(self, probs: Any, *, from_logits: bool = False) -> Any: ...
+
+    def __call__(self, probs: Any, *, from_logits: bool = False) -> Any:
+        """Return the recalibrated probabilities of new predictions.
+
+        Parameters
+        ----------
+        probs : array_like of shape (n,) or (n, K), or Predictions
+            Probabilities, or logits.
+        from_logits : bool, default False
+            Whether ``probs`` holds logits; never guessed.
+
+        Returns
+        -------
+        ndarray or Predictions
+            Of the same kind and shape as ``probs``.
+        """
+        labelled = isinstance(probs, Predictions)
+        unknown = None if labelled else np.zeros(np.shape(probs)[:1], dtype=np.int64)
+        data = Predictions.of(probs, unknown, from_logits=from_logits)
+        scores = _scores(data, probs, from_logits)
+        if data.n_classes != self.n_classes:
+            raise StatisticError(
+                f"the map was fitted on {self.n_classes} classes, but these predictions have "
+                f"{data.n_classes}"
+            )
+        repaired = self.map(scores)
+        if not labelled:
+            column = len(np.shape(probs)) == 1 or np.shape(probs)[1] == 1
+            return repaired[:, 1].reshape(np.shape(probs)) if column else repaired
+        notes = [*data.notes, f"recalibrated by {self.method!r}, fitted on {self.n} rows"]
+        known = self._known(scores)
+        if known > 0.5 * data.n:
+            notes.append(f"{_FITTED_ROWS} {known} of these {data.n} rows")
+        return replace(data, probs=repaired, notes=tuple(notes))
+
+    def _known(self, scores: FloatArray) -> int:
+        """Count the rows that occur once here and occurred once in the fitting set."""
+        rows, count = np.unique(_row_numbers(scores), return_counts=True)
+        return int(np.isin(rows[count == 1], self.rows, assume_unique=True).sum())
+
+    def __str__(self) -> str:
+        return (
+            f"{self.method!r} fitted on {self.n} rows of {self.n_classes} classes: {self.map!r}\n"
+            f"  mean negative log-likelihood {self.nll_before:.4f} before, {self.nll_after:.4f} "
+            "after (on the rows of the fit)"
+        )
+
+
+def refuse_fitted_rows(data: Predictions) -> None:
+    """Raise StatisticError when predictions were recalibrated on the rows that are to be tested.
+
+    Labels that were used to make the predictions cannot test them: the null hypothesis of every
+    test of caltest is that labels are drawn from the predictions, independently of how they were
+    made.
+    """
+    for note in data.notes:
+        if note.startswith(_FITTED_ROWS):
+            raise StatisticError(
+                f"these predictions cannot be tested: {note}. Fit the recalibration on one part of "
+                "the data and test it on another"
+            )
+
+
+def mean_nll(probs: FloatArray, labels: IntArray) -> float:
+    """Return the mean negative log-likelihood; a probability of 0 counts as the smallest float."""
+    return float(-np.log(np.maximum(_of_labels(probs, labels), np.finfo(float).tiny)).mean())
+
+
+def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
+    picked: FloatArray = values[np.arange(labels.size), labels]
+    return picked
+
+
+def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
+    """Return log-probabilities of shape (n, K)."""
+    if not from_logits:
+        return np.log(np.maximum(data.probs, FLOOR))
+    if isinstance(probs, Predictions):
+        raise StatisticError("Predictions hold probabilities: from_logits=True is for arrays")
+    # Probabilities of 1e-17 have been rounded away in data.probs, but not in the logits.
+    detached = probs.detach() if hasattr(probs, "detach") else probs
+    logits = np.asarray(detached, dtype=np.float64)
+    if logits.ndim == 1 or logits.shape[1] == 1:
+        logits = np.column_stack([np.zeros(data.n), logits])
+    return log_softmax(logits)
+
+
+def log_softmax(logits: FloatArray) -> FloatArray:
+    """Return the logarithms of the softmax of every row."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    normalised: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return normalised
+
+
+def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
+    """Return a 64-bit number for every row, equal for rows that agree to nine decimals."""
+    digits = np.rint(scores * 10.0**DECIMALS).astype(np.int64).view(np.uint64)
+    odd = np.random.default_rng(0).integers(0, 2**63, scores.shape[1], dtype=np.uint64)
+    mixed = digits * (2 * odd + 1)
+    return np.bitwise_xor.reduce(mixed ^ (mixed >> 29), axis=1)
+
+
+# --- the optimiser -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxLoss:
+    """The mean loss of softmax(forward(θ)), plus a ridge that draws θ to the identity.
+
+        L(θ) = −(1/n) Σ_i log softmax(forward(θ))_{i, y_i} + (λ/2) ‖θ − θ₀‖²
+
+    ``forward`` is linear from parameters to scores of shape (n, K), ``adjoint`` its transpose, so
+    that L is convex, and strictly so for λ > 0: the optimum exists also for separable data and
+    classes that do not occur, and at it the likelihood is at least that of θ₀.
+    """
+
+    forward: Callable[[FloatArray], FloatArray]
+    adjoint: Callable[[FloatArray], FloatArray]
+    labels: IntArray
+    identity: FloatArray
+    penalty: float
+    _latest: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, repr=False)
+
+    def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the loss and its gradient."""
+        logs = log_softmax(self.forward(theta))
+        shift = theta - self.identity
+        loss = -_of_labels(logs, self.labels).mean() + 0.5 * self.penalty * shift @ shift
+        q = np.exp(logs)
+        self._latest[:] = [(theta.copy(), q), *self._latest[:1]]
+        residual = q.copy()
+        residual[np.arange(self.labels.size), self.labels] -= 1.0
+        return float(loss), self.adjoint(residual) / self.labels.size + self.penalty * shift
+
+    def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
+        """Return the Hessian at θ times a direction."""
+        q = next((q for known, q in self._latest if np.array_equal(known, theta)), None)
+        if q is None:
+            q = np.exp(log_softmax(self.forward(theta)))
+        change = self.forward(direction)
+        change = change - np.einsum("ij,ij->i", q, change)[:, None]
+        return self.adjoint(q * change) / self.labels.size + self.penalty * direction
+
+    def minimised(self) -> FloatArray:
+        """Return the optimum, by a trust-region Newton method that is checked to have converged."""
+        from scipy.optimize import minimize
+
+        found = minimize(
+            self.value,
+            self.identity,
+            jac=True,
+            hessp=self.curvature,
+            method="trust-ncg",
+            options={"gtol": AIM, "maxiter": 1000},
+        )
+        norm = float(np.linalg.norm(self.value(found.x)[1]))
+        if not norm <= GRADIENT:
+            raise StatisticError(
+                f"the fit has not converged after {found.nit} Newton steps (the norm of the "
+                f"gradient is {norm:.2g}, not below {GRADIENT:g}): a larger penalty helps"
+            )
+        theta: FloatArray = found.x
+        return theta
+
+
+def check_penalty(penalty: float) -> None:
+    """Raise StatisticError unless the penalty is a positive number."""
+    if not 0.0 < penalty < np.inf:
+        raise StatisticError(
+            f"penalty must be a positive number, not {penalty!r}: without one the optimum need not "
+            "exist. 1e-12 is as good as none"
+        )

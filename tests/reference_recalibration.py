@@ -1,0 +1,76 @@
+"""Slow twins of the recalibration methods, written from the papers and with other algorithms."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def nll(probs, labels):
+    return -np.mean([np.log(row[label]) for row, label in zip(probs, labels, strict=True)])
+
+
+def temperature(logits, labels, low=1e-3, high=1e3):
+    """Golden-section search of the likelihood over log T (Guo et al. 2017, Eq. 9)."""
+    a, b = np.log(low), np.log(high)
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+
+    def loss(s):
+        return nll(softmax(logits / np.exp(s)), labels)
+
+    while b - a > 1e-9:
+        c, d = b - ratio * (b - a), a + ratio * (b - a)
+        if loss(c) < loss(d):
+            b = d
+        else:
+            a = c
+    return np.exp(0.5 * (a + b))
+
+
+def isotonic(p, event):
+    """The max-min formula: max over a ≤ i of min over b ≥ i of the mean of a … b, ties merged."""
+    levels = np.unique(p)
+    sums = np.array([event[p == v].sum() for v in levels], dtype=float)
+    sizes = np.array([(p == v).sum() for v in levels], dtype=float)
+    m = levels.size
+    fitted = [
+        max(
+            min(sums[a : b + 1].sum() / sizes[a : b + 1].sum() for b in range(i, m))
+            for a in range(i + 1)
+        )
+        for i in range(m)
+    ]
+    return levels, np.array(fitted)
+
+
+def logistic_curve(a, b, c, p):
+    """Beta calibration's curve as a ratio of powers (Kull et al. 2017, Eq. 4)."""
+    ratio = np.exp(c) * p**a / (1.0 - p) ** b
+    return ratio / (1.0 + ratio)
+
+
+def binned_frequencies(p, event, edges, new):
+    """Histogram binning with bins (low, high], by loops (Zadrozny & Elkan 2001)."""
+    bounds = [-np.inf, *edges, np.inf]
+    out = np.full(new.size, np.nan)
+    for low, high in itertools.pairwise(bounds):
+        inside = [e for x, e in zip(p, event, strict=True) if low < x <= high]
+        for i, x in enumerate(new):
+            if low < x <= high and inside:
+                out[i] = sum(inside) / len(inside)
+    return out
+
+
+def one_vs_rest(curves, probs):
+    """Every class by its own curve; rows divided by their sum, rows of zeros uniform."""
+    rows = []
+    for row in probs:
+        values = np.array([curve(p) for curve, p in zip(curves, row, strict=True)])
+        rows.append(values / values.sum() if values.sum() > 0 else np.full(len(row), 1 / len(row)))
+    return np.array(rows)

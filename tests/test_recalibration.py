@@ -1,0 +1,532 @@
+"""Recalibration against slow twins, first-order conditions, scikit-learn, and published numbers."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import reference_recalibration as ref
+from scipy.optimize import minimize
+
+import caltest as ct
+from caltest.recalibration import (
+    BetaCalibration,
+    HistogramBinning,
+    IsotonicRegression,
+    MatrixScaling,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+    refuse_fitted_rows,
+)
+from caltest.recalibration.curves import BetaCurve
+from caltest.recalibration.fitting import FLOOR, SoftmaxLoss
+from caltest.recalibration.scaling import Temperature
+
+SCALING = [TemperatureScaling(), VectorScaling(), MatrixScaling()]
+CURVES = [
+    PlattScaling(),
+    BetaCalibration(),
+    IsotonicRegression(),
+    HistogramBinning(),
+    HistogramBinning(ct.UniformBins(10)),
+]
+METHODS = SCALING + CURVES
+
+
+def overconfident(n, n_classes, seed=0, temperature=0.5):
+    """Logits whose labels follow the softmax at another temperature."""
+    rng = np.random.default_rng(seed)
+    logits = 2.0 * rng.normal(size=(n, n_classes))
+    labels = ct.resampling.LabelSampler.of(ref.softmax(temperature * logits))(rng.random(n))
+    return logits, labels
+
+
+def log(probs):
+    return np.log(np.maximum(probs, FLOOR))
+
+
+# --- the right optimum ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(50, 2), (300, 3), (400, 20)])
+@pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
+def test_temperature_against_bracketing_search(n, n_classes, scale):
+    logits, labels = overconfident(n, n_classes)
+    fitted = TemperatureScaling(1e-12).fit(scale * logits, labels, from_logits=True)
+    expected = ref.temperature(scale * logits, labels)
+    assert fitted.map.temperature == pytest.approx(expected, rel=1e-6)
+    repaired = ref.softmax(scale * logits / fitted.map.temperature)
+    assert fitted.nll_after == pytest.approx(ref.nll(repaired, labels), rel=1e-12)
+
+
+def test_temperature_of_calibrated_logits_is_one():
+    logits, labels = overconfident(40_000, 5, temperature=1.0)
+    assert TemperatureScaling().fit(logits, labels, from_logits=True).map.temperature == (
+        pytest.approx(1.0, abs=0.02)
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_vector_scaling_meets_its_conditions(n_classes):
+    # At the optimum frequencies and mean scores of every class are those of the labels.
+    logits, labels = overconfident(500, n_classes)
+    probs = ref.softmax(logits)
+    q = VectorScaling(1e-11).fit(probs, labels)(probs)
+    observed = np.eye(n_classes)[labels]
+    np.testing.assert_allclose(q.mean(axis=0), observed.mean(axis=0), atol=1e-7)
+    np.testing.assert_allclose(
+        (q * log(probs)).mean(axis=0), (observed * log(probs)).mean(axis=0), atol=1e-7
+    )
+
+
+def test_matrix_scaling_meets_its_conditions():
+    logits, labels = overconfident(800, 4)
+    probs = ref.softmax(logits)
+    q = MatrixScaling(1e-9).fit(probs, labels)(probs)
+    observed = np.eye(4)[labels]
+    np.testing.assert_allclose(q.mean(axis=0), observed.mean(axis=0), atol=1e-7)
+    np.testing.assert_allclose((q - observed).T @ log(probs) / 800, 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", [PlattScaling, BetaCalibration])
+def test_smooth_curves_against_simplex_search(method):
+    rng = np.random.default_rng(1)
+    p = rng.beta(0.8, 0.5, 200)
+    event = rng.random(200) < p**2
+
+    def loss(theta):
+        a, b, c = (theta[0], *theta) if method is PlattScaling else theta
+        q = ref.logistic_curve(a, b, c, p)
+        return ref.nll(np.column_stack([1 - q, q]), event.astype(int))
+
+    start = [1.0, 0.0] if method is PlattScaling else [1.0, 1.0, 0.0]
+    found = minimize(
+        loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14, "maxfev": 5000}
+    )
+    (curve,) = method(1e-12).fit(p, event).map.curves
+    assert [curve.a, curve.b, curve.c][-len(start) :] == pytest.approx(found.x, abs=2e-5)
+    np.testing.assert_allclose(
+        method(1e-12).fit(p, event)(p), ref.logistic_curve(curve.a, curve.b, curve.c, p), rtol=1e-10
+    )
+
+
+def test_beta_curve_stays_increasing():
+    # Without bounds the exponent of p would be negative here.
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.01, 0.99, 400)
+    event = rng.random(400) < np.where(p < 0.5, 0.6 - p, 0.9 * p)
+    (curve,) = BetaCalibration().fit(p, event).map.curves
+    assert curve.a == 0.0
+    assert curve.b > 0.0
+
+    def loss(theta):
+        q = ref.logistic_curve(0.0, *theta, p)
+        return ref.nll(np.column_stack([1 - q, q]), event.astype(int))
+
+    found = minimize(
+        loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-13}
+    )
+    assert [curve.b, curve.c] == pytest.approx(found.x, abs=1e-4)
+
+
+def test_loss_gradient_and_curvature_by_differences():
+    logits, labels = overconfident(30, 3)
+    scores = log(ref.softmax(logits))
+    learned = []
+
+    class Watched(SoftmaxLoss):
+        def minimised(self):
+            learned.append(self)
+            return super().minimised()
+
+    import caltest.recalibration.scaling as scaling
+
+    original, scaling.SoftmaxLoss = scaling.SoftmaxLoss, Watched
+    try:
+        MatrixScaling(0.1).fit(ref.softmax(logits), labels)
+    finally:
+        scaling.SoftmaxLoss = original
+    (loss,) = learned
+    rng = np.random.default_rng(0)
+    theta, direction = rng.normal(size=(2, 12))
+    step = 1e-5
+    ahead, behind = (loss.value(theta + s * direction) for s in (step, -step))
+    value, gradient = loss.value(theta)
+    assert (ahead[0] - behind[0]) / (2 * step) == pytest.approx(gradient @ direction, rel=1e-6)
+    np.testing.assert_allclose(
+        (ahead[1] - behind[1]) / (2 * step), loss.curvature(theta, direction), rtol=1e-5, atol=1e-9
+    )
+    assert value > ref.nll(np.exp(scores), labels) - 10.0
+
+
+@pytest.mark.parametrize("decimals", [1, 8])
+def test_isotonic_against_max_min_formula(decimals):
+    rng = np.random.default_rng(2)
+    p = rng.random(60).round(decimals)
+    event = (rng.random(60) < p**2).astype(int)
+    levels, values = ref.isotonic(p, event)
+    fitted = IsotonicRegression().fit(p, event)
+    np.testing.assert_allclose(fitted(levels), values, atol=1e-14)
+    middle = 0.5 * (levels[1:] + levels[:-1])
+    np.testing.assert_allclose(fitted(middle), 0.5 * (values[1:] + values[:-1]), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bins", "edges"),
+    [
+        (ct.UniformBins(4), lambda p: [0.25, 0.5, 0.75]),
+        (ct.QuantileBins(4), lambda p: [np.sort(p)[j : j + 2].mean() for j in (24, 49, 74)]),
+    ],
+)
+def test_histogram_against_loops(bins, edges):
+    rng = np.random.default_rng(3)
+    p, new = rng.random(100), rng.random(50)
+    event = (rng.random(100) < p).astype(int)
+    fitted = HistogramBinning(bins).fit(p, event)
+    expected = ref.binned_frequencies(p, event, edges(p), new)
+    np.testing.assert_allclose(fitted(new), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("kind", [ct.UniformBins, ct.QuantileBins])
+def test_histogram_bins_are_those_of_the_binning(kind, closed):
+    rng = np.random.default_rng(3)
+    p = rng.integers(0, 11, 90) / 10.0
+    event = rng.random(90) < p
+    fitted = HistogramBinning(kind(5, closed=closed)).fit(p, event)(p)
+    cells = kind(5, closed=closed)(p)
+    expected = (np.bincount(cells, event) / np.maximum(np.bincount(cells), 1))[cells]
+    np.testing.assert_allclose(fitted, expected, atol=1e-15)
+
+
+def test_empty_bins_keep_their_centre():
+    fitted = HistogramBinning(ct.UniformBins(4)).fit([0.1, 0.9], [1, 0])
+    np.testing.assert_allclose(fitted([0.1, 0.3, 0.6, 0.9]), [1.0, 0.375, 0.625, 0.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("method", CURVES)
+def test_many_classes_are_curves_one_against_the_rest(method):
+    logits, labels = overconfident(200, 4)
+    probs, new = ref.softmax(logits), ref.softmax(overconfident(50, 4, seed=1)[0])
+    alone = [method.fit(probs[:, k], labels == k) for k in range(4)]
+    curves = [lambda p, one=one: float(one(np.array([p]))[0]) for one in alone]
+    np.testing.assert_allclose(
+        method.fit(probs, labels)(new), ref.one_vs_rest(curves, new), atol=1e-6
+    )
+
+
+# --- promises -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 30])
+@pytest.mark.parametrize("method", SCALING)
+def test_likelihood_never_worse(method, n_classes):
+    for seed in range(5):
+        logits, labels = overconfident(
+            15 + 40 * seed, n_classes, seed, temperature=0.3 * seed + 0.1
+        )
+        fitted = method.fit(logits, labels, from_logits=True)
+        assert fitted.nll_after <= fitted.nll_before + 1e-12
+
+
+@pytest.mark.parametrize("method", [PlattScaling(), BetaCalibration(), IsotonicRegression()])
+def test_likelihood_of_two_classes_never_worse(method):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(0.5, 0.5, 20).round(seed)
+        fitted = method.fit(p, rng.random(20) < p)
+        assert fitted.nll_after <= fitted.nll_before + 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_rows_are_distributions(method, n_classes):
+    logits, labels = overconfident(100, n_classes)
+    fitted = method.fit(logits, labels, from_logits=True)
+    for new in (logits, 50.0 * logits, np.zeros((3, n_classes))):
+        probs = fitted(new, from_logits=True)
+        assert probs.shape == new.shape
+        assert probs.min() >= 0.0
+        np.testing.assert_allclose(probs.sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [1e-4, 0.3, 1.7, 1e3, 1e7, 1e17])
+def test_temperature_leaves_every_top_class(temperature):
+    logits = overconfident(2000, 3)[0]
+    close = np.array([[0.3, np.nextafter(0.3, 1.0), 0.2], [0.4, 0.4, 0.2]])
+    scores = log(np.vstack([ref.softmax(logits), close / close.sum(axis=1, keepdims=True)]))
+    scores = np.vstack([scores, [[-1.0, -1.0 + 1e-16, -3.0]]])
+    repaired = Temperature(temperature)(scores)
+    np.testing.assert_array_equal(repaired.argmax(axis=1), scores.argmax(axis=1))
+
+
+def test_temperature_to_infinity_is_uniform():
+    scores = log(ref.softmax(overconfident(500, 10)[0]))
+    assert np.abs(Temperature(1e7)(scores) - 0.1).max() < 1e-5
+    entropies = [
+        -(q * np.log(q)).sum(axis=1) for q in (Temperature(t)(scores) for t in (1.0, 1.5, 4.0))
+    ]
+    assert (np.diff(entropies, axis=0) > 0.0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_logits_and_probabilities_are_the_same_predictions(method):
+    logits, labels = overconfident(150, 3)
+    shifted = logits + np.random.default_rng(9).normal(0.0, 30.0, (150, 1))
+    one = method.fit(ref.softmax(logits), labels)
+    two = method.fit(shifted, labels, from_logits=True)
+    np.testing.assert_allclose(
+        one(ref.softmax(logits)), two(logits, from_logits=True), rtol=1e-5, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_column_and_two_are_the_same_problem(method):
+    logits, labels = overconfident(80, 2)
+    p = ref.softmax(logits)[:, 1]
+    pair = np.column_stack([1.0 - p, p])
+    one, two = method.fit(p, labels), method.fit(pair, labels)
+    np.testing.assert_allclose(one(p), two(pair)[:, 1], atol=1e-12)
+    np.testing.assert_allclose(one(p[:, None])[:, 0], one(p), atol=0.0)
+    z = logits[:, 1] - logits[:, 0]
+    np.testing.assert_allclose(
+        method.fit(z, labels, from_logits=True)(z, from_logits=True), one(p), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_order_of_rows_does_not_matter(method):
+    logits, labels = overconfident(120, 3)
+    order = np.random.default_rng(4).permutation(120)
+    one = method.fit(logits, labels, from_logits=True)(logits, from_logits=True)
+    two = method.fit(logits[order], labels[order], from_logits=True)(logits, from_logits=True)
+    np.testing.assert_allclose(one, two, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fitted_maps_can_be_pickled_and_printed(method):
+    logits, labels = overconfident(60, 3)
+    fitted = method.fit(logits, labels, from_logits=True)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again(logits, from_logits=True), fitted(logits, from_logits=True))
+    assert str(fitted).startswith(f"{method!r} fitted on 60 rows of 3 classes")
+
+
+# --- corners --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_probabilities_of_zero_and_one(method):
+    probs = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5], [0.0, 0.5, 0.5]] * 5)
+    labels = np.array([0, 1, 2, 0] * 5)  # the last has probability 0
+    fitted = method.fit(probs, labels)
+    assert np.isfinite([fitted.nll_before, fitted.nll_after]).all()
+    assert np.isfinite(fitted(probs)).all()
+    column = method.fit(probs[:, 0], labels == 0)
+    assert np.isfinite(column(np.array([0.0, 1.0, 0.5]))).all()
+
+
+def test_probabilities_of_one_keep_the_logits_of_float64():
+    scores = np.array([0.0, 40.0, -40.0])  # as a probability, the second is 1
+    fitted = PlattScaling().fit([0.9, 0.1, 0.6, 0.4], [1, 0, 0, 1])
+    (curve,) = fitted.map.curves
+    q = fitted(scores, from_logits=True)
+    assert q[1] == pytest.approx(1.0 / (1.0 + np.exp(-curve.a * 40.0 - curve.c)), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_separable_data_have_a_finite_map(method):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 50)
+    fitted = method.fit(probs, probs.argmax(axis=1))
+    assert fitted.nll_after <= fitted.nll_before
+    assert np.isfinite(fitted(probs)).all()
+    if method in SCALING:
+        assert fitted.nll_after < 0.02
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_class_that_does_not_occur(method):
+    logits, labels = overconfident(200, 4)
+    kept = labels != 2
+    fitted = method.fit(logits[kept], labels[kept], from_logits=True)
+    assert np.isfinite(fitted.nll_after)
+    repaired = fitted(logits, from_logits=True)
+    np.testing.assert_allclose(repaired.sum(axis=1), 1.0, atol=1e-12)
+    if isinstance(method, (IsotonicRegression, HistogramBinning)):
+        assert repaired[:, 2].max() == 0.0
+    elif method != TemperatureScaling():
+        assert 0.0 < repaired[:, 2].mean() < 0.002
+
+
+@pytest.mark.parametrize("method", [TemperatureScaling(), VectorScaling(0.01), *CURVES])
+def test_a_thousand_classes(method):
+    logits, labels = overconfident(100, 1000, temperature=3.0)
+    fitted = method.fit(logits, labels, from_logits=True)
+    assert fitted(logits[:3], from_logits=True).shape == (3, 1000)
+    if method in SCALING:
+        assert fitted.nll_after < fitted.nll_before
+
+
+def test_one_row_and_equal_rows():
+    for method in METHODS:
+        for n in (1, 2, 7):
+            probs = np.tile([0.2, 0.3, 0.5], (n, 1))
+            fitted = method.fit(probs, np.full(n, 2))
+            assert np.isfinite(fitted(probs)).all()
+
+
+def test_a_row_of_zero_curves_is_uniform():
+    sure = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    fitted = HistogramBinning(ct.UniformBins(2)).fit(sure, [0, 1, 2])
+    np.testing.assert_allclose(fitted([[0.4, 0.3, 0.3], [0.1, 0.1, 0.8]])[0], np.full(3, 1 / 3))
+    np.testing.assert_array_equal(fitted(sure), np.eye(3))
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_of_the_fit_are_known_again(method):
+    logits, labels = overconfident(300, 3)
+    data = ct.Predictions.of(ref.softmax(logits), labels)
+    fitted = method.fit(logits, labels, from_logits=True)
+    order = np.random.default_rng(0).permutation(300)
+    for rows in (slice(None), order, order[:40]):
+        again = fitted(ct.Predictions.of(data.probs[rows], data.labels[rows]))
+        with pytest.raises(ct.StatisticError, match=r"was fitted on \d+ of these \d+ rows"):
+            refuse_fitted_rows(again)
+    other, outcome = overconfident(300, 3, seed=1)
+    refuse_fitted_rows(fitted(ct.Predictions.of(ref.softmax(other), outcome)))
+    refuse_fitted_rows(data)
+
+
+def test_a_minority_of_known_rows_is_let_through():
+    logits, labels = overconfident(100, 3)
+    probs = ref.softmax(logits)
+    fitted = TemperatureScaling().fit(probs[:40], labels[:40])
+    refuse_fitted_rows(fitted(ct.Predictions.of(probs, labels)))
+
+
+def test_equal_predictions_are_not_equal_rows():
+    # Thirty days of "80 %" are not the next thirty days of "80 %"; tenths repeat all the time.
+    days = ct.Predictions.of([0.8] * 30, [1] * 18 + [0] * 12)
+    refuse_fitted_rows(PlattScaling().fit(days)(days))
+    rng = np.random.default_rng(8)
+    for n in (30, 100, 1000):
+        p, q = rng.integers(1, 10, (2, n)) / 10.0
+        fitted = PlattScaling().fit(p, rng.random(n) < p)
+        refuse_fitted_rows(fitted(ct.Predictions.of(q, rng.random(n) < q)))
+
+
+def test_predictions_remember_their_recalibration():
+    data = ct.Predictions.of([[0.7, 0.3], [0.4, 0.6]], ["a", "b"], classes=["a", "b"])
+    fitted = TemperatureScaling().fit([[0.9, 0.1], [0.8, 0.2]], [0, 1])
+    repaired = fitted(data)
+    assert repaired.classes == ("a", "b")
+    assert repaired.labels.tolist() == [0, 1]
+    assert repaired.notes == (
+        "recalibrated by TemperatureScaling(penalty=1e-06), fitted on 2 rows",
+    )
+
+
+def test_reversed_labels_are_refused_by_temperature():
+    probs = np.random.default_rng(0).dirichlet(np.full(3, 0.3), 200)
+    with pytest.raises(ct.StatisticError, match="labels and columns in the same order"):
+        TemperatureScaling().fit(probs, probs.argmin(axis=1))
+
+
+def test_refusals_say_what_to_do():
+    fitted = TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]], [0, 1])
+    with pytest.raises(ct.StatisticError, match=r"fitted on 2 classes, .* have 3"):
+        fitted([[0.2, 0.3, 0.5]])
+    with pytest.raises(ct.StatisticError, match="from_logits=True is for arrays"):
+        fitted(ct.Predictions.of([0.5], [1]), from_logits=True)
+    with pytest.raises(ct.InvalidPredictionsError, match="logits"):
+        fitted([[2.0, -3.0]])
+    with pytest.raises(ct.InvalidPredictionsError, match="labels are missing"):
+        TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]])
+    with pytest.raises(ct.InvalidPredictionsError, match="row 1"):
+        TemperatureScaling().fit([[0.5, 0.5], [np.nan, 0.5]], [0, 1])
+    for wrong in (0.0, -1.0, np.inf, np.nan):
+        for method in (TemperatureScaling, VectorScaling, MatrixScaling, PlattScaling):
+            with pytest.raises(ct.StatisticError, match="penalty must be a positive number"):
+                method(wrong)
+    with pytest.raises(ct.StatisticError, match="bins must be"):
+        HistogramBinning(15)
+
+
+def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
+    monkeypatch.setattr("caltest.recalibration.fitting.GRADIENT", 1e-40)
+    with pytest.raises(ct.StatisticError, match="has not converged"):
+        TemperatureScaling().fit([[0.6, 0.4], [0.7, 0.3], [0.7, 0.3]], [0, 1, 0])
+
+
+def test_inputs_are_left_alone():
+    for method in METHODS:
+        logits, labels = overconfident(40, 3)
+        before = logits.copy()
+        method.fit(logits, labels, from_logits=True)(logits, from_logits=True)
+        np.testing.assert_array_equal(logits, before)
+
+
+# --- against others -------------------------------------------------------------------------------
+
+
+def test_against_published_temperature_of_digits():
+    validation, test = (ct.examples.digits("overfit", s) for s in ("validation", "test"))
+    scaled = TemperatureScaling().fit(validation)
+    assert scaled.map.temperature == pytest.approx(1.69, abs=0.01)
+    repaired = scaled(test)
+    assert repaired.probs.max(axis=1).mean() == pytest.approx(0.796, abs=0.002)
+    seen = ct.TopK(1)(repaired)
+    assert ct.ECE(10)(seen.probs, seen.labels) == pytest.approx(0.038, abs=0.001)
+    early = TemperatureScaling().fit(ct.examples.digits("best", "validation"))
+    assert early.map.temperature == pytest.approx(0.88, abs=0.01)
+
+
+def test_against_scikit_learn_logistic_regression():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    logits, labels = overconfident(300, 2)
+    z = logits[:, 1] - logits[:, 0]
+    theirs = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=1000)
+    theirs.fit(z[:, None], labels)
+    (curve,) = PlattScaling(1e-12).fit(z, labels, from_logits=True).map.curves
+    assert isinstance(curve, BetaCurve)
+    assert curve.a == pytest.approx(float(theirs.coef_[0, 0]), rel=1e-5)
+    assert curve.c == pytest.approx(float(theirs.intercept_[0]), rel=1e-4, abs=1e-6)
+
+
+def test_against_scikit_learn_isotonic():
+    isotonic = pytest.importorskip("sklearn.isotonic")
+    rng = np.random.default_rng(6)
+    p = rng.beta(0.5, 0.5, 500).round(3)
+    event = rng.random(500) < p
+    theirs = isotonic.IsotonicRegression(out_of_bounds="clip").fit(p, event)
+    new = rng.random(1000)
+    np.testing.assert_allclose(
+        IsotonicRegression().fit(p, event)(new), theirs.predict(new), atol=1e-6
+    )
+
+
+def test_scikit_learn_classifier():
+    pytest.importorskip("sklearn")
+    from sklearn.datasets import load_wine
+    from sklearn.naive_bayes import GaussianNB
+
+    from caltest.recalibration.estimator import RecalibratedClassifier
+
+    X, y = load_wine(return_X_y=True)
+    names = np.array(["red", "rosé", "white"])[y]
+    trained = GaussianNB().fit(X[::3], names[::3])
+    model = RecalibratedClassifier(trained, VectorScaling(0.1)).fit(X[1::3], names[1::3])
+    expected = VectorScaling(0.1).fit(trained.predict_proba(X[1::3]), y[1::3])
+    np.testing.assert_array_equal(
+        model.predict_proba(X[2::3]), expected(trained.predict_proba(X[2::3]))
+    )
+    assert (model.predict(X[2::3]) == names[2::3]).mean() > 0.9
+    assert model.get_params()["method"] == VectorScaling(0.1)
+    with pytest.raises(ValueError, match=r"row 0 is .*'blue'"):
+        model.fit(X[:1], ["blue"])
