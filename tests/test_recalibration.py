@@ -30,7 +30,7 @@ CURVES = [
     BetaCalibration(),
     IsotonicRegression(),
     HistogramBinning(),
-    HistogramBinning(ct.UniformBins(10)),
+    HistogramBinning(ct.QuantileBins(10)),
 ]
 METHODS = SCALING + CURVES
 

@@ -245,8 +245,9 @@ class HistogramBinning(_ByCurves):
 
     Parameters
     ----------
-    bins : QuantileBins or UniformBins, default QuantileBins(15)
-        Bins of equal mass or of equal width along the probability of a class.
+    bins : UniformBins or QuantileBins, default UniformBins(15)
+        Bins of equal width or of equal mass along the probability of a class. With many classes
+        bins of equal mass spend themselves on the small probabilities, and accuracy suffers.
 
     Examples
     --------
@@ -257,12 +258,12 @@ class HistogramBinning(_ByCurves):
     array([0.333, 0.333])
     """
 
-    bins: UniformBins | QuantileBins = QuantileBins(15)
+    bins: UniformBins | QuantileBins = UniformBins(15)
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, (UniformBins, QuantileBins)):
             raise StatisticError(
-                f"bins must be QuantileBins or UniformBins, such as QuantileBins(15), not "
+                f"bins must be UniformBins or QuantileBins, such as UniformBins(15), not "
                 f"{self.bins!r}"
             )
 
