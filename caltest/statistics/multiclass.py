@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._numba import kernel
 from caltest.binning import Binning, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import ECE, Cells, _name
+from caltest.statistics.binned import ECE, Cells, _name, as_binning, grouped
 from caltest.statistics.problem import as_problem, event
 
 Aggregate = Literal["mean", "max"]
@@ -26,7 +27,7 @@ class ClassCells:
     """Σ over the cells of a class of w |events − predicted|, for all classes, predictions fixed.
 
     The cells of all classes are numbered through; ``cell[i, k]`` is that of row i for class k, or
-    the number of cells where a threshold left the row out. A label adds one event to one cell, so
+    −1 where a threshold left the row out. A label adds one event to one cell, so
     that a set of labels costs O(n + cells) whatever K is.
     """
 
@@ -42,11 +43,20 @@ class ClassCells:
 
     def by_class(self, labels: IntArray) -> FloatArray:
         """Return the error of every class, shape (K,)."""
-        hit = np.take_along_axis(self.cell, labels[:, None], axis=1)[:, 0]
-        events = np.bincount(hit, minlength=self.sums.size + 1)[:-1]
+        events = np.zeros(self.sums.size, dtype=np.int64)
+        _count(self.cell, labels, events)
         gaps = np.append(np.abs(events - self.sums) * self.weights, 0.0)
         errors = np.add.reduceat(gaps, self.starts[:-1])
         return np.where(np.diff(self.starts) > 0, errors, 0.0)
+
+
+@kernel
+def _count(cell, labels, events_out):  # type: ignore[no-untyped-def]
+    # O(n): a row adds an event to the one cell of its label's class.
+    for i in range(labels.size):
+        hit = cell[i, labels[i]]
+        if hit >= 0:
+            events_out[hit] += 1
 
 
 def _class_cells(
@@ -64,7 +74,6 @@ def _class_cells(
             sums.append(np.bincount(cells, p, minlength=weight.size))
             weights.append(weight)
         starts.append(starts[-1] + (weight.size if kept.size else 0))
-    cell[cell < 0] = starts[-1]
     joined = [np.concatenate([np.empty(0), *parts]) for parts in (sums, weights)]
     return ClassCells(cell, np.array(starts), *joined, aggregate)
 
@@ -121,10 +130,7 @@ class ClasswiseECE:
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.bins, (int, np.integer)):
-            object.__setattr__(self, "bins", UniformBins(int(self.bins)))
-        if not callable(self.bins):
-            raise StatisticError(f"bins must be a number of bins or a binning, not {self.bins!r}")
+        object.__setattr__(self, "bins", as_binning(self.bins))
         _check(self.threshold, self.aggregate)
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
@@ -136,14 +142,10 @@ class ClasswiseECE:
         return _class_cells(probs, self._cells, self.threshold, self.aggregate)
 
     def _cells(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
-        assert callable(self.bins)
-        cells = np.asarray(self.bins(np.column_stack([p, 1.0 - p])))
-        if cells.shape != p.shape or cells.dtype.kind not in "iu":
-            raise StatisticError(
-                f"the binning {_name(self.bins)} must return one integer per row, an array of "
-                f"shape {p.shape}; it returned {cells.dtype} of shape {cells.shape}"
-            )
-        return _by_count(cells)
+        order, starts = grouped(self.bins, np.column_stack([p, 1.0 - p]))
+        cells = np.empty(p.size, dtype=np.int64)
+        cells[order] = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        return cells, np.full(starts.size - 1, 1.0 / p.size)
 
     def __repr__(self) -> str:
         extra = "" if self.aggregate == "mean" else f", aggregate={self.aggregate!r}"
@@ -330,7 +332,7 @@ class RMSCE:
     def __post_init__(self) -> None:
         if isinstance(self.bins, (int, np.integer)):
             object.__setattr__(self, "bins", QuantileBins(int(self.bins)))
-        ECE(self.bins)
+        as_binning(self.bins)
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
         rows, codes = as_problem(probs, labels)

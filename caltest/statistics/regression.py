@@ -13,7 +13,7 @@ from caltest.binning import Binning, QuantileBins
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import _grouped, _name
+from caltest.statistics.binned import _name, as_binning, grouped
 from caltest.statistics.problem import as_problem, event
 
 #: A null law that a statistic brings along, made for the labels it is asked about.
@@ -169,10 +169,7 @@ class HosmerLemeshow:
     def __post_init__(self) -> None:
         if isinstance(self.groups, (int, np.integer)):
             object.__setattr__(self, "groups", QuantileBins(int(self.groups)))
-        if not callable(self.groups):
-            raise StatisticError(
-                f"groups must be a number of groups or a binning, not {self.groups!r}"
-            )
+        as_binning(self.groups)
         if self.variance not in ("binomial", "exact"):
             raise StatisticError(f"variance must be 'binomial' or 'exact', not {self.variance!r}")
         if self.df is not None and not (isinstance(self.df, (int, np.integer)) and self.df >= 1):
@@ -185,7 +182,7 @@ class HosmerLemeshow:
     def given(self, probs: FloatArray) -> CellSum:
         """Fix the predictions: group them once."""
         p = event(probs, repr(self))
-        order, starts = _grouped(self.groups, probs)
+        order, starts = grouped(self.groups, probs)
         expected = np.add.reduceat(p[order], starts[:-1])
         if self.variance == "exact":
             variance = np.add.reduceat((p * probs[:, 1])[order], starts[:-1])
