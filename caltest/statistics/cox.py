@@ -1,19 +1,17 @@
-"""Cox's recalibration: logit P(y = 1) = a + b logit p, where calibration means a = 0 and b = 1."""
+"""Cox's tests of a = 0 and b = 1 in logit P(y = 1) = a + b logit p."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, expit, ndtri
+from scipy.special import expit
 
 from caltest.errors import StatisticError
-from caltest.lenses import Lens, OneVsRest, apply
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.results import Result, format_p
+from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.problem import as_problem, event
 from caltest.statistics.regression import NO_VARIANCE, Law, chi_squared
 
@@ -57,7 +55,7 @@ class CoxScore:
     Examples
     --------
     >>> round(CoxScore()(np.array([0.9, 0.9, 0.2]), np.array([0, 1, 0])), 6)
-    2.719222
+    3.805556
     """
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
@@ -97,10 +95,10 @@ class Scores:
 class CoxLR:
     """The likelihood-ratio test of a = 0, b = 1 in logit P(y = 1) = a + b logit p.
 
-    LR = 2 (max_{a,b} ℓ(a, b) − ℓ(0, 1)), ``null="asymptotic"``: χ² with 2 degrees of freedom (1 when
-    all predictions are equal). The supremum is finite, and taken, also where events and non-events
-    are separated and the estimates are infinite. See :class:`CoxScore` for the same question
-    without fitting and :func:`cox_recalibration` for the estimates.
+    LR = 2 (sup_{a,b} ℓ(a, b) − ℓ(0, 1)); ``null="asymptotic"`` is χ² with 2 degrees of freedom (1
+    when all predictions are equal). Where events and non-events are separated, the estimates are
+    infinite but the supremum is finite, and taken. :class:`CoxScore` asks the same without fitting,
+    :func:`~caltest.statistics.cox_estimates.cox_recalibration` gives the estimates.
 
     Raises
     ------
@@ -116,7 +114,7 @@ class CoxLR:
     Examples
     --------
     >>> round(CoxLR()(np.array([0.9, 0.9, 0.2, 0.3]), np.array([0, 1, 0, 1])), 6)
-    2.244936
+    2.151083
     """
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
@@ -142,30 +140,33 @@ class LikelihoodRatio:
     def __call__(self, labels: IntArray) -> float:
         events = (labels == 0).astype(np.float64)
         design = np.column_stack([np.ones(events.size), self.logits])[:, : self.df]
-        best, _ = _fit(design, self.logits, events)
-        return max(0.0, 2.0 * (best - _log_likelihood(self.logits, events)))
+        best, _ = fit_logistic(design, self.logits, events)
+        return max(0.0, 2.0 * (best - log_likelihood(self.logits, events)))
 
 
 def _refuse_certain(statistic: Any, variance: float, n: int) -> None:
     if variance <= NO_VARIANCE * n:
         raise StatisticError(
-            f"{statistic!r} is undefined: every prediction is 0 or 1, so a calibrated model has one "
-            "outcome only"
+            f"{statistic!r} is undefined: every prediction is 0 or 1, so a calibrated model has "
+            "one outcome only"
         )
 
 
-def _log_likelihood(logits: FloatArray, events: FloatArray) -> float:
+def log_likelihood(logits: FloatArray, events: FloatArray) -> float:
+    """Return Σ_i y_i η_i − log(1 + exp η_i)."""
     return float(events @ logits - np.logaddexp(0.0, logits).sum())
 
 
-def _fit(design: FloatArray, offset: FloatArray, events: FloatArray) -> tuple[float, FloatArray]:
+def fit_logistic(
+    design: FloatArray, offset: FloatArray, events: FloatArray
+) -> tuple[float, FloatArray]:
     """Maximise the logistic likelihood by Newton's method; return its maximum and coefficients.
 
     Steps are halved until they gain. Separated data have no maximum but a supremum: every step then
     multiplies what is missing by 1/e, and the loop ends when that is next to nothing.
     """
     beta = np.zeros(design.shape[1])
-    logits, value = offset, _log_likelihood(offset, events)
+    logits, value = offset, log_likelihood(offset, events)
     for _ in range(100):
         fitted = expit(logits)
         information = (design * (fitted * (1.0 - fitted))[:, None]).T @ design
@@ -173,7 +174,7 @@ def _fit(design: FloatArray, offset: FloatArray, events: FloatArray) -> tuple[fl
         gain = -1.0
         for _ in range(60):
             moved = logits + design @ step
-            gain = _log_likelihood(moved, events) - value
+            gain = log_likelihood(moved, events) - value
             if gain >= 0.0:
                 break
             step = step / 2.0
@@ -183,229 +184,3 @@ def _fit(design: FloatArray, offset: FloatArray, events: FloatArray) -> tuple[fl
         if gain < 1e-13 * max(1.0, abs(value)):
             break
     return value, beta
-
-
-@dataclass(frozen=True)
-class CoxRecalibration(Result):
-    """The answer of :func:`cox_recalibration`.
-
-    Attributes
-    ----------
-    intercept, slope : float
-        Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1.
-    intercept_se, slope_se : float
-        Their standard errors, from the observed information.
-    intercept_interval, slope_interval : tuple of float
-        Their confidence intervals.
-    offset_intercept : float
-        The estimate of a when b = 1: calibration-in-the-large on the logit scale.
-    offset_intercept_se : float
-        Its standard error.
-    offset_intercept_interval : tuple of float
-        Its confidence interval.
-    lr, lr_pvalue : float
-        Likelihood ratio of (a, b) = (0, 1) against both free, χ² with 2 degrees of freedom.
-    lr_intercept, lr_intercept_pvalue : float
-        Of a = 0 given b = 1, one degree of freedom.
-    lr_slope, lr_slope_pvalue : float
-        Of b = 1 with a free, one degree of freedom; the two add up to ``lr``.
-    n, events : int
-        Observations, and how many of them had the event.
-    level : float
-        The level of the intervals.
-    intervals : {"wald", "profile"}
-        How they were made.
-    """
-
-    intercept: float
-    intercept_se: float
-    intercept_interval: tuple[float, float]
-    slope: float
-    slope_se: float
-    slope_interval: tuple[float, float]
-    offset_intercept: float
-    offset_intercept_se: float
-    offset_intercept_interval: tuple[float, float]
-    lr: float
-    lr_pvalue: float
-    lr_intercept: float
-    lr_intercept_pvalue: float
-    lr_slope: float
-    lr_slope_pvalue: float
-    n: int
-    events: int
-    level: float
-    intervals: str
-
-    def __str__(self) -> str:
-        def line(name: str, value: float, se: float, interval: tuple[float, float]) -> str:
-            low, high = interval
-            return f"  {name:<22} {value:8.4f}  (se {se:.4f})  [{low:.4f}, {high:.4f}]"
-
-        def ratio(name: str, value: float, df: int, p: float) -> str:
-            return f"  {name:<22} {value:8.4f}  ({df} df)  p = {format_p(p)}"
-
-        slope = (self.slope, self.slope_se, self.slope_interval)
-        offset = (self.offset_intercept, self.offset_intercept_se, self.offset_intercept_interval)
-        return "\n".join(
-            [
-                f"Cox recalibration, {self.level:.0%} {self.intervals} intervals",
-                line("intercept", self.intercept, self.intercept_se, self.intercept_interval),
-                line("slope", *slope),
-                line("intercept | slope = 1", *offset),
-                "Likelihood ratios",
-                ratio("intercept 0, slope 1", self.lr, 2, self.lr_pvalue),
-                ratio("intercept 0 | slope 1", self.lr_intercept, 1, self.lr_intercept_pvalue),
-                ratio("slope 1", self.lr_slope, 1, self.lr_slope_pvalue),
-                f"  n = {self.n}, {self.events} events",
-            ]
-        )
-
-
-def cox_recalibration(
-    probs: Any,
-    labels: Any = None,
-    *,
-    lens: Lens | None = None,
-    level: float = 0.95,
-    intervals: Literal["wald", "profile"] = "wald",
-) -> CoxRecalibration:
-    """Estimate Cox's intercept and slope, with intervals and likelihood-ratio tests.
-
-    The model is logit P(y = 1) = a + b logit p. A slope below 1 says that predictions are too
-    extreme, a positive intercept given slope 1 that events are more frequent than predicted.
-
-    Parameters
-    ----------
-    probs, labels
-        As in :meth:`Predictions.of`.
-    lens : callable, optional
-        A lens with two classes, the first of which is the event; by default label 1 of a binary
-        problem.
-    level : float, default 0.95
-        Level of the intervals.
-    intervals : {"wald", "profile"}, default "wald"
-        Estimate ± quantile × standard error, as most software reports, or the values that the
-        likelihood-ratio test does not reject, which are better for few events.
-
-    Returns
-    -------
-    CoxRecalibration
-
-    Raises
-    ------
-    StatisticError
-        When there are no finite estimates: all outcomes equal, all predictions equal, or events
-        and non-events separated by the prediction. :class:`CoxScore` and :class:`CoxLR` test such
-        data all the same.
-
-    Notes
-    -----
-    O(n) per Newton step. The p-values are asymptotic; see :class:`CoxLR` for their size.
-    Probabilities are cut off at 1e-12.
-
-    References
-    ----------
-    Cox (1958), "Two further applications of a model for binary regression", Biometrika 45. Miller,
-    Hui & Tierney (1991), "Validation techniques for logistic regression models", Statistics in
-    Medicine 10.
-
-    Examples
-    --------
-    >>> answer = cox_recalibration([0.9, 0.8, 0.7, 0.4, 0.3, 0.2], [1, 1, 0, 1, 0, 0])
-    >>> round(answer.slope, 4), round(answer.offset_intercept, 4)
-    (1.1089, -0.4265)
-    """
-    if not 0.0 < level < 1.0:
-        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
-    if intervals not in ("wald", "profile"):
-        raise StatisticError(f"intervals must be 'wald' or 'profile', not {intervals!r}")
-    data = Predictions.of(probs, labels)
-    if lens is None and data.n_classes > 2:
-        raise StatisticError(
-            f"cox_recalibration is for two classes, but there are {data.n_classes}: name a lens "
-            "such as lens=TopK(1) or lens=OneVsRest(c)"
-        )
-    seen = apply(lens or OneVsRest(1), data)
-    _, z = log_odds(seen.probs, "cox_recalibration")
-    y = (seen.labels == 0).astype(np.float64)
-    _refuse_separated(z, y)
-
-    one, both, none = np.ones((y.size, 1)), np.column_stack([np.ones(y.size), z]), np.zeros(y.size)
-    calibrated = _log_likelihood(z, y)
-    offset_best, offset = _fit(one, z, y)
-    best, free = _fit(both, none, y)
-    offset_se = _standard_errors(one, z + offset[0])[0]
-    intercept_se, slope_se = _standard_errors(both, both @ free)
-
-    def interval(estimate: float, se: float, profile: Callable[[float], float], top: float) -> Any:
-        if intervals == "wald":
-            reach = float(ndtri(0.5 + level / 2.0)) * se
-            return estimate - reach, estimate + reach
-        return _not_rejected(estimate, se, profile, top - 0.5 * float(ndtri(0.5 + level / 2.0)) ** 2)
-
-    ratios = [2.0 * (best - calibrated), 2.0 * (offset_best - calibrated), 2.0 * (best - offset_best)]
-    lr, lr_intercept, lr_slope = (max(0.0, r) for r in ratios)
-    return CoxRecalibration(
-        intercept=float(free[0]),
-        intercept_se=intercept_se,
-        intercept_interval=interval(
-            float(free[0]), intercept_se, lambda a: _fit(z[:, None], none + a, y)[0], best
-        ),
-        slope=float(free[1]),
-        slope_se=slope_se,
-        slope_interval=interval(
-            float(free[1]), slope_se, lambda b: _fit(one, b * z, y)[0], best
-        ),
-        offset_intercept=float(offset[0]),
-        offset_intercept_se=offset_se,
-        offset_intercept_interval=interval(
-            float(offset[0]), offset_se, lambda a: _log_likelihood(z + a, y), offset_best
-        ),
-        lr=lr,
-        lr_pvalue=float(chdtrc(2, lr)),
-        lr_intercept=lr_intercept,
-        lr_intercept_pvalue=float(chdtrc(1, lr_intercept)),
-        lr_slope=lr_slope,
-        lr_slope_pvalue=float(chdtrc(1, lr_slope)),
-        n=y.size,
-        events=int(y.sum()),
-        level=level,
-        intervals=intervals,
-    )  # fmt: skip
-
-
-def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
-    tests = "CoxScore() and CoxLR() test such data all the same"
-    if y.min() == y.max():
-        raise StatisticError(f"all outcomes are {int(y[0])}: the intercept is infinite. {tests}")
-    if np.ptp(z) <= 1e-12:
-        raise StatisticError(f"all predictions are equal: there is no slope to estimate. {tests}")
-    without, having = z[y == 0], z[y == 1]
-    if without.max() <= having.min() or having.max() <= without.min():
-        raise StatisticError(
-            f"events and non-events are separated by the prediction: the slope is infinite. {tests}"
-        )
-
-
-def _standard_errors(design: FloatArray, logits: FloatArray) -> list[float]:
-    v = expit(logits) * expit(-logits)
-    covariance = np.linalg.inv((design * v[:, None]).T @ design)
-    return [float(s) for s in np.sqrt(np.diag(covariance))]
-
-
-def _not_rejected(
-    estimate: float, se: float, profile: Callable[[float], float], bound: float
-) -> tuple[float, float]:
-    """Return where a profile likelihood falls below a bound, on both sides of its maximum."""
-    from scipy.optimize import brentq
-
-    ends = []
-    for side in (-1.0, 1.0):
-        reach = se
-        while profile(estimate + side * reach) > bound:
-            reach *= 2.0
-        ends.append(
-            brentq(lambda d, s=side: profile(estimate + s * d) - bound, 0.0, reach, xtol=1e-10)
-        )
-    return estimate - ends[0], estimate + ends[1]

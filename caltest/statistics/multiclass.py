@@ -73,9 +73,14 @@ def _class_cells(
             cell[kept, k] = starts[-1] + cells
             sums.append(np.bincount(cells, p, minlength=weight.size))
             weights.append(weight)
-        starts.append(starts[-1] + (weight.size if kept.size else 0))
-    joined = [np.concatenate([np.empty(0), *parts]) for parts in (sums, weights)]
-    return ClassCells(cell, np.array(starts), *joined, aggregate)
+            starts.append(starts[-1] + weight.size)
+        else:
+            starts.append(starts[-1])
+    none = np.empty(0)
+    return ClassCells(
+        cell, np.array(starts), np.concatenate([none, *sums]), np.concatenate([none, *weights]),
+        aggregate,
+    )  # fmt: skip
 
 
 def _check(threshold: float, aggregate: str = "mean", m: int = 1, variant: str = "paper") -> None:
@@ -87,6 +92,10 @@ def _check(threshold: float, aggregate: str = "mean", m: int = 1, variant: str =
         raise StatisticError(f"m must be a whole number of bins ≥ 1, not {m!r}")
     if variant not in ("paper", "nixon"):
         raise StatisticError(f"variant must be 'paper' or 'nixon', not {variant!r}")
+
+
+def _shown(variant: Variant) -> str:
+    return "" if variant == "paper" else f", variant={variant!r}"
 
 
 def _by_count(cells: Any) -> tuple[IntArray, FloatArray]:
@@ -198,6 +207,9 @@ class SCE:
             return _by_count(np.digitize(p, np.linspace(0.0, 1.0, self.m + 1)[1:]))
         return _by_count(UniformBins(self.m)(p))
 
+    def __repr__(self) -> str:
+        return f"SCE({self.m}{_shown(self.variant)})"
+
 
 @dataclass(frozen=True)
 class TACE:
@@ -228,7 +240,7 @@ class TACE:
     --------
     >>> probs = np.array([[0.9, 0.1], [0.7, 0.3], [0.995, 0.005], [0.6, 0.4]])
     >>> round(TACE(2)(probs, np.array([0, 1, 0, 1])), 6)
-    0.283125
+    0.363125
     """
 
     m: int = 15
@@ -257,6 +269,9 @@ class TACE:
         ends, replaced = np.unique(ends, return_counts=True)
         cells = np.searchsorted(ends, p, side="left")
         return cells, replaced / (n_ranges * np.bincount(cells, minlength=ends.size))
+
+    def __repr__(self) -> str:
+        return f"TACE({self.m}, threshold={self.threshold!r}{_shown(self.variant)})"
 
 
 @dataclass(frozen=True)
@@ -296,6 +311,9 @@ class ACE:
     def given(self, probs: FloatArray) -> ClassCells:
         """Fix the predictions: cut every class into ranges once."""
         return TACE(self.m, 0.0, self.variant).given(probs)
+
+    def __repr__(self) -> str:
+        return f"ACE({self.m}{_shown(self.variant)})"
 
 
 @dataclass(frozen=True)

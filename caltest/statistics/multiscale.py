@@ -19,17 +19,18 @@ from caltest.statistics.problem import as_problem
 class Scales:
     """Nested partitions of fixed predictions, from fine to coarse.
 
-    The cells of a scale are runs of cells of the scale before: ``merges[s]`` says where they start,
-    ``weights[s]`` are 1 / (n (n_b − 1)), and ``deviations[s]`` is the standard deviation of the
-    debiased error under calibration.
+    The cells of a scale are runs of cells of the scale before: ``merges`` says where they start and
+    ``weights`` are 1 / (n (n_b − 1)), both for one scale after the other, with ``sizes`` cells;
+    ``deviations`` are the standard deviations of the debiased errors under calibration.
     """
 
     m: IntArray
     cell: IntArray = field(repr=False)
     probs: FloatArray = field(repr=False)
     norms: FloatArray = field(repr=False)
-    merges: tuple[IntArray, ...] = field(repr=False)
-    weights: tuple[FloatArray, ...] = field(repr=False)
+    sizes: IntArray = field(repr=False)
+    merges: IntArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
     deviations: FloatArray = field(repr=False)
 
     def __call__(self, labels: IntArray) -> float:
@@ -37,15 +38,11 @@ class Scales:
 
     def standardised(self, labels: IntArray) -> FloatArray:
         """Return T_m / sd(T_m) for every scale m, from fine to coarse."""
-        sums = np.zeros((self.merges[0].size, self.probs.shape[1]))
-        squares = np.zeros(self.merges[0].size)
+        sums = np.zeros((self.sizes[0], self.probs.shape[1]))
+        squares = np.zeros(self.sizes[0])
         _residuals(labels, self.cell, self.probs, self.norms, sums, squares)
         values = np.empty(self.deviations.size)
-        for s, (starts, weights) in enumerate(zip(self.merges, self.weights, strict=True)):
-            if s > 0:
-                sums = np.add.reduceat(sums, starts, axis=0)
-                squares = np.add.reduceat(squares, starts)
-            values[s] = weights @ (np.einsum("bk,bk->b", sums, sums) - squares)
+        _scale_errors(sums, squares, self.merges, self.weights, self.sizes, values)
         return values / self.deviations
 
 
@@ -61,6 +58,32 @@ def _residuals(labels, cell, probs, norms, sums_out, squares_out):  # type: igno
         if y < d:
             sums_out[b, y] += 1.0
             squares_out[b] += 1.0 - 2.0 * probs[i, y]
+
+
+@kernel
+def _scale_errors(sums, squares, merges, weights, sizes, errors_out):  # type: ignore[no-untyped-def]
+    # O(L d). The sums of a scale are written over those of the scale before.
+    offset, before = 0, sizes[0]
+    for s in range(sizes.size):
+        total = 0.0
+        for b in range(sizes[s]):
+            first = merges[offset + b]
+            last = merges[offset + b + 1] if b + 1 < sizes[s] else before
+            square = 0.0
+            for k in range(sums.shape[1]):
+                gap = 0.0
+                for child in range(first, last):
+                    gap += sums[child, k]
+                sums[b, k] = gap
+                square += gap * gap
+            own = 0.0
+            for child in range(first, last):
+                own += squares[child]
+            squares[b] = own
+            total += weights[offset + b] * (square - own)
+        errors_out[s] = total
+        offset += sizes[s]
+        before = sizes[s]
 
 
 @dataclass(frozen=True)
@@ -105,7 +128,7 @@ class MultiScale:
     --------
     >>> probs = np.array([0.1, 0.1, 0.4, 0.4, 0.6, 0.6, 0.9, 0.9])
     >>> round(MultiScale([2, 4])(probs, np.array([0, 0, 1, 1, 0, 0, 1, 1])), 6)
-    2.0
+    2.041428
     """
 
     scales: tuple[int, ...] | None = None
@@ -123,7 +146,8 @@ class MultiScale:
         scales = self.scales or tuple(2**b for b in range(1, max(2, n.bit_length())))
         columns = np.ascontiguousarray(probs[:, :1] if n_classes == 2 else probs)
         fine_cell, fine_starts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        kept, merges, weights, deviations = [], [], [], []
+        kept: list[int] = []
+        merges, weights, deviations = [], [], []
         for m in scales[::-1]:
             bins = UniformBins(m) if n_classes == 2 else VarianceTree(max(1, -(-n // m)))
             order, starts = grouped(bins, probs)
@@ -135,7 +159,7 @@ class MultiScale:
             if not kept:
                 fine_cell = np.empty(n, dtype=np.int64)
                 fine_cell[order] = np.repeat(np.arange(counts.size), counts)
-                merges.append(starts[:-1])
+                merges.append(np.arange(counts.size))
             else:
                 merges.append(np.searchsorted(fine_starts, starts[:-1]))
             fine_starts = starts[:-1]
@@ -144,13 +168,13 @@ class MultiScale:
             deviations.append(np.sqrt(variance))
         if not kept:
             raise StatisticError(
-                f"{self!r} is undefined: with {n} rows and these predictions no scale has a cell of "
-                "two rows whose labels can vary"
+                f"{self!r} is undefined: with {n} rows and these predictions no scale has a cell "
+                "of two rows whose labels can vary"
             )
-        norms = np.einsum("ik,ik->i", columns, columns)
+        norms, sizes = np.einsum("ik,ik->i", columns, columns), [w.size for w in weights]
         return Scales(
-            np.array(kept), fine_cell, columns, norms, tuple(merges), tuple(weights),
-            np.array(deviations),
+            np.array(kept), fine_cell, columns, norms, np.array(sizes), np.concatenate(merges),
+            np.concatenate(weights), np.array(deviations),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -161,7 +185,9 @@ def _powers(scales: Sequence[int]) -> tuple[int, ...]:
     chosen = tuple(scales)
     for m in chosen:
         if not isinstance(m, (int, np.integer)) or m < 1 or m & (m - 1):
-            raise StatisticError(f"scales must be powers of two, so that they are nested, not {m!r}")
+            raise StatisticError(
+                f"scales must be powers of two, so that they are nested, not {m!r}"
+            )
     if not chosen or list(chosen) != sorted(set(chosen)):
         raise StatisticError(f"scales must be increasing and at least one, not {list(scales)!r}")
     return tuple(int(m) for m in chosen)

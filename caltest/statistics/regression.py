@@ -235,7 +235,7 @@ class Spiegelhalter:
     Examples
     --------
     >>> round(Spiegelhalter()(np.array([0.9, 0.9, 0.2]), np.array([0, 1, 0])), 6)
-    1.309689
+    1.250926
     """
 
     two_sided: ClassVar[bool] = True

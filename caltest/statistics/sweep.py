@@ -110,7 +110,7 @@ class Sweep:
     --------
     >>> forecast, rained = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9]), np.array([0, 1, 0, 1, 0, 1])
     >>> round(Sweep()(forecast, rained), 6)
-    0.133333
+    0.233333
     """
 
     norm: Literal["l1", "l2"] = "l1"
@@ -130,3 +130,6 @@ class Sweep:
         x = p[order]
         group_end = np.searchsorted(x, x, side="right")
         return SortedRows(order, group_end, np.append(0.0, np.cumsum(x)), self.norm)
+
+    def __repr__(self) -> str:
+        return "Sweep()" if self.norm == "l1" else f"Sweep(norm={self.norm!r})"

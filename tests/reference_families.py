@@ -1,0 +1,207 @@
+"""Slow twins of the statistics of regression, class-wise, sweep and multi-scale type.
+
+Written from the papers: plain loops, exact fractions where they decide something. Nothing here
+imports caltest. ``p`` is the probability of the event and ``y`` is 1 where it happened.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+
+def spiegelhalter(p, y):
+    top = sum((b - a) * (1 - 2 * a) for a, b in zip(p, y, strict=True))
+    return top / math.sqrt(sum((1 - 2 * a) ** 2 * a * (1 - a) for a in p))
+
+
+def spiegelhalter_by_moments(probs, labels):
+    """The Brier score, standardised by its mean and variance summed over the possible labels."""
+    gap = variance = 0.0
+    for row, label in zip(probs, labels, strict=True):
+        k = len(row)
+        scores = [sum(((j == c) - row[j]) ** 2 for j in range(k)) for c in range(k)]
+        mean = sum(row[c] * scores[c] for c in range(k))
+        gap += scores[label] - mean
+        variance += sum(row[c] * (scores[c] - mean) ** 2 for c in range(k))
+    return gap / math.sqrt(variance)
+
+
+def in_the_large(p, y):
+    return (sum(y) - sum(p)) / math.sqrt(sum(a * (1 - a) for a in p))
+
+
+def hosmer_lemeshow(p, y, groups, variance="binomial"):
+    total = 0.0
+    for g in set(groups):
+        rows = [i for i, other in enumerate(groups) if other == g]
+        n, expected = len(rows), sum(p[i] for i in rows)
+        v = sum(p[i] * (1 - p[i]) for i in rows)
+        if variance == "binomial":
+            v = expected * (1 - expected / n)
+        if v > 1e-20:
+            total += (sum(y[i] for i in rows) - expected) ** 2 / v
+    return total
+
+
+def logits(p):
+    """Log-odds, with both probabilities kept above 1e-12."""
+    return [math.log(max(a, 1e-12)) - math.log(max(1 - a, 1e-12)) for a in p]
+
+
+def cox_score(p, y):
+    z = np.array(logits(p))
+    p, y = np.asarray(p, float), np.asarray(y, float)
+    v = p * (1 - p)
+    u = np.array([(y - p).sum(), ((y - p) * z).sum()])
+    information = np.array([[v.sum(), (v * z).sum()], [(v * z).sum(), (v * z * z).sum()]])
+    return float(u @ np.linalg.solve(information, u))
+
+
+def log_likelihood(a, b, p, y):
+    """Of logit P(y = 1) = a + b logit p."""
+    total = 0.0
+    for z, outcome in zip(logits(p), y, strict=True):
+        eta = a + b * z
+        total += outcome * eta - (max(eta, 0.0) + math.log1p(math.exp(-abs(eta))))
+    return total
+
+
+def score_equations(a, b, p, y):
+    z = np.array(logits(p))
+    residual = np.asarray(y, float) - 1 / (1 + np.exp(-(a + b * z)))
+    return residual.sum(), (residual * z).sum()
+
+
+# --- lowess ------------------------------------------------------------------------------------
+
+
+def lowess_at(x0, p, y, span):
+    """Cleveland's local line: tricube weights up to the ⌊span n⌋-th nearest neighbour."""
+    n = len(p)
+    k = min(n, max(2, math.floor(span * n + 1e-7)))
+    h = sorted(abs(x - x0) for x in p)[k - 1]
+    w = [(1 - min(1.0, abs(x - x0) / h) ** 3) ** 3 if h > 0 else float(x == x0) for x in p]
+    total = sum(w)
+    mean = sum(a * x for a, x in zip(w, p, strict=True)) / total
+    level = sum(a * o for a, o in zip(w, y, strict=True)) / total
+    square = sum(a * (x - mean) ** 2 for a, x in zip(w, p, strict=True)) / total
+    if math.sqrt(square) <= 0.001 * (max(p) - min(p)):
+        return level
+    cross = sum(a * (x - mean) * o for a, x, o in zip(w, p, y, strict=True)) / total
+    return level + cross / square * (x0 - mean)
+
+
+# --- class-wise errors ---------------------------------------------------------------------------
+
+
+def nixon_edges(p, m):
+    """The upper edges of the authors' adaptive bins."""
+    ranks = [min(round(j * len(p) / m), len(p) - 1) for j in range(m)]
+    ordered = sorted(p)
+    return [ordered[r] for r in ranks][1:]
+
+
+def digit(x, edges):
+    return sum(x >= e for e in edges)
+
+
+def gaps_by_count(p, y, cells):
+    """Σ n_b / n |acc − conf|."""
+    total = 0.0
+    for b in set(cells):
+        rows = [i for i, c in enumerate(cells) if c == b]
+        total += abs(sum(y[i] - p[i] for i in rows))
+    return total / len(p)
+
+
+def range_error(p, y, m):
+    """Mean of |acc − conf| over ranges of ⌊n/m⌋; ranges with the same last value are pooled."""
+    n = len(p)
+    if n == 0:
+        return 0.0
+    ordered = sorted(p)
+    r = min(m, n)
+    size = max(1, n // m)
+    ends = [ordered[min((j + 1) * size, n) - 1] for j in range(r - 1)] + [ordered[-1]]
+    total = 0.0
+    for end in ends:  # once for every range, also where several are one
+        below = max((e for e in ends if e < end), default=-1.0)
+        rows = [i for i in range(n) if below < p[i] <= end]
+        total += abs(sum(y[i] - p[i] for i in rows)) / len(rows)
+    return total / r
+
+
+def by_class(probs, labels, threshold, error):
+    """Apply an error of (p, y) to every class and return the K values."""
+    values = []
+    for k in range(len(probs[0])):
+        kept = [i for i in range(len(probs)) if threshold == 0 or probs[i][k] > threshold]
+        p = [float(probs[i][k]) for i in kept]
+        y = [int(labels[i] == k) for i in kept]
+        values.append(error(p, y) if kept else 0.0)
+    return values
+
+
+# --- sweep ---------------------------------------------------------------------------------------
+
+
+def sweep(p, y, norm=1):
+    """ECE_sweep, equal mass: bins end at ranks ⌈jn/b⌉, or after the ties there."""
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    n = len(p)
+
+    def bins(b):
+        ends = []
+        for j in range(1, b + 1):
+            end = -(-j * n // b)
+            while end < n and p[order[end]] == p[order[end - 1]]:
+                end += 1
+            ends.append(end)
+        cut = sorted({0, *ends})
+        return [order[s:e] for s, e in itertools.pairwise(cut)]
+
+    def rises(parts):
+        means = [Fraction(int(sum(y[i] for i in part)), len(part)) for part in parts]
+        return all(a <= b for a, b in itertools.pairwise(means))
+
+    b = 1
+    while b < n and rises(bins(b + 1)):
+        b += 1
+    total = sum(
+        len(part) * abs(sum(y[i] - p[i] for i in part) / len(part)) ** norm for part in bins(b)
+    )
+    return (total / n) ** (1 / norm), b
+
+
+# --- scales --------------------------------------------------------------------------------------
+
+
+def debiased(residuals, cells):
+    """Mean product of residuals over pairs in the same cell, weighted by the cell's size."""
+    n, total = len(cells), 0.0
+    for b in set(cells):
+        rows = [i for i, c in enumerate(cells) if c == b]
+        if len(rows) > 1:
+            pairs = sum(float(residuals[i] @ residuals[j]) for i in rows for j in rows if i != j)
+            total += pairs / (len(rows) - 1)
+    return total / n
+
+
+def debiased_variance(covariances, cells):
+    """Its variance under calibration, from the covariances of the labels, pair by pair."""
+    n, total = len(cells), 0.0
+    for b in set(cells):
+        rows = [i for i, c in enumerate(cells) if c == b]
+        if len(rows) > 1:
+            pairs = sum(
+                float(np.trace(covariances[i] @ covariances[j]))
+                for i in rows
+                for j in rows
+                if i != j
+            )
+            total += 2 * pairs / (len(rows) - 1) ** 2
+    return total / n**2

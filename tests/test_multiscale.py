@@ -1,0 +1,173 @@
+"""All scales in one statistic: twins, exact standardisation, power where others have none."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import reference as ref
+import reference_families as slow
+import scipy.stats
+
+import caltest as ct
+from caltest import StatisticError
+from caltest.exact import enumerated_null
+from caltest.resampling import LabelSampler
+from caltest.statistics import multiscale
+from caltest.statistics.debiased import DebiasedL2
+from caltest.statistics.multiscale import MultiScale
+
+
+def problem(seed, n, k, style="plain"):
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet(np.full(k, 0.7), n)
+    if style == "ties":
+        probs = generator.multinomial(8, probs) / 8
+    elif style == "corners":
+        probs[: n // 3] = np.eye(k)[generator.integers(0, k, n // 3)]
+    return probs, generator.integers(0, k, n)
+
+
+def cells_of(probs, m):
+    if probs.shape[1] == 2:
+        return ref.uniform_cells(probs[:, 0], m)
+    return ref.tree_cells(probs, max(1, -(-len(probs) // m)))
+
+
+def twin(probs, labels, m):
+    """T_m and its standard deviation, from pairs of rows."""
+    d = 1 if probs.shape[1] == 2 else probs.shape[1]
+    residuals = (labels[:, None] == np.arange(probs.shape[1])) - probs
+    covariances = [(np.diag(p) - np.outer(p, p))[:d, :d] for p in probs]
+    cells = cells_of(probs, m)
+    variance = slow.debiased_variance(covariances, cells)
+    return slow.debiased(residuals[:, :d], cells), np.sqrt(variance)
+
+
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+@pytest.mark.parametrize(("k", "n"), [(2, 9), (2, 45), (3, 45), (10, 33)])
+def test_against_slow_twin(k, n, style):
+    probs, labels = problem(n + k, n, k, style)
+    fixed = MultiScale().given(probs)
+    expected = [twin(probs, labels, 2**b) for b in range(1, int(np.log2(n)) + 1)][::-1]
+    expected = [(value, sd) for value, sd in expected if sd > 1e-12]
+    np.testing.assert_allclose(fixed.deviations, [sd for _, sd in expected], rtol=1e-9)
+    ours = fixed.standardised(labels)
+    np.testing.assert_allclose(ours, [v / sd for v, sd in expected], rtol=1e-9, atol=1e-9)
+    assert MultiScale()(probs, labels) == pytest.approx(max(v / sd for v, sd in expected))
+
+
+def test_a_hundred_classes():
+    probs, labels = problem(1, 40, 100)
+    assert MultiScale([4])(probs, labels) == pytest.approx(np.divide(*twin(probs, labels, 4)))
+
+
+def test_scales_are_debiased_errors_and_cells_are_nested():
+    probs, labels = problem(3, 500, 2, "ties")
+    fixed = MultiScale().given(probs)
+    for m, value in zip(fixed.m, fixed.standardised(labels) * fixed.deviations, strict=True):
+        assert value == pytest.approx(DebiasedL2(int(m))(probs, labels), abs=1e-14)
+    probs, labels = problem(4, 300, 4)
+    fixed = MultiScale([2, 8, 64]).given(probs)
+    for m, value in zip(fixed.m, fixed.standardised(labels) * fixed.deviations, strict=True):
+        tree = ct.VarianceTree(-(-300 // int(m)))
+        assert value == pytest.approx(DebiasedL2(tree)(probs, labels), abs=1e-14)
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 10), (3, 6)])
+def test_standardised_exactly(k, n):
+    probs, _ = problem(7, n, k)
+    fixed = MultiScale([1, 2, 4]).given(probs)
+    for s in range(fixed.m.size):
+        law = enumerated_null(lambda y, s=s: fixed.standardised(y)[s], probs)
+        assert law.mean() == pytest.approx(0.0, abs=1e-12)
+        assert law.std() == pytest.approx(1.0, rel=1e-12)
+
+
+def test_interpreted_as_compiled(monkeypatch):
+    probs, labels = problem(5, 30, 3)
+    compiled = MultiScale().given(probs).standardised(labels)
+    for name in ("_residuals", "_scale_errors"):
+        monkeypatch.setattr(multiscale, name, getattr(multiscale, name).py_func)
+    interpreted = MultiScale().given(probs).standardised(labels)
+    np.testing.assert_allclose(interpreted, compiled, atol=1e-13)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+def test_order_of_rows_does_not_matter(k, style):
+    probs, labels = problem(6, 90, k, style)
+    probs = np.round(probs * 2**20) / 2**20 if k > 2 else probs
+    rows = np.random.default_rng(1).permutation(90)
+    value = MultiScale()(probs, labels)
+    assert MultiScale()(probs[rows], labels[rows]) == pytest.approx(value, abs=1e-9)
+
+
+def test_a_vector_its_lens_and_a_pickle_agree():
+    probs, labels = problem(8, 50, 2)
+    p, y = probs[:, 0], 1 - labels
+    fixed = pickle.loads(pickle.dumps(MultiScale().given(probs)))
+    assert MultiScale()(p, y) == pytest.approx(fixed(labels), abs=1e-12)
+
+
+def waves(generator, n):
+    """F.10: 20 waves of height 0.3 that no coarse bin can see."""
+    p = generator.uniform(0.001, 0.999, n)
+    truth = np.clip(p + 0.3 * np.sin(40 * np.pi * p) * 4 * p * (1 - p), 0, 1)
+    return p, (generator.random(n) < truth).astype(int)
+
+
+def rejections(statistic, datasets):
+    count = 0
+    for p, y in datasets:
+        result = ct.calibration_test(
+            p, y, statistic, lens=ct.OneVsRest(1), null=ct.RedrawLabels(), n_resamples=199, rng=1
+        )
+        count += result.pvalue <= 0.05
+    return count
+
+
+def test_waves_are_caught_that_fifteen_bins_do_not_see():
+    generator = np.random.default_rng(1)
+    datasets = [waves(generator, 500) for _ in range(40)]
+    assert rejections(MultiScale(), datasets) >= 24  # 0.80 of 300 in a larger study
+    assert rejections(ct.ECE(15), datasets) <= 14
+
+
+def test_the_static_bin_pathology_is_caught():
+    # 45 % positive; negatives predicted in (0.41, 0.43), positives in (0.47, 0.49).
+    p = np.concatenate([np.linspace(0.411, 0.429, 1100), np.linspace(0.471, 0.489, 900)])
+    y = np.repeat([0, 1], [1100, 900])
+    pairs = [(ct.ECE(10), ct.OneVsRest(1)), (MultiScale(), ct.OneVsRest(1))]
+    blind, sharp = ct.calibration_test(p, y, pairs, n_resamples=199, rng=1).tests
+    assert blind.pvalue > 0.5
+    assert sharp.pvalue == 0.005
+    assert sharp.estimate > 100
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 80), (5, 80)])
+def test_size_with_redrawn_labels(k, n):
+    probs, _ = problem(9, n, k)
+    fixed, draw = MultiScale().given(probs), LabelSampler.of(probs)
+    generator = np.random.default_rng(3)
+    values = np.array([fixed(draw(generator.random(n))) for _ in range(600 * 20)]).reshape(600, 20)
+    rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
+    low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 600, 0.05)
+    assert low <= rejected <= high
+
+
+def test_data_that_cannot_vary_are_refused():
+    for probs in ([[0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0, 0.0]] * 4):
+        with pytest.raises(StatisticError, match="no scale has a cell of two rows"):
+            MultiScale()(np.array(probs), np.zeros(len(probs), dtype=int))
+
+
+def test_wrong_scales_are_refused():
+    for scales in ([3], [0], [2.0], [-2]):
+        with pytest.raises(StatisticError, match="powers of two"):
+            MultiScale(scales)
+    for scales in ([], [4, 2], [2, 2]):
+        with pytest.raises(StatisticError, match="increasing and at least one"):
+            MultiScale(scales)
+    assert [repr(MultiScale()), repr(MultiScale((2, 8)))] == ["MultiScale()", "MultiScale([2, 8])"]

@@ -1,0 +1,475 @@
+"""Spiegelhalter, calibration-in-the-large, Hosmer–Lemeshow, Cox and ICI."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import reference as ref
+import reference_families as slow
+import scipy.stats
+
+import caltest as ct
+from caltest import StatisticError
+from caltest.exact import cell_null, enumerated_null
+from caltest.resampling import LabelSampler
+from caltest.statistics.cox import CoxLR, CoxScore
+from caltest.statistics.cox_estimates import CoxRecalibration, cox_recalibration
+from caltest.statistics.ici import E50, E90, ICI, Emax
+from caltest.statistics.problem import as_problem
+from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
+
+STATISTICS = [
+    Spiegelhalter(),
+    CalibrationInTheLarge(),
+    HosmerLemeshow(4),
+    HosmerLemeshow(ct.UniformBins(5), variance="exact"),
+    CoxScore(),
+    CoxLR(),
+    ICI(),
+    E50(span=0.5, delta=0.0),
+    E90(delta=0.0),
+    Emax(delta=0.0),
+]
+
+
+def problem(seed, n, style="plain"):
+    generator = np.random.default_rng(seed)
+    p = generator.beta(0.7, 0.7, n)
+    if style == "ties":
+        p = np.round(p, 1)
+    elif style == "corners":
+        p[: n // 3] = generator.integers(0, 2, n // 3)
+    return p, generator.integers(0, 2, n)
+
+
+# --- slow twins ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+@pytest.mark.parametrize("seed", range(5))
+def test_against_slow_twins(seed, style):
+    p, y = problem(seed, 40, style)
+    equal = slow.hosmer_lemeshow
+    groups, cells = ref.quantile_cells(p, 4), ref.uniform_cells(p, 5)
+    for ours, theirs in [
+        (Spiegelhalter(), slow.spiegelhalter(p, y)),
+        (CalibrationInTheLarge(), slow.in_the_large(p, y)),
+        (HosmerLemeshow(4), equal(p, y, groups)),
+        (HosmerLemeshow(4, variance="exact"), equal(p, y, groups, "exact")),
+        (HosmerLemeshow(ct.UniformBins(5)), equal(p, y, cells)),
+        (CoxScore(), slow.cox_score(p, y)),
+    ]:
+        assert ours(p, y) == pytest.approx(theirs, rel=1e-10), repr(ours)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 100])
+def test_spiegelhalter_of_many_classes_against_moments(k):
+    generator = np.random.default_rng(k)
+    probs, labels = generator.dirichlet(np.full(k, 0.5), 30), generator.integers(0, k, 30)
+    assert Spiegelhalter()(probs, labels) == pytest.approx(
+        slow.spiegelhalter_by_moments(probs, labels), rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+@pytest.mark.parametrize("span", [2 / 3, 0.3, 1.0])
+def test_smooth_curve_against_slow_twin(style, span):
+    p, y = problem(3, 30, style)
+    rows, codes = as_problem(p, y)
+    curve = ICI(span, delta=0.0).given(rows).curve(codes)
+    expected = [slow.lowess_at(x, p, y, span) for x in np.sort(p)]
+    np.testing.assert_allclose(curve, expected, atol=1e-11)
+    gaps = np.abs(np.array(expected) - np.sort(p))
+    for statistic, value in [
+        (ICI, gaps.mean()),
+        (E50, np.median(gaps)),
+        (E90, np.quantile(gaps, 0.9)),
+        (Emax, gaps.max()),
+    ]:
+        assert statistic(span, 0.0)(p, y) == pytest.approx(value, abs=1e-11)
+
+
+# statsmodels 0.15.0: mean and maximum of |x − lowess(y, x, frac, it=0, delta)|
+@pytest.mark.parametrize(
+    ("span", "delta", "mean", "largest"),
+    [
+        (2 / 3, None, 0.0729465132131703, 0.14156453661241875),
+        (0.5, 0.001, 0.07391344967928767, 0.16309747727699953),
+        (0.3, 0.0, 0.0976173459177963, 0.23465297351630254),
+    ],
+)
+def test_smooth_curve_against_statsmodels(span, delta, mean, largest):
+    generator = np.random.default_rng(1)
+    p = generator.random(60).round(2)
+    y = (generator.random(60) < p).astype(int)
+    assert ICI(span, delta)(p, y) == pytest.approx(mean, rel=1e-12)
+    assert Emax(span, delta)(p, y) == pytest.approx(largest, rel=1e-12)
+
+
+def test_cox_estimates_solve_the_score_equations():
+    p, y = problem(7, 60)
+    answer = cox_recalibration(p, y)
+    np.testing.assert_allclose(
+        slow.score_equations(answer.intercept, answer.slope, p, y), 0.0, atol=1e-6
+    )
+    assert slow.score_equations(answer.offset_intercept, 1.0, p, y)[0] == pytest.approx(0, abs=1e-6)
+    best = slow.log_likelihood(answer.intercept, answer.slope, p, y)
+    lr = 2 * (best - slow.log_likelihood(0.0, 1.0, p, y))
+    assert answer.lr == pytest.approx(lr, rel=1e-10)
+    assert CoxLR()(p, y) == pytest.approx(lr, rel=1e-10)
+    assert answer.lr == pytest.approx(answer.lr_intercept + answer.lr_slope, rel=1e-10)
+    for value, df, pvalue in [
+        (answer.lr, 2, answer.lr_pvalue),
+        (answer.lr_intercept, 1, answer.lr_intercept_pvalue),
+        (answer.lr_slope, 1, answer.lr_slope_pvalue),
+    ]:
+        assert pvalue == pytest.approx(scipy.stats.chi2.sf(value, df), rel=1e-10)
+
+
+def test_profile_intervals_end_where_the_ratio_test_rejects():
+    p, y = problem(8, 50)
+    answer = cox_recalibration(p, y, intervals="profile", level=0.9)
+    best = slow.log_likelihood(answer.intercept, answer.slope, p, y)
+    drop = scipy.stats.chi2.ppf(0.9, 1) / 2
+    grid = np.linspace(-6, 6, 4001)
+    for b in answer.slope_interval:
+        profile = max(slow.log_likelihood(a, b, p, y) for a in grid)
+        assert best - profile == pytest.approx(drop, abs=1e-3)
+    for a in answer.offset_intercept_interval:
+        top = slow.log_likelihood(answer.offset_intercept, 1.0, p, y)
+        assert top - slow.log_likelihood(a, 1.0, p, y) == pytest.approx(drop, abs=1e-7)
+
+
+def test_standard_errors_are_the_curvature():
+    p, y = problem(9, 80)
+    answer = cox_recalibration(p, y)
+    a, b, h = answer.intercept, answer.slope, 1e-4
+
+    def f(i, j):
+        return slow.log_likelihood(a + i * h, b + j * h, p, y)
+
+    hessian = -np.array(
+        [
+            [f(1, 0) - 2 * f(0, 0) + f(-1, 0), (f(1, 1) - f(1, -1) - f(-1, 1) + f(-1, -1)) / 4],
+            [(f(1, 1) - f(1, -1) - f(-1, 1) + f(-1, -1)) / 4, f(0, 1) - 2 * f(0, 0) + f(0, -1)],
+        ]
+    )
+    se = np.sqrt(np.diag(np.linalg.inv(hessian / h**2)))
+    np.testing.assert_allclose([answer.intercept_se, answer.slope_se], se, rtol=1e-3)
+    assert answer.slope_interval[1] == pytest.approx(b + 1.959963985 * answer.slope_se)
+
+
+# --- published values ----------------------------------------------------------------------------
+
+
+def test_spiegelhalter_of_a_published_example():
+    generator = np.random.RandomState(1)
+    generator.choice([0, 1], size=100)
+    scores = generator.uniform(size=100)
+    generator = np.random.RandomState(1)
+    scores = generator.uniform(size=100)
+    labels = (generator.uniform(size=100) <= scores).astype(int)
+    # MAPIE prints the one-sided 0.174832; the statistic and the two-sided value:
+    z = Spiegelhalter()(scores, labels)
+    assert z == pytest.approx(0.9352421307896744, rel=1e-12)
+    result = ct.calibration_test(
+        scores, labels, Spiegelhalter(), lens=ct.OneVsRest(1), null="asymptotic"
+    )
+    assert result.pvalue == pytest.approx(2 * 0.174832, abs=2e-6)
+
+
+def calzone(data_dir, name):
+    columns = np.loadtxt(
+        data_dir / "binary" / f"calzone_simulated_{name}.csv", delimiter=",", skiprows=1
+    )
+    return columns[:, 1], columns[:, 2].astype(int)
+
+
+def without_the_smallest(p, y):
+    kept = np.argsort(p)[1:]
+    return p[kept], y[kept]
+
+
+@pytest.mark.parametrize(
+    ("name", "z", "hl", "hl_count", "slope", "slope_low", "slope_high", "intercept", "ici"),
+    [
+        ("welldata", 0.3763269161877356, 8.884991559088098, 3.694947603203135,
+         0.994249960703559, 0.93729, 1.05121, -0.04497652310964179, 0.00558856942568957),
+        ("misdata", 29.62552957462551, 1027.9402186034245, 1857.5843112885273,
+         0.4972021148608723, 0.46873, 0.52567, -0.04497703181369989, 0.07356445428053172),
+    ],
+)  # fmt: skip
+def test_values_of_calzone(
+    data_dir, name, z, hl, hl_count, slope, slope_low, slope_high, intercept, ici
+):
+    p, y = calzone(data_dir, name)
+    assert Spiegelhalter()(p, y) == pytest.approx(z, rel=1e-12)
+    assert HosmerLemeshow(ct.UniformBins(10))(p, y) == pytest.approx(hl, rel=1e-12)
+    # Its groups of equal count are (lo, hi] between quantiles: the smallest value is lost.
+    edges = np.quantile(p, np.linspace(0, 1, 11))[1:-1]
+
+    def groups(probs):
+        return np.searchsorted(edges, probs[:, 0], side="left")
+
+    lost = without_the_smallest(p, y)
+    assert HosmerLemeshow(groups)(*lost) == pytest.approx(hl_count, rel=1e-10)
+    answer = cox_recalibration(np.clip(p, 1e-7, 1 - 1e-7), y)  # where it cuts probabilities off
+    assert answer.slope == pytest.approx(slope, rel=1e-10)
+    assert answer.intercept == pytest.approx(intercept, rel=1e-10)
+    np.testing.assert_allclose(answer.slope_interval, (slope_low, slope_high), atol=6e-6)
+    np.testing.assert_allclose(answer.intercept_interval, (-0.12349, 0.03353), atol=6e-6)
+    assert ICI(0.5, 0.001)(p, y) == pytest.approx(ici, rel=1e-10)
+
+
+def test_values_computed_by_two_methods(data_dir):
+    p, y = calzone(data_dir, "welldata")
+    assert HosmerLemeshow(ct.UniformBins(10), variance="exact")(p, y) == pytest.approx(
+        8.9220982053, abs=1e-9
+    )
+    for statistic, value, pvalue in [
+        (CoxScore(), 1.3108622009, 0.5192181792),
+        (CoxLR(), 1.3056862347, 0.5205636473),
+        (HosmerLemeshow(ct.UniformBins(10)), 8.884991559088098, 0.5430520576),
+        (HosmerLemeshow(ct.UniformBins(10), df=8), 8.884991559088098, 0.35209071874348785),
+        (HosmerLemeshow(ct.UniformBins(10), variance="exact"), 8.9220982053, 0.5395124029),
+        (Spiegelhalter(), 0.3763269161877356, 0.7066738713391099),
+    ]:
+        result = ct.calibration_test(p, y, statistic, lens=ct.OneVsRest(1), null="asymptotic")
+        assert result.estimate == pytest.approx(value, rel=1e-9), repr(statistic)
+        assert result.pvalue == pytest.approx(pvalue, rel=1e-8), repr(statistic)
+
+
+# --- null laws -----------------------------------------------------------------------------------
+
+
+def test_exact_laws_against_enumeration():
+    p, y = problem(4, 10)
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    for statistic in [CalibrationInTheLarge(), HosmerLemeshow(3), HosmerLemeshow(3, "exact")]:
+        fixed = statistic.given(data.probs)
+        result = ct.calibration_test(data, None, statistic, lens=ct.Canonical())
+        assert result.null == "exact"
+        two_sided = getattr(statistic, "two_sided", False)
+        low, high = enumerated_null(fixed, data.probs).bracket(result.estimate, two_sided)
+        assert low - 1e-9 <= result.pvalue <= high * 1.01 + 1e-9
+        assert result.pvalue_bracket[0] <= high + 1e-9
+
+
+def test_first_two_moments_under_calibration():
+    p, _ = problem(5, 11)
+    probs = np.column_stack([p, 1 - p])
+    for statistic, mean, deviation in [
+        (Spiegelhalter(), 0.0, 1.0),
+        (CalibrationInTheLarge(), 0.0, 1.0),
+        (HosmerLemeshow(4, "exact"), 4.0, None),
+        (CoxScore(), 2.0, None),
+    ]:
+        law = enumerated_null(statistic.given(probs), probs)
+        assert law.mean() == pytest.approx(mean, abs=1e-9)
+        assert deviation is None or law.std() == pytest.approx(deviation, rel=1e-9)
+
+
+def sizes(statistic, p, draws, seed=0):
+    """How often the limit law rejects calibrated labels at 5 %, for these predictions."""
+    probs = np.column_stack([p, 1 - p])
+    fixed, draw = statistic.given(probs), LabelSampler.of(probs)
+    generator = np.random.default_rng(seed)
+    values = np.array([fixed(draw(generator.random(p.size))) for _ in range(draws)])
+    law = fixed.laws["asymptotic"](np.zeros(p.size, dtype=np.int64))
+    if getattr(statistic, "two_sided", False):
+        return float((2 * scipy.stats.norm.sf(np.abs(values)) <= 0.05).mean())
+    return float((law.law.sf(values) <= 0.05).mean())
+
+
+@pytest.mark.parametrize(
+    ("statistic", "draws"),
+    [
+        (Spiegelhalter(), 4000),
+        (CalibrationInTheLarge(), 4000),
+        (HosmerLemeshow(10), 4000),
+        (HosmerLemeshow(10, "exact"), 4000),
+        (CoxScore(), 4000),
+        (CoxLR(), 800),
+    ],
+    ids=repr,
+)
+def test_size_of_the_limit_law(statistic, draws):
+    p = np.random.default_rng(1).uniform(0.02, 0.98, 500)
+    low, high = scipy.stats.binom.ppf([1e-4, 1 - 1e-4], draws, 0.05) / draws
+    assert low - 0.01 < sizes(statistic, p, draws) < high + 0.01
+
+
+def test_the_limit_of_hosmer_lemeshow_is_liberal_for_rare_events_and_the_exact_law_is_not():
+    p = np.random.default_rng(2).beta(0.3, 12.0, 200).clip(1e-4)
+    assert sizes(HosmerLemeshow(10), p, 4000) > 0.07
+    probs = np.column_stack([p, 1 - p])
+    fixed, draw, generator = (
+        HosmerLemeshow(10).given(probs),
+        LabelSampler.of(probs),
+        np.random.default_rng(3),
+    )
+    values = [fixed(draw(generator.random(200))) for _ in range(1000)]
+    law = cell_null(fixed, probs, float(np.quantile(values, 0.95)))
+    rejected = sum(law.bracket(t)[1] <= 0.05 for t in values)
+    assert rejected <= scipy.stats.binom.ppf(1 - 1e-5, 1000, 0.05)
+
+
+def test_g_minus_2_degrees_of_freedom_reject_too_often():
+    p = np.random.default_rng(1).uniform(0.02, 0.98, 500)
+    assert scipy.stats.chi2.sf(scipy.stats.chi2.ppf(0.95, 8), 10) == pytest.approx(0.1146, abs=5e-5)
+    assert 0.09 < sizes(HosmerLemeshow(10, df=8), p, 4000) < 0.14
+
+
+@pytest.mark.parametrize("statistic", [ICI(), CoxScore(), Spiegelhalter()], ids=repr)
+def test_size_with_redrawn_labels(statistic):
+    p = np.random.default_rng(6).uniform(0.05, 0.95, 60)
+    probs = np.column_stack([p, 1 - p])
+    fixed, draw = statistic.given(probs), LabelSampler.of(probs)
+    generator = np.random.default_rng(7)
+    values = np.array(
+        [[abs(fixed(draw(generator.random(60)))) for _ in range(20)] for _ in range(400)]
+    )
+    rejected = (values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0
+    low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 400, 0.05)
+    assert low <= rejected.sum() <= high
+
+
+# --- symmetries, ties, ends ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+def test_order_of_rows_does_not_matter(statistic, style):
+    p, y = problem(11, 50, style)
+    shuffled = np.random.default_rng(1).permutation(50)
+    assert statistic(p[shuffled], y[shuffled]) == pytest.approx(statistic(p, y), abs=1e-10)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
+def test_event_and_non_event_are_alike(statistic):
+    if type(statistic) is ICI:  # anchors are chosen from the left
+        statistic = ICI(delta=0.0)
+    p, y = problem(12, 48)
+    sign = -1.0 if isinstance(statistic, CalibrationInTheLarge) else 1.0
+    assert statistic(1 - p, 1 - y) == pytest.approx(sign * statistic(p, y), abs=1e-9)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
+def test_a_vector_and_its_lens_agree(statistic):
+    p, y = problem(13, 30)
+    seen = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    assert statistic(p, y) == pytest.approx(statistic(seen.probs, seen.labels), abs=1e-12)
+    fixed = pickle.loads(pickle.dumps(statistic.given(seen.probs)))
+    assert fixed(seen.labels) == pytest.approx(statistic(p, y), abs=1e-12)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
+@pytest.mark.parametrize("p", [[0.3], [0.3, 0.3], [0.0, 0.3, 1.0], [1e-15, 0.2, 1 - 1e-15]])
+def test_few_and_extreme_predictions_give_numbers(statistic, p):
+    for y in itertools.product([0, 1], repeat=len(p)):
+        assert np.isfinite(statistic(np.array(p), np.array(y)))
+
+
+@pytest.mark.parametrize("statistic", STATISTICS[1:], ids=repr)
+def test_more_classes_are_refused(statistic):
+    with pytest.raises(StatisticError, match="for two classes"):
+        statistic(np.full((3, 3), 1 / 3), np.array([0, 1, 2]))
+
+
+@pytest.mark.parametrize("p", [[0.0, 1.0], [0.5, 0.5], [0.0, 0.5]])
+def test_spiegelhalter_of_halves_is_refused(p):
+    with pytest.raises(StatisticError, match="every prediction is 0, ½ or 1"):
+        Spiegelhalter()(np.array(p), np.array([0, 1]))
+    with pytest.raises(StatisticError, match="undefined"):
+        Spiegelhalter()(np.full((4, 3), 1 / 3), np.zeros(4, int))
+
+
+@pytest.mark.parametrize(
+    "statistic", [CalibrationInTheLarge(), HosmerLemeshow(), CoxScore(), CoxLR()], ids=repr
+)
+def test_certain_predictions_are_refused(statistic):
+    with pytest.raises(StatisticError, match="every prediction is 0 or 1"):
+        statistic(np.array([0.0, 1.0]), np.array([0, 1]))
+
+
+def test_equal_predictions_leave_one_degree_of_freedom():
+    p, y = np.full(20, 0.3), np.repeat([0, 1], 10)
+    assert CoxScore()(p, y) == pytest.approx(CalibrationInTheLarge()(p, y) ** 2)
+    for statistic in (CoxScore(), CoxLR()):
+        law = statistic.given(np.column_stack([p, 1 - p])).laws["asymptotic"](y)
+        assert law.mean() == pytest.approx(1.0)
+
+
+def test_separated_labels_have_a_finite_ratio_and_no_estimates():
+    p, y = np.array([0.2, 0.4, 0.6, 0.8]), np.array([0, 0, 1, 1])
+    assert CoxLR()(p, y) == pytest.approx(-2 * slow.log_likelihood(0.0, 1.0, p, y), abs=1e-9)
+    assert CoxLR()(p, 1 - y) == pytest.approx(
+        -2 * slow.log_likelihood(0.0, 1.0, p, 1 - y), abs=1e-9
+    )
+    for labels in (y, 1 - y, [0, 1, 1, 1], [0, 0, 0, 1]):
+        with pytest.raises(StatisticError, match="separated by the prediction: the slope is inf"):
+            cox_recalibration(p, labels)
+    with pytest.raises(StatisticError, match="separated"):  # quasi-complete: a tie in between
+        cox_recalibration([0.2, 0.5, 0.5, 0.8], y)
+    with pytest.raises(StatisticError, match="all outcomes are 1: the intercept is infinite"):
+        cox_recalibration(p, [1, 1, 1, 1])
+    with pytest.raises(StatisticError, match="all predictions are equal"):
+        cox_recalibration([0.3, 0.3], [0, 1])
+
+
+def test_cox_recalibration_needs_an_event():
+    probs = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.4, 0.1], [0.4, 0.35, 0.25]])
+    with pytest.raises(StatisticError, match="there are 3: name a lens"):
+        cox_recalibration(probs, [0, 1, 1, 0])
+    assert cox_recalibration(probs, [0, 1, 1, 0], lens=ct.TopK(1)).events == 3
+    with pytest.raises(StatisticError, match="level must lie between 0 and 1"):
+        cox_recalibration([0.3, 0.4], [0, 1], level=95)
+    with pytest.raises(StatisticError, match="'wald' or 'profile'"):
+        cox_recalibration([0.3, 0.4], [0, 1], intervals="exact")
+
+
+def test_cox_result_prints_and_goes_to_json_and_back():
+    answer = cox_recalibration(*problem(7, 60))
+    assert CoxRecalibration.from_json(answer.to_json()) == answer
+    assert f"slope                 {answer.slope:9.4f}" in str(answer)
+    assert "intercept 0, slope 1" in str(answer)
+
+
+def test_known_truths_are_recovered():
+    generator = np.random.default_rng(5)
+    p = generator.uniform(0.02, 0.98, 20_000)
+    z = np.log(p / (1 - p))
+    y = (generator.random(p.size) < 1 / (1 + np.exp(-(0.3 + 0.7 * z)))).astype(int)
+    answer = cox_recalibration(p, y)
+    assert answer.intercept == pytest.approx(0.3, abs=4 * answer.intercept_se)
+    assert answer.slope == pytest.approx(0.7, abs=4 * answer.slope_se)
+    truth = np.abs(1 / (1 + np.exp(-(0.3 + 0.7 * z))) - p).mean()
+    assert ICI()(p, y) == pytest.approx(truth, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: HosmerLemeshow("ten"), "number of bins"),
+        (lambda: HosmerLemeshow(0), "whole number of bins"),
+        (lambda: HosmerLemeshow(10, variance="big"), "'binomial' or 'exact'"),
+        (lambda: HosmerLemeshow(10, df=0), "df must be a whole number"),
+        (lambda: ICI(span=0.0), "span must lie"),
+        (lambda: ICI(delta=-1.0), "delta must be at least 0"),
+    ],
+)
+def test_wrong_settings_are_refused(make, message):
+    with pytest.raises(StatisticError, match=message):
+        make()
+
+
+def test_they_print_as_they_are_written():
+    written = [
+        "Spiegelhalter()", "CalibrationInTheLarge()", "HosmerLemeshow(QuantileBins(4))",
+        "HosmerLemeshow(UniformBins(5), variance='exact')", "CoxScore()", "CoxLR()", "ICI()",
+        "E50(span=0.5, delta=0.0)", "E90(delta=0.0)", "Emax(delta=0.0)",
+    ]  # fmt: skip
+    assert [repr(s) for s in STATISTICS] == written

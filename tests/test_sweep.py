@@ -1,0 +1,148 @@
+"""The monotone sweep against its twin, by hand, and under redrawn labels."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import reference_families as slow
+import scipy.stats
+
+import caltest as ct
+from caltest import StatisticError
+from caltest.exact import enumerated_null
+from caltest.resampling import LabelSampler
+from caltest.statistics import sweep
+from caltest.statistics.problem import as_problem
+from caltest.statistics.sweep import Sweep
+
+
+def problem(seed, n, style):
+    generator = np.random.default_rng(seed)
+    p = generator.random(n)
+    if style == "ties":
+        p = np.round(p, 1)
+    elif style == "corners":
+        p[: n // 2] = generator.integers(0, 2, n // 2)
+    return p, (generator.random(n) < p).astype(int)
+
+
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 200])
+def test_against_slow_twin(n, norm, style):
+    for seed in range(6):
+        p, y = problem(seed, n, style)
+        value, b = slow.sweep(p, y, 1 if norm == "l1" else 2)
+        rows, codes = as_problem(p, y)
+        fixed = Sweep(norm).given(rows)
+        assert fixed.n_bins(codes) == b
+        assert fixed(codes) == pytest.approx(value, abs=1e-12)
+
+
+def test_all_labels_of_few_rows_against_slow_twin():
+    p = np.array([0.1, 0.3, 0.3, 0.5, 0.5, 0.8, 0.9])
+    rows, _ = as_problem(p, np.zeros(7))
+    fixed = Sweep().given(rows)
+    for y in itertools.product([0, 1], repeat=7):
+        assert fixed(1 - np.array(y)) == pytest.approx(slow.sweep(p, y)[0], abs=1e-13)
+
+
+def test_interpreted_as_compiled(monkeypatch):
+    p, y = problem(3, 40, "ties")
+    compiled = Sweep("l2")(p, y)
+    monkeypatch.setattr(sweep, "_sweep", sweep._sweep.py_func)
+    assert Sweep("l2")(p, y) == pytest.approx(compiled, abs=1e-15)
+
+
+def test_by_hand():
+    p, y = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9]), np.array([0, 1, 0, 1, 0, 1])
+    # two bins: 1/3, 2/3 rise; three bins: 1/2, 1/2, 1/2 do; four, (0, 1), (0), (1, 0), (1): no
+    fixed = Sweep().given(np.column_stack([p, 1 - p]))
+    assert fixed.n_bins(1 - y) == 3
+    assert fixed(1 - y) == pytest.approx((0.7 + 0.0 + 0.7) / 6)
+    # sorted outcomes: every row is a bin
+    assert Sweep()(p, np.sort(y)) == pytest.approx(0.2)
+    assert Sweep("l2")(np.full(4, 0.5), np.array([1, 1, 1, 0])) == pytest.approx(0.25)
+
+
+def test_the_published_loop_gives_the_same_bins():
+    """The authors' loop, with ties broken by the order of the rows, on data without ties."""
+    generator = np.random.default_rng(9)
+    for _ in range(20):
+        n = int(generator.integers(3, 90))
+        p = generator.random(n)
+        y = (generator.random(n) < p).astype(int)
+        order, previous = np.argsort(p), np.zeros(n, dtype=int)
+        for b in range(2, n):
+            bins = np.minimum(b - 1, np.arange(n) * b // n)
+            means = [y[order[bins == j]].mean() for j in range(b)]
+            if any(a > c for a, c in itertools.pairwise(means)):
+                break
+            previous = bins
+        else:
+            continue  # it stops at n − 1 bins, one short of the algorithm
+        gaps = [abs((y - p)[order[previous == j]].sum()) for j in range(previous.max() + 1)]
+        assert Sweep()(p, y) == pytest.approx(sum(gaps) / n, abs=1e-12)
+
+
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+def test_order_of_rows_does_not_matter(style):
+    p, y = problem(4, 150, style)
+    rows = np.random.default_rng(1).permutation(150)
+    assert Sweep()(p[rows], y[rows]) == pytest.approx(Sweep()(p, y), abs=1e-12)
+
+
+def test_a_vector_its_lens_and_a_pickle_agree():
+    p, y = problem(5, 50, "plain")
+    seen = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    fixed = pickle.loads(pickle.dumps(Sweep().given(seen.probs)))
+    assert fixed(seen.labels) == Sweep()(p, y) == Sweep()(seen.probs, seen.labels)
+
+
+def test_the_bins_are_chosen_anew_for_every_set_of_labels():
+    p, y = problem(6, 9, "plain")
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    law = enumerated_null(Sweep().given(data.probs), data.probs)
+    result = ct.calibration_test(
+        data, None, Sweep(), lens=ct.Canonical(), null=ct.RedrawLabels(), rng=1, n_resamples=4999
+    )
+    assert result.pvalue == pytest.approx(
+        law.sf(result.estimate), abs=5 * result.pvalue_error + 1e-3
+    )
+
+
+def test_size_with_redrawn_labels():
+    p, _ = problem(7, 60, "plain")
+    probs = np.column_stack([p, 1 - p])
+    fixed, draw, generator = Sweep().given(probs), LabelSampler.of(probs), np.random.default_rng(3)
+    values = np.array([fixed(draw(generator.random(60))) for _ in range(600 * 20)]).reshape(600, 20)
+    rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
+    low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 600, 0.05)
+    assert low <= rejected <= high
+
+
+def test_less_biased_than_fifteen_bins_for_a_calibrated_model():
+    generator = np.random.default_rng(8)
+    sweeps, fifteen = [], []
+    for _ in range(60):
+        p = generator.random(300)
+        y = (generator.random(300) < p).astype(int)
+        sweeps.append(Sweep()(p, y))
+        fifteen.append(ct.ECE(ct.QuantileBins(15))(p, y))
+    assert np.mean(sweeps) < 0.85 * np.mean(fifteen)
+
+
+def test_separable_labels_of_many_rows_take_no_time():
+    p = np.sort(np.random.default_rng(1).random(300_000))
+    assert Sweep()(p, (p > 0.5).astype(int)) == pytest.approx(0.25, abs=0.01)
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(StatisticError, match="'l1' or 'l2'"):
+        Sweep(norm=2)
+    with pytest.raises(StatisticError, match="for two classes"):
+        Sweep()(np.full((2, 3), 1 / 3), np.array([0, 1]))
+    assert [repr(Sweep()), repr(Sweep("l2"))] == ["Sweep()", "Sweep(norm='l2')"]
