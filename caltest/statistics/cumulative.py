@@ -199,7 +199,7 @@ class _CumulativeError:
 
     def given(self, probs: FloatArray) -> Walk:
         """Fix the predictions: sort them once, and leave a function of the labels."""
-        p = event(probs, type(self).__name__)
+        p = event(probs, repr(self))
         order = np.argsort(p, kind="stable")
         ordered = p[order]
         ends = np.append(np.flatnonzero(np.diff(ordered)) + 1, p.size)
@@ -219,10 +219,10 @@ class _CumulativeError:
 class KolmogorovSmirnov(_CumulativeError):
     """Largest cumulative difference between outcomes and predictions (ECCE-MAD), for two classes.
 
-    With rows sorted by the probability p of the event (class 0) and C_k = (1/n) Σ_{i≤k} (y_i − p_i),
-    the value is max_k |C_k| (Arrieta-Ibarra et al. 2022). Rows with equal predictions enter
-    together, so that the order of rows never matters. There are no bins to choose. Sees shifts and
-    tilts well; errors that change sign along p many times cancel.
+    With rows sorted by the probability p of the event (class 0), C_k = (1/n) Σ_{i≤k} (y_i − p_i) and
+    C_0 = 0, the value is max_k |C_k| (Arrieta-Ibarra et al. 2022). Rows with equal predictions
+    enter together, so that the order of rows never matters. There are no bins to choose. Sees
+    shifts and tilts well; errors that change sign along p many times cancel.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class EventRedraws:
         return cls(order, thresholds, values)
 
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``; each depends on its number only."""
+        """Return replicates ``first``, …, ``first + count − 1``."""
         results = np.empty(count)
         at_once = max(1, AT_ONCE // self.order.size)
         for a in range(0, count, at_once):

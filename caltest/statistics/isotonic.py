@@ -192,14 +192,16 @@ def corp_decomposition(probs: Any, labels: Any, score: Score = "brier") -> CORPD
     )
 
 
-def _entropy(hits: FloatArray, size: Any, score: Score) -> FloatArray:
+def _entropy(hits: FloatArray, size: IntArray | FloatArray, score: Score) -> FloatArray:
     """Return the summed scores of ``size`` rows that are all predicted their share of hits."""
     share = hits / size
     if score == "brier":
-        return size * share * (1.0 - share)
+        variance: FloatArray = size * share * (1.0 - share)
+        return variance
     from scipy.special import xlogy
 
-    return -(xlogy(hits, share) + xlogy(size - hits, 1.0 - share))
+    entropy: FloatArray = -(xlogy(hits, share) + xlogy(size - hits, 1.0 - share))
+    return entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,9 +368,9 @@ def _miscalibrations(events, tied, hit, miss, log, results_out):  # type: ignore
             s0 += hit[i] if row[i] else miss[i]
         score = s0 + s1 + s2 + s3
         rise[0] = 0
-        rises, falls, before = 1, 0, np.int64(1)
+        rises, falls, before = 1, 0, 1
         for i in range(n):
-            now = np.int64(row[i])
+            now = int(row[i])
             rise[rises], fall[falls] = i, i
             rises += now > before
             falls += now < before

@@ -7,11 +7,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._numba import kernel
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.events import BoolArray, EventRedraws
 from caltest.statistics.problem import as_problem, event
+
+ComplexArray = NDArray[np.complex128]
 
 #: Widths are multiples of 2^−10: ten halvings of [0, 1].
 HALVINGS = 10
@@ -33,7 +36,7 @@ class SmoothCurve:
         The smoothed frequency of the event there: predicted + smoothed residual. Where there are
         next to no predictions it tends to ``predicted``; it may leave [0, 1] by a little.
     density : ndarray of shape (m,)
-        The density of the predictions, smoothed in the same way; its integral is 1.
+        The density of the predictions, smoothed in the same way; its mean over the points is 1.
     width : float
         Standard deviation of the kernel.
     error : float
@@ -73,7 +76,7 @@ def smooth_curve(probs: Any, labels: Any, *, points: int = 200) -> SmoothCurve:
     --------
     >>> curve = smooth_curve([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
     >>> curve.width, round(curve.error, 4)
-    (0.0546875, 0.0543)
+    (0.1318359375, 0.1299)
     """
     rows, codes = as_problem(probs, labels)
     fixed = SmoothECE().given(rows)
@@ -83,8 +86,7 @@ def smooth_curve(probs: Any, labels: Any, *, points: int = 200) -> SmoothCurve:
         _smoothed(width, _on_grid(fixed.p, weights, _grid_size(width)), t)
         for weights in (fixed.p - (codes == 0), np.ones_like(fixed.p))
     )
-    # A grid of m points stands for mass at steps of 1 / (m − 1), half a step at the ends.
-    return SmoothCurve(t, t - residual / (density + FLOOR), density / fixed.p.size, width, error)
+    return SmoothCurve(t, t - residual / (density + FLOOR), density / density.mean(), width, error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,7 @@ class Residuals:
 
     def solve(self, residuals: FloatArray) -> tuple[float, float]:
         """Return the error and the width of the kernel, by bisection."""
-        grids: dict[int, FloatArray] = {}
+        grids: dict[int, ComplexArray] = {}
         low, width, error = 0.0, 1.0, -1.0
         for _ in range(HALVINGS):
             middle = 0.5 * (low + width)
@@ -124,7 +126,7 @@ class Residuals:
                 width, error = middle, value
         return (self._error(1.0, residuals, grids) if error < 0.0 else error), width
 
-    def _error(self, width: float, residuals: FloatArray, grids: dict[int, FloatArray]) -> float:
+    def _error(self, width: float, residuals: FloatArray, grids: dict[int, ComplexArray]) -> float:
         """Return Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) on a grid of points t."""
         size = _grid_size(width)
         if size not in grids:
@@ -171,7 +173,7 @@ class SmoothECE:
     Examples
     --------
     >>> round(SmoothECE()([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 4)
-    0.0543
+    0.1299
     """
 
     def __call__(self, probs: FloatArray, labels: IntArray) -> float:
@@ -216,7 +218,7 @@ def _mirrored(values: FloatArray) -> FloatArray:
 
 
 @cache
-def _kernel(width: float) -> FloatArray:
+def _kernel(width: float) -> ComplexArray:
     """Return the Fourier transform of the kernel, cut at a distance of ½.
 
     An even number of points has no middle; the published code then takes the point after it.
@@ -226,8 +228,7 @@ def _kernel(width: float) -> FloatArray:
     weights = np.exp(-((t - 0.5) ** 2) / (2 * width**2)) / (np.sqrt(2 * np.pi) * width)
     period = np.zeros(2 * (size - 1))
     period[(np.arange(size) - size // 2) % period.size] = weights
-    transform: FloatArray = np.fft.rfft(period)
-    return transform
+    return np.fft.rfft(period)
 
 
 def _interpolated(values: FloatArray, size: int, t: FloatArray) -> FloatArray:
