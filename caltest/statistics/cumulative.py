@@ -219,8 +219,8 @@ class _CumulativeError:
 class KolmogorovSmirnov(_CumulativeError):
     """Largest cumulative difference between outcomes and predictions (ECCE-MAD), for two classes.
 
-    With rows sorted by the probability p of the event (class 0), C_k = (1/n) Σ_{i≤k} (y_i − p_i) and
-    C_0 = 0, the value is max_k |C_k| (Arrieta-Ibarra et al. 2022). Rows with equal predictions
+    The value is max_k |C_k|, with rows sorted by the probability p of the event (class 0), C_0 = 0
+    and C_k = (1/n) Σ_{i≤k} (y_i − p_i) (Arrieta-Ibarra et al. 2022). Rows with equal predictions
     enter together, so that the order of rows never matters. There are no bins to choose. Sees
     shifts and tilts well; errors that change sign along p many times cancel.
 

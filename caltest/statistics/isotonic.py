@@ -194,14 +194,14 @@ def corp_decomposition(probs: Any, labels: Any, score: Score = "brier") -> CORPD
 
 def _entropy(hits: FloatArray, size: IntArray | FloatArray, score: Score) -> FloatArray:
     """Return the summed scores of ``size`` rows that are all predicted their share of hits."""
-    share = hits / size
+    share: FloatArray = hits / size
     if score == "brier":
-        variance: FloatArray = size * share * (1.0 - share)
-        return variance
+        spread: FloatArray = hits * (1.0 - share)
+        return spread
     from scipy.special import xlogy
 
-    entropy: FloatArray = -(xlogy(hits, share) + xlogy(size - hits, 1.0 - share))
-    return entropy
+    likelihood = xlogy(hits, share) + xlogy(size - hits, 1.0 - share)
+    return -np.asarray(likelihood, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

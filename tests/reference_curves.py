@@ -1,0 +1,145 @@
+"""Slow twins of the bin-free statistics, written from the papers. Nothing here imports caltest."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+# --- cumulative errors (Arrieta-Ibarra et al. 2022) ---------------------------------------------
+
+
+def cumulative(p, y):
+    """(largest |C|, range of C) in exact fractions: C after each distinct prediction, and 0."""
+    p = [Fraction(float(v)) for v in p]
+    rows, n = list(zip(p, y, strict=True)), len(p)
+    walk = [sum(int(b) - a for a, b in rows if a <= edge) for edge in [Fraction(-1), *set(p)]]
+    return float(max(map(abs, walk)) / n), float((max(walk) - min(walk)) / n)
+
+
+def walk_sigma(p):
+    return math.sqrt(math.fsum(float(v) * (1 - float(v)) for v in p)) / len(p)
+
+
+# --- isotonic regression (Dimitriadis et al. 2021) ----------------------------------------------
+
+
+def isotonic(p, y):
+    """{prediction: fitted} by the max-min formula over blocks of distinct predictions."""
+    edges = sorted({float(v) for v in p})
+    hits = [sum(int(b) for a, b in zip(p, y, strict=True) if a == e) for e in edges]
+    size = [sum(1 for a in p if a == e) for e in edges]
+
+    def mean(a, b):
+        return Fraction(sum(hits[a : b + 1]), sum(size[a : b + 1]))
+
+    last = len(edges) - 1
+    return {
+        edge: float(max(min(mean(a, b) for b in range(g, last + 1)) for a in range(g + 1)))
+        for g, edge in enumerate(edges)
+    }
+
+
+def two_class_score(p, y, score):
+    """Mean of (p − y)² or of −log of the probability of what happened."""
+    if score == "brier":
+        return math.fsum((a - b) ** 2 for a, b in zip(p, y, strict=True)) / len(p)
+    chances = [a if b else 1 - a for a, b in zip(p, y, strict=True)]
+    return math.inf if min(chances) == 0 else -math.fsum(map(math.log, chances)) / len(p)
+
+
+def corp(p, y, score):
+    """(miscalibration, discrimination, uncertainty)."""
+    fit = isotonic(p, y)
+    raw = two_class_score(p, y, score)
+    best = two_class_score([fit[float(v)] for v in p], y, score)
+    base = two_class_score([sum(map(int, y)) / len(p)] * len(p), y, score)
+    return raw - best, base - best, base
+
+
+# --- smooth ECE (Błasiok & Nakkiran 2024, as relplot 1.0.3 discretises it) ----------------------
+
+
+def smooth_at(p, y, width):
+    """The error for one width, by direct sums over the data and their mirror images."""
+    size = max(2000, round(20 / width)) // 2 + 1
+    step = 1 / (size - 1)
+    residual, count = np.zeros(size), np.zeros(size)
+    for a, b in zip(p, y, strict=True):
+        cell = min(int(a * (size - 1)), size - 2)
+        share = a * (size - 1) - cell
+        for j, w in ((cell, 1 - share), (cell + 1, share)):
+            residual[j] += w * (a - b)
+            count[j] += w
+    x = np.linspace(0, 1, size)
+    nodes = x + (step / 2 if size % 2 == 0 else 0)  # an even grid has no middle
+    images = np.concatenate([-x[:0:-1], x, 2 - x[-2::-1]])
+    distance = nodes[:, None] - images[None, :]
+    kernel = np.exp(-(distance**2) / (2 * width**2)) / (math.sqrt(2 * math.pi) * width)
+    kernel[np.abs(distance) > 0.5 + step / 4] = 0.0
+    t = np.linspace(0, 1, max(round(10 / width), 200))
+    smooth = [
+        np.interp(t, x, kernel @ np.concatenate([v[:0:-1], v, v[-2::-1]]))
+        for v in (residual, count)
+    ]
+    return np.abs(smooth[0]).sum() / (smooth[1] + 1e-4).sum()
+
+
+def smooth_ece(p, y):
+    """(error, width): ten halvings, towards the smallest width that the error does not exceed."""
+    wide, narrow = 1.0, 0.0
+    for _ in range(10):
+        middle = (wide + narrow) / 2
+        if middle < 0.001 or middle < smooth_at(p, y, middle):
+            narrow = middle
+        else:
+            wide = middle
+    return smooth_at(p, y, wide), wide
+
+
+# --- proper scores -------------------------------------------------------------------------------
+
+
+def row_score(row, y, score):
+    row = [float(v) for v in row]
+    norm = math.sqrt(math.fsum(v * v for v in row))
+    if score == "brier":
+        total = math.fsum((v - (k == y)) ** 2 for k, v in enumerate(row))
+        return total / 2 if len(row) == 2 else total
+    if score == "log":
+        return -math.log(row[y]) if row[y] > 0 else math.inf
+    return 1 - row[y] / norm
+
+
+def score_gap(probs, labels, score):
+    """(Observed − expected) / standard deviation, moments by listing the labels of every row."""
+    gap = variance = 0.0
+    for row, y in zip(probs, labels, strict=True):
+        possible = [(float(v), row_score(row, k, score)) for k, v in enumerate(row) if v > 0]
+        mean = math.fsum(v * s for v, s in possible)
+        variance += math.fsum(v * (s - mean) ** 2 for v, s in possible)
+        gap += row_score(row, y, score) - mean
+    return gap / math.sqrt(variance)
+
+
+def spiegelhalter(p, y):
+    """Spiegelhalter (1986), as printed in most textbooks."""
+    p, y = np.asarray(p), np.asarray(y)
+    top = ((y - p) * (1 - 2 * p)).sum()
+    return top / math.sqrt(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
+
+
+def murphy(p, y, cells):
+    """Five parts of the two-class Brier score, Stephenson et al. (2008), Eqs. 4 to 8."""
+    n, base = len(p), sum(y) / len(y)
+    parts = [0.0, 0.0, base * (1 - base), 0.0, 0.0]
+    for cell in set(cells):
+        rows = [i for i in range(n) if cells[i] == cell]
+        forecast = sum(p[i] for i in rows) / len(rows)
+        happened = sum(y[i] for i in rows) / len(rows)
+        parts[0] += len(rows) * (forecast - happened) ** 2 / n
+        parts[1] += len(rows) * (happened - base) ** 2 / n
+        parts[3] += sum((p[i] - forecast) ** 2 for i in rows) / n
+        parts[4] += sum(2 * (p[i] - forecast) * (y[i] - happened) for i in rows) / n
+    return parts

@@ -1,0 +1,322 @@
+"""Cumulative errors: published values, slow twins, enumeration, the Brownian laws, size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference as ref
+import reference_curves as slow
+import scipy.integrate
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import caltest as ct
+from caltest.statistics.cumulative import BrownianNull, KolmogorovSmirnov, Kuiper
+from caltest.statistics.events import EventRedraws
+
+BOTH = [KolmogorovSmirnov, Kuiper]
+SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+
+
+def make(seed, n, style="plain"):
+    """Probabilities of label 1 with zeros, ones and ties, and labels."""
+    generator = np.random.default_rng(seed)
+    p = generator.beta(0.4, 0.4, n)
+    if style == "decimals":
+        p = np.round(p, 1)
+    elif style == "corners":
+        p = np.where(generator.random(n) < 0.5, p > 0.5, p)
+    return p, generator.integers(0, 2, n)
+
+
+PROBLEMS = st.builds(
+    make,
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 40),
+    st.sampled_from(["plain", "decimals", "corners"]),
+)
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS)
+def test_against_slow_twin(problem):
+    p, y = problem
+    lens = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    for kind, expected in zip(BOTH, slow.cumulative(p, y), strict=True):
+        fixed = kind().given(lens.probs)
+        assert kind()(p, y) == pytest.approx(expected, abs=1e-13)
+        assert fixed(lens.labels) == pytest.approx(expected, abs=1e-13)
+        assert fixed.evaluate(lens.labels) == pytest.approx(expected, abs=1e-13)
+        if slow.walk_sigma(p) > 0:
+            scaled = kind(scaled=True)(p, y) * slow.walk_sigma(p)
+            assert scaled == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "sigmas"),
+    [([0, 1, 0, 1], 0.15, 0.67082), ([1, 1, 1, 1], 0.5, 2.23607), ([0, 1, 0, 0], 0.3, 1.34164)],
+)
+def test_published_by_mcgrad(labels, value, sigmas):
+    p = [0.6, 0.8, 0.2, 0.4]
+    assert Kuiper()(p, labels) == pytest.approx(value, abs=1e-12)
+    assert Kuiper(scaled=True)(p, labels) == pytest.approx(sigmas, abs=5e-6)
+
+
+def test_published_by_mapie():
+    # MAPIE's tests; its 5.354395 for Kuiper leaves out the origin of the walk.
+    generator = np.random.RandomState(1)
+    y, p = generator.choice([0, 1], 100), generator.uniform(size=100)
+    assert KolmogorovSmirnov(scaled=True)(p, y) == pytest.approx(5.607741, abs=1e-6)
+    assert Kuiper(scaled=True)(p, y) == pytest.approx(5.607740505675768, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "ks", "kuiper"),
+    [
+        ("welldata", 1.260203322378282, 1.5647015260021386),
+        ("misdata", 9.996642893242793, 11.421681716982144),
+    ],
+)
+def test_calzone_data(data_dir, name, ks, kuiper):
+    path = data_dir / "binary" / f"calzone_simulated_{name}.csv"
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    p, y = table["proba_1"], table["label"].astype(int)
+    assert KolmogorovSmirnov(scaled=True)(p, y) == pytest.approx(ks, rel=1e-11)
+    assert Kuiper(scaled=True)(p, y) == pytest.approx(kuiper, rel=1e-11)
+    if name == "welldata":
+        limits = [
+            ct.calibration_test(p, y, kind(), lens=ct.OneVsRest(1), null="asymptotic").pvalue
+            for kind in BOTH
+        ]
+        assert_allclose(limits, [0.4148791607, 0.4566308201], rtol=1e-9)
+
+
+# --- symmetries -----------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(0, 2**32 - 1))
+def test_order_of_rows_does_not_matter(problem, seed):
+    p, y = problem
+    order = np.random.default_rng(seed).permutation(p.size)
+    for kind in BOTH:
+        assert kind()(p[order], y[order]) == pytest.approx(kind()(p, y), abs=1e-14)
+
+
+def test_ties_enter_together():
+    # Row by row the walk would go up to 2 · 0.5 / 4 or down, as the rows happen to lie.
+    p = np.full(4, 0.5)
+    for y in ([1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 0, 1]):
+        assert KolmogorovSmirnov()(p, np.array(y)) == 0.0
+        assert Kuiper()(p, np.array(y)) == 0.0
+
+
+@SETTINGS
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40))
+def test_kuiper_is_the_same_from_both_ends(seed, n):
+    generator = np.random.default_rng(seed)
+    p, y = generator.integers(0, 257, n) / 256, generator.integers(0, 2, n)  # 1 − p is exact
+    assert Kuiper()(1 - p, 1 - y) == pytest.approx(Kuiper()(p, y), abs=1e-13)
+    low, high = KolmogorovSmirnov()(p, y), Kuiper()(p, y)
+    assert low <= high + 1e-15
+    assert high <= 2 * low + 1e-15
+
+
+def test_printed_and_refused():
+    assert repr(Kuiper()) == "Kuiper()"
+    assert repr(KolmogorovSmirnov(scaled=True)) == "KolmogorovSmirnov(scaled=True)"
+    with pytest.raises(ct.StatisticError, match=r"Kuiper\(\) is for two classes, but there are 3"):
+        Kuiper()(np.full((2, 3), 1 / 3), np.array([0, 1]))
+    with pytest.raises(ct.StatisticError, match="every prediction is 0 or 1"):
+        Kuiper(scaled=True)([0.0, 1.0], [0, 1])
+    assert Kuiper()([0.0, 1.0], [0, 1]) == 0.0
+
+
+# --- the exact null -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statistic", "value", "tail"),
+    [(KolmogorovSmirnov(), 0.0844444444, 0.8685400513), (Kuiper(), 0.1133333333, 0.8897448069)],
+)
+def test_tutorial_by_enumeration(statistic, value, tail):
+    test = ct.calibration_test(
+        ref.TUTORIAL_BINARY, ref.TUTORIAL_BINARY_LABELS, statistic, lens=ct.OneVsRest(1)
+    )
+    assert test.null == "exact"
+    assert_allclose([test.estimate, test.pvalue], [value, tail], atol=1e-9)
+    p = ref.TUTORIAL_BINARY[:, 1]
+    which = BOTH.index(type(statistic))
+    values, weights = ref.enumerated_law(
+        lambda y: slow.cumulative(p, y)[which], ref.TUTORIAL_BINARY
+    )
+    expected = ref.summary(values, weights, test.estimate)
+    assert_allclose([test.pvalue, test.null_mean, test.null_std], expected, atol=1e-12)
+
+
+# --- redrawn labels -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("n", [1, 7, 300])
+def test_redraws_have_the_law_of_the_generic_path(kind, n):
+    p, y = make(n, n, "corners")
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    fixed = kind().given(data.probs)
+    ours = fixed.redraws(data.probs).replicates((5, 7), 0, 8000)
+    generic = ct.replicate(lambda *d: kind()(*d), ct.RedrawLabels(), data, 3000, rng=1).values
+    assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+
+
+def test_redraws_are_keyed_by_their_number():
+    data = ct.OneVsRest(1)(ct.Predictions.of(*make(3, 5000)))
+    run = Kuiper().given(data.probs).redraws(data.probs).replicates
+    whole = run((1, 2), 0, 300)
+    pieces = [run((1, 2), a, 7) for a in range(0, 280, 7)]
+    assert np.array_equal(whole[:280], np.concatenate(pieces))
+    assert not np.array_equal(whole, run((2, 1), 0, 300))
+
+
+def test_redraws_see_the_labels_of_binned_errors():
+    # One cell and the end of the walk both see the number of events, when they have the same seed.
+    data = ct.OneVsRest(1)(ct.Predictions.of(*make(3, 200)))
+    one_cell = ct.ECE(1).given(data.probs).redraws(data.probs).replicates((3, 4), 0, 50)
+    ends = EventRedraws.of(
+        np.arange(200), data.probs, lambda e: np.abs(e.sum(axis=1) - data.probs[:, 0].sum()) / 200
+    )
+    assert_allclose(ends.replicates((3, 4), 0, 50), one_cell, atol=1e-12)
+
+
+def test_an_event_of_probability_zero_or_one_is_never_missed():
+    probs = np.array([[0.0, 1.0], [1.0, 0.0], [1.0 - 1e-13, 0.0]])
+    events = EventRedraws.of(np.arange(3), probs, lambda e: e @ np.array([4.0, 2.0, 1.0]))
+    assert set(events.replicates((0, 0), 0, 5000)) == {3.0}
+
+
+@pytest.mark.parametrize("null", ["asymptotic", "redraw"])
+@pytest.mark.parametrize("kind", BOTH)
+def test_size(kind, null):
+    runs, alpha = 600, 0.1
+    rejected = 0
+    for seed in range(runs):
+        generator = np.random.default_rng(seed)
+        p = generator.beta(0.7, 0.7, 60)
+        y = (generator.random(60) < p).astype(int)
+        how = {"null": null} if null == "asymptotic" else {"null": ct.RedrawLabels()}
+        test = ct.calibration_test(
+            p, y, kind(), lens=ct.OneVsRest(1), n_resamples=99, rng=seed, **how
+        )
+        rejected += test.pvalue <= alpha
+    law = scipy.stats.binom(runs, alpha)
+    assert rejected <= law.ppf(0.999)
+    assert rejected >= (law.ppf(0.001) if null == "redraw" else 0.4 * alpha * runs)
+
+
+# --- the laws -------------------------------------------------------------------------------------
+
+#: x, P(max|W| ≥ x), P(range ≥ x): 60 digits by mpmath, from both series where both converge.
+TAILS = np.array(
+    [
+        (0.2, 0.99999999999994869, 1.0),
+        (0.5, 0.99084300971023924, 0.99999991222227752),
+        (0.7, 0.89732552681932565, 0.99927531913797566),
+        (0.9, 0.72238619627208401, 0.97584610921348971),
+        (0.999, 0.63013754500869793, 0.93714454010562912),
+        (1.0, 0.62922257020047609, 0.93663541207954943),
+        (1.001, 0.62830808537658995, 0.93612391410567961),
+        (1.25, 0.42224542634752318, 0.74795639432446519),
+        (1.5, 0.26721521438306098, 0.51294075423024825),
+        (2.0, 0.091000523846366249, 0.18149433939418731),
+        (3.0, 0.0053995921265203777, 0.010799168467638438),
+        (5.0, 1.1466062875167756e-6, 2.2932125750335512e-6),
+        (8.0, 2.4883842297087136e-15, 4.9767684594174273e-15),
+        (12.0, 7.105928448310716e-33, 1.4211856896621432e-32),
+        (20.0, 1.1014496474424935e-88, 2.202899294884987e-88),
+        (30.0, 1.9626855708592748e-197, 3.9253711417185496e-197),
+        (37.0, 2.2902284890098307e-299, 4.5804569780196615e-299),
+    ]
+)
+LAWS = [BrownianNull("maximum"), BrownianNull("range")]
+
+
+def cdf(law):
+    return lambda x: np.array([1 - law.sf(v) for v in x])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_tails_far_out(which):
+    law = LAWS[which]
+    ours = [law.sf(x) for x in TAILS[:, 0]]
+    assert_allclose(ours, TAILS[:, 1 + which], rtol=2e-13)
+    assert [law.sf(x) for x in (-1.0, 0.0)] == [1.0, 1.0]
+    assert law.sf(100.0) == 0.0
+
+
+def test_published_distribution_functions():
+    # ecevecce dists.py and pvals.py; MCGrad's tests
+    maximum, span = LAWS
+    cdfs = [1 - law.sf(x) for law in LAWS for x in (1.0, 2.0, 3.0)]
+    expected = [
+        0.3707774297995239, 0.9089994761536339, 0.9946004078734797,
+        0.06336458792045059, 0.8185056606058126, 0.9892008315323616,
+    ]  # fmt: skip
+    assert_allclose(cdfs, expected, rtol=1e-13)
+    assert_allclose(
+        [maximum.sf(x) for x in (5.512, 6.607, 4.274)],
+        [7.0956e-8, 7.8437e-11, 3.8399e-5],
+        rtol=2e-5,
+    )
+    assert_allclose([span.sf(x) for x in (6.780, 5.186)], [4.807e-11, 8.594e-7], rtol=1e-4)
+    assert_allclose([span.sf(x) for x in (1, 2, 3)], [0.93664, 0.18149, 0.010799], atol=5e-6)
+    assert maximum.sf(2.2049236860640984) == pytest.approx(0.0549189001, abs=1e-10)
+    assert span.sf(2.2585549672545224) == pytest.approx(0.0955941756, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("which", "critical"),
+    [(0, [1.959964, 2.241403, 2.807034]), (1, [2.241175, 2.497672, 3.023341])],
+)
+def test_quantiles(which, critical):
+    law = LAWS[which]
+    assert_allclose([law.ppf(q) for q in (0.9, 0.95, 0.99)], critical, atol=1e-6)
+    for q in (1e-6, 0.3, 0.999999):
+        assert 1 - law.sf(law.ppf(q)) == pytest.approx(q, rel=1e-9)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_moments_are_integrals_of_the_tail(which):
+    law = LAWS[which]
+    x = np.linspace(0, 10, 5001)
+    tail = np.array([law.sf(v) for v in x])
+    mean = scipy.integrate.simpson(tail, x=x)
+    square = scipy.integrate.simpson(2 * x * tail, x=x)
+    assert law.mean() == pytest.approx(mean, abs=1e-9)
+    assert law.std() == pytest.approx(np.sqrt(square - mean**2), abs=1e-9)
+
+
+def test_scaled_law():
+    law = BrownianNull("range", 0.25)
+    assert law.sf(0.5) == LAWS[1].sf(2.0)
+    assert_allclose(
+        [law.mean(), law.std(), law.ppf(0.9)],
+        [v / 4 for v in (LAWS[1].mean(), LAWS[1].std(), LAWS[1].ppf(0.9))],
+    )
+    draws = law.rvs(20_000, rng=1)
+    assert scipy.stats.kstest(draws[:4000], cdf(law)).pvalue > 1e-3
+    none = BrownianNull("maximum", 0.0)
+    assert (none.mean(), none.std(), none.sf(0.0), none.sf(0.1)) == (0.0, 0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_limit_of_random_walks(which):
+    generator = np.random.default_rng(8)
+    p = generator.random(20_000)
+    data = ct.Predictions(np.column_stack([p, 1 - p]), np.zeros(p.size, np.int64))
+    fixed = BOTH[which]().given(data.probs)
+    values = fixed.redraws(data.probs).replicates((1, 1), 0, 2000)
+    law = fixed.laws["asymptotic"](data.labels)
+    assert scipy.stats.kstest(values, cdf(law)).pvalue > 1e-3

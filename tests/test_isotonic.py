@@ -1,0 +1,215 @@
+"""PAV and CORP: published values, the max-min formula, scikit-learn's habits, size."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+import reference as ref
+import reference_curves as slow
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from test_cumulative import PROBLEMS, make
+
+import caltest as ct
+from caltest.statistics.isotonic import CORP, corp_decomposition, isotonic_fit, pav
+
+SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+SCORES = ["brier", "log"]
+
+
+def induced(p, y):
+    return ct.OneVsRest(1)(ct.Predictions.of(p, y))
+
+
+# --- the fit --------------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS)
+def test_fit_against_max_min_formula(problem):
+    p, y = problem
+    fit = isotonic_fit(p, y)
+    expected = slow.isotonic(p, y)
+    assert fit.predicted.tolist() == list(expected)
+    assert_allclose(fit.observed, list(expected.values()), rtol=0, atol=1e-15)
+    assert fit.count.tolist() == [int((p == e).sum()) for e in expected]
+    assert_allclose(fit(p), [expected[v] for v in p], atol=1e-15)
+
+
+@SETTINGS
+@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(0.1, 5)), max_size=30))
+def test_pav_is_the_projection(pairs):
+    y, w = np.array(pairs).reshape(-1, 2).T
+    fitted = pav(y, w)
+    assert (np.diff(fitted) >= -1e-12).all()
+    # The projection on a cone: residual orthogonal to the fit, and to no member at an acute angle.
+    assert (w * (y - fitted) * fitted).sum() == pytest.approx(0, abs=1e-9)
+    tails = np.cumsum((w * (y - fitted))[::-1])
+    assert (tails <= 1e-9).all()
+
+
+def test_pav_with_weights_is_pav_of_copies():
+    y, w = np.array([3.0, 1.0, 2.0, 2.0, 0.0, 5.0]), np.array([1, 3, 2, 1, 2, 1])
+    copies = pav(np.repeat(y, w))
+    assert_allclose(np.repeat(pav(y, w), w), copies, atol=1e-15)
+
+
+def test_fit_between_and_outside_the_predictions():
+    fit = isotonic_fit([0.2, 0.4, 0.8], [0, 0, 1])
+    assert_allclose(fit([0.0, 0.2, 0.6, 0.8, 1.0]), [0.0, 0.0, 0.5, 1.0, 1.0], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("values", "weights", "message"),
+    [
+        ([[1.0]], None, "1-D"),
+        ([1.0, 2.0], [1.0], "equally long"),
+        ([1.0, np.nan], None, "entry 1 has value nan"),
+        ([1.0, 2.0], [1.0, 0.0], "entry 1 has value 2.0 and weight 0.0"),
+    ],
+)
+def test_pav_refuses(values, weights, message):
+    with pytest.raises(ct.StatisticError, match=message):
+        pav(values, weights)
+
+
+# --- the decomposition ----------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(PROBLEMS)
+def test_decomposition_against_slow_twin(problem):
+    p, y = problem
+    data = induced(p, y)
+    for score in SCORES:
+        expected = slow.corp(p, y, score)
+        parts = corp_decomposition(p, y, score)
+        found = (parts.miscalibration, parts.discrimination, parts.uncertainty)
+        assert_allclose(found, expected, atol=1e-13)
+        assert CORP(score).given(data.probs)(data.labels) == pytest.approx(expected[0], abs=1e-13)
+        if np.isfinite(parts.mean_score):
+            total = parts.miscalibration - parts.discrimination + parts.uncertainty
+            assert parts.mean_score == pytest.approx(total, abs=1e-13)
+        assert min(found) >= -1e-13
+
+
+def test_impossible_label():
+    parts = corp_decomposition([0.0, 0.5, 1.0], [1, 0, 1], "log")
+    assert parts.mean_score == parts.miscalibration == np.inf
+    assert_allclose(
+        [parts.discrimination, parts.uncertainty],
+        [slow.corp([0.1, 0.5, 1.0], [1, 0, 1], "log")[i] for i in (1, 2)],
+    )
+    with pytest.raises(ct.StatisticError, match="inf on the observed data"):
+        ct.calibration_test([0.0, 0.5, 1.0], [1, 0, 1], CORP("log"), lens=ct.OneVsRest(1))
+    assert CORP("brier")([0.0, 0.5, 1.0], [1, 0, 1]) == pytest.approx(1.25 / 3 - 0.5 / 3)
+
+
+def test_niamey(data_dir):
+    # The example of reliabilitydiag: Table of Dimitriadis, Gneiting & Jordan (2021)
+    with (data_dir / "binary" / "precip_niamey_2016.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    y = [int(row["obs"]) for row in rows]
+    published = {
+        "Logistic": (0.205746, 0.017076, 0.055541, 0.244211),
+        "EMOS": (0.232025, 0.018283, 0.030469, 0.244211),
+        "ENS": (0.266168, 0.066072, 0.044115, 0.244211),
+        "EPC": (0.234282, 0.022350, 0.032279, 0.244211),
+    }
+    for name, expected in published.items():
+        d = corp_decomposition([float(row[name]) for row in rows], y)
+        found = (d.mean_score, d.miscalibration, d.discrimination, d.uncertainty)
+        assert_allclose(found, expected, atol=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("welldata", (0.12518566555, 0.00150095612, 0.12630085057, 0.24998556)),
+        ("misdata", (0.13471290316, 0.01102819373, 0.12630085057, 0.24998556)),
+    ],
+)
+def test_calzone_data(data_dir, name, expected):
+    path = data_dir / "binary" / f"calzone_simulated_{name}.csv"
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    d = corp_decomposition(table["proba_1"], table["label"].astype(int))
+    found = (d.mean_score, d.miscalibration, d.discrimination, d.uncertainty)
+    assert_allclose(found, expected, atol=6e-12)
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(0, 2**32 - 1))
+def test_symmetries(problem, seed):
+    p, y = problem
+    p = np.round(p * 256) / 256  # 1 − p is exact
+    order = np.random.default_rng(seed).permutation(p.size)
+    value = CORP()(p, y)
+    assert CORP()(p[order], y[order]) == pytest.approx(value, abs=1e-14)
+    assert CORP()(1 - p, 1 - y) == pytest.approx(value, abs=1e-13)
+    assert CORP()(np.repeat(p, 3), np.repeat(y, 3)) == pytest.approx(value, abs=1e-13)
+
+
+def test_recalibrated_predictions_have_no_miscalibration():
+    p, y = make(1, 400)
+    for score in SCORES:
+        assert CORP(score)(isotonic_fit(p, y)(p), y) == pytest.approx(0, abs=1e-13)
+
+
+def test_printed_and_refused():
+    assert repr(CORP("log")) == "CORP(score='log')"
+    with pytest.raises(ct.StatisticError, match="'brier' or 'log', not 'spherical'"):
+        CORP("spherical")
+    with pytest.raises(ct.StatisticError, match="for two classes, but there are 3"):
+        CORP()(np.full((2, 3), 1 / 3), np.array([0, 1]))
+    with pytest.raises(ct.StatisticError, match="for two classes"):
+        corp_decomposition(np.full((2, 3), 1 / 3), [0, 1])
+
+
+# --- the null -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_tutorial_by_enumeration(score):
+    p = ref.TUTORIAL_BINARY[:, 1]
+    test = ct.calibration_test(
+        ref.TUTORIAL_BINARY, ref.TUTORIAL_BINARY_LABELS, CORP(score), lens=ct.OneVsRest(1)
+    )
+    values, weights = ref.enumerated_law(lambda y: slow.corp(p, y, score)[0], ref.TUTORIAL_BINARY)
+    expected = ref.summary(values, weights, test.estimate)
+    assert test.null == "exact"
+    assert_allclose([test.pvalue, test.null_mean, test.null_std], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize(("n", "style"), [(1, "plain"), (9, "decimals"), (300, "corners")])
+def test_redraws_have_the_law_of_the_generic_path(score, n, style):
+    data = induced(*make(n, n, style))
+    ours = CORP(score).given(data.probs).redraws(data.probs).replicates((5, 7), 0, 8000)
+    generic = ct.replicate(lambda *d: CORP(score)(*d), ct.RedrawLabels(), data, 3000, rng=1).values
+    assert np.isfinite(ours).all()
+    assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_size(score):
+    runs, alpha, rejected = 400, 0.1, 0
+    for seed in range(runs):
+        generator = np.random.default_rng(seed)
+        p = generator.beta(0.7, 0.7, 60).round(2)
+        y = (generator.random(60) < p).astype(int)
+        test = ct.calibration_test(
+            p,
+            y,
+            CORP(score),
+            lens=ct.OneVsRest(1),
+            null=ct.RedrawLabels(),
+            n_resamples=99,
+            rng=seed,
+        )
+        rejected += test.pvalue <= alpha
+    law = scipy.stats.binom(runs, alpha)
+    assert law.ppf(0.0005) <= rejected <= law.ppf(0.9995)

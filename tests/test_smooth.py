@@ -1,0 +1,170 @@
+"""Smooth ECE: relplot's numbers, direct sums, bounds, size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference_curves as slow
+import scipy.stats
+from numpy.testing import assert_allclose
+from test_cumulative import make
+
+import caltest as ct
+from caltest.statistics import smooth
+from caltest.statistics.smooth import SmoothECE, smooth_curve
+
+
+def induced(p, y):
+    return ct.OneVsRest(1)(ct.Predictions.of(p, y))
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("welldata", 0.014169355258923304), ("misdata", 0.08650801122963021)],
+)
+def test_calzone_data(data_dir, name, expected):
+    path = data_dir / "binary" / f"calzone_simulated_{name}.csv"
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    p, y = table["proba_1"], table["label"].astype(int)
+    assert SmoothECE()(p, y) == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("problem", "error", "width"),
+    [  # relplot 1.0.3: smECE(p, y, return_width=True)
+        (([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 0.12992608743317116, 0.1318359375),
+        (
+            ([0.1, 0.3, 0.3, 0.7, 0.9, 0.95, 1.0, 0.0], [0, 1, 0, 1, 1, 0, 1, 0]),
+            0.1519509046923463,
+            0.1533203125,
+        ),
+    ],
+)
+def test_relplot(problem, error, width):
+    curve = smooth_curve(*problem)
+    assert curve.width == width
+    assert curve.error == pytest.approx(error, abs=1e-14)
+    assert SmoothECE()(*problem) == pytest.approx(error, abs=1e-14)
+
+
+def test_relplot_on_random_data():
+    generator = np.random.default_rng(5)
+    p = generator.beta(0.5, 0.5, 4000)
+    y = (generator.random(4000) < p).astype(int)
+    assert SmoothECE()(p, y) == pytest.approx(0.016246551598726157, abs=1e-14)
+
+
+@pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
+@pytest.mark.parametrize("n", [2, 25, 200])
+def test_against_direct_sums(n, style):
+    p, y = make(n, n, style)
+    error, width = slow.smooth_ece(p, y)
+    curve = smooth_curve(p, y)
+    assert (curve.width, curve.error) == (width, pytest.approx(error, abs=1e-12))
+
+
+@pytest.mark.parametrize("width", [1.0, 0.25, 7 / 1024, 8 / 1024])
+def test_one_width_against_direct_sums(width):
+    # Among them a grid with an even number of points, which has no middle.
+    p, y = make(4, 60)
+    data = induced(p, y)
+    fixed = SmoothECE().given(data.probs)
+    expected = slow.smooth_at(p, y, width)
+    assert fixed._error(width, p - y, {}) == pytest.approx(expected, rel=1e-11)
+    assert smooth._grid_size(7 / 1024) % 2 == 0
+
+
+@pytest.mark.parametrize(("p", "y"), [([1.0] * 5, [0] * 5), ([0.0], [1]), ([0.5] * 4, [1] * 4)])
+def test_all_wrong(p, y):
+    gap = abs(p[0] - y[0])
+    assert SmoothECE()(p, y) == pytest.approx(gap, abs=0.01)
+
+
+def test_all_right():
+    curve = smooth_curve([0.0, 1.0, 1.0], [0, 1, 1])
+    assert curve.error == 0.0
+    assert curve.width == 2 / 1024  # the smallest that is tried
+
+
+@pytest.mark.parametrize("n", [3, 40, 500])
+def test_symmetries(n):
+    p, y = make(n, n, "decimals")
+    value = SmoothECE()(p, y)
+    order = np.random.default_rng(n).permutation(n)
+    assert SmoothECE()(p[order], y[order]) == pytest.approx(value, abs=1e-13)
+    assert SmoothECE()(np.repeat(p, 3), np.repeat(y, 3)) == pytest.approx(value, abs=1e-3)
+    assert 0 <= value <= 1
+
+
+def test_limit_is_the_mean_error():
+    # r(p) = p + 0.1 sin(2πp): for smooth errors and many rows smECE tends to E|r(p) − p| = 0.2 / π,
+    # less what the kernel of that width takes off.
+    generator = np.random.default_rng(1)
+    p = generator.random(200_000)
+    y = (generator.random(p.size) < p + 0.1 * np.sin(2 * np.pi * p)).astype(int)
+    curve = smooth_curve(p, y)
+    damping = np.exp(-0.5 * (2 * np.pi * curve.width) ** 2)
+    assert curve.error == pytest.approx(0.2 / np.pi * damping, rel=0.06)
+    inner = slice(40, 160)
+    truth = curve.predicted + 0.1 * damping * np.sin(2 * np.pi * curve.predicted)
+    assert_allclose(curve.observed[inner], truth[inner], atol=0.015)
+    assert_allclose(curve.density, 1.0, atol=0.05)
+
+
+def test_curve_is_what_the_error_measures():
+    p, y = make(2, 400)
+    curve = smooth_curve(p, y, points=800)
+    gap = np.abs(curve.observed - curve.predicted) @ curve.density / curve.density.sum()
+    assert gap == pytest.approx(curve.error, abs=1e-3)
+
+
+def test_refused():
+    with pytest.raises(ct.StatisticError, match="for two classes, but there are 3"):
+        SmoothECE()(np.full((2, 3), 1 / 3), np.array([0, 1]))
+    with pytest.raises(ct.StatisticError, match="for two classes"):
+        smooth_curve(np.full((2, 3), 1 / 3), [0, 1])
+
+
+# --- the null -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "style"), [(1, "plain"), (40, "decimals"), (40, "corners")])
+def test_redraws_have_the_law_of_the_generic_path(n, style):
+    data = induced(*make(n, n, style))
+    ours = SmoothECE().given(data.probs).redraws(data.probs).replicates((5, 7), 0, 700)
+    generic = ct.replicate(lambda *d: SmoothECE()(*d), ct.RedrawLabels(), data, 300, rng=1).values
+    assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+
+
+def test_same_for_any_workers():
+    p, y = make(5, 100)
+    one, two = (
+        ct.calibration_test(
+            p, y, SmoothECE(), lens=ct.OneVsRest(1), n_resamples=300, rng=1, workers=workers
+        )
+        for workers in (1, 2)
+    )
+    assert np.array_equal(np.asarray(one.null_distribution), np.asarray(two.null_distribution))
+
+
+def test_size():
+    runs, alpha, rejected = 100, 0.2, 0
+    for seed in range(runs):
+        generator = np.random.default_rng(seed)
+        p = generator.beta(0.7, 0.7, 40)
+        y = (generator.random(40) < p).astype(int)
+        test = ct.calibration_test(
+            p,
+            y,
+            SmoothECE(),
+            lens=ct.OneVsRest(1),
+            null=ct.RedrawLabels(),
+            n_resamples=29,
+            rng=seed,
+        )
+        rejected += test.pvalue <= alpha
+    law = scipy.stats.binom(runs, alpha)
+    assert law.ppf(0.0005) <= rejected <= law.ppf(0.9995)
