@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 
 import caltest as ct
 from caltest.statistics.cumulative import BrownianNull, KolmogorovSmirnov, Kuiper
-from caltest.statistics.events import EventRedraws
+from caltest.statistics.lanes.events import EventRedraws
 
 BOTH = [KolmogorovSmirnov, Kuiper]
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)

@@ -160,7 +160,7 @@ def test_recalibrated_predictions_have_no_miscalibration():
 
 
 def test_printed_and_refused():
-    assert repr(CORP("log")) == "CORP(score='log')"
+    assert repr(CORP("log")) == "CORP('log')"
     with pytest.raises(ct.StatisticError, match="'brier' or 'log', not 'spherical'"):
         CORP("spherical")
     with pytest.raises(ct.StatisticError, match="for two classes, but there are 3"):

@@ -154,7 +154,7 @@ def test_gap_refuses_what_has_no_variance(name, k):
 
 def test_printed_and_refused():
     assert [repr(s) for s in MEANS.values()] == ["BrierScore()", "LogScore()", "SphericalScore()"]
-    assert repr(ScoreGap()) == "ScoreGap(score='brier')"
+    assert repr(ScoreGap()) == "ScoreGap('brier')"
     with pytest.raises(ct.StatisticError, match="'brier', 'log', 'spherical', not 'crps'"):
         ScoreGap("crps")
 

@@ -12,7 +12,7 @@ import numpy as np
 from caltest._numba import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.events import BoolArray, EventRedraws, in_order
+from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
 from caltest.statistics.problem import as_problem, event
 
 Extent = Literal["maximum", "range"]

@@ -10,8 +10,8 @@ import numpy as np
 from caltest._numba import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.events import BoolArray, EventRedraws, in_order
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
+from caltest.statistics.problem import Written, as_problem, event
 
 Score = Literal["brier", "log"]
 
@@ -247,8 +247,8 @@ class Pools:
         return EventRedraws.of(self.order, probs, self.values)
 
 
-@dataclass(frozen=True)
-class CORP:
+@dataclass(frozen=True, repr=False)
+class CORP(Written):
     """Miscalibration by isotonic regression (CORP), for two classes.
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
@@ -304,9 +304,6 @@ class CORP:
             return Pools(order, tied, q * q, p * p, self.score)
         with np.errstate(divide="ignore"):
             return Pools(order, tied, -np.log(p), -np.log(q), self.score)
-
-    def __repr__(self) -> str:
-        return f"CORP(score={self.score!r})"
 
 
 def _pooled(p: FloatArray) -> tuple[IntArray, IntArray]:

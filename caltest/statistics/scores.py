@@ -15,8 +15,8 @@ from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE
-from caltest.statistics.events import BoolArray, EventRedraws
-from caltest.statistics.problem import as_problem
+from caltest.statistics.lanes.events import BoolArray, EventRedraws
+from caltest.statistics.problem import Written, as_problem
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13
@@ -212,8 +212,8 @@ class SphericalScore(_MeanScore):
     name: ClassVar[str] = "spherical"
 
 
-@dataclass(frozen=True)
-class ScoreGap:
+@dataclass(frozen=True, repr=False)
+class ScoreGap(Written):
     """How far a proper score is from what the predictions promise, in standard deviations.
 
     z = Σ_i (s(p_i, y_i) − e_i) / √(Σ_i v_i), with e_i and v_i the mean and the variance of the
@@ -275,9 +275,6 @@ class ScoreGap:
                 "calibrated model is the same for all labels that can occur"
             )
         return ScoredRows(table - expected[:, None], deviation, 0.0, 1.0)
-
-    def __repr__(self) -> str:
-        return f"ScoreGap(score={self.score!r})"
 
 
 @dataclass(frozen=True)

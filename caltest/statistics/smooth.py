@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._numba import kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.events import BoolArray, EventRedraws
+from caltest.statistics.lanes.events import BoolArray, EventRedraws
 from caltest.statistics.problem import as_problem, event
 
 ComplexArray = NDArray[np.complex128]

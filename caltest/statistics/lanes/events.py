@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._numba import kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, _keys
+from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, keys
 
 BoolArray = NDArray[np.bool_]
 
@@ -52,7 +52,8 @@ class EventRedraws:
         for a in range(0, count, at_once):
             part = results[a : a + at_once]
             events = np.empty((part.size, self.order.size), dtype=np.bool_)
-            _draw(self.order, self.thresholds, *_keys(seed, first + a, part.size), events)
+            key, twist = keys(seed, first + a, part.size)[:2]
+            _draw(self.order, self.thresholds, key, twist, events)
             part[:] = self.values(events)
         return results
 
@@ -64,7 +65,7 @@ def in_order(labels: IntArray, order: IntArray) -> BoolArray:
 
 @kernel
 def _draw(order, thresholds, key, twist, events_out):  # type: ignore[no-untyped-def]
-    # The random words of lanes.CellRedraws: same row, same replicate, same uniform.
+    # The random words of CellRedraws: same row, same replicate, same uniform.
     for q in range(key.size):
         for i in range(order.size):
             z = key[q] + GAMMA * np.uint64(order[i])
