@@ -7,7 +7,7 @@ first column.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -153,8 +153,9 @@ class EdgeBins:
     edges: tuple[float, ...]
     closed: Closed = "right"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", tuple(float(e) for e in self.edges))
+    def __init__(self, edges: Iterable[float], closed: Closed = "right") -> None:
+        object.__setattr__(self, "edges", tuple(float(e) for e in edges))
+        object.__setattr__(self, "closed", closed)
         if not self.edges or not all(a < b for a, b in pairwise(self.edges)):
             raise StatisticError(f"EdgeBins needs increasing edges, not {self.edges!r}")
         _check_closed(self.closed)

@@ -14,11 +14,62 @@ from typing import Any
 
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, MCE
+from caltest.statistics.cox import CoxLR, CoxScore
+from caltest.statistics.cox_estimates import cox_recalibration
+from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
 from caltest.statistics.debiased import DebiasedL1, DebiasedL2
+from caltest.statistics.ici import E50, E90, ICI, Emax
+from caltest.statistics.isotonic import CORP, corp_decomposition
+from caltest.statistics.multiclass import ACE, RMSCE, SCE, TACE, ClasswiseECE
+from caltest.statistics.multiscale import MultiScale
+from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
+from caltest.statistics.scores import (
+    BrierScore,
+    LogScore,
+    ScoreGap,
+    SphericalScore,
+    brier_decomposition,
+)
+from caltest.statistics.smooth import SmoothECE
+from caltest.statistics.sweep import Sweep
 
 Statistic = Callable[[FloatArray, IntArray], float]
 
-__all__ = ["ECE", "MCE", "DebiasedL1", "DebiasedL2", "Statistic", "given"]
+__all__ = [
+    "ACE",
+    "CORP",
+    "E50",
+    "E90",
+    "ECE",
+    "ICI",
+    "MCE",
+    "RMSCE",
+    "SCE",
+    "TACE",
+    "BrierScore",
+    "CalibrationInTheLarge",
+    "ClasswiseECE",
+    "CoxLR",
+    "CoxScore",
+    "DebiasedL1",
+    "DebiasedL2",
+    "Emax",
+    "HosmerLemeshow",
+    "KolmogorovSmirnov",
+    "Kuiper",
+    "LogScore",
+    "MultiScale",
+    "ScoreGap",
+    "SmoothECE",
+    "SphericalScore",
+    "Spiegelhalter",
+    "Statistic",
+    "Sweep",
+    "brier_decomposition",
+    "corp_decomposition",
+    "cox_recalibration",
+    "given",
+]
 
 
 def given(statistic: Statistic, probs: FloatArray) -> Callable[[IntArray], float]:

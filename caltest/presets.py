@@ -1,0 +1,279 @@
+"""Recipes that give the number another paper or program gives.
+
+Each function returns a :class:`Preset`, a statistic and a lens with their source. It is called for
+the number, and unpacked into any verb for the test, the interval or the comparison that the other
+program lacks: ``calibration_test(probs, labels, **presets.guo2017())``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest.binning import EdgeBins, UniformBins, VarianceTree, one_coordinate
+from caltest.errors import StatisticError
+from caltest.lenses import Canonical, Lens, OneVsRest, TopK, apply
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics import (
+    ACE,
+    ECE,
+    MCE,
+    RMSCE,
+    SCE,
+    TACE,
+    DebiasedL2,
+    HosmerLemeshow,
+    SmoothECE,
+    Statistic,
+)
+from caltest.statistics.problem import Written, as_problem
+
+Task = Literal["multiclass", "binary"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A statistic and a lens that together reproduce a published number.
+
+    Attributes
+    ----------
+    statistic, lens
+        What the verbs take; ``**preset`` passes both.
+    source : str
+        Paper, or program with version.
+    root : bool
+        Whether the number is √max(T, 0) of the statistic T, which the verbs see.
+
+    Examples
+    --------
+    >>> guo2017()([[0.75, 0.25], [0.75, 0.25]], [0, 1])
+    0.25
+    >>> sorted(guo2017())
+    ['lens', 'statistic']
+    """
+
+    statistic: Statistic
+    lens: Lens
+    source: str
+    root: bool = False
+
+    def __call__(self, probs: Any, labels: Any = None) -> float:
+        """Return the number."""
+        seen = apply(self.lens, Predictions.of(probs, labels))
+        value = float(self.statistic(seen.probs, seen.labels))
+        return max(value, 0.0) ** 0.5 if self.root else value
+
+    def keys(self) -> tuple[str, str]:
+        """Return the names that ``**`` passes on."""
+        return ("statistic", "lens")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return {"statistic": self.statistic, "lens": self.lens}[key]
+
+
+def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:
+    if value not in known:
+        raise StatisticError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+    return known[value]
+
+
+def _top_or_event(task: str) -> Lens:
+    lens: Lens = _one_of("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
+    return lens
+
+
+def guo2017(bins: int = 15) -> Preset:
+    """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins.
+
+    Examples
+    --------
+    >>> guo2017().statistic
+    ECE(UniformBins(15), distance='tv')
+    """
+    return Preset(ECE(UniformBins(bins)), TopK(1), "Guo et al. (2017), Eq. 3")
+
+
+def nixon2019(
+    metric: Literal["sce", "ace", "tace"] = "ace",
+    bins: int = 15,
+    threshold: float = 0.01,
+    variant: Literal["paper", "nixon"] = "paper",
+) -> Preset:
+    """Return the static, adaptive or thresholded adaptive error of Nixon et al. (2019).
+
+    ``variant="nixon"`` is the authors' code where it differs from the paper.
+    """
+    statistics = {
+        "sce": SCE(bins, variant),
+        "ace": ACE(bins, variant),
+        "tace": TACE(bins, threshold, variant),
+    }
+    return Preset(_one_of("metric", metric, statistics), Canonical(), "Nixon et al. (2019), §4")
+
+
+def calzone(
+    metric: Literal["ece-h", "ece-c", "mce-h", "mce-c", "hl-h", "hl-c"] = "ece-h",
+    bins: int = 10,
+    class_index: int | None = 1,
+) -> Preset:
+    """Return an error of calzone 0.1: bins of equal width (h) or of equal count (c).
+
+    Equal-count bins run from quantile to quantile, and the first leaves out its lower end: the rows
+    with the smallest prediction are in no bin. ``class_index=None`` is the top class.
+    """
+    even = UniformBins(bins)
+    statistics: dict[str, Any] = {
+        "ece-h": ECE(even),
+        "mce-h": MCE(even),
+        "hl-h": HosmerLemeshow(even),
+        "ece-c": _WithoutSmallest(ECE, bins),
+        "mce-c": _WithoutSmallest(MCE, bins),
+        "hl-c": _WithoutSmallest(HosmerLemeshow, bins),
+    }
+    lens: Lens = TopK(1) if class_index is None else OneVsRest(class_index)
+    return Preset(_one_of("metric", metric, statistics), lens, "calzone 0.1")
+
+
+def sklearn(
+    bins: int = 5, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
+) -> Preset:
+    """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws.
+
+    ``reliability_curve(probs, labels, lens=preset.lens, bins=preset.statistic.bins)`` has the
+    points of that curve.
+    """
+    even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:-1])
+    chosen = _one_of("strategy", strategy, {"uniform": even, "quantile": _Quantiles(bins)})
+    return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
+
+
+def torchmetrics(
+    norm: Literal["l1", "l2", "max"] = "l1", bins: int = 15, task: Task = "multiclass"
+) -> Preset:
+    """Return the calibration error of torchmetrics 1.9: [a, b) bins, and 1 in a bin of its own.
+
+    torchmetrics computes the multi-class error in single precision, so its number is right to
+    about 1e-6.
+    """
+    edges = EdgeBins(np.arange(1, bins + 1) / bins, "left")
+    statistics = {"l1": ECE(edges), "l2": RMSCE(edges), "max": MCE(edges)}
+    source = "torchmetrics 1.9, calibration_error"
+    return Preset(_one_of("norm", norm, statistics), _top_or_event(task), source)
+
+
+def netcal(
+    metric: Literal["ece", "mce"] = "ece",
+    bins: int = 10,
+    equal_intervals: bool = True,
+    task: Task = "multiclass",
+) -> Preset:
+    """Return the ECE or MCE of netcal 1.4: [a, b) bins, the last one closed.
+
+    netcal reads an array of two columns, like one of one dimension, as the probability of class 1:
+    take ``task="binary"`` for it.
+    """
+    inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
+    edges = EdgeBins(inner, "left") if equal_intervals else _Quantiles(bins, "left")
+    statistics = {"ece": ECE(edges), "mce": MCE(edges)}
+    return Preset(_one_of("metric", metric, statistics), _top_or_event(task), "netcal 1.4")
+
+
+def verified_calibration(
+    metric: Literal["ece", "ece-em", "l2"] = "ece", bins: int = 15, task: Task = "multiclass"
+) -> Preset:
+    """Return an error of uncertainty-calibration 0.1.4 (Kumar et al. 2019).
+
+    ``"ece"`` is ``get_ece``, ``"ece-em"`` is ``get_ece_em`` with equal-mass bins that are cut
+    half-way between neighbours, and ``"l2"`` is ``get_calibration_error(mode="top-label")``, the
+    root of the debiased squared error over the same bins.
+    """
+    even, mass = EdgeBins(np.arange(1, bins) / bins), _Halfway(bins)
+    statistics: dict[str, Any] = {
+        "ece": ECE(even),
+        "ece-em": ECE(mass),
+        "l2": DebiasedL2(mass, "kumar"),
+    }
+    chosen = _one_of("metric", metric, statistics)
+    source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
+    return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
+
+
+def relplot(task: Task = "multiclass") -> Preset:
+    """Return the smooth ECE of relplot 1.0 (Błasiok & Nakkiran 2023)."""
+    return Preset(SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
+
+
+def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
+    """Return the plug-in l1 or the debiased squared l2 error of T-Cal (Lee et al. 2022)."""
+    cells = UniformBins(bins, closed="left")
+    statistics: dict[str, Any] = {"l1": ECE(cells), "l2": DebiasedL2(cells, "tcal")}
+    return Preset(_one_of("metric", metric, statistics), TopK(1), "T-Cal (Lee et al. 2022)")
+
+
+def calibrationerrors_jl(
+    binning: Literal["uniform", "median-variance"] = "uniform",
+    bins: int = 10,
+    min_size: int = 10,
+    distance: str = "tv",
+) -> Preset:
+    """Return the ECE of CalibrationErrors.jl (Widmann et al. 2019), of the whole vector."""
+    partitions = {"uniform": UniformBins(bins), "median-variance": VarianceTree(min_size)}
+    statistic = ECE(_one_of("binning", binning, partitions), distance)
+    return Preset(statistic, Canonical(), "CalibrationErrors.jl (Widmann et al. 2019)")
+
+
+@dataclass(frozen=True, repr=False)
+class _Quantiles(Written):
+    """Bins from quantile to quantile, interpolated as NumPy does."""
+
+    m: int
+    closed: Literal["right", "left"] = "right"
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        x = one_coordinate(probs, self)
+        inner = np.quantile(x, np.linspace(0.0, 1.0, self.m + 1))[1:-1]
+        return np.searchsorted(inner, x, side="left" if self.closed == "right" else "right")
+
+
+@dataclass(frozen=True, repr=False)
+class _Halfway(Written):
+    """Bins of equal mass, cut half-way between the last value of one and the first of the next."""
+
+    m: int
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        x = one_coordinate(probs, self)
+        ordered = np.sort(x)
+        parts = np.array_split(ordered, min(self.m, x.size))
+        inner = np.unique([(a[-1] + b[0]) / 2.0 for a, b in pairwise(parts)])
+        return np.searchsorted(inner, x, side="left")
+
+
+@dataclass(frozen=True)
+class _WithoutSmallest:
+    """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
+
+    make: type[ECE] | type[MCE] | type[HosmerLemeshow]
+    m: int
+
+    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
+        rows, codes = as_problem(probs, labels)
+        return float(self.given(rows)(codes))
+
+    def given(self, probs: FloatArray) -> Any:
+        """Fix the predictions; cells refer to the rows of the whole."""
+        x = one_coordinate(probs, self)
+        edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, self.m + 1))[1:-1])
+        kept = np.flatnonzero(x > x.min())
+        cells = self.make(EdgeBins(edges)).given(probs[kept])
+        return replace(cells, order=kept[cells.order])
+
+    def __repr__(self) -> str:
+        return f"{self.make.__name__}(quantiles without the smallest, {self.m})"
