@@ -179,7 +179,7 @@ class MMCE:
     In [0, 1]. O(n log n) once, O(n) for further labels. MMCE² with equal weights is half of
     ``SKCE(TVKernel(0.4), estimator="biased")``. The value is biased upward, as an ECE is, and the
     null of the test accounts for it. The balanced value of a calibrated
-    model tends to 0 only if both outcomes are equally frequent.
+    model tends to 0 only if both outcomes are equally frequent, and tests with it are weak.
 
     References
     ----------

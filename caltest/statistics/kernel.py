@@ -224,8 +224,9 @@ class FixedSKCE:
         values = np.empty(DRAWS)
         for a in range(0, DRAWS, 128):
             part = values[a : a + 128]
-            counts = [np.bincount(rng.integers(n, size=n), minlength=n) for _ in part]
-            d = np.array(counts, dtype=np.float64).T - 1.0
+            drawn = rng.integers(n, size=(part.size, n)) + n * np.arange(part.size)[:, None]
+            counts = np.bincount(drawn.ravel(), minlength=n * part.size)
+            d = counts.reshape(part.size, n).T - 1.0
             part[:] = self.pairs.weighted(labels, d) + squares @ (d * d - d)
             part += 2.0 / n * ((totals + squares) @ d) - (n - 1) / n * squares.sum()
         return SimulatedNull(values / (n * (n - 1) + 1))

@@ -221,9 +221,9 @@ def _median_on_line(x: FloatArray, diagonal: bool) -> float:
 
     def mean() -> float:
         n = x.size
-        return float((2.0 * np.arange(n) - (n - 1)) @ x) / max(1, n * (n - 1) // 2)
+        return float((2.0 * np.arange(n) - (n - 1)) @ x) / (n * (n - 1) // 2)
 
-    return _middle(kth, x.size, diagonal) or max(0.0, mean())
+    return 0.0 if x[0] == x[-1] else _middle(kth, x.size, diagonal) or mean()
 
 
 def _middle(kth: Callable[[int, int, int], float], n: int, diagonal: bool) -> float:

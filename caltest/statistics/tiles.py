@@ -79,7 +79,8 @@ class Tiles:
     @cached_property
     def _cuts(self) -> IntArray:
         """Where tiles start, and where the last ends: small blocks share one, none is split."""
-        step = min(TILE, max(1, 64 // self.size) * self.size)
+        together = max(1, TILE // 4 // self.size) * self.size
+        step = TILE if self.size >= TILE else together
         stride, n = max(step, self.size), self._used
         starts = [np.arange(a, min(a + stride, n), step) for a in range(0, n, stride)]
         return np.append(np.concatenate(starts), n)
@@ -176,8 +177,10 @@ class Features:
         """Return the weighted sums, O(n D K) each."""
         residuals = residuals_of(self.probs, labels)
         squares = squared_norms(self.probs, labels[None])[0]
-        scaled = weights[:, :, None] * residuals[:, None, :]
-        whole = self._total(scaled.reshape(len(residuals), -1))
+        whole = np.zeros((2 * self.frequencies.shape[1], weights.shape[1] * residuals.shape[1]))
+        for rows, phi in self._parts():
+            scaled = weights[rows, :, None] * residuals[rows, None, :]
+            whole += phi.T @ scaled.reshape(len(phi), -1)
         norms = np.square(whole).sum(axis=0).reshape(weights.shape[1], -1).sum(axis=1)
         return norms - squares @ np.square(weights)
 

@@ -1,0 +1,95 @@
+"""Slow twins of the kernel errors, from the papers: double loops and plain sums, no caltest."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+KERNELS = {
+    "laplace": lambda p, q, nu: math.exp(-math.sqrt(sum((p - q) ** 2)) / nu),
+    "gauss": lambda p, q, nu: math.exp(-sum((p - q) ** 2) / (2 * nu**2)),
+    "tv": lambda p, q, nu: math.exp(-0.5 * sum(abs(p - q)) / nu),
+}
+
+
+def h(probs, labels, i, j, k):
+    """(e_y − p)ᵀ k(p, p') (e_y' − p'), Widmann et al. 2019."""
+    left, right = -probs[i], -probs[j]
+    left[labels[i]] += 1
+    right[labels[j]] += 1
+    return k(probs[i], probs[j]) * float(left @ right)
+
+
+def skce(probs, labels, k, estimator="unbiased", m=None):
+    probs, n = np.array(probs, float), len(probs)
+    if estimator == "biased":
+        return sum(h(probs, labels, i, j, k) for i in range(n) for j in range(n)) / n**2
+    m = {"unbiased": n, "linear": 2}.get(estimator, m)
+    blocks = [
+        np.mean([h(probs, labels, i, j, k) for i, j in itertools.combinations(range(a, a + m), 2)])
+        for a in range(0, n - m + 1, m)
+    ]
+    return float(np.mean(blocks))
+
+
+def null_deviation(probs, k):
+    """Standard deviation of the unbiased SKCE of a calibrated model: the pairs are uncorrelated."""
+    n = len(probs)
+    covariances = [np.diag(p) - np.outer(p, p) for p in probs]
+    variance = sum(
+        k(probs[i], probs[j]) ** 2 * np.trace(covariances[i] @ covariances[j])
+        for i, j in itertools.combinations(range(n), 2)
+    )
+    return math.sqrt(variance) * 2 / (n * (n - 1))
+
+
+def arcones_gine(probs, labels, k, draws, rng):
+    """The test of CalibrationTests.jl: its statistic and its bootstrap replicates."""
+    n = len(probs)
+    H = np.array([[h(probs, labels, i, j, k) for j in range(n)] for i in range(n)])
+    unbiased = (H.sum() - np.trace(H)) / (n * (n - 1))
+    observed = n / (n - 1) * unbiased - H.mean()
+    replicates = []
+    for _ in range(draws):
+        C = np.bincount(rng.integers(n, size=n), minlength=n)
+        replicates.append((C @ H @ C - C @ np.diag(H)) / (n * (n - 1)) - 2 * C @ H.sum(1) / n**2)
+    return observed, np.array(replicates)
+
+
+def median_distance(probs, distance, diagonal):
+    n = len(probs)
+    measure = {
+        "tv": lambda p, q: 0.5 * sum(abs(p - q)),
+        "l2": lambda p, q: math.sqrt(sum((p - q) ** 2)),
+    }[distance]
+    table = [[measure(p, q) for q in probs] for p in probs]
+    pairs = [table[i][j] for i in range(n) for j in range(i)]
+    every = [value for line in table for value in line] if diagonal else pairs
+    return (np.median(every) if every else 0) or (np.mean(pairs) if pairs else 0) or 1.0
+
+
+def ucme(probs, labels, rows, classes, k):
+    total = 0.0
+    for q, z in zip(rows, classes, strict=True):
+        terms = [k(p, q) * ((y == z) - p[z]) for p, y in zip(probs, labels, strict=True)]
+        total += np.mean(terms) ** 2
+    return total / len(rows)
+
+
+def mmce(p, hits, nu=0.4, balanced=False):
+    """Kumar et al. 2018; the balanced one in its three sums."""
+    n, m = len(p), int(sum(hits))
+    total = 0.0
+    for i, j in itertools.product(range(n), range(n)):
+        k = math.exp(-abs(p[i] - p[j]) / nu)
+        if not balanced:
+            total += (hits[i] - p[i]) * (hits[j] - p[j]) * k / n**2
+        elif hits[i] and hits[j]:
+            total += (1 - p[i]) * (1 - p[j]) * k / m**2
+        elif not hits[i] and not hits[j]:
+            total += p[i] * p[j] * k / (n - m) ** 2
+        elif hits[i]:
+            total -= 2 * (1 - p[i]) * p[j] * k / (m * (n - m))
+    return math.sqrt(max(0.0, total))

@@ -1,0 +1,596 @@
+"""Kernel errors against published values, slow twins, exact moments and themselves."""
+
+from __future__ import annotations
+
+import csv
+import math
+import pickle
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+import reference_kernel as slow
+import scipy.stats
+
+import caltest as ct
+from caltest import StatisticError
+from caltest.resampling import LabelSampler
+from caltest.statistics import kernels, pairs, tiles
+from caltest.statistics.embedding import MMCE, UCME
+from caltest.statistics.kernel import DRAWS, SKCE, TailBound
+from caltest.statistics.kernels import GaussianKernel, LaplaceKernel, TVKernel
+from caltest.statistics.lanes import _keys
+
+SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+TWINS = {LaplaceKernel: "laplace", GaussianKernel: "gauss", TVKernel: "tv"}
+ESTIMATORS = [("unbiased", None), ("biased", None), ("linear", None), ("block", 5), ("block", 20)]
+
+
+def problem(n, n_classes, concentration=0.5, seed=3):
+    """Predictions with ties, zeros and ones, and labels of a calibrated model."""
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet(np.full(n_classes, concentration), n)
+    probs[: n // 6] = probs[0]
+    if n >= 12:
+        probs[n // 2 : n // 2 + 3] = np.eye(n_classes)[[0, 1, 1]]
+    return probs, LabelSampler.of(probs)(generator.random(n))
+
+
+def twin_kernel(chosen):
+    return partial(slow.KERNELS[TWINS[type(chosen)]], nu=chosen.bandwidth)
+
+
+# --- published values -----------------------------------------------------------------------------
+
+
+def test_against_pycalibration():
+    random.seed(1234)
+    p = np.array([random.random() for _ in range(100)])
+    y = np.array([random.getrandbits(1) for _ in range(100)])
+    assert SKCE(TVKernel(1.0))(p, y) == pytest.approx(0.028399084017414655, rel=1e-12)
+    generator = np.random.default_rng(1234)
+    p, y = generator.random(100), generator.choice([True, False], 100)
+    assert SKCE(TVKernel(1.0))(p, y) == pytest.approx(0.03320398246523166, rel=1e-12)
+    generator = np.random.default_rng(1234)
+    probs, labels = generator.dirichlet((3, 2, 5), 100), generator.integers(1, 4, 100) - 1
+    unbiased = SKCE(TVKernel(1.0))(probs, labels)
+    assert unbiased == pytest.approx(0.02129650889373521, rel=1e-12)
+    centred = 100 / 99 * unbiased - SKCE(TVKernel(1.0), "biased")(probs, labels)
+    assert centred == pytest.approx(-0.006426550757474104, rel=1e-11)
+    assert SKCE(LaplaceKernel(1.0))(probs, labels) == pytest.approx(0.02015240706950358, rel=1e-12)
+    two = np.array([[0.1, 0.8, 0.1], [0.2, 0.5, 0.3]])
+    assert SKCE(LaplaceKernel(1.0))(two, np.array([1, 2])) == pytest.approx(
+        -0.10317943453412069, rel=1e-13
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "unbiased", "biased"),
+    [
+        ([0, 1], 0.0, 0.0),
+        ([0, 0], 0.0, 0.5),
+        ([1, 1], 0.0, 0.5),
+        ([1, 0], -2 / math.e, 1 - 1 / math.e),
+    ],
+)
+def test_against_calibrationerrors_jl(labels, unbiased, biased):
+    probs, k = np.eye(2), GaussianKernel(1.0)
+    labels = np.array(labels)
+    assert SKCE(k)(probs, labels) == pytest.approx(unbiased, abs=1e-15)
+    assert SKCE(k, "biased")(probs, labels) == pytest.approx(biased, abs=1e-15)
+    assert SKCE(k)([1.0, 0.0], 1 - labels) == pytest.approx(unbiased, abs=1e-15)
+    repeated = np.tile(probs, (10, 1)), np.tile(labels, 10)
+    for statistic in [SKCE(k, "block", block_size=2), SKCE(k, "linear")]:
+        assert statistic(*repeated) == pytest.approx(unbiased, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([0, 1], 0.0),
+        ([0, 0], (math.exp(-2) + math.exp(-0.5) + 1) / 12),
+        ([1, 1], (math.exp(-2) + math.exp(-0.5) + 1) / 12),
+        ([1, 0], (1 - math.exp(-1)) ** 2 / 6),
+    ],
+)
+def test_ucme_against_calibrationerrors_jl(labels, expected):
+    at = ([[1, 0], [0.5, 0.5], [0, 1]], [0, 0, 1])
+    value = UCME(at, GaussianKernel(1.0))(np.eye(2), np.array(labels))
+    assert value == pytest.approx(expected, abs=1e-15)
+
+
+def test_against_calzone_data(data_dir):
+    def read(name):
+        with (data_dir / "binary" / f"calzone_simulated_{name}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        return np.array([[float(r["proba_1"]), float(r["label"])] for r in rows]).T
+
+    p, y = read("welldata")
+    some = p[:1000], y[:1000]
+    assert SKCE(TVKernel(0.1))(*some) == pytest.approx(-9.191845109286088e-05, rel=1e-11)
+    assert SKCE(TVKernel(0.1), "biased")(*some) == pytest.approx(1.445170454790e-04, rel=1e-11)
+    assert SKCE(TVKernel(0.1), "linear")(*some) == pytest.approx(7.767290182755e-05, rel=1e-11)
+    gauss = GaussianKernel(0.1 * 2**0.5)
+    assert SKCE(gauss)(*some) == pytest.approx(-1.134643e-04, rel=5e-7)
+    # Follows from its unbiased value and the traces of the Laplace pair above.
+    assert SKCE(gauss, "biased")(*some) == pytest.approx(1.2299274e-04, rel=5e-7)
+    assert SKCE(gauss, "linear")(*some) == pytest.approx(1.107918e-03, rel=5e-7)
+    assert SKCE(TVKernel(1.0))(p, y) == pytest.approx(3.4237142985620177e-06, rel=1e-9)
+    assert SKCE(TVKernel(1.0), "biased")(p, y) == pytest.approx(5.3497295776059e-05, rel=1e-9)
+    p, y = read("misdata")
+    assert SKCE(TVKernel(1.0))(p, y) == pytest.approx(0.0026980724927064, rel=1e-9)
+    assert SKCE(TVKernel(1.0), "biased")(p, y) == pytest.approx(0.0027514180394705, rel=1e-9)
+
+
+@pytest.mark.parametrize("network", ["densenet121", "resnet18"])
+def test_against_published_cifar10_values(data_dir, network):
+    with (data_dir / "oracle" / "cifar10_canonical_published.csv").open() as file:
+        published = {row["file"]: row for row in csv.DictReader(file)}
+    name = f"multiclass/cifar10_{network}.npz"
+    expected = {key: float(value) for key, value in published[name].items() if key != "file"}
+    with np.load(data_dir / name) as file:
+        # As they are stored: made to sum to 1, they move the 8th digit.
+        probs, labels = file["probs"].astype(float), file["labels"].astype(int)
+    chosen = TVKernel("median-with-diagonal").fitted(probs)
+    for estimator, column in [("biased", "b"), ("unbiased", "uq"), ("linear", "ul")]:
+        fixed = SKCE(chosen, estimator).given(probs)
+        value = fixed.evaluate(labels)
+        # Single precision in the source moves the few rows that "linear" looks at a little more.
+        digits = 4e-7 if estimator == "linear" else 1e-8
+        assert value == pytest.approx(expected[f"SKCE{column}_median"], rel=digits)
+        bound = fixed.laws["distribution-free"](labels).sf(value)
+        if value < 0:
+            assert bound == 1.0  # the published value squares a negative estimate
+        else:
+            stated = expected[f"p_SKCE{column}_median_distribution_free"]
+            assert bound == pytest.approx(stated, abs=1e-9)
+        if estimator == "linear":
+            normal = fixed.laws["asymptotic"](labels).sf(value)
+            assert normal == pytest.approx(expected["p_SKCEul_median_asymptotic"], abs=3e-8)
+
+
+# --- slow twins -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+@pytest.mark.parametrize("kind", TWINS)
+@pytest.mark.parametrize(("estimator", "size"), ESTIMATORS)
+def test_skce_against_double_loop(n_classes, kind, estimator, size):
+    probs, labels = problem(43, n_classes)
+    statistic = SKCE(kind(0.3), estimator, size)
+    expected = slow.skce(probs, labels, twin_kernel(kind(0.3)), estimator, size)
+    close = partial(pytest.approx, rel=1e-11, abs=1e-15)
+    fixed = statistic.given(probs)
+    assert statistic(probs, labels) == close(expected)
+    assert fixed(labels) == close(expected)
+    assert fixed.row_means(labels).mean() == close(expected)
+    assert fixed.row_means(labels).size == (40 if size in (5, 20) else 42 if size else fixed.n)
+
+
+def test_row_means_against_double_loop():
+    probs, labels = problem(13, 3)
+    for n_classes, kind in [(2, TVKernel), (3, TVKernel), (3, GaussianKernel)]:
+        probs, labels = problem(13, n_classes)
+        k = twin_kernel(kind(0.4))
+        H = np.array([[slow.h(probs, labels, i, j, k) for j in range(13)] for i in range(13)])
+        ours = SKCE(kind(0.4)).given(probs).row_means(labels)
+        np.testing.assert_allclose(ours, (H.sum(1) - np.diag(H)) / 12, atol=1e-15)
+        ours = SKCE(kind(0.4), "biased").given(probs).row_means(labels)
+        np.testing.assert_allclose(ours, H.mean(1), atol=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_mmce_and_ucme_against_loops(n_classes, balanced):
+    probs, labels = problem(31, n_classes)
+    k = twin_kernel(LaplaceKernel(0.3))
+    at = (probs[::5], np.arange(7) % n_classes)
+    expected = slow.ucme(probs, labels, *at, k)
+    assert UCME(at, LaplaceKernel(0.3))(probs, labels) == pytest.approx(expected, rel=1e-12)
+    if n_classes > 2:
+        with pytest.raises(StatisticError, match="two-class lens"):
+            MMCE()(probs, labels)
+        return
+    weights = "balanced" if balanced else "equal"
+    expected = slow.mmce(probs[:, 0], labels == 0, balanced=balanced)
+    assert MMCE(weights=weights)(probs, labels) == pytest.approx(expected, rel=1e-12)
+    assert MMCE(weights=weights)(probs[:, 1], labels) == pytest.approx(expected, rel=1e-12)
+    same = np.zeros(31, dtype=int)
+    expected = slow.mmce(probs[:, 0], same == 0, balanced=balanced)
+    assert MMCE(weights=weights)(probs, same) == pytest.approx(expected, rel=1e-12)
+
+
+def test_mmce_is_half_a_biased_skce():
+    probs, labels = problem(200, 2)
+    squared = SKCE(TVKernel(0.4), "biased")(probs, labels)
+    assert MMCE()(probs, labels) ** 2 == pytest.approx(squared / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 30, 31])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", [TVKernel, LaplaceKernel])
+def test_median_heuristic(n, n_classes, kind):
+    for tied in (0, n // 2, n - 1, n):  # with many equal rows the median is 0
+        probs, _ = problem(n, n_classes)
+        probs[:tied] = probs[-1]
+        for rule, diagonal in [("median", False), ("median-with-diagonal", True)]:
+            expected = slow.median_distance(probs, kind.distance, diagonal)
+            assert kind(rule).fitted(probs).bandwidth == pytest.approx(expected, rel=1e-14)
+
+
+def test_median_of_many_rows_does_not_depend_on_their_order(monkeypatch):
+    monkeypatch.setattr(kernels, "MEDIAN_ROWS", 400)
+    probs, _ = problem(1001, 4)
+    chosen = LaplaceKernel().fitted(probs)
+    assert chosen == LaplaceKernel().fitted(np.random.default_rng(0).permutation(probs))
+    monkeypatch.undo()
+    assert chosen.bandwidth == pytest.approx(LaplaceKernel().fitted(probs).bandwidth, rel=0.05)
+
+
+# --- one number by several ways -------------------------------------------------------------------
+
+
+def fixed_pairs():
+    binary, many = problem(90, 2)[0], problem(90, 4)[0]
+    return {
+        "line": SKCE(TVKernel(0.1)).given(binary).pairs,
+        "line, blocks": SKCE(LaplaceKernel(0.1), "block", 7).given(binary).pairs,
+        "tiles of two classes": SKCE(GaussianKernel(0.3)).given(binary).pairs,
+        "tiles": SKCE(LaplaceKernel(0.2)).given(many).pairs,
+        "tiles, blocks": SKCE(LaplaceKernel(0.2), "block", 40).given(many).pairs,
+        "tiles, pairs": SKCE(LaplaceKernel(0.2), "linear").given(many).pairs,
+        "features": SKCE(LaplaceKernel(0.2), features=64).given(many).pairs,
+    }
+
+
+def predictions_of(fixed):
+    if isinstance(fixed, pairs.Line):
+        probs = np.empty((fixed.p.size, 2))
+        probs[fixed.order] = np.column_stack([fixed.p, 1 - fixed.p])
+        return probs
+    return fixed.probs
+
+
+@pytest.mark.parametrize("name", fixed_pairs())
+def test_sums_agree(name):
+    fixed = fixed_pairs()[name]
+    probs = predictions_of(fixed)
+    labels = np.stack(
+        [LabelSampler.of(probs)(u) for u in np.random.default_rng(5).random((9, len(probs)))]
+    )
+    totals, squares = fixed.sums(labels)
+    for b, y in enumerate(labels):
+        rows, diagonal = fixed.rows(y)
+        assert rows.sum() == pytest.approx(totals[b], abs=1e-11)
+        assert diagonal.sum() == pytest.approx(squares[b], rel=1e-13)
+    ones = np.ones((len(probs), 2))
+    np.testing.assert_allclose(fixed.weighted(labels[0], ones), totals[0], atol=1e-11)
+    # Σ_{i≠j} w_i w_j h_ij is a quadratic form: its cross terms between two rows are h_ij.
+    i, j = 3, 4
+    w = np.zeros((len(probs), 3))
+    w[i, [0, 2]] = w[j, [1, 2]] = 2.0
+    alone, other, both = fixed.weighted(labels[0], w)
+    assert alone == pytest.approx(0.0, abs=1e-13)
+    assert other == pytest.approx(0.0, abs=1e-13)
+    w = np.zeros((len(probs), 1))
+    w[[i, j]] = 2.0
+    assert fixed.weighted(labels[0], w)[0] == pytest.approx(both, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", fixed_pairs())
+def test_redrawn_sums_are_those_of_redrawn_labels(name):
+    fixed = fixed_pairs()[name]
+    probs = predictions_of(fixed)
+    draw = LabelSampler.of(probs)
+    key, twist = _keys(SEED, 5, 130)
+    z = key[:, None] + pairs.GAMMA * np.arange(len(probs), dtype=np.uint64)
+    z = (z ^ (z >> 30)) * pairs.FIRST_FACTOR ^ twist[:, None]
+    z = (z ^ (z >> 27)) * pairs.SECOND_FACTOR
+    uniforms = ((z ^ (z >> 31)) >> 11) * 2.0**-53
+    expected = fixed.sums(np.stack([draw(u) for u in uniforms]))
+    np.testing.assert_allclose(fixed.redrawn(SEED, 5, 130), expected, rtol=1e-12, atol=1e-11)
+    apart = [fixed.redrawn(SEED, first, count) for first, count in [(5, 1), (6, 100), (106, 29)]]
+    np.testing.assert_allclose(np.hstack(apart), expected, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [600, 2, 5, 100, 300])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_tiles_change_nothing(size, n_classes, monkeypatch):
+    probs, labels = problem(600, n_classes, 0.3)
+    whole = tiles.Tiles(probs, GaussianKernel(0.3), size)
+    expected = *whole.sums(labels[None]), *whole.rows(labels)
+    monkeypatch.setattr(tiles, "TILE", 37)
+    monkeypatch.setattr(tiles, "KEPT", 0)
+    small = tiles.Tiles(probs, GaussianKernel(0.3), size)
+    ours = *small.sums(labels[None]), *small.rows(labels)
+    for a, b in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+    features = SKCE(features=32).given(probs).pairs
+    np.testing.assert_allclose(
+        features.sums(labels[None]), tiles.Features(probs, features.frequencies).sums(labels[None])
+    )
+
+
+def test_interpreted_as_compiled(monkeypatch):
+    probs, _ = problem(30, 3)
+    jobs = [
+        lambda: SKCE(TVKernel(), features=None).given(probs).pairs.redrawn(SEED, 0, 3),
+        lambda: SKCE(TVKernel(0.2), features=8).given(probs).pairs.redrawn(SEED, 0, 3),
+        lambda: SKCE().given(probs[:, :2] / 2 + 0.25).pairs.redrawn(SEED, 0, 3),
+        lambda: SKCE().given(probs[:, :2] / 2 + 0.25).pairs.rows(np.zeros(30, int)),
+        lambda: kernels.LaplaceKernel().fitted(np.repeat(probs[:3], 10, axis=0)).bandwidth,
+    ]
+    compiled = [job() for job in jobs]
+    for module in (kernels, pairs, tiles):
+        for name, value in list(vars(module).items()):
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, name, value.py_func)
+    with np.errstate(over="ignore"):
+        for job, expected in zip(jobs, compiled, strict=True):
+            np.testing.assert_allclose(job(), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_features_are_a_kernel_with_the_right_mean():
+    probs, labels = problem(40, 3)
+    for kind in TWINS:
+        chosen = kind(0.5)
+        W = chosen.frequencies(200_000, 3, np.random.default_rng(1))
+        mean = np.cos((probs[20] - probs[:5]) @ W).mean(axis=1)
+        np.testing.assert_allclose(mean, chosen(probs[20:21], probs[:5])[0], atol=4 / 200_000**0.5)
+        for estimator in ["unbiased", "biased"]:
+            statistic = SKCE(chosen, estimator, features=64)
+            fixed = statistic.given(probs)
+            phase = fixed.pairs.frequencies
+            by_hand = lambda p, q, phase=phase: float(np.cos((p - q) @ phase).mean())  # noqa: E731
+            expected = slow.skce(probs, labels, by_hand, estimator)
+            assert statistic(probs, labels) == pytest.approx(expected, rel=1e-10)
+            assert fixed(labels) == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_kernel_may_be_a_function():
+    def linear(rows, others):
+        return 1.0 + rows @ others.T
+
+    probs, labels = problem(25, 3)
+    for estimator in ["unbiased", "biased"]:
+        statistic = SKCE(linear, estimator)
+        expected = slow.skce(probs, labels, lambda p, q: 1.0 + float(p @ q), estimator)
+        assert statistic(probs, labels) == pytest.approx(expected, rel=1e-12)
+        assert "distribution-free" not in statistic.given(probs).laws
+    assert repr(SKCE(linear)) == "SKCE(linear, estimator='unbiased')"
+
+
+# --- invariances and edges ------------------------------------------------------------------------
+
+FREE_OF_ORDER = [
+    SKCE(),
+    SKCE(GaussianKernel(), "biased"),
+    SKCE(TVKernel("median-with-diagonal")),
+    SKCE(features=32),
+    UCME(4),
+    UCME(4, form="score"),
+    MMCE(),
+    MMCE(weights="balanced"),
+]
+
+
+@pytest.mark.parametrize("statistic", FREE_OF_ORDER, ids=repr)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_order_of_rows_does_not_matter(statistic, n_classes):
+    if isinstance(statistic, MMCE) and n_classes > 2:
+        return
+    probs, labels = problem(80, n_classes)
+    order = np.random.default_rng(0).permutation(80)
+    expected = statistic(probs, labels)
+    assert statistic(probs[order], labels[order]) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", TWINS)
+def test_names_of_classes_do_not_matter(kind):
+    probs, labels = problem(80, 5)
+    names = np.random.default_rng(0).permutation(5)
+    expected = SKCE(kind())(probs, labels)
+    assert SKCE(kind())(probs[:, np.argsort(names)], names[labels]) == pytest.approx(expected)
+    two = problem(80, 2)
+    assert SKCE(kind())(two[0][:, ::-1], 1 - two[1]) == pytest.approx(SKCE(kind())(*two))
+
+
+def test_certain_predictions():
+    probs = np.eye(3)[[0, 1, 2, 0]]
+    assert SKCE()(probs, np.array([0, 1, 2, 0])) == 0.0
+    assert SKCE(estimator="biased")(probs, np.array([1, 1, 2, 0])) > 0.1
+    np.testing.assert_array_equal(SKCE().given(probs).redraws(probs).replicates(SEED, 0, 9), 0.0)
+    sure = np.eye(2)[[0, 1, 1, 0]]
+    np.testing.assert_array_equal(SKCE().given(sure).redraws(sure).replicates(SEED, 0, 9), 0.0)
+    with pytest.raises(StatisticError, match="leave nothing to chance"):
+        UCME(2, form="score")(probs, np.array([0, 1, 2, 0]))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_and_two_rows(n_classes):
+    probs, labels = problem(2, n_classes)
+    for estimator in ["unbiased", "linear", "block"]:
+        expected = slow.skce(probs, labels, twin_kernel(TVKernel(0.5)))
+        assert SKCE(TVKernel(0.5), estimator)(probs, labels) == pytest.approx(expected)
+        with pytest.raises(StatisticError, match=r"needs at least 2 rows, not 1"):
+            SKCE(estimator=estimator)(probs[:1], labels[:1])
+    with pytest.raises(StatisticError, match=r"block_size=5\) needs at least 5 rows, not 2"):
+        SKCE(estimator="block", block_size=5)(probs, labels)
+    residual = np.eye(n_classes)[labels[0]] - probs[0]
+    one = SKCE(estimator="biased")(probs[:1], labels[:1])
+    assert one == pytest.approx(residual @ residual)
+    assert UCME(3)(probs[:1], labels[:1]) >= 0
+    with pytest.raises(StatisticError, match="differ"):
+        SKCE(TVKernel(0.5), "linear").given(probs).laws["asymptotic"](labels)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LaplaceKernel(0.0), "number > 0, 'median'"),
+        (lambda: TVKernel("mean"), "'median-with-diagonal', not 'mean'"),
+        (lambda: LaplaceKernel()(np.eye(2), np.eye(2)), "has no bandwidth yet"),
+        (lambda: SKCE(LaplaceKernel), "kernel must be"),
+        (lambda: SKCE(estimator="quadratic"), "'block' or 'linear', not 'quadratic'"),
+        (lambda: SKCE(block_size=4), "for estimator='block'"),
+        (lambda: SKCE(estimator="block", block_size=1), "a number ≥ 2"),
+        (lambda: SKCE(estimator="linear", features=4), "features are for"),
+        (lambda: SKCE(features=5), "even number"),
+        (lambda: UCME(0), "≥ 1"),
+        (lambda: UCME(([0.5, 0.5], [0])), "rows of probabilities"),
+        (lambda: UCME(([[0.5, 0.5]], [2]))(np.eye(2), np.array([0, 1])), "do not fit"),
+        (lambda: UCME(form="hotelling"), "'mean' or 'score'"),
+        (lambda: MMCE(-1.0), "number > 0"),
+        (lambda: MMCE(weights="w"), "'equal' or 'balanced'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make, message):
+    with pytest.raises(StatisticError, match=message):
+        make()
+
+
+def test_values_are_values():
+    at = (np.eye(2), [0, 1])
+    for make in [lambda: SKCE(GaussianKernel(0.5)), lambda: UCME(at), MMCE]:
+        assert make() == make()
+        assert hash(make()) == hash(make())
+        assert pickle.loads(pickle.dumps(make())) == make()
+        assert eval(repr(make())) == make()
+
+
+# --- nulls ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 30])
+@pytest.mark.parametrize("concentration", [0.1, 3.0])
+def test_moments_of_redraws(n_classes, concentration):
+    probs, _ = problem(40, n_classes, concentration)
+    fixed = SKCE(LaplaceKernel(0.5)).given(probs)
+    values = fixed.redraws(probs).replicates(SEED, 0, count := 20_000)
+    deviation = slow.null_deviation(probs, twin_kernel(LaplaceKernel(0.5)))
+    assert abs(values.mean()) < 4 * deviation / count**0.5
+    kurtosis = scipy.stats.kurtosis(values, fisher=False)
+    assert abs(values.var() / deviation**2 - 1) < 4 * ((kurtosis - 1) / count) ** 0.5
+
+
+def test_same_for_any_workers_and_generic_path():
+    probs, labels = problem(60, 3)
+    test = partial(ct.calibration_test, probs, labels, SKCE(), lens=ct.Canonical(), rng=4)
+    one, two = test(n_resamples=999), test(n_resamples=999, workers=2)
+    assert one.pvalue == two.pvalue
+    generic = ct.replicate(SKCE(), ct.RedrawLabels(), ct.Predictions.of(probs, labels), 2000, rng=4)
+    drawn = test(n_resamples=4000).null_distribution.values
+    assert scipy.stats.ks_2samp(generic.values, drawn).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("n_classes", "kind"), [(2, TVKernel), (2, GaussianKernel), (3, TVKernel)])
+def test_bootstrap_is_that_of_calibrationtests_jl(n_classes, kind):
+    probs, labels = problem(25, n_classes)
+    fixed = SKCE(kind(0.4)).given(probs)
+    observed, replicates = slow.arcones_gine(
+        probs, labels, twin_kernel(kind(0.4)), DRAWS, np.random.default_rng(0)
+    )
+    law = fixed.laws["asymptotic"](labels)
+    # Both are the same test: the sides of one inequality, moved.
+    n, squares = 25, fixed.pairs.rows(labels)[1].sum()
+    moved = (law.values - fixed(labels)) * (1 + 1 / (n * (n - 1)))
+    np.testing.assert_allclose(moved, replicates - observed, atol=1e-14)
+    assert squares > 0
+    share = (replicates >= observed - 1e-14).mean()
+    assert law.sf(fixed(labels)) == pytest.approx(share)
+
+
+def test_bounds_are_those_of_widmann():
+    probs, labels = problem(50, 3)
+    for t in [-0.1, 0.0, 0.3, 2.0]:
+        law = SKCE().given(probs).laws["distribution-free"](labels)
+        assert law.sf(t) == pytest.approx(math.exp(-25 * max(t, 0) ** 2 / 8))
+        law = SKCE(estimator="biased").given(probs).laws["distribution-free"](labels)
+        x = max(0.0, math.sqrt(50 * max(t, 0) / 2) - 1)
+        assert law.sf(t) == pytest.approx(math.exp(-0.5 * x * x))
+        law = SKCE(estimator="block", block_size=7).given(probs).laws["distribution-free"](labels)
+        assert law.sf(t) == pytest.approx(math.exp(-7 * 3 * max(t, 0) ** 2 / 8))
+    for law in [TailBound(0.3, 0.0), TailBound(0.3, 1.0)]:
+        draws = law.rvs(200_000, rng=1)
+        assert law.mean() == pytest.approx(draws.mean(), rel=0.01)
+        assert law.std() == pytest.approx(draws.std(), rel=0.01)
+        assert law.sf(law.ppf(0.9)) == pytest.approx(0.1)
+
+
+ASYMPTOTIC = "asymptotic"
+TESTS = [
+    (SKCE(), ASYMPTOTIC, 3),
+    (SKCE(), ASYMPTOTIC, 2),
+    (SKCE(features=32), ASYMPTOTIC, 3),
+    (SKCE(estimator="linear"), ASYMPTOTIC, 3),
+    (SKCE(estimator="block", block_size=4), ASYMPTOTIC, 2),
+    (SKCE(), "distribution-free", 3),
+    (SKCE(estimator="biased"), "distribution-free", 3),
+    (UCME(5, form="score"), ASYMPTOTIC, 3),
+    (SKCE(), ct.RedrawLabels(), 2),
+    (SKCE(), ct.RedrawLabels(), 3),
+    (SKCE(GaussianKernel(), "biased"), ct.RedrawLabels(), 2),
+    (SKCE(estimator="block"), ct.RedrawLabels(), 3),
+    (SKCE(features=32), ct.RedrawLabels(), 3),
+    (UCME(5), ct.RedrawLabels(), 3),
+    (MMCE(), ct.RedrawLabels(), 2),
+    (MMCE(weights="balanced"), ct.RedrawLabels(), 2),
+]
+
+
+@pytest.mark.parametrize(("statistic", "null", "n_classes"), TESTS)
+def test_type_one_error(statistic, null, n_classes):
+    runs = 150
+    generator = np.random.default_rng(7)
+    pvalues = np.empty(runs)
+    for r in range(runs):
+        probs = generator.dirichlet(np.ones(n_classes), 60)
+        labels = LabelSampler.of(probs)(generator.random(60))
+        pvalues[r] = ct.calibration_test(
+            probs, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=99, rng=generator
+        ).pvalue
+    for alpha in (0.05, 0.2, 0.5):
+        # A limit law is an approximation at n = 60: the χ² of UCME is allowed a hundredth.
+        slack = 0.01 if isinstance(null, str) else 0.0
+        assert (pvalues <= alpha).sum() <= scipy.stats.binom.isf(1e-5, runs, alpha + slack)
+    if null != "distribution-free":
+        assert (pvalues <= 0.5).sum() >= scipy.stats.binom.ppf(1e-5, runs, 0.45)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "null"),
+    [
+        (SKCE(), "auto"),
+        (SKCE(), ASYMPTOTIC),
+        (SKCE(features=64), "auto"),
+        (SKCE(estimator="block", block_size=50), ASYMPTOTIC),
+        (UCME(10), "auto"),
+        (UCME(10, form="score"), ASYMPTOTIC),
+    ],
+)
+def test_overconfidence_is_found(statistic, null):
+    generator = np.random.default_rng(3)
+    probs = generator.dirichlet(np.ones(4), 1000)
+    labels = LabelSampler.of(probs)(generator.random(1000))
+    sharp = probs**3 / (probs**3).sum(axis=1, keepdims=True)
+    result = ct.calibration_test(
+        sharp, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=999, rng=1
+    )
+    assert result.pvalue <= 0.005
+    calm = ct.calibration_test(
+        probs, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=999, rng=1
+    )
+    assert calm.pvalue > 0.01
+
+
+def test_mmce_finds_what_the_top_class_shows():
+    generator = np.random.default_rng(3)
+    p = generator.uniform(0.5, 1.0, 1000)
+    hits = generator.random(1000) < p
+    assert ct.calibration_test(p, hits, MMCE(), lens=ct.OneVsRest(1), rng=1).pvalue > 0.01
+    for statistic in [MMCE(), SKCE()]:
+        result = ct.calibration_test(
+            p**0.3, hits, statistic, lens=ct.OneVsRest(1), n_resamples=999, rng=1
+        )
+        assert result.pvalue == 0.001
