@@ -90,18 +90,17 @@ def _tail(extent: Extent, x: FloatArray) -> FloatArray:
     from scipy.special import erfc
 
     small = x < HANDOVER[extent]
-    near, far = np.where(small, x, 1.0)[:, None], np.where(small, 10.0, x)[:, None]
-    angle = (np.arange(8) + 0.5) * np.pi
-    sign = (-1.0) ** np.arange(8)
-    with np.errstate(under="ignore", over="ignore", divide="ignore", invalid="ignore"):
-        if extent == "maximum":
-            below = 2.0 * (sign / angle * np.exp(-0.5 * (angle / near) ** 2)).sum(axis=1)
-            above = 2.0 * (sign * erfc((2 * np.arange(8) + 1) * far / np.sqrt(2.0))).sum(axis=1)
-        else:
-            terms = (8.0 / near**2 + 2.0 / angle**2) * np.exp(-2.0 * (angle / near) ** 2)
-            below = terms.sum(axis=1)
-            k = np.arange(1, 9)
-            above = 4.0 * (sign * k * erfc(k * far / np.sqrt(2.0))).sum(axis=1)
+    near = np.where(small, np.maximum(x, 1e-3), 1.0)[:, None]  # nothing lies below 0.001
+    far = np.where(small, 10.0, x)[:, None]
+    k, angle = np.arange(8), (np.arange(8) + 0.5) * np.pi
+    sign = (-1.0) ** k
+    if extent == "maximum":
+        below = 2.0 * (sign / angle * np.exp(-0.5 * (angle / near) ** 2)).sum(axis=1)
+        above = 2.0 * (sign * erfc((2 * k + 1) * far / np.sqrt(2.0))).sum(axis=1)
+    else:
+        width = 8.0 / near**2 + 2.0 / angle**2
+        below = (width * np.exp(-2.0 * (angle / near) ** 2)).sum(axis=1)
+        above = 4.0 * (sign * (k + 1) * erfc((k + 1) * far / np.sqrt(2.0))).sum(axis=1)
     return np.where(small, 1.0 - below, above)
 
 

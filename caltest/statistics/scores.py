@@ -239,8 +239,9 @@ class ScoreGap(Written):
 
     Notes
     -----
-    O(n K) once, O(n) for each further set of labels. ``laws`` offers ``"asymptotic"``, the standard
-    normal. With ``"log"``, z is infinite when a label of probability 0 occurs.
+    O(n K) once, in time and memory, O(n) for each further set of labels. ``laws`` offers
+    ``"asymptotic"``, the standard normal. With ``"log"``, z is infinite when a label of probability
+    0 occurs.
 
     References
     ----------

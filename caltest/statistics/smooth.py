@@ -100,6 +100,7 @@ class Residuals:
     """
 
     p: FloatArray = field(repr=False)
+    #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, labels: IntArray) -> float:
