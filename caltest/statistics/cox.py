@@ -45,7 +45,7 @@ class CoxScore:
 
     Notes
     -----
-    O(n). Size of the χ² law at 5 %: 0.044 to 0.065 at n = 50, 0.045 to 0.055 at n = 1000. Logits
+    O(n). Size of the χ² law at 5 %: 0.041 to 0.066 at n = 50, 0.049 to 0.055 at n = 1000. Logits
     are taken of probabilities cut off at 1e-12; r and v use them as they are.
 
     References
@@ -108,7 +108,7 @@ class CoxLR:
     Notes
     -----
     O(n) per Newton step, about five steps for a set of labels. The χ² law is liberal in small
-    samples of confident predictions: size up to 0.081 at n = 50 and 0.077 at n = 200 where 0.05 is
+    samples of very confident predictions: size 0.098 at n = 50 and 0.078 at n = 200 where 0.05 is
     meant. Probabilities are cut off at 1e-12, in the likelihood too.
 
     Examples

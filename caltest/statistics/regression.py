@@ -84,7 +84,8 @@ class CalibrationInTheLarge:
 
     Notes
     -----
-    O(n). Size of the normal law at 5 %: 0.04 to 0.06 from n = 50 on.
+    O(n). Size of the normal law at 5 %: 0.035 to 0.056 (n = 50, 200, 1000; uniform, confident, very
+    confident and rare-event predictions).
 
     References
     ----------
@@ -145,9 +146,9 @@ class HosmerLemeshow:
     Notes
     -----
     O(n log n), then O(n) for each further set of labels. The χ² law is liberal where groups
-    expect few events: at 5 % it rejects up to 14 % of calibrated models that are very confident or
-    forecast rare events (n = 50 to 1000). The exact null, the default of ``calibration_test``, has
-    no such trouble and does not use ``df``.
+    expect few events: at 5 % it rejects 8 to 13 % of calibrated models that are very confident or
+    forecast rare events (n = 50, 200, 1000), also with the exact variance. The exact null, the
+    default of ``calibration_test``, has no such trouble and does not use ``df``.
 
     References
     ----------
@@ -224,8 +225,8 @@ class Spiegelhalter:
 
     Notes
     -----
-    O(n K), then O(n) for each further set of labels. Size of the normal law at 5 %: 0.04 to 0.05
-    from n = 50 on.
+    O(n K), then O(n) for each further set of labels. Size of the normal law at 5 %:
+    0.034 to 0.055 (n = 50, 200, 1000; uniform to very confident predictions).
 
     References
     ----------
