@@ -299,7 +299,7 @@ def test_they_print_as_they_are_written():
         "SCE(5, variant='nixon')",
         "ACE(4)",
         "ACE(4, variant='nixon')",
-        "TACE(4, threshold=0.01)",
+        "TACE(4)",
         "TACE(3, threshold=0.2, variant='nixon')",
     ]
     assert repr(RMSCE(5)) == "RMSCE(QuantileBins(5))"

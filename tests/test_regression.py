@@ -473,3 +473,14 @@ def test_they_print_as_they_are_written():
         "E50(span=0.5, delta=0.0)", "E90(delta=0.0)", "Emax(delta=0.0)",
     ]  # fmt: skip
     assert [repr(s) for s in STATISTICS] == written
+
+
+def test_redraws_of_the_score_test_follow_its_law():
+    p, y = problem(14, 9)
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    law = enumerated_null(CoxScore().given(data.probs), data.probs)
+    result = ct.calibration_test(
+        data, None, CoxScore(), lens=ct.Canonical(), null=ct.RedrawLabels(), rng=1, n_resamples=4999
+    )
+    assert result.null_mean == pytest.approx(law.mean(), abs=5 * law.std() / 4999**0.5)
+    assert result.pvalue == pytest.approx(law.sf(result.estimate), abs=5 * result.pvalue_error)

@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
+from caltest.statistics.lanes.events import BoolArray, EventRedraws
 from caltest.statistics.problem import as_problem, event
 from caltest.statistics.regression import NO_VARIANCE, Law, chi_squared
 
@@ -86,9 +87,17 @@ class Scores:
     laws: Mapping[str, Law] = field(repr=False)
 
     def __call__(self, labels: IntArray) -> float:
-        events = (labels == 0).astype(np.float64)
-        u = np.array([events.sum(), self.centred @ events]) - self.expected
-        return float((u**2 / self.information).sum())
+        return float(self.values((labels == 0)[None, :])[0])
+
+    def values(self, events: BoolArray) -> FloatArray:
+        """Return the statistic for events of shape (B, n)."""
+        u = np.column_stack([events.sum(axis=1), events @ self.centred]) - self.expected
+        values: FloatArray = (u**2 / self.information).sum(axis=1)
+        return values
+
+    def redraws(self, probs: FloatArray) -> EventRedraws:
+        """Return the compiled null under redrawn labels."""
+        return EventRedraws.of(np.arange(self.centred.size), probs, self.values)
 
 
 @dataclass(frozen=True)

@@ -76,11 +76,12 @@ class CoxRecalibration(Result):
         def ratio(name: str, value: float, df: int, p: float) -> str:
             return f"  {name:<22} {value:8.4f}  ({df} df)  p = {format_p(p)}"
 
+        kind = "Wald" if self.intervals == "wald" else "profile"
         slope = (self.slope, self.slope_se, self.slope_interval)
         offset = (self.offset_intercept, self.offset_intercept_se, self.offset_intercept_interval)
         return "\n".join(
             [
-                f"Cox recalibration, {self.level:.0%} {self.intervals} intervals",
+                f"Cox recalibration, {100 * self.level:g} % {kind} intervals",
                 line("intercept", self.intercept, self.intercept_se, self.intercept_interval),
                 line("slope", *slope),
                 line("intercept | slope = 1", *offset),

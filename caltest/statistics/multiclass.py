@@ -13,8 +13,8 @@ from caltest._numba import kernel
 from caltest.binning import Binning, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import ECE, Cells, _name, as_binning, grouped
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.binned import ECE, Cells, as_binning, grouped
+from caltest.statistics.problem import Written, as_problem, event
 
 Aggregate = Literal["mean", "max"]
 Variant = Literal["paper", "nixon"]
@@ -94,18 +94,14 @@ def _check(threshold: float, aggregate: str = "mean", m: int = 1, variant: str =
         raise StatisticError(f"variant must be 'paper' or 'nixon', not {variant!r}")
 
 
-def _shown(variant: Variant) -> str:
-    return "" if variant == "paper" else f", variant={variant!r}"
-
-
 def _by_count(cells: Any) -> tuple[IntArray, FloatArray]:
     """Number the occupied cells; a cell of c of the n rows weighs c/n, so its sum weighs 1/n."""
     occupied, cells = np.unique(cells, return_inverse=True)
     return cells.ravel(), np.full(occupied.size, 1.0 / cells.size)
 
 
-@dataclass(frozen=True)
-class ClasswiseECE:
+@dataclass(frozen=True, repr=False)
+class ClasswiseECE(Written):
     """Class-wise calibration error: the ECE of every class against the rest, averaged.
 
     (1/K) Σ_k Σ_b (n_bk / n_k) |freq(b, k) − mean p(b, k)|, where the n_k rows with p_ik above the
@@ -156,14 +152,9 @@ class ClasswiseECE:
         cells[order] = np.repeat(np.arange(starts.size - 1), np.diff(starts))
         return cells, np.full(starts.size - 1, 1.0 / p.size)
 
-    def __repr__(self) -> str:
-        extra = "" if self.aggregate == "mean" else f", aggregate={self.aggregate!r}"
-        extra += "" if self.threshold == 0.0 else f", threshold={self.threshold!r}"
-        return f"ClasswiseECE({_name(self.bins)}{extra})"
 
-
-@dataclass(frozen=True)
-class SCE:
+@dataclass(frozen=True, repr=False)
+class SCE(Written):
     """Static calibration error of Nixon et al. (2019, §4.1).
 
     SCE = (1/K) Σ_k Σ_b (n_bk / N) |acc(b, k) − conf(b, k)| over m bins of equal width for each
@@ -207,12 +198,9 @@ class SCE:
             return _by_count(np.digitize(p, np.linspace(0.0, 1.0, self.m + 1)[1:]))
         return _by_count(UniformBins(self.m)(p))
 
-    def __repr__(self) -> str:
-        return f"SCE({self.m}{_shown(self.variant)})"
 
-
-@dataclass(frozen=True)
-class TACE:
+@dataclass(frozen=True, repr=False)
+class TACE(Written):
     """Thresholded adaptive calibration error of Nixon et al. (2019, §4.3).
 
     TACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)|: for each class the n_k predictions above the
@@ -270,12 +258,9 @@ class TACE:
         cells = np.searchsorted(ends, p, side="left")
         return cells, replaced / (n_ranges * np.bincount(cells, minlength=ends.size))
 
-    def __repr__(self) -> str:
-        return f"TACE({self.m}, threshold={self.threshold!r}{_shown(self.variant)})"
 
-
-@dataclass(frozen=True)
-class ACE:
+@dataclass(frozen=True, repr=False)
+class ACE(Written):
     """Adaptive calibration error of Nixon et al. (2019, §4.2), :class:`TACE` without a threshold.
 
     ACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)| over R = m ranges of ⌊N / R⌋ predictions for
@@ -312,12 +297,9 @@ class ACE:
         """Fix the predictions: cut every class into ranges once."""
         return TACE(self.m, 0.0, self.variant).given(probs)
 
-    def __repr__(self) -> str:
-        return f"ACE({self.m}{_shown(self.variant)})"
 
-
-@dataclass(frozen=True)
-class RMSCE:
+@dataclass(frozen=True, repr=False)
+class RMSCE(Written):
     """Root mean squared calibration error of a two-class problem.
 
     RMSCE = √ Σ_b (n_b / n) (r̂_b − p̂_b)², the binned l2 error (Hendrycks et al. 2019, with
@@ -360,9 +342,6 @@ class RMSCE:
         """Fix the predictions: partition them once."""
         event(probs, repr(self))
         return RootOfCells(ECE(self.bins, "sqeuclidean").given(probs))
-
-    def __repr__(self) -> str:
-        return f"RMSCE({_name(self.bins)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from caltest.binning import Binning, QuantileBins
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import _name, as_binning, grouped
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.binned import as_binning, grouped
+from caltest.statistics.problem import Written, as_problem, event
+from caltest.statistics.scores import ScoredRows, ScoreGap
 
 #: A null law that a statistic brings along, made for the labels it is asked about.
 Law = Callable[[IntArray], AsymptoticNull]
@@ -117,8 +118,8 @@ class CalibrationInTheLarge:
         return CellSum(np.arange(p.size), whole, total, scale, 1, {"asymptotic": standard_normal})
 
 
-@dataclass(frozen=True)
-class HosmerLemeshow:
+@dataclass(frozen=True, repr=False)
+class HosmerLemeshow(Written):
     """The Hosmer–Lemeshow statistic, a sum of squared standardised gaps over groups.
 
     C = Σ_g (O_g − E_g)² / V_g with O_g events observed and E_g = Σ p_i predicted in group g, and
@@ -200,11 +201,6 @@ class HosmerLemeshow:
         scale = np.where(varies, variance, np.inf)
         return CellSum(order, starts, expected, scale, 2, {"asymptotic": law})
 
-    def __repr__(self) -> str:
-        extra = "" if self.variance == "binomial" else f", variance={self.variance!r}"
-        extra += "" if self.df is None else f", df={self.df}"
-        return f"HosmerLemeshow({_name(self.groups)}{extra})"
-
 
 @dataclass(frozen=True)
 class Spiegelhalter:
@@ -216,7 +212,8 @@ class Spiegelhalter:
     z = Σ_i (Σ_k p_ik² − p_{i,y_i}) / √Σ_i Var(p_{i,Y}), Y drawn from p_i.
 
     Two-sided; ``null="asymptotic"`` is N(0, 1). Sharp against over- and underconfidence, blind to
-    shifts that cancel around ½.
+    shifts that cancel around ½. This is :class:`~caltest.statistics.scores.ScoreGap` of the Brier
+    score under the name by which it is known.
 
     Raises
     ------
@@ -245,29 +242,13 @@ class Spiegelhalter:
         rows, codes = as_problem(probs, labels)
         return self.given(rows)(codes)
 
-    def given(self, probs: FloatArray) -> BrierGap:
-        """Fix the predictions: what remains is Σ p_{i,y_i}."""
-        means = np.einsum("ik,ik->i", probs, probs)
-        # Var p_Y as a sum of squares: its digits survive where predictions are close to 0 and 1.
-        variance = float((probs * (probs - means[:, None]) ** 2).sum())
-        if variance <= NO_VARIANCE * len(probs):
+    def given(self, probs: FloatArray) -> ScoredRows:
+        """Fix the predictions: standardise the Brier score once."""
+        try:
+            return ScoreGap("brier").given(probs)
+        except StatisticError:
             raise StatisticError(
                 f"{self!r} is undefined: every prediction is 0, ½ or 1 (for more classes, uniform "
                 "over those it allows), so no label changes the Brier score. Use "
                 "CalibrationInTheLarge() or an ECE"
-            )
-        return BrierGap(probs, float(means.sum()), float(np.sqrt(variance)))
-
-
-@dataclass(frozen=True, eq=False)
-class BrierGap:
-    """Spiegelhalter's z with the predictions fixed."""
-
-    probs: FloatArray = field(repr=False)
-    expected: float
-    deviation: float
-    laws: ClassVar[Mapping[str, Any]] = {"asymptotic": standard_normal}
-
-    def __call__(self, labels: IntArray) -> float:
-        taken = np.take_along_axis(self.probs, labels[:, None], axis=1).sum()
-        return float((self.expected - taken) / self.deviation)
+            ) from None

@@ -10,47 +10,48 @@ import numpy as np
 from caltest._numba import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
+from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
 from caltest.statistics.problem import as_problem, event
 
 
 @kernel
-def _sweep(labels, order, group_end, predicted, squared):  # type: ignore[no-untyped-def]
+def _sweep(happened, group_end, predicted, squared, errors_out, n_bins_out):  # type: ignore[no-untyped-def]
     # O(n) for the running counts, O(b) to look at b bins. group_end[i] is where the rows end that
     # are tied with the i-th; predicted[i] is the sum of the first i predictions.
-    n = order.size
+    n = group_end.size
     events = np.zeros(n + 1, dtype=np.int64)
-    for i in range(n):
-        events[i + 1] = events[i] + (labels[order[i]] == 0)
-    # A curve that is monotone over the distinct values is monotone over any bins made of them.
-    before, size_before, start, monotone = 0, 0, 0, True
-    while start < n and monotone:
-        end = group_end[start]
-        inside, size = events[end] - events[start], end - start
-        monotone = size_before == 0 or inside * size_before >= before * size
-        before, size_before, start = inside, size, end
-    n_bins = n if monotone else 1
-    while not monotone:
-        before, size_before, start, rising = 0, 0, 0, True
-        for j in range(1, n_bins + 2):
-            end = group_end[(j * n + n_bins) // (n_bins + 1) - 1]
+    for r in range(errors_out.size):
+        for i in range(n):
+            events[i + 1] = events[i] + happened[r, i]
+        # A curve that is monotone over the distinct values is so over any bins made of them.
+        before, size_before, start, monotone = 0, 0, 0, True
+        while start < n and monotone:
+            end = group_end[start]
+            inside, size = events[end] - events[start], end - start
+            monotone = inside * size_before >= before * size
+            before, size_before, start = inside, size, end
+        n_bins = n if monotone else 1
+        rising = not monotone
+        while rising:
+            before, size_before, start = 0, 0, 0
+            for j in range(1, n_bins + 2):
+                end = group_end[(j * n + n_bins) // (n_bins + 1) - 1]
+                if end > start:
+                    inside, size = events[end] - events[start], end - start
+                    if inside * size_before < before * size:
+                        rising = False
+                        break
+                    before, size_before, start = inside, size, end
+            n_bins += rising
+        total, start = 0.0, 0
+        for j in range(1, n_bins + 1):
+            end = group_end[(j * n + n_bins - 1) // n_bins - 1]
             if end > start:
-                inside, size = events[end] - events[start], end - start
-                if size_before > 0 and inside * size_before < before * size:
-                    rising = False
-                    break
-                before, size_before, start = inside, size, end
-        if not rising:
-            break
-        n_bins += 1
-    total, start = 0.0, 0
-    for j in range(1, n_bins + 1):
-        end = group_end[(j * n + n_bins - 1) // n_bins - 1]
-        if end > start:
-            gap = abs(events[end] - events[start] - (predicted[end] - predicted[start]))
-            total += gap * gap / (end - start) if squared else gap
-            start = end
-    total /= n
-    return np.sqrt(total) if squared else total, n_bins
+                gap = abs(events[end] - events[start] - (predicted[end] - predicted[start]))
+                total += gap * gap / (end - start) if squared else gap
+                start = end
+        errors_out[r] = np.sqrt(total / n) if squared else total / n
+        n_bins_out[r] = n_bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,24 @@ class SortedRows:
     norm: str
 
     def __call__(self, labels: IntArray) -> float:
-        return float(self._swept(labels)[0])
+        return float(self.values(in_order(labels, self.order))[0])
 
     def n_bins(self, labels: IntArray) -> int:
         """Return the number of bins that these labels lead to."""
-        return int(self._swept(labels)[1])
+        return int(self._swept(in_order(labels, self.order))[1][0])
 
-    def _swept(self, labels: IntArray) -> tuple[float, int]:
-        swept: tuple[float, int] = _sweep(
-            labels, self.order, self.group_end, self.predicted, self.norm == "l2"
-        )
-        return swept
+    def values(self, events: BoolArray) -> FloatArray:
+        """Return the errors for events of shape (B, n), the rows sorted."""
+        return self._swept(events)[0]
+
+    def redraws(self, probs: FloatArray) -> EventRedraws:
+        """Return the compiled null under redrawn labels."""
+        return EventRedraws.of(self.order, probs, self.values)
+
+    def _swept(self, events: BoolArray) -> tuple[FloatArray, IntArray]:
+        errors, n_bins = np.empty(len(events)), np.empty(len(events), dtype=np.int64)
+        _sweep(events, self.group_end, self.predicted, self.norm == "l2", errors, n_bins)
+        return errors, n_bins
 
 
 @dataclass(frozen=True)
