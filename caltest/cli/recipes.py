@@ -12,17 +12,23 @@ import caltest as ct
 from caltest import statistics
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
-BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
 NULLS = (ct.RedrawLabels, ct.ConsistencyResampling)
 STATISTICS = tuple(
-    value for name in statistics.__all__ if isinstance(value := getattr(statistics, name), type)
+    value
+    for name in statistics.__all__
+    if isinstance(value := getattr(statistics, name), type) and hasattr(value, "given")
+)
+#: What statistics are made of.
+PARTS = (
+    *(ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree),
+    *(ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel),
 )
 #: What an option may be in the end.
 HEADS: dict[str, tuple[Any, ...]] = {"lens": LENSES, "statistic": STATISTICS, "null": NULLS}
 #: What may be written in it, as in Python.
 VOCABULARY: dict[str, dict[str, Any]] = {
     "lens": {head.__name__: head for head in LENSES},
-    "statistic": {head.__name__: head for head in (*STATISTICS, *BINNINGS)},
+    "statistic": {head.__name__: head for head in (*STATISTICS, *PARTS)},
     "null": {head.__name__: head for head in NULLS},
 }
 

@@ -18,8 +18,11 @@ from caltest.statistics.cox import CoxLR, CoxScore
 from caltest.statistics.cox_estimates import cox_recalibration
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
 from caltest.statistics.debiased import DebiasedL1, DebiasedL2
+from caltest.statistics.embedding import MMCE, UCME
 from caltest.statistics.ici import E50, E90, ICI, Emax
 from caltest.statistics.isotonic import CORP, corp_decomposition
+from caltest.statistics.kernel import SKCE
+from caltest.statistics.kernels import GaussianKernel, LaplaceKernel, TVKernel
 from caltest.statistics.multiclass import ACE, RMSCE, SCE, TACE, ClasswiseECE
 from caltest.statistics.multiscale import MultiScale
 from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
@@ -43,9 +46,12 @@ __all__ = [
     "ECE",
     "ICI",
     "MCE",
+    "MMCE",
     "RMSCE",
     "SCE",
+    "SKCE",
     "TACE",
+    "UCME",
     "BrierScore",
     "CalibrationInTheLarge",
     "ClasswiseECE",
@@ -54,9 +60,11 @@ __all__ = [
     "DebiasedL1",
     "DebiasedL2",
     "Emax",
+    "GaussianKernel",
     "HosmerLemeshow",
     "KolmogorovSmirnov",
     "Kuiper",
+    "LaplaceKernel",
     "LogScore",
     "MultiScale",
     "ScoreGap",
@@ -65,6 +73,7 @@ __all__ = [
     "Spiegelhalter",
     "Statistic",
     "Sweep",
+    "TVKernel",
     "brier_decomposition",
     "corp_decomposition",
     "cox_recalibration",

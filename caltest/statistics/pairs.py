@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from caltest._numba import kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, _keys
+from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, keys
 
 Labels = NDArray[np.integer[Any]]
 Sums = tuple[FloatArray, FloatArray]
@@ -75,7 +75,7 @@ class Line:
         """Return the sums for redrawn labels, O(n) each, in lanes of replicates."""
         totals, squares = np.empty(count), np.empty(count)
         rows = (self.order, self.p, self.decay, self.thresholds)
-        _line_redraws(*rows, *_keys(seed, first, count), totals, squares)
+        _line_redraws(*rows, *keys(seed, first, count)[:2], totals, squares)
         return 4.0 * totals, 2.0 * squares
 
     def rows(self, labels: IntArray) -> Sums:
@@ -113,7 +113,7 @@ def squared_norms(probs: FloatArray, labels: Any) -> FloatArray:
 def redrawn_labels(probs: FloatArray, seed: tuple[int, int], first: int, count: int) -> Labels:
     """Return labels drawn from the predictions, (count, n); see :mod:`caltest.statistics.lanes`."""
     labels = np.empty((count, len(probs)), dtype=np.int32)
-    _draw(np.ascontiguousarray(probs), *_keys(seed, first, count), labels)
+    _draw(np.ascontiguousarray(probs), *keys(seed, first, count)[:2], labels)
     return labels
 
 
