@@ -20,7 +20,7 @@ from caltest.statistics import kernels, pairs, tiles
 from caltest.statistics.embedding import MMCE, UCME
 from caltest.statistics.kernel import DRAWS, SKCE, TailBound
 from caltest.statistics.kernels import GaussianKernel, LaplaceKernel, TVKernel
-from caltest.statistics.lanes import _keys
+from caltest.statistics.lanes.streams import keys
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 TWINS = {LaplaceKernel: "laplace", GaussianKernel: "gauss", TVKernel: "tv"}
@@ -283,7 +283,7 @@ def test_redrawn_sums_are_those_of_redrawn_labels(name):
     fixed = fixed_pairs()[name]
     probs = predictions_of(fixed)
     draw = LabelSampler.of(probs)
-    key, twist = _keys(SEED, 5, 130)
+    key, twist = keys(SEED, 5, 130)[:2]
     z = key[:, None] + pairs.GAMMA * np.arange(len(probs), dtype=np.uint64)
     z = (z ^ (z >> 30)) * pairs.FIRST_FACTOR ^ twist[:, None]
     z = (z ^ (z >> 27)) * pairs.SECOND_FACTOR

@@ -226,7 +226,7 @@ class FixedSKCE:
             part = values[a : a + 128]
             drawn = rng.integers(n, size=(part.size, n)) + n * np.arange(part.size)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=n * part.size)
-            d: FloatArray = counts.reshape(part.size, n).T - 1.0
+            d = counts.reshape(part.size, n).T.astype(np.float64) - 1.0
             part[:] = self.pairs.weighted(labels, d) + squares @ (d * d - d)
             part += 2.0 / n * ((totals + squares) @ d) - (n - 1) / n * squares.sum()
         return SimulatedNull(values / (n * (n - 1) + 1))
