@@ -6,10 +6,6 @@ Run from the root of the repository: ``python docs/simulations/binfree.py``.
 import numpy as np
 
 import caltest as ct
-from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
-from caltest.statistics.isotonic import CORP
-from caltest.statistics.scores import ScoreGap
-from caltest.statistics.smooth import SmoothECE
 
 N, RUNS, RESAMPLES = 500, 400, 199
 
@@ -33,7 +29,14 @@ TWO_CLASSES = {
 }
 ONE_LENS = [
     (s, ct.OneVsRest(0))
-    for s in (ct.ECE(), KolmogorovSmirnov(), Kuiper(), CORP(), SmoothECE(), ScoreGap())
+    for s in (
+        ct.ECE(),
+        ct.KolmogorovSmirnov(),
+        ct.Kuiper(),
+        ct.CORP(),
+        ct.SmoothECE(),
+        ct.ScoreGap(),
+    )
 ]
 VECTORS = {
     "calibrated": lambda p: p,
@@ -44,11 +47,11 @@ VECTORS = {
 }
 WHOLE = [
     (ct.ECE(), ct.TopK(1)),
-    (Kuiper(), ct.TopK(1)),
+    (ct.Kuiper(), ct.TopK(1)),
     (ct.ECE(ct.VarianceTree(20)), ct.Canonical()),
-    (ScoreGap("brier"), ct.Canonical()),
-    (ScoreGap("log"), ct.Canonical()),
-    (ScoreGap("spherical"), ct.Canonical()),
+    (ct.ScoreGap("brier"), ct.Canonical()),
+    (ct.ScoreGap("log"), ct.Canonical()),
+    (ct.ScoreGap("spherical"), ct.Canonical()),
 ]
 
 
