@@ -171,3 +171,10 @@ def test_wrong_scales_are_refused():
         with pytest.raises(StatisticError, match="increasing and at least one"):
             MultiScale(scales)
     assert [repr(MultiScale()), repr(MultiScale((2, 8)))] == ["MultiScale()", "MultiScale([2, 8])"]
+
+
+def test_cells_in_which_one_row_can_vary_are_no_scale():
+    probs = np.array([[0.3, 0.3, 0.4], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.8, 0.0]])
+    assert MultiScale([1, 2]).given(probs).m.tolist() == [1]
+    with pytest.raises(StatisticError, match="no scale"):
+        MultiScale([1]).given(probs[:3])

@@ -26,9 +26,9 @@ ClassBins = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 class ClassCells:
     """Σ over the cells of a class of w |events − predicted|, for all classes, predictions fixed.
 
-    The cells of all classes are numbered through; ``cell[i, k]`` is that of row i for class k, or
-    −1 where a threshold left the row out. A label adds one event to one cell, so
-    that a set of labels costs O(n + cells) whatever K is.
+    The cells of all classes are numbered through; ``cell[i, k]`` is that of row i for class k,
+    or −1 where a threshold left the row out. A label adds one event to one cell, so that a set of
+    labels costs O(n + cells) whatever K is.
     """
 
     cell: NDArray[np.int32] = field(repr=False)
@@ -64,23 +64,19 @@ def _class_cells(
 ) -> ClassCells:
     n, n_classes = probs.shape
     cell = np.full((n, n_classes), -1, dtype=np.int32)
-    sums, weights, starts = [], [], [0]
+    sums: list[FloatArray] = []
+    weights: list[FloatArray] = []
+    starts = [0]
     for k in range(n_classes):
         kept = np.flatnonzero(probs[:, k] > threshold) if threshold else np.arange(n)
-        if kept.size:
-            p = probs[kept, k]
-            cells, weight = bins(p)
-            cell[kept, k] = starts[-1] + cells
-            sums.append(np.bincount(cells, p, minlength=weight.size))
-            weights.append(weight)
-            starts.append(starts[-1] + weight.size)
-        else:
-            starts.append(starts[-1])
-    none = np.empty(0)
-    return ClassCells(
-        cell, np.array(starts), np.concatenate([none, *sums]), np.concatenate([none, *weights]),
-        aggregate,
-    )  # fmt: skip
+        p = probs[kept, k]
+        cells, weight = bins(p) if kept.size else (kept, np.empty(0))
+        cell[kept, k] = starts[-1] + cells
+        sums.append(np.bincount(cells, p, minlength=weight.size).astype(np.float64, copy=False))
+        weights.append(weight)
+        starts.append(starts[-1] + weight.size)
+    joined, shares = np.concatenate(sums), np.concatenate(weights)
+    return ClassCells(cell, np.array(starts), joined, shares, aggregate)
 
 
 def _check(threshold: float, aggregate: str = "mean", m: int = 1, variant: str = "paper") -> None:
