@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Protocol
 
 import numpy as np
@@ -283,15 +283,14 @@ def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -
             f"enumeration would take {count:.3g} label vectors, more than {MAX_ENUMERATION}"
         )
     possible = [np.flatnonzero(row) for row in probs]
-    shape = tuple(len(p) for p in possible)
-    total = int(np.prod(shape))
-    values, masses = np.empty(total), np.ones(total)
-    labels = np.empty(len(shape), dtype=np.int64)
+    free = np.flatnonzero([p.size > 1 for p in possible])
+    labels = np.array([p[0] for p in possible], dtype=np.int64)
+    total = int(count)
+    values, masses = np.empty(total), np.empty(total)
     with progress(total, "label vectors") as advance:
-        for j in range(total):
-            for i, position in enumerate(np.unravel_index(j, shape)):
-                labels[i] = possible[i][position]
-                masses[j] *= probs[i, labels[i]]
+        for j, chosen in enumerate(product(*(possible[i] for i in free))):
+            labels[free] = chosen
+            masses[j] = probs[free, labels[free]].prod()
             values[j] = statistic(labels)
             advance(1)
     if not np.isfinite(values).all():

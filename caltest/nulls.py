@@ -122,8 +122,8 @@ class ExactNull:
         return self.deviation
 
     def bracket(self, t: float, two_sided: bool = False) -> tuple[float, float]:
-        """Return two numbers between which P(T ≥ t) lies, or that \|T\| reaches it.
-        """Return two numbers between which P(T ≥ t) lies; of both sides, P(abs T ≥ abs t).
+        """Return two numbers between which P(T ≥ t) lies; or P(abs T ≥ abs t), for both sides.
+
         Rounding to the grid is bounded exactly, floating-point error by a measured allowance.
         """
         if two_sided:

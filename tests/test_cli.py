@@ -29,7 +29,7 @@ def run(capsys, *arguments):
 
 
 def test_audit_without_a_file_uses_the_example(capsys):
-    code, out, err = run(capsys, "audit", "--n-resamples", 99)
+    code, out, err = run(capsys, "audit", "--n-resamples", 199)
     assert code == 0
     assert "embedded example" in err
     assert "900 predictions, 10 classes" in out
@@ -76,7 +76,7 @@ def test_test_command_equals_python(capsys, csv):
 def test_exit_code_for_gates(capsys, csv):
     assert run(capsys, "audit", csv, "--fail-on-miscalibration")[0] == 0
     assert run(capsys, "test", "--fail-on-miscalibration")[0] == 1
-    assert run(capsys, "audit", "--fail-on-miscalibration", "--n-resamples", 99)[0] == 1
+    assert run(capsys, "audit", "--fail-on-miscalibration", "--n-resamples", 199)[0] == 1
 
 
 @pytest.mark.parametrize(

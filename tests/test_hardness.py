@@ -110,8 +110,8 @@ def test_masked_and_misaligned_input_is_refused():
     [
         ({"statistic": "ece"}, "statistic must be"),
         ({"lens": ct.TopK}, "lens must be"),
-        ({"null": ct.RedrawLabels}, "null must be"),
-        ({"null": 3}, "null must be"),
+        ({"null": ct.RedrawLabels}, "is one of .auto., .exact."),
+        ({"null": 3}, "is one of .auto., .exact."),
         ({"rng": np.random.RandomState(1), "null": RedrawLabels()}, "not a RandomState"),
         ({"rng": -1, "null": RedrawLabels()}, "rng must be a seed"),
     ],

@@ -154,10 +154,12 @@ def test_audit_with_max_t(rng):
     joint = ct.audit(data, adjust="max-T", n_resamples=499, rng=1)
     assert [row.lens for row in joint.rows] == [row.lens for row in holm_report.rows]
     assert [row.verdict for row in joint.rows] == [row.verdict for row in holm_report.rows]
-    assert joint.rows[-1].verdict == "miscalibrated"
+    assert joint.rows[-2].lens == "Canonical()"
+    assert joint.rows[-2].verdict == "miscalibrated"
     for row, other in zip(joint.rows, holm_report.rows, strict=True):
         assert row.test.null == "RedrawLabels()"
-        assert row.test.estimate == other.test.estimate
+        if row.aspect != "shape":  # of several, the loudest is shown
+            assert row.test.estimate == other.test.estimate
         assert row.adjusted >= row.test.pvalue
     with pytest.raises(StatisticError, match="adjust must be"):
         ct.audit(data, adjust="bonferroni")
@@ -170,7 +172,7 @@ def test_audit_with_max_t_keeps_the_level():
         generator = np.random.default_rng([7, seed])
         probs = generator.dirichlet(np.full(5, 0.5), 80)
         labels = (generator.random((80, 1)) >= probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
-        report = ct.audit(probs, labels, adjust="max-T", n_resamples=99, rng=seed)
+        report = ct.audit(probs, labels, adjust="max-T", n_resamples=119, rng=seed)
         alarms += report.verdict == "miscalibrated"
     assert alarms <= scipy.stats.binom.isf(1e-4, 150, 0.05)
 

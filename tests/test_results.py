@@ -96,10 +96,14 @@ def test_audit_report_says_what_was_found(report):
     assert "it claims 88.9% on average and is right in 82.0% of cases" in text
     assert [row.lens for row in report.rows] == [
         "TopK(1)",
+        "TopK(1) no bins",
         "TopK(3)",
         "OneVsRest(0…9)",
         "Canonical()",
+        "Canonical() score",
     ]
+    assert "Without bins: CoxScore" in text
+    assert "Over the whole vector the model is overconfident" in text
     assert "\x1b" not in text
     for row in report.rows:  # a recipe is for copying: one line, never cut
         assert row.test.recipe in text.splitlines()
@@ -110,7 +114,7 @@ def test_audit_of_a_calibrated_model():
     report = ct.audit(data)
     assert report.verdict == "calibrated"
     assert report.direction == ""
-    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "TopK(1)"]
+    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins", "TopK(1)"]
     assert "CALIBRATED, AS FAR AS THESE DATA CAN TELL" in str(report)
 
 
@@ -135,7 +139,35 @@ def test_audit_counts_impossible_outcomes():
     assert report.impossible == 1
     assert report.verdict == "miscalibrated"
     assert "probability exactly 0 (the first in row 199, counted from 0)" in report.summary[-1]
-    assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 2
+    assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 3
+
+
+def test_audit_catches_errors_that_cancel_in_static_bins(rng):
+    """Nixon et al. (2019, §3.4): two groups in one bin, wrong in opposite directions."""
+    p = np.repeat([0.48, 0.52], 1000) + rng.uniform(-0.005, 0.005, 2000)  # 15 bins: one of them
+    labels = rng.random(2000) < np.where(p < 0.5, 0.4, 0.6)
+    report = ct.audit(p, labels, rng=0)
+    headline, without_bins, _ = report.rows
+    assert headline.verdict == "no evidence"
+    assert without_bins.verdict == report.verdict == "miscalibrated"
+
+
+def test_audit_sees_underconfidence_in_the_whole_vector(rng):
+    probs = rng.dirichlet(np.full(100, 0.05), 1000)
+    sharper = probs ** (1 / 0.7)
+    sharper /= sharper.sum(axis=1, keepdims=True)
+    labels = (rng.random((1000, 1)) > sharper.cumsum(axis=1)).sum(axis=1)
+    report = ct.audit(probs, labels, rng=0)
+    verdicts = {row.lens: row.verdict for row in report.rows}
+    assert verdicts["Canonical() score"] == "miscalibrated"
+    assert "Over the whole vector the model is underconfident" in str(report)
+
+
+def test_audit_leaves_out_what_has_no_meaning():
+    report = ct.audit(np.full(100, 0.5), np.tile([0, 1], 50), rng=0)
+    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins", "TopK(1)"]
+    sure = ct.audit(np.eye(3)[np.tile([0, 1, 2], 50)], np.tile([0, 1, 2], 50), rng=0)
+    assert [row.aspect for row in sure.rows] == ["error", "classes", "error"]
 
 
 def test_audit_with_a_degenerate_null_does_not_warn():
@@ -168,7 +200,7 @@ def test_audit_says_so_when_it_cannot_know():
 
 
 def test_audit_refuses_so_few_resamples_that_nothing_can_be_found():
-    with pytest.raises(ct.StatisticError, match="take at least 60"):
+    with pytest.raises(ct.StatisticError, match="take at least 100"):
         ct.audit(ct.examples.SixPoints().sample(100, 1), n_resamples=50)
 
 
@@ -192,10 +224,10 @@ def test_report_fits_a_narrow_terminal(report):
 
 
 def test_audit_stops_at_ctrl_c(monkeypatch):
-    from caltest import resampling
+    from caltest.resampling import engine
 
     calls = 0
-    genuine = resampling._chunk
+    genuine = engine._chunk
 
     def interrupted(*args):
         nonlocal calls
@@ -204,7 +236,7 @@ def test_audit_stops_at_ctrl_c(monkeypatch):
             raise KeyboardInterrupt
         return genuine(*args)
 
-    monkeypatch.setattr(resampling, "_chunk", interrupted)
+    monkeypatch.setattr(engine, "_chunk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ct.audit(ct.examples.digits(), n_resamples=999)
     assert calls == 2

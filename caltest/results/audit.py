@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class AuditRow(Result):
     """One line of an audit: a lens, the question it asks, and the answer.
 
+    ``aspect`` is ``"error"`` for a binned error, ``"classes"`` for those of all classes, ``"shape"``
+    for statistics without bins, of which ``test`` is the loudest, and ``"score"`` for how sure the
+    whole vector is; the last two are reported in standard deviations from what chance shows.
     ``critical`` is the 1 − alpha point of the null distribution: smaller errors pass as noise.
     ``verdict`` is ``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides),
     ``"no evidence"`` or ``"too little data"``.
@@ -23,12 +26,21 @@ class AuditRow(Result):
 
     lens: str
     question: str
+    aspect: str
     test: CalibrationTestResult
     pvalue: float
     adjusted: float
     critical: float
     verdict: str
     detail: str
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """What was observed, and what a calibrated model shows, as they are printed."""
+        test = self.test
+        if self.aspect in ("shape", "score"):
+            return f"{test.excess / test.null_std:+.1f} sd" if test.null_std else "–", "0 ± 1 sd"
+        return format_value(test.estimate), f"{test.null_mean:.4f} ± {test.null_std:.4f}"
 
 
 @dataclass(frozen=True)
@@ -82,15 +94,13 @@ class AuditReport(Result):
         roomy = width >= 110
         for name in ("lens", "question")[: 1 + roomy]:
             table.add_column(name, no_wrap=True)
-        for name in ("error", "if calibrated", "p", "adjusted p"):
+        for name in ("error", "if calibrated", "p", "adjusted"):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("finding")
         for row in self.rows:
-            test = row.test
             table.add_row(
                 *(row.lens, row.question)[: 1 + roomy],
-                format_value(test.estimate),
-                f"{test.null_mean:.4f} ± {test.null_std:.4f}",
+                *row.shown,
                 format_p(row.pvalue),
                 format_p(row.adjusted),
                 Text(row.verdict, style="red" if row.verdict == "miscalibrated" else ""),

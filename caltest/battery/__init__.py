@@ -1,0 +1,5 @@
+"""The audit: every usual question in one call."""
+
+from caltest.battery.audit import audit
+
+__all__ = ["audit"]

@@ -1,0 +1,153 @@
+"""The audit: every usual lens in one call."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest._progress import progress
+from caltest.battery.questions import Pair, Question, questions
+from caltest.battery.report import rank, report_of, row_of
+from caltest.errors import DegenerateDataWarning, StatisticError
+from caltest.inference import calibration_test
+from caltest.multiplicity import holm
+from caltest.predictions import Predictions
+from caltest.resampling import Workers
+from caltest.results import AuditReport, CalibrationTestResult
+
+
+def audit(
+    probs: Any,
+    labels: Any = None,
+    *,
+    alpha: float = 0.05,
+    tolerance: float = 0.1,
+    adjust: Literal["holm", "max-T"] = "holm",
+    n_resamples: int = 1999,
+    rng: Any = None,
+    workers: Workers = 1,
+) -> AuditReport:
+    """Ask everything at once: is this classifier calibrated, through every usual lens?
+
+    The rows: the confidence of the top class (``TopK(1)``), as a binned error and once more without
+    bins (:class:`CoxScore`, :class:`Kuiper` and :class:`MultiScale` together: slopes, shifts, and
+    waves or bumps of any width); the largest few (``TopK(k)``, for more than three classes); every
+    class against the rest, summarised by the worst; the whole vector (``Canonical()``), as a binned
+    error and by its log score (:class:`ScoreGap`), which sees over- and underconfidence. For two
+    classes: the probability of label 1, with and without bins, and the top prediction. Errors are
+    total-variation ECEs, over 15 equal-width bins for two-class lenses and over a
+    :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. The choice follows
+    the measured power of every statistic; those that have no meaning for the predictions (all of
+    them 0 or 1, say) are left out.
+
+    Parameters
+    ----------
+    probs, labels
+        As in :func:`calibration_test`; ``labels`` is left out for a :class:`Predictions`.
+    alpha : float, default 0.05
+        Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
+    tolerance : float, default 0.1
+        An error you could not live with. A row that finds nothing says "too little data" when a
+        measured error of that size would pass as noise: when the 1 − ``alpha`` point of its null
+        distribution lies above it, or there are so few predictions that a shift by it would leave
+        no trace in more than 20 % of data sets (fewer than 16 for 0.1).
+    adjust : {"holm", "max-T"}, default "holm"
+        How p-values are adjusted for the number of questions. Holm's method takes every row's own
+        p-value, exact where there is one, and the worst class times their number. ``"max-T"``
+        draws whole label vectors, evaluates all statistics on each, and adjusts by the joint law
+        of all of them, every class included (Westfall & Young 1993): sharper when there are many
+        classes, but no p-value is then below 1 / (1 + ``n_resamples``).
+    n_resamples : int, default 1999
+        Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
+    rng, workers
+        As in :func:`calibration_test`.
+
+    Returns
+    -------
+    AuditReport
+        ``print`` it; ``.verdict``, ``.rows``, ``.as_dict()`` for programs.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> report = ct.audit(ct.examples.digits("overfit"), rng=0)
+    >>> report.verdict, report.direction
+    ('miscalibrated', 'overconfident')
+    """
+    data = Predictions.of(probs, labels)
+    for name, value in (("alpha", alpha), ("tolerance", tolerance)):
+        if not 0.0 < value < 1.0:
+            raise StatisticError(f"{name} must lie between 0 and 1, not {value!r}")
+    if adjust not in ("holm", "max-T"):
+        raise StatisticError(f"adjust must be 'holm' or 'max-T', not {adjust!r}")
+    asked = questions(data)
+    if len(asked) > alpha * (1 + n_resamples):
+        raise StatisticError(
+            f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
+            f"{int(np.ceil(len(asked) / alpha))}"
+        )
+    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        if adjust == "holm":
+            answers = [_answer(data, question, options) for question in asked]
+            adjusted = holm([pvalue for _, pvalue in answers])
+        else:
+            answers, adjusted = _together(data, asked, options)
+    rows = tuple(
+        row_of(data, question, tests, p, q, alpha, tolerance)
+        for question, (tests, p), q in zip(asked, answers, adjusted, strict=True)
+    )
+    return report_of(data, rows, alpha, tolerance)
+
+
+#: The tests of a question, and their p-value together.
+Answer = tuple[list[CalibrationTestResult], float]
+
+
+def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> Answer:
+    if question.kind == "shape":
+        joint = calibration_test(data, None, list(question.pairs), **options)
+        if joint.ended == "interrupted":
+            raise KeyboardInterrupt
+        return list(joint.tests), joint.pvalue
+    tests = _one_by_one(data, question.pairs, options)
+    return tests, min(1.0, len(tests) * min(t.pvalue for t in tests))  # of Bonferroni
+
+
+def _one_by_one(
+    data: Predictions, pairs: tuple[Pair, ...], options: dict[str, Any]
+) -> list[CalibrationTestResult]:
+    """Test each pair by itself; only the worst keeps its null distribution, which can be large."""
+    tests: list[CalibrationTestResult] = []
+    worst = 0
+    with progress(len(pairs), "classes") as advance:
+        for j, (statistic, lens) in enumerate(pairs):
+            test = calibration_test(data, None, statistic, lens=lens, **options)
+            if test.ended == "interrupted":
+                raise KeyboardInterrupt
+            tests.append(test)
+            loser = worst if rank(test) < rank(tests[worst]) else j
+            if j > 0:
+                tests[loser] = replace(tests[loser], null_distribution=None)
+                worst = j if loser == worst else worst
+            advance(1)
+    return tests
+
+
+def _together(
+    data: Predictions, asked: list[Question], options: dict[str, Any]
+) -> tuple[list[Answer], list[float]]:
+    """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
+    pairs = [pair for question in asked for pair in question.pairs]
+    joint = calibration_test(data, None, pairs, **options)
+    if joint.ended == "interrupted":
+        raise KeyboardInterrupt
+    ends = np.cumsum([len(question.pairs) for question in asked])
+    cuts = [slice(end - len(q.pairs), end) for end, q in zip(ends, asked, strict=True)]
+    tests = [list(joint.tests[c]) for c in cuts]
+    own = [min(1.0, len(group) * min(t.pvalue for t in group)) for group in tests]
+    return list(zip(tests, own, strict=True)), [min(joint.adjusted[c]) for c in cuts]

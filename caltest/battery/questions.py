@@ -1,0 +1,85 @@
+"""What an audit asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from caltest.binning import UniformBins, VarianceTree
+from caltest.errors import StatisticError
+from caltest.lenses import Canonical, Lens, OneVsRest, TopK, apply
+from caltest.predictions import Predictions
+from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, Statistic, given
+
+Pair = tuple[Statistic, Lens]
+#: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
+#: sure the whole vector is.
+Kind = Literal["error", "classes", "shape", "score"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One row of an audit: what is asked, and the tests that answer it together."""
+
+    lens: str
+    words: str
+    kind: Kind
+    pairs: tuple[Pair, ...]
+
+
+def questions(data: Predictions) -> list[Question]:
+    """Return what is asked about these predictions, the headline first."""
+    binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
+
+    def error(lens: Lens, words: str, statistic: Statistic) -> Question:
+        return Question(repr(lens), words, "error", ((statistic, lens),))
+
+    def shape(lens: Lens) -> Question:
+        # A slope, a shift, and waves or bumps of any width: what bins of one width may miss.
+        pairs: tuple[Pair, ...] = tuple((s, lens) for s in (CoxScore(), Kuiper(), MultiScale()))
+        return Question(
+            f"{lens!r} no bins", "does that hold without bins?", "shape", pairs
+        )
+
+    top = error(TopK(1), "is its confidence right?", binary)
+    if data.n_classes == 2:
+        event = OneVsRest(1)
+        words = f"is the probability of class {data.class_name(1)} right?"
+        return _defined([error(event, words, binary), shape(event), top], data)
+    every = Question(
+        f"OneVsRest(0…{data.n_classes - 1})",
+        "are all classes right? (the worst)",
+        "classes",
+        tuple((binary, OneVsRest(c)) for c in range(data.n_classes)),
+    )
+    whole = error(Canonical(), "is the whole vector right?", vector)
+    # The log score sees most, but is infinite for a label of probability 0.
+    score = ScoreGap("brier" if data.impossible.size else "log")
+    sure = Question(
+        "Canonical() score", "is it as sure as it should be?", "score", ((score, Canonical()),)
+    )
+    ranks: list[Question] = []
+    if data.n_classes > 3:
+        k = min(3, data.n_classes - 2)
+        ranks = [error(TopK(k), f"are the {k} largest right?", vector)]
+    return _defined([top, shape(TopK(1)), *ranks, every, whole, sure], data)
+
+
+def _defined(asked: list[Question], data: Predictions) -> list[Question]:
+    """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
+    answerable = [
+        replace(question, pairs=tuple(pair for pair in question.pairs if _is_defined(pair, data)))
+        for question in asked
+    ]
+    return [question for question in answerable if question.pairs]
+
+
+def _is_defined(pair: Pair, data: Predictions) -> bool:
+    statistic, lens = pair
+    if isinstance(statistic, ECE):
+        return True
+    try:
+        given(statistic, apply(lens, data).probs)
+    except StatisticError:
+        return False
+    return True

@@ -1,0 +1,204 @@
+"""From tests to findings: the rows of an audit, its verdict, and what it says in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caltest._version import __version__
+from caltest.battery.questions import Question
+from caltest.multiplicity import holm
+from caltest.predictions import Predictions
+from caltest.results import AuditReport, AuditRow, CalibrationTestResult, format_p
+
+
+def rank(test: CalibrationTestResult) -> tuple[float, float]:
+    """Return a key that sorts the strongest evidence first."""
+    return test.pvalue, -test.excess
+
+
+def row_of(
+    data: Predictions,
+    question: Question,
+    tests: list[CalibrationTestResult],
+    pvalue: float,
+    adjusted: float,
+    alpha: float,
+    tolerance: float,
+) -> AuditRow:
+    """Judge one question."""
+    worst = min(range(len(tests)), key=lambda j: rank(tests[j]))
+    test = tests[worst]
+    assert test.null_distribution is not None
+    critical = test.null_distribution.ppf(1.0 - alpha)
+    # So few rows that a shift by the tolerance would as likely as not leave no trace.
+    few = data.n < np.log(0.2) / np.log1p(-tolerance)
+    if any(t.impossible for t in tests):
+        verdict = "miscalibrated (impossible outcome)"
+    elif adjusted <= alpha:
+        verdict = "miscalibrated"
+    else:
+        blunt = question.kind in ("error", "classes") and critical > tolerance
+        verdict = "too little data" if few or blunt else "no evidence"
+    return AuditRow(
+        lens=question.lens,
+        question=question.words,
+        aspect=question.kind,
+        test=test,
+        pvalue=pvalue,
+        adjusted=adjusted,
+        critical=critical,
+        verdict=verdict,
+        detail=_detail(data, question, tests, worst, adjusted <= alpha, alpha),
+    )
+
+
+def _detail(
+    data: Predictions,
+    question: Question,
+    tests: list[CalibrationTestResult],
+    worst: int,
+    found: bool,
+    alpha: float,
+) -> str:
+    test = tests[worst]
+    floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
+    if question.kind == "classes":
+        wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
+        predicted, occurred = data.probs[:, worst].mean(), (data.labels == worst).mean()
+        return (
+            f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
+            f"{data.class_name(worst)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
+            f"{predicted:.1%} on average, observed {occurred:.1%})."
+        )
+    if question.kind == "shape":
+        parts = [
+            f"{t.statistic.removesuffix('()')} {t.estimate:.3g} (chance {t.null_mean:.2g} ± "
+            f"{t.null_std:.2g}, p {format_p(t.pvalue)})"
+            for t in tests
+        ]
+        return f"Without bins: {'; '.join(parts)}."
+    if question.kind == "score" and found:
+        worse = test.excess > 0
+        return (
+            f"Over the whole vector the model is {'over' if worse else 'under'}confident: its "
+            f"score is {abs(test.excess / test.null_std):.1f} standard deviations "
+            f"{'worse' if worse else 'better'} than its probabilities promise."
+        )
+    if question.kind == "error" and test.excess < -2.0 * test.null_std:
+        return (
+            f"{question.lens}: the error {test.estimate:.3f} is below chance ({floor}): outcomes "
+            "are more regular than predicted, a sign of underconfidence that this row cannot test."
+        )
+    return ""
+
+
+def report_of(
+    data: Predictions, rows: tuple[AuditRow, ...], alpha: float, tolerance: float
+) -> AuditReport:
+    """Judge all of them together."""
+    confidence = float(data.probs.max(axis=1).mean())
+    accuracy = float((data.probs.argmax(axis=1) == data.labels).mean())
+    (top,) = (row for row in rows if row.lens == "TopK(1)")
+    impossible = data.impossible
+    rejected = [row for row in rows if row.verdict.startswith("miscalibrated")]
+    direction, summary = "", []
+    if rejected or impossible.size:
+        verdict = "miscalibrated"
+        if top.adjusted <= alpha:
+            gap = confidence - accuracy
+            if abs(gap) < 0.5 * top.test.estimate:
+                direction = "mixed"
+            else:
+                direction = "overconfident" if gap > 0 else "underconfident"
+        summary += _what_is_wrong(data, rejected, top, direction, confidence, accuracy, alpha)
+        score = next((row for row in rejected if row.aspect == "score"), None)
+        if not direction and score is not None:
+            direction = "overconfident" if score.test.excess > 0 else "underconfident"
+    elif rows[0].verdict == "too little data":
+        verdict = "too little data"
+        needed = int(np.ceil(data.n * max(1.0, rows[0].critical / tolerance) ** 2 / 100.0)) * 100
+        summary.append(
+            f"With {data.n} predictions an error of the size to be noticed ({tolerance:g}) can "
+            "pass as noise: these data can neither confirm nor refute calibration. At least "
+            f"{needed} predictions are needed."
+        )
+    else:
+        verdict = "calibrated"
+        summary.append(
+            "Every error that could be tested is one that a calibrated model would show. "
+            f"An error of up to {rows[0].critical:.3f} ({rows[0].lens}) passes as noise at this "
+            "sample size."
+        )
+    if verdict != "too little data":
+        summary += [
+            f"Too little data for {row.lens}: errors of up to {row.critical:.3f} pass as noise."
+            for row in rows
+            if row.verdict == "too little data"
+        ]
+    if impossible.size:
+        summary.append(
+            f"{impossible.size} outcomes occurred that had probability exactly 0 (the first in "
+            f"row {impossible[0]}, counted from 0): that alone refutes calibration, unless the "
+            "probabilities were rounded to 0."
+        )
+    return AuditReport(
+        verdict=verdict,
+        summary=tuple(summary),
+        direction=direction,
+        rows=rows,
+        n=data.n,
+        n_classes=data.n_classes,
+        accuracy=accuracy,
+        confidence=confidence,
+        alpha=alpha,
+        tolerance=tolerance,
+        impossible=impossible.size,
+        notes=data.notes,
+        version=__version__,
+    )
+
+
+def _what_is_wrong(
+    data: Predictions,
+    rejected: list[AuditRow],
+    top: AuditRow,
+    direction: str,
+    confidence: float,
+    accuracy: float,
+    alpha: float,
+) -> list[str]:
+    claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
+    sentences = []
+    significant = [row for row in rejected if row.adjusted <= alpha]
+    event = next((row for row in significant if row.lens == "OneVsRest(1)"), None)
+    if event is not None:
+        mean, rate = float(data.probs[:, 1].mean()), float((data.labels == 1).mean())
+        shifted = abs(mean - rate) >= 0.5 * event.test.estimate
+        judged = "wrong in both directions"
+        if shifted:
+            judged = "overestimated" if mean > rate else "underestimated"
+        sentences.append(
+            f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
+            f"average, observed {rate:.1%}."
+        )
+    if direction in ("overconfident", "underconfident"):
+        sentences.append(f"The model is {direction}: {claim}.")
+    elif direction == "mixed":
+        sentences.append(
+            f"The model is overconfident in some ranges and underconfident in others: {claim}."
+        )
+    elif significant and event is None:
+        passed = "passes" if top.verdict == "no evidence" else "cannot be judged"
+        sentences.append(
+            f"The confidence of the top class {passed}, but other probabilities are wrong: "
+            + ", ".join(row.lens for row in significant)
+            + "."
+        )
+    main = event or (top if direction else None)
+    if main is not None:
+        test = main.test
+        sentences.append(
+            f"The error ({main.lens}) is {test.estimate:.3f}; chance alone would show "
+            f"{test.null_mean:.3f} ± {test.null_std:.3f} on these predictions."
+        )
+    return sentences
