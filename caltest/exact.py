@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import pairwise, product
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -285,7 +286,7 @@ def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -
     possible = [np.flatnonzero(row) for row in probs]
     free = np.flatnonzero([p.size > 1 for p in possible])
     labels = np.array([p[0] for p in possible], dtype=np.int64)
-    total = int(count)
+    total = prod(p.size for p in possible)
     values, masses = np.empty(total), np.empty(total)
     with progress(total, "label vectors") as advance:
         for j, chosen in enumerate(product(*(possible[i] for i in free))):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class AuditRow(Result):
     """One line of an audit: a lens, the question it asks, and the answer.
 
-    ``aspect`` is ``"error"`` for a binned error, ``"classes"`` for those of all classes, ``"shape"``
+    ``aspect`` is ``"error"`` for a binned error, ``"classes"`` for those of every class,
+    ``"shape"``
     for statistics without bins, of which ``test`` is the loudest, and ``"score"`` for how sure the
     whole vector is; the last two are reported in standard deviations from what chance shows.
     ``critical`` is the 1 − alpha point of the null distribution: smaller errors pass as noise.
