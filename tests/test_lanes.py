@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
 import scipy.stats
 
 import caltest as ct
-from caltest.resampling import LabelSampler
+from caltest.resampling import LabelSampler, on_labels, simulate
 from caltest.statistics.lanes import CellRedraws, redraws, streams
 from caltest.statistics.lanes.redraws import LADDER_CLASSES
 
@@ -87,8 +86,8 @@ def test_interpreted_as_compiled(n_classes, distance, monkeypatch):
 def test_law_of_generic_path(n_classes, bins, kind, distance):
     data = ct.Predictions.of(probs := predictions(300, n_classes), np.zeros(300, np.int64))
     statistic = kind(bins, distance)
-    plain = partial(statistic)  # a function, without shortcuts
-    generic = ct.replicate(plain, ct.RedrawLabels(), data, 3000, rng=11).values
+    evaluate = on_labels(statistic.given(probs))
+    generic, _ = simulate(evaluate, ct.RedrawLabels().sampler(data), 3000, 11, 1)
     ours = prepared(statistic, probs).replicates(SEED, 0, 6000)
     rounded = np.round(generic, 9), np.round(ours, 9)  # ties are ties in both
     assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3

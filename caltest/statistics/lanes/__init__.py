@@ -1,6 +1,7 @@
 """Many replicates at once, in compiled passes over the rows: the shortcuts of binned errors."""
 
+from caltest.statistics.lanes.classwise import ClasswiseRedraws
 from caltest.statistics.lanes.redraws import CellRedraws
 from caltest.statistics.lanes.resamples import CellResamples
 
-__all__ = ["CellRedraws", "CellResamples"]
+__all__ = ["CellRedraws", "CellResamples", "ClasswiseRedraws"]

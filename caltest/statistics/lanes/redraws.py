@@ -88,16 +88,14 @@ class CellRedraws:
         """Prepare the cells of a named distance; ``probs`` are the predictions they group."""
         if not isinstance(cells.distance, str):
             raise TypeError(f"compiled redraws need a named distance, not {cells.distance!r}")
-        n, n_classes = probs.shape
-        width = 1 << (n_classes - 1).bit_length() if n_classes > LADDER_CLASSES else 0
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
-        thresholds = np.empty((n, n_classes), dtype=np.int64)
-        guide = np.empty((n, width), dtype=np.int32)
-        _tables(np.ascontiguousarray(probs, dtype=np.float64), order, thresholds, guide)
+        thresholds, guide = label_tables(probs, order, probs.shape[1] > LADDER_CLASSES)
         starts = np.ascontiguousarray(cells.starts, dtype=np.int64)
         sums = np.ascontiguousarray(cells.sums, dtype=np.float64)
         untouched = sums.sum(axis=1)
-        falling = np.argsort(-sums if cells.distance == "max" and width else sums[:, :0], axis=1)
+        falling = np.argsort(
+            -sums if cells.distance == "max" and guide.size else sums[:, :0], axis=1
+        )
         return cls(
             order, starts, sums, thresholds, guide, untouched, falling,
             cells.distance, cells.combine,
@@ -124,6 +122,17 @@ class CellRedraws:
                 tables = (self.thresholds, self.guide, self.untouched, self.falling)
                 _lookup_errors(*tables, *cells, code, largest, labels, part)
         return values
+
+
+def label_tables(
+    probs: FloatArray, order: IntArray, guided: bool = True
+) -> tuple[IntArray, NDArray[np.int32]]:
+    """Return the thresholds between labels for rows in this order, and where to look for them."""
+    n, n_classes = probs.shape
+    thresholds = np.empty((n, n_classes), dtype=np.int64)
+    guide = np.empty((n, guided << (n_classes - 1).bit_length()), dtype=np.int32)
+    _tables(np.ascontiguousarray(probs, dtype=np.float64), order, thresholds, guide)
+    return thresholds, guide
 
 
 @kernel
