@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.binning import Binning, UniformBins
+from caltest.binning import Binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
+from caltest.statistics.binned import as_binning
 from caltest.statistics.lanes.classwise import TWO_CLASS, ClasswiseRedraws, Summary
 
 
@@ -64,7 +65,7 @@ class ClasswiseCells:
         probs : ndarray of shape (n, K)
             The predictions.
         bins : binning or int, default 15
-            A number m means ``UniformBins(m)``; called on the two-class predictions (n, 2) of one class after the other.
+            Called on the two-class predictions (n, 2) of one class after the other.
         distance : {"tv", "l1", "l2", "sqeuclidean", "max"}, default "tv"
             The distance, by name.
         combine : {"sum", "max"}, default "sum"
@@ -78,7 +79,7 @@ class ClasswiseCells:
         if not isinstance(distance, str) or distance not in TWO_CLASS:
             raise StatisticError(f"classwise errors need one of {[*TWO_CLASS]}, not {distance!r}")
         n, n_classes = probs.shape
-        partition = UniformBins(int(bins)) if isinstance(bins, (int, np.integer)) else bins
+        partition = as_binning(bins)
         cells = np.empty((n, n_classes), dtype=np.uint16)
         for c in range(n_classes):
             column = probs[:, c]

@@ -75,13 +75,11 @@ class CellResamples:
             raise TypeError("resampling in lanes is for named distances and few, fixed cells")
         n, n_classes = probs.shape
         ordered = outcomes[cells.order]
-        upto = np.cumsum(ordered, axis=1)
-        last = n_classes - 1 - np.argmax(ordered[:, ::-1] > 0.0, axis=1)
-        upto[np.arange(n_classes) >= last[:, None]] = 1.0  # whatever rounding left below 1
         rates = max(0.0, 1.0 - SHORT / np.sqrt(n)) * ordered
+        upto = np.empty((n, n_classes))
         ladders = np.empty((n, n_classes, LEVELS), dtype=np.uint16)
         depths = np.empty((n, n_classes), dtype=np.uint8)
-        _ladders(rates, ladders, depths)
+        _ladders(ordered, rates, upto, ladders, depths)
         grouped = np.ascontiguousarray(probs[cells.order], dtype=np.float64)
         starts = np.ascontiguousarray(cells.starts, dtype=np.int64)
         return cls(grouped, upto, rates, ladders, depths, starts, cells.distance, cells.combine)
@@ -102,11 +100,19 @@ class CellResamples:
 
 
 @kernel
-def _ladders(rates, ladders_out, depths_out):  # type: ignore[no-untyped-def]
+def _ladders(outcomes, rates, upto_out, ladders_out, depths_out):  # type: ignore[no-untyped-def]
     # A Poisson count is the number of thresholds below 16 random bits, unless they are above all.
+    n_classes = rates.shape[1]
     ladders_out[:] = 65535
     for i in range(rates.shape[0]):
-        for k in range(rates.shape[1]):
+        last = n_classes - 1
+        while outcomes[i, last] <= 0.0:
+            last -= 1
+        cumulative = 0.0
+        for k in range(n_classes):
+            cumulative += outcomes[i, k]
+            # Rounding may leave the sum below 1: the last possible label takes what is left.
+            upto_out[i, k] = cumulative if k < last else 1.0
             depth, values, share = 0, 0, 65536.0 * np.exp(-rates[i, k])
             while rates[i, k] > 0.0 and depth < LEVELS and (depth == 0 or share >= WORTH):
                 values += int(share)
@@ -169,8 +175,11 @@ def _tile_errors(  # type: ignore[no-untyped-def]
                     undecided = u16(0)
                     for q in range(TILE):
                         undecided = u16(undecided + u16(draw[q] > last))
-                    if undecided > 0:
-                        for q in range(TILE):
+                    for block in range(0, TILE if undecided > 0 else 0, 32):
+                        undecided = u16(0)
+                        for q in range(block, block + 32):
+                            undecided = u16(undecided + u16(draw[q] > last))
+                        for q in range(block, block + 32 if undecided > 0 else block):
                             if draw[q] <= last:
                                 continue
                             z = key[2] + GAMMA * np.uint64((i * n_classes + k) * TILE + q)
