@@ -264,12 +264,16 @@ class VarianceTree:
         if self.stop not in (None, "child", "node"):
             raise StatisticError(f"stop must be 'child' or 'node', not {self.stop!r}")
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The fewest rows of a node that may be split, and of each of its parts."""
+        by_node = (self.stop or {"median": "child", "mean": "node"}[self.split]) == "node"
+        return (max(2, self.min_size), 1) if by_node else (2 * self.min_size, self.min_size)
+
     def __call__(self, probs: FloatArray) -> IntArray:
         x = coordinate(probs)
         columns = probs if x is None else x[:, None]
-        by_node = (self.stop or {"median": "child", "mean": "node"}[self.split]) == "node"
-        smallest_part = 1 if by_node else self.min_size
-        smallest_node = self.min_size if by_node else 2 * self.min_size
+        smallest_node, smallest_part = self.limits
         centre = np.median if self.split == "median" else np.mean
         cells = np.empty(len(columns), dtype=np.int64)
         n_cells = 0
@@ -277,7 +281,7 @@ class VarianceTree:
         while waiting:
             rows = waiting.pop()
             below = np.zeros(rows.size, dtype=bool)
-            if rows.size >= max(2, smallest_node):
+            if rows.size >= smallest_node:
                 axis = _widest_axis(columns[rows])
                 values = columns[rows, axis]
                 below = values < centre(values)

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._numba import kernel
-from caltest.binning import Binning, EdgeBins, UniformBins
+from caltest.binning import Binning, UniformBins
 from caltest.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes import CellRedraws, CellResamples
+from caltest.statistics.lanes import CellRedraws, CellResamples, RowResamples
 from caltest.statistics.problem import as_problem
 
 
@@ -23,8 +24,7 @@ class Cells:
     """A binned error whose predictions are fixed: what is left is a function of the labels.
 
     Calling it runs a compiled kernel for the named distances; :meth:`evaluate` is the same number
-    in NumPy, which needs no compiler and any distance will do. ``data_dependent`` cells change when
-    the predictions are resampled.
+    in NumPy, which needs no compiler and any distance will do.
     """
 
     order: IntArray
@@ -32,7 +32,7 @@ class Cells:
     sums: FloatArray
     distance: str | Distance
     combine: str
-    data_dependent: bool = True
+    bins: Any = None
 
     @property
     def counts(self) -> IntArray:
@@ -83,16 +83,23 @@ class Cells:
         """Return the compiled null under redrawn labels, for a named distance."""
         return CellRedraws.of(self, probs) if isinstance(self.distance, str) else None
 
-    def resamples(self, probs: FloatArray) -> CellResamples | None:
-        """Return the compiled law under consistency resampling, for fixed cells."""
-        return CellResamples.of(self, probs, probs) if CellResamples.fits(self) else None
+    def resamples(self, probs: FloatArray) -> CellResamples | RowResamples | None:
+        """Return the compiled law under consistency resampling, for the binnings of caltest."""
+        return self._resampled(probs, probs)
 
-    def bootstraps(self, probs: FloatArray, labels: IntArray) -> CellResamples | None:
-        """Return the compiled law under the bootstrap of rows with labels, for fixed cells."""
-        if not CellResamples.fits(self):
-            return None
-        outcomes = (labels[:, None] == np.arange(probs.shape[1])).astype(np.float64)
-        return CellResamples.of(self, probs, outcomes)
+    def bootstraps(
+        self, probs: FloatArray, labels: IntArray
+    ) -> CellResamples | RowResamples | None:
+        """Return the compiled law under the bootstrap of rows with their labels."""
+        return self._resampled(probs, labels[:, None] == np.arange(probs.shape[1]))
+
+    def _resampled(
+        self, probs: FloatArray, outcomes: NDArray[Any]
+    ) -> CellResamples | RowResamples | None:
+        kinds: tuple[type[CellResamples], type[RowResamples]] = CellResamples, RowResamples
+        fitting = (kind for kind in kinds if kind.fits(self))
+        kind = next(fitting, None)
+        return None if kind is None else kind.of(self, probs, outcomes.astype(np.float64))
 
     def _combined(self, gaps: FloatArray) -> float:
         if self.combine == "max":
@@ -159,8 +166,7 @@ class _BinnedError:
         """Fix the predictions: partition them once, and leave a function of the labels."""
         order, starts = grouped(self.bins, probs)
         sums = np.add.reduceat(probs[order], starts[:-1], axis=0)
-        fixed = isinstance(self.bins, (UniformBins, EdgeBins))
-        return Cells(order, starts, sums, self.distance, self.combine, not fixed)
+        return Cells(order, starts, sums, self.distance, self.combine, self.bins)
 
     def __repr__(self) -> str:
         shown = repr(self.distance) if isinstance(self.distance, str) else _name(self.distance)

@@ -3,5 +3,6 @@
 from caltest.statistics.lanes.classwise import ClasswiseRedraws
 from caltest.statistics.lanes.redraws import CellRedraws
 from caltest.statistics.lanes.resamples import CellResamples
+from caltest.statistics.lanes.rows import RowResamples
 
-__all__ = ["CellRedraws", "CellResamples", "ClasswiseRedraws"]
+__all__ = ["CellRedraws", "CellResamples", "ClasswiseRedraws", "RowResamples"]

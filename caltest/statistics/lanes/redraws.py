@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._numba import kernel
+from caltest.binning import EdgeBins, UniformBins
 from caltest.distances import NAMED
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, keys
@@ -22,6 +23,10 @@ from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR,
 LADDER_CLASSES = 40
 #: Replicates that share a pass over the rows. No number depends on it.
 LANES = 128
+
+
+#: Binnings that give every row its cell whatever the others are.
+FIXED = (UniformBins, EdgeBins)
 
 
 class Grouped(Protocol):
@@ -48,12 +53,8 @@ class Grouped(Protocol):
         """``"sum"`` or ``"max"`` of the gaps."""
 
     @property
-    def data_dependent(self) -> bool:
-        """Whether the cells of a row depend on the other rows."""
-
-    @property
-    def counts(self) -> IntArray:
-        """Number of rows in each cell."""
+    def bins(self) -> Any:
+        """The binning that made the cells."""
 
 
 @dataclass(frozen=True, eq=False)

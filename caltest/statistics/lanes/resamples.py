@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from caltest._numba import kernel
 from caltest.distances import NAMED
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes.redraws import Grouped
+from caltest.statistics.lanes.redraws import FIXED, Grouped
 from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, keys
 
 #: Replicates that share their random words: four of 16 bits a word. Part of the results.
@@ -65,8 +65,8 @@ class CellResamples:
     @staticmethod
     def fits(cells: Grouped) -> bool:
         """Tell whether the statistic is one that this replicates."""
-        named = isinstance(cells.distance, str)
-        return named and not cells.data_dependent and cells.sums.size <= MAX_SUMS
+        fixed = isinstance(cells.bins, FIXED)
+        return fixed and isinstance(cells.distance, str) and cells.sums.size <= MAX_SUMS
 
     @classmethod
     def of(cls, cells: Grouped, probs: FloatArray, outcomes: FloatArray) -> CellResamples:
