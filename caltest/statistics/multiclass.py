@@ -14,6 +14,7 @@ from caltest.binning import Binning, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, Cells, as_binning, grouped
+from caltest.statistics.lanes import ClasswiseRedraws
 from caltest.statistics.problem import Written, as_problem, event
 
 Aggregate = Literal["mean", "max"]
@@ -48,6 +49,10 @@ class ClassCells:
         gaps = np.append(np.abs(events - self.sums) * self.weights, 0.0)
         errors = np.add.reduceat(gaps, self.starts[:-1])
         return np.where(np.diff(self.starts) > 0, errors, 0.0)
+
+    def redraws(self, probs: FloatArray, by_class: bool = False) -> ClasswiseRedraws:
+        """Return the compiled null under redrawn labels; with ``by_class``, K values each."""
+        return ClasswiseRedraws.of(self, probs, by_class)
 
 
 @kernel
