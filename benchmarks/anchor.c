@@ -102,29 +102,178 @@ void alias_tables(const double *probs, int64_t n, int64_t k, uint32_t *threshold
     free(q);
 }
 
-// Consistency resampling of a two-class ECE: entries hold 32 bits of probability and 8 of the cell.
-void packed(const uint64_t *entries, int64_t n, int64_t n_cells, int64_t b, uint64_t seed,
-            double *out) {
-    uint64_t buffer[512];
-    int64_t gap[4][256];
+// The same for class-wise errors: labels by alias tables, `cell` is n x K, `starts` has K + 1.
+void classwise(const uint32_t *threshold, const int32_t *other, const int32_t *cell,
+               const int64_t *starts, const double *sums, int64_t n, int64_t k, int64_t b,
+               uint64_t seed, double *out) {
+    int32_t *events = malloc(starts[k] * sizeof *events);
     for (int64_t r = 0; r < b; r++) {
         uint64_t key = mix(seed + mix(r + 1));
-        memset(gap, 0, sizeof gap);
-        for (int64_t start = 0; start < n; start += 512) {
-            int draws = n - start < 512 ? n - start : 512;
-            for (int j = 0; j < 512; j++) {
-                uint64_t z = mix(key + (start + j) * 0x9e3779b97f4a7c15ULL);
-                buffer[j] = (((z >> 32) * n) & 0xffffffff00000000ULL) | (uint32_t)z;
-            }
-            for (int j = 0; j < draws; j++) {
-                uint64_t entry = entries[buffer[j] >> 32];
-                int64_t p = entry >> 8;
-                gap[j & 3][entry & 255] += p - ((int64_t)((uint32_t)buffer[j] < p) << 32);
-            }
+        memset(events, 0, starts[k] * sizeof *events);
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t z = mix(key + i * 0x9e3779b97f4a7c15ULL);
+            int64_t j = ((z >> 32) * k) >> 32, at = i * k + j;
+            events[cell[i * k + ((uint32_t)z < threshold[at] ? j : other[at])]]++;
         }
         double total = 0;
-        for (int64_t c = 0; c < n_cells; c++)
-            total += fabs((double)(gap[0][c] + gap[1][c] + gap[2][c] + gap[3][c]));
-        out[r] = total / 4294967296.0 / n;
+        for (int64_t c = 0; c < starts[k]; c++) total += fabs(events[c] - sums[c]);
+        out[r] = total / n / k;
     }
+    free(events);
+}
+
+// Resampled rows of a two-class ECE in fixed bins: Poisson counts from 16 random bits, 256
+// replicates side by side, 32-bit sums, totals as they fall (not made n). With `hit`, rows keep
+// their label; without, a count for each label. `b` is a multiple of 256.
+enum { TILE = 256, LEVELS = 7 };
+
+static void thresholds(double rate, uint16_t *t) {
+    double mass = exp(-rate), below = 0;
+    for (int j = 0; j < LEVELS; mass *= rate / ++j) {
+        below += mass;
+        t[j] = below * 65536 > 65535 ? 65535 : below * 65536;
+    }
+}
+
+static inline void counts(const uint16_t *t, uint64_t counter, uint16_t *count) {
+    uint64_t words[TILE / 4];
+    uint16_t x[TILE];
+    uint16_t t0 = t[0], t1 = t[1], t2 = t[2], t3 = t[3], t4 = t[4], t5 = t[5], t6 = t[6];
+    for (int q = 0; q < TILE / 4; q++) words[q] = mix(counter + q * 0x9e3779b97f4a7c15ULL);
+    memcpy(x, words, sizeof x);
+    for (int q = 0; q < TILE; q++)
+        count[q] = (uint16_t)(x[q] > t0) + (uint16_t)(x[q] > t1) + (uint16_t)(x[q] > t2)
+                   + (uint16_t)(x[q] > t3) + (uint16_t)(x[q] > t4) + (uint16_t)(x[q] > t5)
+                   + (uint16_t)(x[q] > t6);
+}
+
+void tile(const double *p, const uint8_t *hit, const int64_t *starts, int64_t n, int64_t n_cells,
+          int64_t b, uint64_t seed, double *out) {
+    uint16_t(*t)[2][LEVELS] = malloc(n * sizeof *t);
+    for (int64_t i = 0; i < n; i++) {
+        thresholds(hit ? 1 : p[i], t[i][0]);
+        if (!hit) thresholds(1 - p[i], t[i][1]);
+    }
+    for (int64_t r = 0; r < b; r += TILE) {
+        uint64_t key = mix(seed + mix(r + 1));
+        uint32_t total[TILE] = {0};
+        float error[TILE] = {0};
+        for (int64_t c = 0; c < n_cells; c++) {
+            float gap[TILE] = {0};
+            for (int64_t i = starts[c]; i < starts[c + 1]; i++) {
+                uint16_t y[TILE], m[TILE];
+                uint64_t counter = key + i * (TILE / 2) * 0x9e3779b97f4a7c15ULL;
+                counts(t[i][0], counter, y);
+                if (hit) {
+                    float residual = p[i] - hit[i];
+                    for (int q = 0; q < TILE; q++) gap[q] += residual * y[q], total[q] += y[q];
+                    continue;
+                }
+                counts(t[i][1], counter + (TILE / 4) * 0x9e3779b97f4a7c15ULL, m);
+                float pf = p[i];
+                for (int q = 0; q < TILE; q++) {
+                    uint16_t sum = m[q] + y[q];
+                    gap[q] += pf * sum - y[q];
+                    total[q] += sum;
+                }
+            }
+            for (int q = 0; q < TILE; q++) error[q] += fabsf(gap[q]);
+        }
+        for (int q = 0; q < TILE; q++) out[r + q] = error[q] / total[q];
+    }
+    free(t);
+}
+
+// How often each row and label is drawn: n pairs, the row and the uniform of its label from one
+// word, the label by alias tables.
+static void draw(const uint32_t *threshold, const int32_t *other, int64_t n, int64_t k,
+                 uint64_t key, int32_t *count) {
+    memset(count, 0, n * k * sizeof *count);
+    for (int64_t j = 0; j < n; j++) {
+        uint64_t z = mix(key + j * 0x9e3779b97f4a7c15ULL);
+        int64_t i = ((z >> 32) * n) >> 32;
+        uint64_t scaled = (uint64_t)(uint32_t)(z * 0x9e3779b97f4a7c15ULL >> 16) * k;
+        int64_t at = i * k + (scaled >> 32);
+        count[i * k + ((uint32_t)scaled < threshold[at] ? (int64_t)(scaled >> 32) : other[at])]++;
+    }
+}
+
+// Resampled rows in equal-mass bins of each sample; rows sorted by p (the first of two classes).
+void equal_mass(const double *p, const uint32_t *threshold, const int32_t *other, int64_t n,
+                int64_t m, int64_t b, uint64_t seed, double *out) {
+    int32_t(*count)[2] = malloc(n * sizeof *count);
+    for (int64_t r = 0; r < b; r++) {
+        draw(threshold, other, n, 2, mix(seed + mix(r + 1)), count[0]);
+        double error = 0, gap = 0;
+        int64_t total = 0, j = 1;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t drawn = count[i][0] + count[i][1];
+            gap += drawn * p[i] - count[i][0];
+            total += drawn;
+            if (total * m >= j * n && j < m) {
+                error += fabs(gap);
+                gap = 0;
+                while (total * m >= j * n) j++;
+            }
+        }
+        out[r] = (error + fabs(gap)) / n;
+    }
+    free(count);
+}
+
+// Resampled rows in a tree of each sample: the axis of largest variance is cut at its mean, nodes
+// of at least `min_size` rows are cut.
+void tree(const double *p, const uint32_t *threshold, const int32_t *other, int64_t n, int64_t k,
+          int64_t min_size, int64_t b, uint64_t seed, double *out) {
+    int32_t *count = malloc(n * k * sizeof *count), *weight = malloc(n * sizeof *weight);
+    int64_t *row = malloc(n * sizeof *row), *spare = malloc(n * sizeof *spare);
+    int64_t(*stack)[2] = malloc((n + 1) * sizeof *stack);
+    double *sum = malloc(k * sizeof *sum), *square = malloc(k * sizeof *square);
+    for (int64_t r = 0; r < b; r++) {
+        draw(threshold, other, n, k, mix(seed + mix(r + 1)), count);
+        int64_t occupied = 0, waiting = 1;
+        for (int64_t i = 0; i < n; i++) {
+            weight[i] = 0;
+            for (int64_t j = 0; j < k; j++) weight[i] += count[i * k + j];
+            if (weight[i]) row[occupied++] = i;
+        }
+        stack[0][0] = 0, stack[0][1] = occupied;
+        double error = 0;
+        while (waiting) {
+            int64_t first = stack[--waiting][0], last = stack[waiting][1], size = 0, right = 0;
+            int64_t middle = first, axis = 0;
+            for (int64_t j = 0; j < k; j++) sum[j] = square[j] = 0;
+            for (int64_t a = first; a < last; a++) {
+                double w = weight[row[a]];
+                size += weight[row[a]];
+                for (int64_t j = 0; j < k; j++) {
+                    double v = p[row[a] * k + j];
+                    sum[j] += w * v;
+                    square[j] += w * v * v;
+                }
+            }
+            if (size >= min_size) {
+                double widest = -1;
+                for (int64_t j = 0; j < k; j++) {
+                    double v = square[j] / size - sum[j] * sum[j] / size / size;
+                    if (v > widest) widest = v, axis = j;
+                }
+                double centre = sum[axis] / size;
+                for (int64_t a = first; a < last; a++)
+                    if (p[row[a] * k + axis] < centre) row[middle++] = row[a];
+                    else spare[right++] = row[a];
+                memcpy(row + middle, spare, right * sizeof *row);
+            }
+            if (middle > first && right) {
+                stack[waiting][0] = middle, stack[waiting++][1] = last;
+                stack[waiting][0] = first, stack[waiting++][1] = middle;
+                continue;
+            }
+            for (int64_t a = first; a < last; a++)
+                for (int64_t j = 0; j < k; j++) sum[j] -= count[row[a] * k + j];
+            for (int64_t j = 0; j < k; j++) error += fabs(sum[j]);
+        }
+        out[r] = error / 2 / n;
+    }
+    free(count), free(weight), free(row), free(spare), free(stack), free(sum), free(square);
 }

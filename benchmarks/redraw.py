@@ -1,8 +1,8 @@
-"""How long redrawing labels takes: an obvious NumPy loop, this package, and tuned C.
+"""How long a simulated null or bootstrap takes: an obvious NumPy loop, this package, tuned C.
 
 CPU seconds of one thread for B = 1000 replicates, medians within one run, set-up from the
 probabilities included. The loop is timed on a few replicates and scaled. Run:
-``python benchmarks/redraw.py [--quick]``.
+``python benchmarks/redraw.py [--quick] [word …]``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import caltest as ct
-from caltest.statistics.lanes import CellRedraws, CellResamples
+from caltest.statistics.multiclass import ClasswiseECE
 
 B = 1000
 SEED = (1, 2)
+#: A replicate, by NumPy and by hand.
+Replicate = Callable[[np.random.Generator], float]
+
+
+class Job(NamedTuple):
+    """What is timed: a way to one replicate, the package, and C where there is a program."""
+
+    name: str
+    loop: Replicate
+    ours: Callable[[], Any]
+    c: Callable[[ctypes.CDLL], None] | None = None
+    exact: Callable[[], Any] | None = None
 
 
 def seconds(job: Callable[[], Any], repeats: int = 5) -> float:
@@ -48,38 +60,69 @@ def softmax(n: int, n_classes: int) -> np.ndarray:
     return probs / probs.sum(axis=1, keepdims=True)
 
 
-def numpy_loop(statistic: ct.ECE, probs: np.ndarray, replicates: int) -> None:
+def top(n: int) -> ct.Predictions:
+    """Return ten-class predictions, with labels, seen through the top class."""
+    labels = np.random.default_rng(1).integers(10, size=n)
+    return ct.TopK(1)(ct.Predictions.of(softmax(n, 10), labels))
+
+
+def drawn(cumulative: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a label for every row."""
+    return (rng.random((len(cumulative), 1)) >= cumulative).sum(axis=1)
+
+
+def redrawing(statistic: ct.ECE, probs: np.ndarray) -> Replicate:
     """Redraw labels and compute the error, as one would write it."""
-    rng = np.random.default_rng(0)
     n, n_classes = probs.shape
     cells = np.unique(statistic.bins(probs), return_inverse=True)[1].ravel()
     sums = np.column_stack([np.bincount(cells, column) for column in probs.T])
     cumulative = probs.cumsum(axis=1)[:, :-1]
-    for _ in range(replicates):
-        labels = (rng.random((n, 1)) >= cumulative).sum(axis=1)
-        flat = np.bincount(cells * n_classes + labels, minlength=sums.size)
-        0.5 * np.abs(flat.reshape(sums.shape) - sums).sum() / n
+
+    def once(rng: np.random.Generator) -> float:
+        flat = np.bincount(cells * n_classes + drawn(cumulative, rng), minlength=sums.size)
+        return 0.5 * np.abs(flat.reshape(sums.shape) - sums).sum() / n
+
+    return once
 
 
-def ours(statistic: ct.ECE, probs: np.ndarray) -> None:
-    """Prepare and run the compiled redraws."""
-    CellRedraws.of(statistic.given(probs), probs).replicates(SEED, 0, B)
+def classwise(probs: np.ndarray) -> Replicate:
+    """Redraw labels and compute the error of every class."""
+    n, n_classes = probs.shape
+    cells = np.column_stack([ct.UniformBins(15)(column) for column in probs.T])
+    sums = np.array([np.bincount(b, p, 15) for b, p in zip(cells.T, probs.T, strict=True)])
+    cumulative = probs.cumsum(axis=1)[:, :-1]
+
+    def once(rng: np.random.Generator) -> float:
+        labels = drawn(cumulative, rng)
+        hits = [np.bincount(cells[labels == k, k], minlength=15) for k in range(n_classes)]
+        return np.abs(np.array(hits) - sums).sum() / n / n_classes
+
+    return once
 
 
-def numpy_resampling(statistic: ct.ECE, probs: np.ndarray, replicates: int) -> None:
-    """Bootstrap the predictions, redraw labels and compute the error, as one would write it."""
-    rng = np.random.default_rng(0)
-    p = probs[:, 0]
-    cells = statistic.bins(probs)
-    for _ in range(replicates):
+def resampling(statistic: ct.ECE, data: ct.Predictions, with_labels: bool) -> Replicate:
+    """Resample rows, redraw their labels or keep them, and compute the error."""
+    probs, labels, fixed = data.probs, data.labels, None
+    if isinstance(statistic.bins, ct.UniformBins):
+        fixed = statistic.bins(probs)
+    p, cumulative, classes = probs[:, 0], probs.cumsum(axis=1)[:, :-1], range(probs.shape[1])
+
+    def binary(rng: np.random.Generator) -> float:
         rows = rng.integers(p.size, size=p.size)
-        gaps = p[rows] - (rng.random(p.size) < p[rows])
-        np.abs(np.bincount(cells[rows], gaps)).sum() / p.size
+        sample = p[rows]
+        hits = labels[rows] == 0 if with_labels else rng.random(p.size) < sample
+        cells = statistic.bins(sample) if fixed is None else fixed[rows]
+        return np.abs(np.bincount(cells, sample - hits)).sum() / p.size
 
+    def whole(rng: np.random.Generator) -> float:
+        rows = rng.integers(p.size, size=p.size)
+        sample = probs[rows]
+        now = labels[rows] if with_labels else drawn(cumulative[rows], rng)
+        cells = statistic.bins(sample) if fixed is None else fixed[rows]
+        gaps = [np.bincount(cells, sample[:, k] - (now == k)) for k in classes]
+        return 0.5 * np.abs(gaps).sum() / p.size
 
-def our_resampling(statistic: ct.ECE, probs: np.ndarray) -> None:
-    """Prepare and run the compiled bootstrap."""
-    CellResamples.of(statistic.given(probs), probs, probs).replicates(SEED, 0, B)
+    return binary if len(classes) == 2 else whole
 
 
 def anchor() -> ctypes.CDLL | None:
@@ -93,108 +136,152 @@ def anchor() -> ctypes.CDLL | None:
     return ctypes.CDLL(str(library))
 
 
-def in_c(library: ctypes.CDLL, statistic: ct.ECE, probs: np.ndarray) -> None:
-    """Run the C anchor: threshold ladders for few classes, alias tables for many."""
+def run(function: Any, arrays: list[Any], sizes: list[int], replicates: int = B) -> None:
+    """Call a C program: arrays, sizes, the number of replicates, a seed, room for the answer."""
+    kept = [None if a is None else np.ascontiguousarray(a) for a in arrays]
+    out = np.empty(replicates)
+    pointers = [None if a is None else a.ctypes.data_as(ctypes.c_void_p) for a in kept]
+    tail = [ctypes.c_int64(v) for v in (*sizes, replicates)]
+    function(*pointers, *tail, ctypes.c_uint64(1), out.ctypes.data_as(ctypes.c_void_p))
+
+
+def alias_tables(library: ctypes.CDLL, probs: np.ndarray) -> list[np.ndarray]:
+    """Return the tables of Vose's method."""
+    tables = [np.empty(probs.shape, dtype=np.uint32), np.empty(probs.shape, dtype=np.int32)]
+    probs = np.ascontiguousarray(probs)
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (probs, *tables)]
+    library.alias_tables(pointers[0], *map(ctypes.c_int64, probs.shape), *pointers[1:])
+    return tables
+
+
+def redraw_in_c(statistic: ct.ECE, probs: np.ndarray, library: ctypes.CDLL) -> None:
+    """Threshold ladders for few classes, alias tables for many."""
     cells = statistic.given(probs)
     n, n_classes = probs.shape
-    grouped = np.ascontiguousarray(probs[cells.order])
-    out = np.empty(-(-B // 64) * 64)
-    sizes = [ctypes.c_int64(v) for v in (n, cells.starts.size - 1, n_classes, out.size)]
-    tail = [*sizes, ctypes.c_uint64(1), _pointer(out)]
-    common = [_pointer(cells.starts), _pointer(cells.sums)]
+    grouped = probs[cells.order]
+    sizes = [n, cells.starts.size - 1, n_classes]
     if n_classes <= 40:
         cumulative = np.cumsum(grouped, axis=1)[:, :-1] * 2.0**32
         thresholds = np.minimum(cumulative, 2.0**32 - 1).astype(np.uint32)
-        library.ladder(_pointer(thresholds), *common, *tail)
+        run(library.ladder, [thresholds, cells.starts, cells.sums], sizes, -(-B // 64) * 64)
         return
-    thresholds = np.empty(probs.shape, dtype=np.uint32)
-    other = np.empty(probs.shape, dtype=np.int32)
-    library.alias_tables(
-        _pointer(grouped), sizes[0], sizes[2], _pointer(thresholds), _pointer(other)
+    tables = alias_tables(library, grouped)
+    run(library.alias, [*tables, cells.starts, cells.sums, cells.sums.sum(axis=1)], sizes)
+
+
+def classwise_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
+    """Alias tables, and a table of events."""
+    cells = ClasswiseECE().given(probs)
+    arrays = [*alias_tables(library, probs), cells.cell, cells.starts.astype(np.int64), cells.sums]
+    run(library.classwise, arrays, list(probs.shape))
+
+
+def tile_in_c(data: ct.Predictions, with_labels: bool, library: ctypes.CDLL) -> None:
+    """Poisson counts in 256 lanes."""
+    cells = ct.ECE(15).given(data.probs)
+    hit = (data.labels == 0).astype(np.uint8)[cells.order] if with_labels else None
+    arrays = [data.probs[cells.order, 0], hit, cells.starts]
+    run(library.tile, arrays, [data.n, cells.starts.size - 1], -(-B // 256) * 256)
+
+
+def equal_mass_in_c(data: ct.Predictions, library: ctypes.CDLL) -> None:
+    """Counts of sorted rows, and a sweep over them."""
+    ordered = data.probs[np.argsort(data.probs[:, 0])]
+    run(library.equal_mass, [ordered[:, 0], *alias_tables(library, ordered)], [data.n, 15])
+
+
+def tree_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
+    """Counts of rows in the order of the data, and a tree of them."""
+    run(library.tree, [probs, *alias_tables(library, probs)], [*probs.shape, 100])
+
+
+def redraws(statistic: Any, probs: np.ndarray) -> None:
+    """Prepare and run the replicates of this package with redrawn labels."""
+    statistic.given(probs).redraws(probs).replicates(SEED, 0, B)
+
+
+def resamples(statistic: ct.ECE, data: ct.Predictions, with_labels: bool) -> None:
+    """The same with resampled rows."""
+    cells = statistic.given(data.probs)
+    ready = (
+        cells.bootstraps(data.probs, data.labels) if with_labels else cells.resamples(data.probs)
     )
-    untouched = cells.sums.sum(axis=1)
-    library.alias(_pointer(thresholds), _pointer(other), *common, _pointer(untouched), *tail)
+    assert ready is not None
+    ready.replicates(SEED, 0, B)
 
 
-def resampling_in_c(library: ctypes.CDLL, statistic: ct.ECE, probs: np.ndarray) -> None:
-    """Run the C anchor of the bootstrap."""
-    cells = statistic.bins(probs)
-    entries = (probs[:, 0] * 2.0**32).astype(np.uint64) << np.uint64(8) | cells.astype(np.uint64)
-    sizes = [ctypes.c_int64(v) for v in (len(probs), cells.max() + 1, B)]
-    library.packed(_pointer(entries), *sizes, ctypes.c_uint64(1), _pointer(np.empty(B)))
+def jobs(quick: bool) -> Iterator[Job]:
+    """List what is timed."""
+    sizes = [10**4] if quick else [10**4, 10**5, 10**6]
+    for n in sizes:
+        ece, data = ct.ECE(15), top(n)
+        whole = ct.Predictions(softmax(n, 10), np.zeros(n, dtype=np.int64))
+        yield Job(
+            f"labels, top-1, 15 bins, n={n:.0e}", redrawing(ece, data.probs),
+            partial(redraws, ece, data.probs), partial(redraw_in_c, ece, data.probs),
+            partial(ct.calibration_test, whole, statistic=ece, null="exact"),
+        )  # fmt: skip
+    grid, tree = ct.ECE(10), ct.ECE(ct.VarianceTree(100))
+    cases = [(grid, 3), (tree, 3), (grid, 10), (tree, 10), (tree, 100), (tree, 1000)]
+    for statistic, k in cases[: 5 if quick else 6]:
+        probs = softmax(10**4, k)
+        yield Job(
+            f"labels, {statistic.bins!r}, K={k}", redrawing(statistic, probs),
+            partial(redraws, statistic, probs), partial(redraw_in_c, statistic, probs),
+        )  # fmt: skip
+    for k in (10, 100) if quick else (10, 100, 1000):
+        probs = softmax(10**4, k)
+        yield Job(
+            f"labels, class-wise, K={k}", classwise(probs),
+            partial(redraws, ClasswiseECE(), probs), partial(classwise_in_c, probs),
+        )  # fmt: skip
+    for with_labels in (False, True):
+        scheme = "bootstrap" if with_labels else "published"
+        for n in sizes:
+            ece, data = ct.ECE(15), top(n)
+            yield Job(
+                f"{scheme}, top-1, 15 bins, n={n:.0e}", resampling(ece, data, with_labels),
+                partial(resamples, ece, data, with_labels), partial(tile_in_c, data, with_labels),
+            )  # fmt: skip
+    data, equal = top(10**4), ct.ECE(ct.QuantileBins(15))
+    yield Job(
+        "published, top-1, equal mass", resampling(equal, data, False),
+        partial(resamples, equal, data, False), partial(equal_mass_in_c, data),
+    )  # fmt: skip
+    by_mean = ct.ECE(ct.VarianceTree(100, "mean"))
+    for statistic, k in [(grid, 3), (grid, 10), (by_mean, 3), (by_mean, 10), (tree, 3), (tree, 10)]:
+        data = ct.Predictions(softmax(10**4, k), np.zeros(10**4, dtype=np.int64))
+        yield Job(
+            f"published, {statistic.bins!r}, K={k}", resampling(statistic, data, False),
+            partial(resamples, statistic, data, False),
+            partial(tree_in_c, data.probs) if statistic is by_mean else None,
+        )  # fmt: skip
 
 
-def _pointer(array: np.ndarray) -> ctypes.c_void_p:
-    return array.ctypes.data_as(ctypes.c_void_p)
-
-
-def exact(data: ct.Predictions) -> None:
-    """Compute the null of the top-label error, without replicates."""
-    ct.calibration_test(data, statistic=ct.ECE(15), lens=ct.TopK(1), null="exact")
-
-
-def jobs(quick: bool) -> list[tuple[str, ct.ECE, np.ndarray, Callable[[], None] | None]]:
-    """List what is timed: name, statistic, probabilities, and another way to the answer."""
-    listed = []
-    for n in [10**4] if quick else [10**4, 10**5, 10**6]:
-        probs = softmax(n, 10)
-        data = ct.Predictions.of(probs, np.zeros(n, dtype=np.int64))
-        top = ct.TopK(1)(data).probs
-        listed.append((f"top-1, 15 bins, n={n:.0e}", ct.ECE(15), top, partial(exact, data)))
-    for n_classes in [3, 10]:
-        grid, tree = ct.ECE(ct.UniformBins(10)), ct.ECE(ct.VarianceTree(100))
-        probs = softmax(10**4, n_classes)
-        listed.append((f"grid of 10 per axis, K={n_classes}", grid, probs, None))
-        listed.append((f"variance tree, K={n_classes}", tree, probs, None))
-    for n_classes in [100] if quick else [100, 1000]:
-        tree = ct.ECE(ct.VarianceTree(100))
-        listed.append((f"variance tree, K={n_classes}", tree, softmax(10**4, n_classes), None))
-    return listed
-
-
-def timed(loop: Any, mine: Any, draws: Any, c: Any, repeats: int, few: int) -> list[float]:
-    """Return the milliseconds of the four ways; ``loop`` takes a number of replicates."""
-    start = seconds(partial(loop, 0), 3)
-    whole = start + B * (seconds(partial(loop, few), 3) - start) / few
-    ways = [seconds(way, repeats) if way else np.nan for way in (mine, draws, c)]
-    return [1e3 * t for t in (whole, *ways)]
+def repeated(once: Replicate, times: int) -> None:
+    """Make so many replicates."""
+    rng = np.random.default_rng(0)
+    for _ in range(times):
+        once(rng)
 
 
 def main() -> None:
-    """Time every job and print a table."""
-    quick = "--quick" in sys.argv[1:]
+    """Time every job, or those whose names contain a word given, and print a table."""
+    words = [word for word in sys.argv[1:] if word != "--quick"]
     library = anchor()
-    heads = ["ms, B = 1000", "NumPy", "ours", "draws", "C", "NumPy/ours", "ours/C", "exact"]
-    print(f"{heads[0]:32}" + "".join(f"{head:>11}" for head in heads[1:]))
-
-    def show(name: str, times: list[float], other: Callable[[], None] | None = None) -> None:
-        loop, mine, _, c = times
-        shown = [f"{t:11.1f}" for t in times] + [f"{loop / mine:11.0f}", f"{mine / c:11.2f}"]
-        shown += [f"{1e3 * seconds(other, 3):11.1f}"] if other else []
-        print(f"{name:32}" + "".join(shown), flush=True)
-
-    for name, statistic, probs, other in jobs(quick):
-        ready = CellRedraws.of(statistic.given(probs), probs)
-        ways = (
-            partial(numpy_loop, statistic, probs),
-            partial(ours, statistic, probs),
-            partial(ready.replicates, SEED, 0, B),
-            partial(in_c, library, statistic, probs) if library else None,
-        )
-        repeats = 5 if len(probs) < 10**6 else 3
-        show(name, timed(*ways, repeats, max(20, 10**7 // probs.size)), other)
-    for n in [10**4] if quick else [10**4, 10**5, 10**6]:
-        data = ct.Predictions.of(softmax(n, 10), np.zeros(n, dtype=np.int64))
-        statistic, probs = ct.ECE(15), ct.TopK(1)(data).probs
-        ready_bins = CellResamples.of(statistic.given(probs), probs, probs)
-        ways = (
-            partial(numpy_resampling, statistic, probs),
-            partial(our_resampling, statistic, probs),
-            partial(ready_bins.replicates, SEED, 0, B),
-            partial(resampling_in_c, library, statistic, probs) if library else None,
-        )
-        repeats = 5 if n < 10**6 else 1
-        show(f"bootstrap of top-1, n={n:.0e}", timed(*ways, repeats, max(5, 10**6 // n)))
+    heads = ["NumPy", "ours", "C", "NumPy/ours", "ours/C", "exact"]
+    print(f"{'ms, B = 1000':44}" + "".join(f"{head:>11}" for head in heads))
+    for job in jobs("--quick" in sys.argv[1:]):
+        if words and not any(word in job.name for word in words):
+            continue
+        ours = seconds(job.ours)
+        few = int(max(3, min(100, 0.3 / seconds(partial(repeated, job.loop, 2), 1))))
+        loop = B / few * seconds(partial(repeated, job.loop, few), 3)
+        c = seconds(partial(job.c, library)) if job.c and library else np.nan
+        shown = [f"{1e3 * t:11.1f}" for t in (loop, ours, c)]
+        shown += [f"{loop / ours:11.0f}", f"{ours / c:11.2f}"]
+        shown += [f"{1e3 * seconds(job.exact, 3):11.1f}"] if job.exact else []
+        print(f"{job.name:44}" + "".join(shown), flush=True)
 
 
 if __name__ == "__main__":

@@ -90,12 +90,18 @@ class CellResamples:
         Each depends on the seed, two numbers below 2⁶⁴, and its own number only. They are made
         by 256, so that calls which begin at a multiple of that are fastest.
         """
-        data = (self.probs, self.upto, self.rates, self.ladders, self.depths, self.starts)
-        code, largest = list(NAMED).index(self.distance), self.combine == "max"
+        n_cells, n_classes = self.starts.size - 1, self.probs.shape[1]
+        cell = np.repeat(np.arange(n_cells, dtype=np.uint32), np.diff(self.starts))
+        measure = list(NAMED).index(self.distance), self.combine == "max"
         tiles = range(first // TILE, -(-(first + count) // TILE))
         values = np.empty((len(tiles), TILE))
         for tile, errors in zip(tiles, values, strict=True):
-            _tile_errors(*data, keys(seed, tile, 1)[:, 0], code, largest, errors)
+            key = keys(seed, tile, 1)[:, 0]
+            observed = np.zeros((n_cells, n_classes, TILE), dtype=np.int32)
+            predicted = np.zeros((n_cells, n_classes - 1, TILE))
+            ladders = self.rates, self.ladders, self.depths
+            _add_poisson(key, self.probs, self.starts, *ladders, observed, predicted)
+            _finish(key, self.probs, cell, self.upto, observed, predicted, *measure, errors)
         return values.ravel()[first % TILE :][:count]
 
 
@@ -123,22 +129,17 @@ def _ladders(outcomes, rates, upto_out, ladders_out, depths_out):  # type: ignor
 
 
 @kernel
-def _tile_errors(  # type: ignore[no-untyped-def]
-    probs, upto, rates, ladders, depths, starts, key, code, largest, errors_out
+def _add_poisson(  # type: ignore[no-untyped-def]
+    key, probs, starts, rates, ladders, depths, observed_out, predicted_out
 ):
     # O(n K) per lane. Sums of predictions are kept for all classes but the last.
-    n, n_classes = probs.shape
-    n_cells, free = starts.size - 1, n_classes - 1
+    n_classes = probs.shape[1]
     words = np.empty(TILE // 4, dtype=np.uint64)
     draw = words.view(np.uint16)
     count = np.empty(TILE, dtype=np.uint16)
     row_count = np.empty(TILE, dtype=np.uint16)
     tally = np.empty((n_classes, TILE), dtype=np.uint16)
-    cell = np.empty(n, dtype=np.uint32)
-    observed = np.zeros((n_cells, n_classes, TILE), dtype=np.int32)
-    predicted = np.zeros((n_cells, free, TILE))
-    for b in range(n_cells):
-        cell[starts[b] : starts[b + 1]] = b
+    for b in range(starts.size - 1):
         for start in range(starts[b], starts[b + 1], FLUSH):
             tally[:] = 0
             for i in range(start, min(start + FLUSH, starts[b + 1])):
@@ -197,15 +198,23 @@ def _tile_errors(  # type: ignore[no-untyped-def]
                     for q in range(TILE):
                         row_count[q] = u16(row_count[q] + count[q])
                         tally[k, q] = u16(tally[k, q] + count[q])
-                for k in range(free):
+                for k in range(n_classes - 1):
                     p = probs[i, k]
                     for q in range(TILE):
-                        predicted[b, k, q] += p * np.float64(np.int32(row_count[q]))
+                        predicted_out[b, k, q] += p * np.float64(np.int32(row_count[q]))
             for k in range(n_classes):
                 for q in range(TILE):
-                    observed[b, k, q] += np.int32(tally[k, q])
+                    observed_out[b, k, q] += np.int32(tally[k, q])
+
+
+@kernel
+def _finish(  # type: ignore[no-untyped-def]
+    key, probs, cell, upto, observed, predicted, code, largest, errors_out
+):
     # Lane by lane: single draws up to n, then the error. Four tables take turns, because the next
     # draw often falls into the same cell and would wait for the sum of the last.
+    n, n_classes = probs.shape
+    n_cells, free = len(observed), n_classes - 1
     low_half = np.uint64(0xFFFFFFFF)
     row = np.empty(BATCH, dtype=np.uint64)  # unsigned: an index that cannot be negative
     uniform = np.empty(BATCH)
