@@ -1,0 +1,272 @@
+"""The verb that compares the calibration of two models, or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, overload
+
+import numpy as np
+
+from caltest._version import __version__
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference.pair import (
+    HYPOTHESES,
+    Method,
+    Model,
+    Question,
+    compared,
+    tested_version,
+    verdict,
+)
+from caltest.lenses import Lens, TopK
+from caltest.multiplicity import holm
+from caltest.predictions import Predictions
+from caltest.resampling import Workers
+from caltest.results import ComparisonResult, ComparisonTable
+from caltest.statistics import DebiasedL2, Statistic
+
+
+@overload
+def compare(
+    probs_a: Mapping[str, Any],
+    probs_b: Any = None,
+    labels: Any = None,
+    statistic: Statistic = DebiasedL2(),
+    *,
+    lens: Lens = TopK(1),
+    method: Method = "auto",
+    level: float = 0.95,
+    margin: float = 0.02,
+    n_resamples: int = 9999,
+    rng: Any = None,
+    workers: Workers = 1,
+) -> ComparisonTable: ...
+
+
+@overload
+def compare(
+    probs_a: Any,
+    probs_b: Any,
+    labels: Any = None,
+    statistic: Statistic = DebiasedL2(),
+    *,
+    lens: Lens = TopK(1),
+    paired: bool = True,
+    labels_b: Any = None,
+    method: Method = "auto",
+    level: float = 0.95,
+    margin: float = 0.02,
+    names: tuple[str, str] = ("A", "B"),
+    n_resamples: int = 9999,
+    rng: Any = None,
+    workers: Workers = 1,
+) -> ComparisonResult: ...
+
+
+def compare(
+    probs_a: Any,
+    probs_b: Any = None,
+    labels: Any = None,
+    statistic: Statistic = DebiasedL2(),
+    *,
+    lens: Lens = TopK(1),
+    paired: bool = True,
+    labels_b: Any = None,
+    method: Method = "auto",
+    level: float = 0.95,
+    margin: float = 0.02,
+    names: tuple[str, str] = ("A", "B"),
+    n_resamples: int = 9999,
+    rng: Any = None,
+    workers: Workers = 1,
+) -> ComparisonResult | ComparisonTable:
+    r"""Compare the calibration of two models, or of all pairs of several.
+
+    The difference of the debiased squared errors (:class:`DebiasedL2`) is tested, with an interval.
+    Neither the difference of two ECEs nor two p-values side by side answer the question: an ECE
+    contains its noise floor, which differs between models, and a p-value measures evidence against
+    one model's calibration, not the size of its error.
+
+    Parameters
+    ----------
+    probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
+        What the two models predict for the same observations, in the same order. Or a dictionary
+        ``{name: probs}`` in place of ``probs_a``, followed by the labels: all pairs are compared.
+    labels : array_like of shape (n,)
+        Observed classes; left out when ``probs_a`` is a :class:`Predictions`.
+    statistic : callable, default DebiasedL2(UniformBins(15))
+        What is compared. For the other binned errors (``ECE``, ``MCE``, ``DebiasedL1``) no valid
+        test of equal error is known: their ``DebiasedL2`` on the same bins is tested, which the
+        report says, and each model's own test uses the statistic asked for.
+    lens : callable, default TopK(1)
+        Which aspect is asked about. Labels may depend on the model, as they do for ``TopK``.
+    paired : bool, default True
+        Whether the rows of both models are the same observations.
+    labels_b : array_like of shape (m,), optional
+        The labels of the second model, when it was tried on other observations: the comparison is
+        then unpaired.
+    method : {"auto", "z", "jackknife", "bootstrap", "swap"}, default "auto"
+        ``"z"`` (the default): difference over the root of its corrected jackknife variance, which
+        is valid whether the models are calibrated or not, at any number of rows per cell.
+        ``"jackknife"``: without the correction; cautious, up to half the power.
+        ``"bootstrap"``: centred bootstrap of rows; cautious.
+        ``"swap"``: exact for another and much stronger hypothesis, that the models could change
+        places in every row; it rejects equally calibrated
+        models that differ otherwise.
+    level : float, default 0.95
+        Of the intervals; differences are called at 1 − ``level``.
+    margin : float, default 0.02
+        A difference of root mean squared errors that does not matter. The models are tied when the
+        whole interval of the difference of squares lies within ± ``margin``\ ², because
+        \|√s − √t\| ≤ √\|s − t\|.
+    names : tuple of str, default ("A", "B")
+        What to call the models.
+    n_resamples : int, default 9999
+        Replicates of what is simulated.
+    rng, workers
+        As in :func:`calibration_test`.
+
+    Returns
+    -------
+    ComparisonResult
+        With ``difference``, ``pvalue``, ``low``, ``high``, ``verdict``, each model's own test, and
+        the differences in proper scores: a better calibrated model can be the worse forecaster.
+        A :class:`ComparisonTable` for a dictionary, with Holm's p-values and groups.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When probs and labels are not forecasts and their outcomes, or rows do not match.
+    StatisticError
+        When there is no valid test for the statistic (any other than a binned error, except with
+        ``method="swap"``), or no two rows share a cell.
+
+    Notes
+    -----
+    T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
+    U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
+    the quadratic part twice there, and has the right size otherwise; taking the quadratic part off
+    once, and never going below it, is right for both (:func:`variance_of_difference`). Measured
+    sizes and power: the page "Comparing two models, measured". O(n K) plus the own tests.
+
+    References
+    ----------
+    Efron & Stein, "The jackknife estimate of variance", Annals of Statistics 1981. Kumar, Liang &
+    Ma, "Verified uncertainty calibration", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> late, early = ct.examples.digits("overfit"), ct.examples.digits("best")
+    >>> result = ct.compare(late, early, names=("late", "early"), n_resamples=999, rng=1)
+    >>> result.verdict, result.pvalue < 0.001
+    ('early is better calibrated', True)
+    """
+    if not 0.0 < level < 1.0:
+        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
+    if not 0.0 <= margin <= 1.0:
+        raise StatisticError(f"margin must lie between 0 and 1, not {margin!r}")
+    if method not in ("auto", *HYPOTHESES):
+        choices = ", ".join(map(repr, ("auto", *HYPOTHESES)))
+        raise StatisticError(f"method must be one of {choices}, not {method!r}")
+    several = isinstance(probs_a, Mapping)
+    if several:
+        if not paired or labels_b is not None:
+            raise StatisticError("several models are compared on the same rows: leave out labels_b")
+        if probs_b is not None and labels is not None:  # compare({…}, labels, statistic)
+            statistic = labels
+        data = _same_rows(dict(probs_a), labels if probs_b is None else probs_b)
+    elif paired and labels_b is None:
+        data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels)
+    else:
+        paired = False
+        if labels_b is None and not isinstance(probs_b, Predictions):
+            raise InvalidPredictionsError(
+                "an unpaired comparison needs labels_b, the labels of the second model"
+            )
+        first, second = names
+        data = {
+            first: _predictions(first, probs_a, labels),
+            second: _predictions(second, probs_b, labels_b),
+        }
+    if len(data) < 2:
+        raise StatisticError("a comparison needs two models with different names")
+    method = "z" if method == "auto" else method
+    question = Question(
+        statistic, tested_version(statistic, method), lens, method, paired, level, margin
+    )
+    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    models = [Model.of(name, d, question, options) for name, d in data.items()]
+    if several:
+        return _all_pairs(question, models, options)
+    return compared(question, models[0], models[1], options)
+
+
+def _predictions(name: str, probs: Any, labels: Any) -> Predictions:
+    try:
+        return Predictions.of(probs, None if isinstance(probs, Predictions) else labels)
+    except InvalidPredictionsError as error:
+        raise InvalidPredictionsError(f"model {name}: {error}") from None
+
+
+def _same_rows(probs: dict[str, Any], labels: Any) -> dict[str, Predictions]:
+    """Read models that predict the same observations; one that knows the labels tells the rest."""
+    if labels is None:
+        labels = next((p.labels for p in probs.values() if isinstance(p, Predictions)), None)
+    data = {str(name): _predictions(name, p, labels) for name, p in probs.items()}
+    (first, a), *others = data.items()
+    for name, b in others:
+        if a.probs.shape != b.probs.shape:
+            raise InvalidPredictionsError(
+                f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
+                f"{b.n_classes}: a paired comparison needs the same observations and classes; "
+                "pass labels_b for other observations"
+            )
+        (unlike,) = np.nonzero(a.labels != b.labels)
+        if unlike.size:
+            i = unlike[0]
+            raise InvalidPredictionsError(
+                f"{first} and {name} have different labels in {unlike.size} rows, first in row {i} "
+                f"({a.labels[i]} and {b.labels[i]}): a paired comparison needs the same "
+                "observations in the same order"
+            )
+    return data
+
+
+def _all_pairs(question: Question, models: list[Model], options: dict[str, Any]) -> ComparisonTable:
+    ranked = sorted(models, key=lambda m: m.estimate)
+    pairs = [compared(question, a, b, options) for a, b in combinations(ranked, 2)]
+    adjusted = holm([pair.pvalue for pair in pairs])
+    together = {
+        frozenset(pair.names)
+        for pair, p in zip(pairs, adjusted, strict=True)
+        if p > 1.0 - question.level
+    }
+    names = tuple(m.name for m in ranked)
+    return ComparisonTable(
+        names=names,
+        pairs=tuple(pairs),
+        adjusted=tuple(adjusted),
+        verdicts=tuple(
+            verdict(question, r.names, r.difference, p, r.low, r.high)
+            for r, p in zip(pairs, adjusted, strict=True)
+        ),
+        groups=tuple(_groups(names, together)),
+        level=question.level,
+        version=__version__,
+    )
+
+
+def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
+    """Return the largest sets in which every pair is together (insert and absorb, Piepho 2004)."""
+    sets = [frozenset(names)]
+    for a, b in combinations(names, 2):
+        if frozenset((a, b)) in together:
+            continue
+        split = [part for s in sets for part in ((s - {a}, s - {b}) if {a, b} <= s else (s,))]
+        sets = [
+            s for j, s in enumerate(split) if not any(s < t for t in split) and s not in split[:j]
+        ]
+    ordered = [tuple(name for name in names if name in s) for s in sets]
+    return sorted(ordered, key=lambda group: [names.index(name) for name in group])
