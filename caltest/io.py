@@ -70,21 +70,9 @@ def read_predictions(
     ImportError
         For Parquet without pyarrow, which the extra ``caltest[parquet]`` installs.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    if path.stat().st_size == 0:
-        raise InvalidPredictionsError(f"{path} is empty")
-    suffix = path.suffix.lower()
-    if suffix not in READERS:
-        raise InvalidPredictionsError(
-            f"{path.name}: files of type {suffix or '(no ending)'} cannot be read; known are "
-            f"{', '.join(READERS)}"
-        )
+    path = _checked(path)
     try:
-        source = READERS[suffix](path, label)
+        source = READERS[path.suffix.lower()](path, label)
         chosen = _choose(source, probs, None if label is None else str(label), from_logits)
         values = _stacked([source.column(name) for name in chosen.probs], chosen.probs)
         truth = _as_label_values(source.column(chosen.label))
@@ -100,6 +88,46 @@ def read_predictions(
         f"labels from {chosen.label}"
     )
     return replace(data, notes=(understood, *data.notes))
+
+
+def _checked(path: str | PathLike[str]) -> Path:
+    path = Path(path)
+    if path.is_dir():
+        raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.stat().st_size == 0:
+        raise InvalidPredictionsError(f"{path} is empty")
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise InvalidPredictionsError(
+            f"{path.name}: files of type {suffix or '(no ending)'} cannot be read; known are "
+            f"{', '.join(READERS)}"
+        )
+    return path
+
+
+def read_column(path: str | PathLike[str], name: str) -> list[str]:
+    """Return one column of a file as text, such as the ids of its rows.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When there is no such column, or a cell is empty.
+    """
+    path = _checked(path)
+    try:
+        source = READERS[path.suffix.lower()](path, None)
+        if name not in source.names:
+            raise InvalidPredictionsError(
+                f"there is no column {name!r} among {_listing(source.names)}"
+            )
+        column = source.column(name)
+        _refuse_missing(column, name)
+    except InvalidPredictionsError as error:
+        raise InvalidPredictionsError(f"{path.name}: {error}") from None
+    whole = column.dtype.kind == "f" and bool((column == np.floor(column)).all())
+    return [str(int(cell)) if whole else str(cell) for cell in column]
 
 
 # --- choosing columns --------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import click
 from caltest._version import __version__
 from caltest.cli.audit import audit
 from caltest.cli.common import EXIT_CODES
+from caltest.cli.compare import compare
 from caltest.cli.test import test
 
 
@@ -21,7 +22,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test):
+for command in (audit, test, compare):
     cli.add_command(command)
 
 

@@ -32,14 +32,17 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
 #: What a command returns: what to print, and the exit code.
 Outcome = tuple[Result | str, int]
 option = partial(click.option, show_default=True)
-INPUT = options_of(
-    click.argument("file", required=False, type=click.Path(path_type=Path)),
+COLUMNS = options_of(
     option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
     option("--label", metavar="COLUMN", help="Label column (for .npy: the file of labels)."),
     option("--classes", metavar="A,B,…", help="Label values in the order of the columns."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
 )
-RUN = options_of(
+INPUT = options_of(
+    click.argument("file", required=False, type=click.Path(path_type=Path)),
+    COLUMNS,
+)
+OUTPUT = options_of(
     option("--seed", type=click.IntRange(0), default=0, help="Seed of the simulated rows."),
     option("--workers", type=click.IntRange(1), default=1, help="Threads."),
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
@@ -48,14 +51,16 @@ RUN = options_of(
         type=click.Path(path_type=Path, dir_okay=False),
         help="Also write the report to a file (JSON if it ends in .json).",
     ),
+)
+RUN = options_of(
+    OUTPUT,
     option("--fail-on-miscalibration", is_flag=True, help="Exit with 1 on miscalibration."),
 )
 
 
 def read(options: dict[str, Any]) -> ct.Predictions:
     """Read FILE as the options say, or the embedded example without one."""
-    if options["out"] is not None and not options["out"].parent.is_dir():
-        raise FileNotFoundError(f"--out: there is no folder {options['out'].parent}")
+    check_out(options)
     if options["file"] is None:
         click.echo(
             "No file given: this is the embedded example, a small neural network on noisy "
@@ -63,9 +68,20 @@ def read(options: dict[str, Any]) -> ct.Predictions:
             err=True,
         )
         return ct.examples.digits("overfit")
+    return read_file(options["file"], options)
+
+
+def check_out(options: dict[str, Any]) -> None:
+    """Refuse a folder that does not exist before any work is done."""
+    if options["out"] is not None and not options["out"].parent.is_dir():
+        raise FileNotFoundError(f"--out: there is no folder {options['out'].parent}")
+
+
+def read_file(path: Path, options: dict[str, Any]) -> ct.Predictions:
+    """Read a file as the options say."""
     classes = options["classes"]
     return ct.read_predictions(
-        options["file"],
+        path,
         options["probs"],
         options["label"],
         classes=None if classes is None else _class_values(classes),

@@ -157,11 +157,12 @@ def compare(
 
     Examples
     --------
-    >>> import caltest as ct
-    >>> late, early = ct.examples.digits("overfit"), ct.examples.digits("best")
-    >>> result = ct.compare(late, early, names=("late", "early"), n_resamples=999, rng=1)
-    >>> result.verdict, result.pvalue < 0.001
-    ('early is better calibrated', True)
+    >>> from caltest.examples import GaussianMixture
+    >>> right = GaussianMixture(0.0, -2.0).sample(2000, rng=1)
+    >>> steep = GaussianMixture(0.0, -4.0).sample(2000, rng=1)  # the same observations
+    >>> result = compare(right, steep, names=("right", "steep"), n_resamples=99, rng=1)
+    >>> result.verdict, result.pvalue < 1e-6
+    ('right is better calibrated', True)
     """
     if not 0.0 < level < 1.0:
         raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
@@ -222,6 +223,11 @@ def _same_rows(probs: dict[str, Any], labels: Any) -> dict[str, Predictions]:
                 f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
                 f"{b.n_classes}: a paired comparison needs the same observations and classes; "
                 "pass labels_b for other observations"
+            )
+        if a.classes != b.classes and a.classes and b.classes:
+            raise InvalidPredictionsError(
+                f"{first} and {name} name their classes differently: {', '.join(a.classes)} and "
+                f"{', '.join(b.classes)}"
             )
         (unlike,) = np.nonzero(a.labels != b.labels)
         if unlike.size:

@@ -82,8 +82,8 @@ def variance_of_difference(
 
     With h_ij the kernel of T_a − T_b, the variance has a linear part V₁, which is 0 when both
     models are calibrated, and a quadratic part 2 Σ_{i≠j} h_ij² / n². The jackknife V_J counts the
-    second twice, and never expects too little (Efron & Stein 1981). With ĥ_ij from residuals centred
-    in their cells, the variance used is
+    second twice, and its expectation is never too small (Efron & Stein 1981). With ĥ_ij from
+    residuals centred in their cells, the variance used is
 
         V = max(V_J − 2 Σ ĥ_ij² / n², 2 Σ h_ij² / n²).
 
@@ -122,7 +122,7 @@ def _quadratic(
 
 
 def _pairs(x: FloatArray, z: FloatArray, group: IntArray, weights: FloatArray) -> float:
-    """Return Σ_g w_g Σ_{i≠j in g} (x_i · x_j)(z_i · z_j), where the inner sum is |XᵀZ|² − Σ |x|²|z|²."""
+    """Return Σ_g w_g Σ_{i≠j in g} (x_i · x_j)(z_i · z_j); inner sums are |XᵀZ|² − Σ |x|² |z|²."""
     if x.shape[1] == 1:
         products = (x * z)[:, 0]
         sums = np.bincount(group, products, minlength=weights.size)

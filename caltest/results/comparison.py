@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import copysign, sqrt
+from math import sqrt
 
 from caltest.results.base import Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
@@ -126,7 +126,7 @@ class ComparisonResult(Result):
 
     def __str__(self) -> str:
         a, b = self.names
-        width = max(len(a), len(b), 22) + 2
+        width = max(len(a), 26) + 2
         rows: list[tuple[str, ...]] = [("", a, b)]
         if self.tested != self.statistic or self.method == "swap":
             rows.append(("observed", *_both(self, lambda t: format_value(t.estimate))))
@@ -140,7 +140,7 @@ class ComparisonResult(Result):
             f"  statistic      {self.statistic}",
             f"  lens           {self.lens}",
             f"  hypothesis     {self.hypothesis}",
-            *([f"  tested through {self.tested}"] if self.tested != self.statistic else []),
+            *_tested_instead(self),
             "",
             *(f"  {name:<15}{left:<{width}}{right}".rstrip() for name, left, right in rows),
             "",
@@ -167,7 +167,10 @@ class ComparisonResult(Result):
 
     def _in_words(self) -> list[str]:
         """Return the verdict, and a warning where the two own p-values invite a wrong one."""
-        sentences = [f"{self.verdict[0].upper()}{self.verdict[1:]}{self._because()}"]
+        verdict = self.verdict
+        if verdict in ("tied", "cannot tell", "not exchangeable"):  # a name stays as it is
+            verdict = verdict.capitalize()
+        sentences = [verdict + self._because()]
         alpha = 1.0 - self.level
         if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
             sentences.append(
@@ -191,6 +194,16 @@ class ComparisonResult(Result):
         return f": equal errors are rejected at {alpha}."
 
 
+def _tested_instead(result: ComparisonResult) -> list[str]:
+    if result.tested == result.statistic:
+        return []
+    asked = result.statistic.partition("(")[0]
+    return [
+        f"  tested         {result.tested}: no valid test of equal {asked} is known, because its",
+        "                 noise floor differs between models",
+    ]
+
+
 def _both(result: ComparisonResult, show: object) -> tuple[str, str]:
     assert callable(show)
     return show(result.test_a), show(result.test_b)
@@ -201,7 +214,8 @@ def _floor(test: CalibrationTestResult) -> str:
 
 
 def _with_root(square: float) -> str:
-    return f"{format_value(square)}  (root {copysign(sqrt(abs(square)), square):.3f})"
+    root = f"root {sqrt(square):.3f}" if square >= 0.0 else "below noise"
+    return f"{format_value(square)}  ({root})"
 
 
 def _span(low: float, high: float) -> str:
@@ -220,7 +234,7 @@ def _scores_in_words(
         found = f"{better} is better" if s.pvalue <= 1.0 - level else "cannot tell"
         lines.append(
             f"{s.score:<15}{s.mean_a:.4f} and {s.mean_b:.4f}, difference "
-            f"{format_value(s.difference)} ({_span(s.low, s.high)}), p {format_p(s.pvalue)}: "
+            f"{s.difference:.4f} ({s.low:.4f} to {s.high:.4f}), p {format_p(s.pvalue)}: "
             f"{found}"
         )
     return lines
@@ -278,7 +292,7 @@ class ComparisonTable(Result):
             f"  statistic      {first.statistic}",
             f"  lens           {first.lens}",
             f"  hypothesis     {first.hypothesis}, for each pair",
-            *([f"  tested through {first.tested}"] if first.tested != first.statistic else []),
+            *_tested_instead(first),
         ]
         models = [("model", "squared error" if squared else "estimate", "own p", "group")]
         for name in self.names:

@@ -1,0 +1,132 @@
+"""``caltest compare``: which of several models is better calibrated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import caltest as ct
+from caltest.cli.common import COLUMNS, OUTPUT, Outcome, check_out, finish, option, read_file
+from caltest.cli.recipes import Recipe
+from caltest.inference import compare as compare_models
+from caltest.io import read_column
+
+EXIT_CODES = """
+Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --fail-if-worse;
+2 bad input; 130 interrupted.
+"""
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@COLUMNS
+@option("--id", "id_column", metavar="COLUMN", help="Match rows by this column.")
+@option("--unpaired", is_flag=True, help="The two files hold different observations.")
+@option("--lens", type=Recipe("lens"), default="TopK(1)", help="What is asked about.")
+@option("--statistic", type=Recipe("statistic"), default="DebiasedL2(15)", help="How far.")
+@option(
+    "--method",
+    type=click.Choice(["auto", "z", "jackknife", "bootstrap", "swap"]),
+    default="auto",
+    help="Of the test; swap has another hypothesis.",
+)
+@option("--level", type=click.FloatRange(0, 1), default=0.95, help="Of the intervals.")
+@option("--margin", type=click.FloatRange(0, 1), default=0.02, help="What does not matter.")
+@option("--n-resamples", type=click.IntRange(1), default=9999, help="For what is simulated.")
+@OUTPUT
+@option("--fail-if-worse", is_flag=True, help="Exit with 1 if the last model is worse.")
+def compare(
+    files: tuple[Path, ...],
+    id_column: str | None,
+    unpaired: bool,
+    n_resamples: int,
+    seed: int,
+    workers: int,
+    lens: Any,
+    statistic: Any,
+    method: Any,
+    level: float,
+    margin: float,
+    **options: Any,
+) -> Outcome:
+    """Compare the calibration of the models behind FILES, two or more.
+
+    Rows are matched by their order, or by --id. Each file has its probabilities and the labels.
+    """
+    check_out(options)
+    names = _names(files)
+    data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
+    if id_column is not None:
+        if unpaired:
+            raise click.UsageError("--unpaired rows have no ids to match")
+        ids = [read_column(path, id_column) for path in files]
+        data = _matched(data, dict(zip(names, ids, strict=True)))
+    elif not unpaired and len({d.n for d in data.values()}) > 1:
+        sizes = ", ".join(f"{name} {d.n}" for name, d in data.items())
+        raise ct.InvalidPredictionsError(
+            f"the files have different numbers of rows ({sizes}): match them with --id COLUMN, or "
+            "say --unpaired"
+        )
+    settings: dict[str, Any] = {
+        "statistic": statistic,
+        "lens": lens,
+        "method": method,
+        "level": level,
+        "margin": margin,
+        "n_resamples": n_resamples,
+        "rng": seed,
+        "workers": workers,
+    }
+    first, last = names[0], names[-1]
+    if len(names) == 2:
+        pair = compare_models(
+            data[first], data[last], paired=not unpaired, names=(first, last), **settings
+        )
+        worse = pair.verdict == f"{first} is better calibrated"
+        return finish(pair, int(worse and options["fail_if_worse"]), options)
+    if unpaired:
+        raise click.UsageError("--unpaired compares two files")
+    table = compare_models(data, **settings)
+    verdicts = {frozenset(p.names): v for p, v in zip(table.pairs, table.verdicts, strict=True)}
+    worse = verdicts[frozenset((first, last))] == f"{first} is better calibrated"
+    return finish(table, int(worse and options["fail_if_worse"]), options)
+
+
+def _names(files: tuple[Path, ...]) -> list[str]:
+    if len(files) < 2:
+        raise click.UsageError("compare needs two files or more")
+    stems = [path.stem for path in files]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
+    if len(set(names)) < len(names):
+        raise click.UsageError("compare was given one file twice")
+    return names
+
+
+def _matched(
+    data: dict[str, ct.Predictions], ids: dict[str, list[str]]
+) -> dict[str, ct.Predictions]:
+    """Bring all files into the order of the first."""
+    (first, wanted), *others = ids.items()
+    for name, own in ids.items():
+        _refuse(name, "more than once", [i for i, count in Counter(own).items() if count > 1])
+    matched, known = {first: data[first]}, set(wanted)
+    for name, own in others:
+        place = {i: row for row, i in enumerate(own)}
+        _refuse(name, f"that are not in {first}", [i for i in own if i not in known])
+        _refuse(first, f"that are not in {name}", [i for i in wanted if i not in place])
+        rows = np.array([place[i] for i in wanted])
+        d = data[name]
+        matched[name] = ct.Predictions(d.probs[rows], d.labels[rows], d.classes, d.notes)
+        (unlike,) = np.nonzero(matched[name].labels != data[first].labels)
+        _refuse(name, f"with another label than in {first}", [wanted[i] for i in unlike])
+    return matched
+
+
+def _refuse(name: str, what: str, ids: list[str]) -> None:
+    if ids:
+        shown = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        raise ct.InvalidPredictionsError(f"{name} has ids {what} ({len(ids)} in all): {shown}")
