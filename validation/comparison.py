@@ -1,0 +1,395 @@
+"""Size and power of the comparison of two models, and coverage of its interval.
+
+``python -m validation.comparison`` writes ``docs/comparison.md``; ``--quick`` is a small version
+that prints. Either fails when the default test calls equally miscalibrated models different more
+often than 6 % at the 5 % level, or calibrated ones more often than 5 %, beyond chance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtr, softmax
+from scipy.stats import binom
+
+import caltest as ct
+from caltest.inference import compare
+from caltest.inference.squared_error import SquaredError, variance_of_difference
+from caltest.statistics.debiased import DebiasedL2
+
+TARGET = Path(__file__).parents[1] / "docs" / "comparison.md"
+ALPHA, Z = 0.05, 1.959963984540054
+#: Chance that a test within its limit fails this study, over all its cells.
+FALSE_ALARM = 1e-3
+B = 199
+
+Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Two models on the same rows: a function of (rng, n) to (probs_a, probs_b, labels)."""
+
+    name: str
+    kind: str  # "calibrated", "equal" error, or "unequal"
+    draw: Draw
+    lens: ct.lenses.Lens = ct.OneVsRest(1)
+    bins: object = ct.UniformBins(15)
+    sizes: tuple[int, ...] = (200, 500, 2000, 10_000)
+    paired: bool = True
+
+
+def two(p):
+    return np.column_stack([1.0 - p, p])
+
+
+def probit(rng, latent):
+    return (latent + rng.normal(size=latent.size) > 0.0).astype(np.int64)
+
+
+def own_features(slope, rng, n):
+    """Exchangeable models, each of its own feature; calibrated for slope 1."""
+    u, w = rng.normal(size=(2, n))
+    return two(ndtr(slope * u / 2**0.5)), two(ndtr(slope * w / 2**0.5)), probit(rng, u + w)
+
+
+def sharp_and_vague(slope, shift, rng, n):
+    u, w = 0.3 * rng.normal(size=n), 2.0 * rng.normal(size=n)
+    return two(ndtr(slope * (u + w))), two(ndtr(u / 5**0.5 + shift)), probit(rng, u + w)
+
+
+def nearly_the_same(rng, n):
+    u, w = rng.normal(size=n), 0.3 * rng.normal(size=n)
+    return two(ndtr(u + w)), two(ndtr(u / 1.09**0.5)), probit(rng, u + w)
+
+
+def steep_and_shifted(rng, n):
+    u = rng.normal(size=n)
+    return two(ndtr(1.3 * u)), two(ndtr(u + 0.14781)), probit(rng, u)
+
+
+def too_high_and_too_low(shift, scale, rng, n):
+    """Mirror images: equal errors of opposite sign on every bin."""
+    u = scale * rng.normal(size=n)
+    return two(ndtr(u + shift)), two(ndtr(u - shift)), probit(rng, u)
+
+
+def confident(rng, n):
+    u, w = 2.5 * rng.normal(size=n) + 2.0, 1.5 * rng.normal(size=n)
+    return two(ndtr(u + w)), two(ndtr(u / 3.25**0.5)), probit(rng, u + w)
+
+
+def right_and_steep(slope, rng, n):
+    u = rng.normal(size=n)
+    return two(ndtr(u)), two(ndtr(slope * u)), probit(rng, u)
+
+
+def noisy_logits(n_classes, sharpness, slopes, rng, n):
+    """Softmax models of the same classes, each with noise of its own."""
+    logits = sharpness * rng.normal(size=(n, n_classes))
+    labels = labelled(rng, softmax(logits, axis=1))
+    a, b = (
+        softmax(slope * (logits + 0.5 * rng.normal(size=logits.shape)), axis=1) for slope in slopes
+    )
+    return a, b, labels
+
+
+def mixed_truth(share, rng, n):
+    """Calibrated against shrunk or sharpened Dirichlet predictions of three classes."""
+    truth = rng.dirichlet(np.ones(3), n)
+    return truth, (1.0 - share) * truth + share / 3.0, labelled(rng, truth)
+
+
+def labelled(rng, probs):
+    cumulative = probs.cumsum(axis=1)[:, :-1]
+    return (rng.random(len(probs))[:, None] > cumulative).sum(axis=1)
+
+
+mirrored = too_high_and_too_low
+SCENARIOS = [
+    Scenario("own features (S0)", "calibrated", partial(own_features, 1.0)),
+    Scenario("sharp and vague (S1)", "calibrated", partial(sharp_and_vague, 1.0, 0.0)),
+    Scenario("nearly the same model", "calibrated", nearly_the_same),
+    Scenario("very confident", "calibrated", confident),
+    Scenario(
+        "sharp and vague, equal-mass bins",
+        "calibrated",
+        partial(sharp_and_vague, 1.0, 0.0),
+        bins=ct.QuantileBins(15),
+    ),
+    Scenario(
+        "sharp and vague, 50 bins",
+        "calibrated",
+        partial(sharp_and_vague, 1.0, 0.0),
+        bins=ct.UniformBins(50),
+        sizes=(200, 1000),
+    ),
+    Scenario("steep and shifted (S2)", "equal", steep_and_shifted),
+    Scenario("sharp and vague, both wrong (S5)", "equal", partial(sharp_and_vague, 1.3, 0.08777)),
+    Scenario("own features, both steep", "equal", partial(own_features, 1.5)),
+    Scenario("too high and too low by 0.2", "equal", partial(mirrored, 0.2, 1.0)),
+    Scenario("too high and too low by 0.5", "equal", partial(mirrored, 0.5, 1.0)),
+    Scenario(
+        "too high and too low by 0.2, 50 bins",
+        "equal",
+        partial(mirrored, 0.2, 1.0),
+        bins=ct.UniformBins(50),
+        sizes=(200, 1000),
+    ),
+    Scenario("very confident, too high and too low", "equal", partial(mirrored, 0.4, 3.0)),
+    Scenario(
+        "too high and too low, equal-mass bins",
+        "equal",
+        partial(mirrored, 0.2, 1.0),
+        bins=ct.QuantileBins(15),
+    ),
+    Scenario(
+        "10 classes, top class, both overconfident",
+        "equal",
+        partial(noisy_logits, 10, 2.0, (2.0, 2.0)),
+        ct.TopK(1),
+    ),
+    Scenario(
+        "10 classes, top class, nearly calibrated",
+        "equal",
+        partial(noisy_logits, 10, 2.0, (0.8, 0.8)),
+        ct.TopK(1),
+    ),
+    Scenario(
+        "10 classes, two largest, both overconfident",
+        "equal",
+        partial(noisy_logits, 10, 2.0, (1.5, 1.5)),
+        ct.TopK(2),
+        ct.UniformBins(5),
+        (200, 500, 2000),
+    ),
+    Scenario(
+        "3 classes, whole vector, both overconfident",
+        "equal",
+        partial(noisy_logits, 3, 1.0, (1.5, 1.5)),
+        ct.Canonical(),
+        ct.VarianceTree(20),
+        (200, 500, 2000),
+    ),
+    Scenario(
+        "own features, both steep, other rows",
+        "equal",
+        partial(own_features, 1.5),
+        sizes=(200, 500, 2000),
+        paired=False,
+    ),
+    Scenario(
+        "sharp and vague, other rows",
+        "calibrated",
+        partial(sharp_and_vague, 1.0, 0.0),
+        sizes=(200, 500, 2000),
+        paired=False,
+    ),
+    Scenario("right and steep by 1.3 (P3)", "unequal", partial(right_and_steep, 1.3)),
+    Scenario("right and steep by 1.6", "unequal", partial(right_and_steep, 1.6)),
+    Scenario(
+        "right and steep by 1.6, other rows",
+        "unequal",
+        partial(right_and_steep, 1.6),
+        sizes=(200, 500, 2000),
+        paired=False,
+    ),
+    Scenario(
+        "10 classes, top class, slopes 0.8 and 1.2",
+        "unequal",
+        partial(noisy_logits, 10, 2.0, (0.8, 1.2)),
+        ct.TopK(1),
+    ),
+    Scenario(
+        "3 classes, whole vector, right and shrunk",
+        "unequal",
+        partial(mixed_truth, 0.3),
+        ct.Canonical(),
+        ct.UniformBins(4),
+        (200, 500, 2000),
+    ),
+]
+LIMITS = {"calibrated": 0.05, "equal": 0.06}
+#: The scenarios on which the other ways of comparing are shown.
+SHOWN = ("own features (S0)", "sharp and vague (S1)", "steep and shifted (S2)",
+         "sharp and vague, both wrong (S5)", "right and steep by 1.3 (P3)")  # fmt: skip
+OTHERS = ("z", "bootstrap", "swap, DebiasedL2", "swap, ECE", "one p ≤ 0.05", "Brier")
+
+
+def pair(scenario, rng, n):
+    """Draw both models and look through the lens."""
+    a, b, labels = scenario.draw(rng, n)
+    labels_b = labels
+    if not scenario.paired:
+        _, b, labels_b = scenario.draw(rng, n)
+    return (
+        scenario.lens(ct.Predictions(a, labels)),
+        scenario.lens(ct.Predictions(b, labels_b)),
+    )
+
+
+def differences(index, n, repetitions, seed):
+    """Return the difference and its two standard errors, shape (repetitions, 3)."""
+    scenario = SCENARIOS[index]
+    rng = np.random.default_rng([seed, index, n])
+    statistic = DebiasedL2(scenario.bins)
+    table = np.empty((repetitions, 3))
+    for r in range(repetitions):
+        a, b = (SquaredError.of(statistic, d) for d in pair(scenario, rng, n))
+        errors = [
+            variance_of_difference(a, b, scenario.paired, kind) ** 0.5
+            for kind in ("corrected", "jackknife")
+        ]
+        table[r] = a.estimate - b.estimate, *errors
+    return table
+
+
+def truth(scenario, seed):
+    """Return the difference that is estimated, from as many rows as needed; 0 for equal errors."""
+    if scenario.kind != "unequal":
+        return 0.0
+    rng = np.random.default_rng(seed)
+    drawn = [pair(scenario, rng, 200_000) for _ in range(5)]
+    statistic = DebiasedL2(scenario.bins)
+    return float(np.mean([statistic(a.probs, a.labels) - statistic(b.probs, b.labels)
+                          for a, b in drawn]))  # fmt: skip
+
+
+def other_ways(index, n, repetitions, seed):
+    """Return which of the other ways call the models different, shape (repetitions, ways)."""
+    warnings.simplefilter("ignore")
+    scenario = SCENARIOS[index]
+    rng = np.random.default_rng([seed, index, n, 1])
+    table = np.empty((repetitions, len(OTHERS)), dtype=bool)
+    for r in range(repetitions):
+        a, b, labels = scenario.draw(rng, n)
+        common = {"lens": scenario.lens, "n_resamples": B, "rng": rng}
+        z = compare(a, b, labels, DebiasedL2(15), **common)
+        ece = compare(a, b, labels, ct.ECE(15), method="swap", **common)
+        found = [
+            z.pvalue,
+            compare(a, b, labels, DebiasedL2(15), method="bootstrap", **common).pvalue,
+            compare(a, b, labels, DebiasedL2(15), method="swap", **common).pvalue,
+            ece.pvalue,
+            float((ece.pvalue_a <= ALPHA) == (ece.pvalue_b <= ALPHA)),
+            z.scores[0].pvalue,
+        ]
+        table[r] = np.array(found) <= ALPHA
+    return table
+
+
+def study(quick, seed, workers):
+    """Run everything; return the tables as Markdown and the cells that broke their promise."""
+    full = 100 if quick else 2000
+    tasks = [
+        (i, n, max(full // 4, full * 500 // max(500, n)))
+        for i, s in enumerate(SCENARIOS)
+        for n in (s.sizes[:2] if quick else s.sizes)
+    ]
+    shown = [(i, n) for i, s in enumerate(SCENARIOS) if s.name in SHOWN for n in (500, 2000)]
+    with ProcessPoolExecutor(workers) as pool:
+        tables = list(pool.map(differences, *zip(*tasks, strict=True), [seed] * len(tasks)))
+        others = []
+        if not quick:
+            indices, sizes = zip(*shown, strict=True)
+            others = list(pool.map(other_ways, indices, sizes, [200] * len(shown),
+                                   [seed] * len(shown)))  # fmt: skip
+    claims = sum(SCENARIOS[i].kind in LIMITS for i, *_ in tasks)
+    broken = []
+    rows: dict[str, list[str]] = {"calibrated": [], "equal": [], "unequal": []}
+    for (i, n, repetitions), table in zip(tasks, tables, strict=True):
+        s = SCENARIOS[i]
+        d, corrected, jackknife = table.T
+        rates = [float((np.abs(d) > Z * error).mean()) for error in (corrected, jackknife)]
+        cells = [f"{rate:.3f}" for rate in rates]
+        if s.kind in LIMITS:
+            limit = binom.isf(FALSE_ALARM / claims, repetitions, LIMITS[s.kind]) / repetitions
+            if rates[0] > limit:
+                cells[0] = f"**{cells[0]}**"
+                broken.append(f"{s.name}, n={n}: {rates[0]:.3f}")
+        else:
+            covered = np.abs(d - truth(s, seed)) <= Z * corrected
+            cells.append(f"{covered.mean():.3f}")
+        bins = getattr(s.bins, "m", None) or s.bins
+        rows[s.kind].append(f"| {s.name} | {bins} | {n} | {repetitions} | {' | '.join(cells)} |")
+    heads = {
+        "calibrated": "## Both models calibrated\n\nAt most 0.05 is wanted.\n",
+        "equal": "## Both miscalibrated, by the same squared error\n\n0.05 is wanted.\n",
+        "unequal": "## Different errors: power\n\nThe last column is the share of 95 % intervals "
+        "that contain the true difference.\n",
+    }
+    parts = []
+    for kind, head in heads.items():
+        last, rule = (" coverage |", "--:|") if kind == "unequal" else ("", "")
+        parts += [head, f"| models | bins | n | data sets | z | jackknife |{last}"]
+        parts += [f"|---|--:|--:|--:|--:|--:|{rule}", *rows[kind], ""]
+    if others:
+        parts += [OTHER_WAYS.format(b=B), f"| models | n | {' | '.join(OTHERS)} |"]
+        parts.append("|---|--:" + "|--:" * len(OTHERS) + "|")
+        parts += [
+            f"| {SCENARIOS[i].name} | {n} | "
+            + " | ".join(f"{rate:.3f}" for rate in table.mean(axis=0))
+            + " |"
+            for (i, n), table in zip(shown, others, strict=True)
+        ]
+        parts.append("")
+    return "\n".join(parts), broken
+
+
+HEADER = """# Comparing two models, measured
+
+How often does `compare` call two models differently calibrated, at the 5 % level? Pairs of models
+are drawn whose errors are known to be equal, or known to differ, and compared. `z` is the default,
+`jackknife` the same test without the correction of its variance: it is cautious near calibration.
+What the methods are: {{doc}}`concepts/compare`.
+
+"S0", "S1", "S2", "S5" and "P3" are probit models: the label is 1 when a latent sum of features plus
+noise is positive. "Other rows" means unpaired. A rate in bold is larger than 0.05 (calibrated) or
+0.06 (equal errors) by more than chance allows, one false alarm in a thousand such studies.
+
+Seed {seed}; regenerate with `python -m validation.comparison` ({minutes:.0f} minutes of one core).
+
+"""
+
+OTHER_WAYS = """## Other ways of comparing
+
+The same scenarios with 15 bins, 200 data sets each, {b} replicates; the standard error of a rate of
+0.05 is 0.015. In all but P3 the errors are equal. "One p ≤ 0.05" counts data sets
+in which exactly one of the two models is called miscalibrated by its exact ECE test. Swapping tests
+exchangeability, which holds in S0 only; Brier scores measure skill.
+"""
+
+
+def main() -> None:
+    """Run the study from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small version, printed only")
+    parser.add_argument("--seed", type=int, default=20190416)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    start = time.perf_counter()
+    tables, broken = study(options.quick, options.seed, options.workers)
+    seconds = time.perf_counter() - start
+    if options.quick:
+        print(tables)
+    else:
+        minutes = seconds * options.workers / 60.0
+        text = HEADER.format(seed=options.seed, minutes=minutes) + tables
+        TARGET.write_text(text, encoding="utf-8")
+    print(f"{len(SCENARIOS)} scenarios, {seconds:.0f} s")
+    for cell in broken:
+        print(f"too often: {cell}")
+    sys.exit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()
