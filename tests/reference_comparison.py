@@ -1,0 +1,107 @@
+"""Slow twins of the comparison of two models, written from the definitions."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+
+
+def kernel(probs, labels, cells):
+    """w_ij r_i · r_j for all pairs of rows; two classes are one-dimensional."""
+    n, k = probs.shape
+    r = np.eye(k)[labels] - probs
+    if k == 2:
+        r = r[:, :1]
+    h = np.zeros((n, n))
+    for i, j in product(range(n), repeat=2):
+        if i != j and cells[i] == cells[j]:
+            h[i, j] = r[i] @ r[j] / ((cells == cells[i]).sum() - 1)
+    return h
+
+
+def debiased_squared_error(probs, labels, cells):
+    return kernel(probs, labels, cells).sum() / len(labels)
+
+
+def omitting(probs, labels, cells):
+    """The same without each row in turn."""
+    return np.array(
+        [
+            debiased_squared_error(*(np.delete(x, i, axis=0) for x in (probs, labels, cells)))
+            for i in range(len(labels))
+        ]
+    )
+
+
+def centred_kernel(probs, labels, cells):
+    """The kernel of residuals less the mean of their cell."""
+    n, k = probs.shape
+    r = np.eye(k)[labels] - probs
+    r = r[:, : 1 if k == 2 else k]
+    for c in set(cells):
+        r[cells == c] -= r[cells == c].mean(axis=0)
+    h = np.zeros((n, n))
+    for i, j in product(range(n), repeat=2):
+        if i != j and cells[i] == cells[j]:
+            h[i, j] = r[i] @ r[j] / ((cells == cells[i]).sum() - 1)
+    return h
+
+
+def variance(a, b, paired, corrected):
+    """max(V_J − 2 Σ ĥ² / n², 2 Σ h² / n²) for two (probs, labels, cells)."""
+
+    def jackknife(values):
+        return (values.size - 1) / values.size * ((values - values.mean()) ** 2).sum()
+
+    def quadratic(f):
+        n_a, n_b = len(a[1]), len(b[1])
+        if paired:
+            return 2.0 * ((f(*a) - f(*b)) ** 2).sum() / n_a**2
+        return 2.0 * (f(*a) ** 2).sum() / n_a**2 + 2.0 * (f(*b) ** 2).sum() / n_b**2
+
+    if paired:
+        first = jackknife(omitting(*a) - omitting(*b))
+    else:
+        first = jackknife(omitting(*a)) + jackknife(omitting(*b))
+    if corrected:
+        first -= quadratic(centred_kernel)
+    return max(first, quadratic(kernel))
+
+
+def swap_pvalue(statistic, a, b):
+    """The swap test of paired rows over all 2ⁿ swaps; a and b are (probs, labels)."""
+    n = len(a[1])
+    observed = abs(statistic(*a) - statistic(*b))
+    reached = 0
+    for mask in product([False, True], repeat=n):
+        m = np.array(mask)
+        first = np.where(m[:, None], b[0], a[0]), np.where(m, b[1], a[1])
+        second = np.where(m[:, None], a[0], b[0]), np.where(m, a[1], b[1])
+        reached += abs(statistic(*first) - statistic(*second)) >= observed - 1e-12
+    return reached / 2**n
+
+
+def shuffle_pvalue(statistic, a, b):
+    """The same for independent rows, over all ways to deal them out."""
+    probs, labels = np.vstack([a[0], b[0]]), np.concatenate([a[1], b[1]])
+    n, observed = len(labels), abs(statistic(*a) - statistic(*b))
+    values = []
+    for rows in combinations(range(n), len(a[1])):
+        others = [i for i in range(n) if i not in rows]
+        first, second = list(rows), others
+        values.append(
+            abs(statistic(probs[first], labels[first]) - statistic(probs[second], labels[second]))
+        )
+    return float(np.mean(np.array(values) >= observed - 1e-12))
+
+
+def largest_groups(names, apart):
+    """All sets without a pair that is apart and without a larger such set."""
+    fitting = [
+        frozenset(s)
+        for size in range(1, len(names) + 1)
+        for s in combinations(names, size)
+        if not any(frozenset(pair) in apart for pair in combinations(s, 2))
+    ]
+    return {s for s in fitting if not any(s < t for t in fitting)}

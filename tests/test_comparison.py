@@ -1,0 +1,441 @@
+"""Comparing two models and more: against definitions, enumeration, theory, and as users meet it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference_comparison as reference
+from scipy import stats
+from scipy.special import ndtr
+
+import caltest as ct
+from caltest import cli
+from caltest.inference import compare
+from caltest.inference.comparison import _groups
+from caltest.inference.squared_error import SquaredError, variance_of_difference
+from caltest.results import ComparisonResult, ComparisonTable
+from caltest.statistics import DebiasedL1, DebiasedL2
+
+EVENT = ct.OneVsRest(1)
+
+
+def two(p):
+    return np.column_stack([1.0 - p, p])
+
+
+def mirrored(rng, n, shift=0.2):
+    """One model too high, one too low: equal errors."""
+    u = rng.normal(size=n)
+    return two(ndtr(u + shift)), two(ndtr(u - shift)), (u + rng.normal(size=n) > 0).astype(int)
+
+
+def right_and_steep(rng, n, slope=1.8):
+    u = rng.normal(size=n)
+    return two(ndtr(u)), two(ndtr(slope * u)), (u + rng.normal(size=n) > 0).astype(int)
+
+
+def vectors(rng, n, k):
+    """Two models of K classes with tied, certain and impossible predictions among them."""
+    a, b = rng.dirichlet(np.full(k, 0.5), (2, n))
+    a[: n // 4] = np.eye(k)[rng.integers(k, size=n // 4)]
+    b[n // 4 : n // 2] = b[n // 4]
+    return a, b, rng.integers(k, size=n)
+
+
+# --- the variance ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("bins", [ct.UniformBins(3), ct.UniformBins(40), ct.VarianceTree(5)])
+@pytest.mark.parametrize("paired", [True, False])
+def test_estimate_and_variance_against_the_definition(rng, k, bins, paired):
+    a, b, labels = vectors(rng, 31, k)
+    labels_b = labels
+    if not paired:
+        b, labels_b = b[:20], labels[:20]
+    data = [ct.Predictions(p, y) for p, y in ((a, labels), (b, labels_b))]
+    errors = [SquaredError.of(DebiasedL2(bins), d) for d in data]
+    slow = [(d.probs, d.labels, np.asarray(bins(d.probs))) for d in data]
+    for d, error, twin in zip(data, errors, slow, strict=True):
+        assert error.estimate == pytest.approx(reference.debiased_squared_error(*twin), abs=1e-12)
+        assert error.estimate == pytest.approx(DebiasedL2(bins)(d.probs, d.labels), abs=1e-12)
+        np.testing.assert_allclose(error.omitting, reference.omitting(*twin), atol=1e-12)
+    for kind in ("corrected", "jackknife"):
+        assert variance_of_difference(*errors, paired, kind) == pytest.approx(
+            reference.variance(*slow, paired, kind == "corrected"), rel=1e-9
+        )
+
+
+def test_the_variance_is_that_of_the_difference(rng):
+    # Calibrated, sparse and miscalibrated; the estimated variance may be too large, not too small.
+    cases = [(0.0, 15, 200), (0.0, 60, 200), (0.3, 15, 300), (0.3, 60, 300)]
+    for shift, m, n in cases:
+        found = []
+        for _ in range(400):
+            a, b, y = mirrored(rng, n, shift)
+            b = two(ndtr(rng.normal(size=n))) if shift == 0.0 else b  # another model altogether
+            y_b = (rng.random(n) < b[:, 1]).astype(int) if shift == 0.0 else y
+            e = [
+                SquaredError.of(DebiasedL2(m), EVENT(ct.Predictions(p, t)))
+                for p, t in ((a, y), (b, y_b))
+            ]
+            found.append((e[0].estimate - e[1].estimate, variance_of_difference(*e, True)))
+        d, v = np.array(found).T
+        assert 0.85 < v.mean() / d.var() < 2.2, (shift, m)
+
+
+@pytest.mark.parametrize(("n", "m"), [(200, 50), (500, 15)])
+def test_size_when_errors_are_equal(rng, n, m):
+    rejected = 0
+    for _ in range(400):
+        a, b, y = mirrored(rng, n)
+        e = [SquaredError.of(DebiasedL2(m), EVENT(ct.Predictions(p, y))) for p in (a, b)]
+        z = (e[0].estimate - e[1].estimate) / variance_of_difference(*e, True) ** 0.5
+        rejected += abs(z) > 1.96
+    assert rejected <= stats.binom.isf(1e-4, 400, 0.06)
+
+
+def test_power(rng):
+    found = [
+        compare(*right_and_steep(rng, 1000), lens=EVENT, n_resamples=1).verdict for _ in range(40)
+    ]
+    assert found.count("A is better calibrated") >= 30  # 0.96 were measured
+    assert "B is better calibrated" not in found
+
+
+# --- swaps and the bootstrap -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", [ct.ECE(4), DebiasedL2(2)])
+def test_swap_against_enumeration(rng, statistic):
+    a, b, labels = vectors(rng, 9, 3)
+    seen = [ct.TopK(1)(ct.Predictions(p, labels)) for p in (a, b)]  # labels depend on the model
+    exact = reference.swap_pvalue(statistic, *((d.probs, d.labels) for d in seen))
+    result = compare(a, b, labels, statistic, method="swap", n_resamples=4000, rng=1)
+    assert abs(result.pvalue - exact) < 4 * result.pvalue_error + 1 / 4000
+    assert result.low is None
+    assert result.tested == result.statistic
+
+
+def test_swap_without_pairs_against_enumeration(rng):
+    a, b, labels = vectors(rng, 6, 2)
+    exact = reference.shuffle_pvalue(
+        ct.ECE(4),
+        *(
+            (d.probs, d.labels)
+            for d in (EVENT(ct.Predictions(a, labels)), EVENT(ct.Predictions(b[:4], labels[:4])))
+        ),
+    )
+    result = compare(
+        *(a, b[:4], labels, ct.ECE(4)),
+        labels_b=labels[:4], lens=EVENT, method="swap", n_resamples=4000, rng=1,
+    )  # fmt: skip
+    assert abs(result.pvalue - exact) < 4 * result.pvalue_error + 1 / 4000
+
+
+def test_a_user_function_can_be_swapped(rng):
+    def bias(probs, labels):
+        return abs(float(np.mean(probs[:, 0] - (labels == 0))))
+
+    a, b, y = right_and_steep(rng, 60)
+    result = compare(a, b, y, bias, lens=EVENT, method="swap", n_resamples=99, rng=1)
+    assert result.tested == "bias"
+    with pytest.raises(ct.StatisticError, match="no valid test of equal bias is known"):
+        compare(a, b, y, bias, lens=EVENT)
+
+
+def test_bootstrap_agrees_with_z_where_errors_are_clear(rng):
+    a, b, y = mirrored(rng, 800, 0.5)
+    b = two(0.9 * b[:, 1])
+    z, boot = (
+        compare(a, b, y, lens=EVENT, method=m, n_resamples=999, rng=1) for m in ("z", "bootstrap")
+    )
+    assert boot.difference == pytest.approx(z.difference, abs=1e-12)
+    assert (boot.high - boot.low) == pytest.approx(z.high - z.low, rel=0.15)
+    assert abs(boot.low - z.low) < 0.15 * (z.high - z.low)
+
+
+@pytest.mark.parametrize("method", ["swap", "bootstrap"])
+@pytest.mark.parametrize("paired", [True, False])
+def test_same_for_any_workers(rng, method, paired):
+    a, b, y = right_and_steep(rng, 80)
+    options = {"lens": EVENT, "method": method, "n_resamples": 100, "rng": 3}
+    options |= {} if paired else {"labels_b": y}
+    assert compare(a, b, y, **options) == compare(a, b, y, workers=3, **options)
+
+
+# --- invariants --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lens", [ct.TopK(1), ct.TopK(2), ct.Canonical(), ct.OneVsRest(0)])
+def test_order_of_models_and_rows(rng, lens):
+    a, b, y = (
+        rng.dirichlet(np.ones(4), 60),
+        rng.dirichlet(np.ones(4), 60),
+        rng.integers(4, size=60),
+    )
+    options = {"lens": lens, "n_resamples": 1, "rng": 1, "statistic": DebiasedL2(3)}
+    forth, back = compare(a, b, y, **options), compare(b, a, y, **options)
+    assert back.difference == -forth.difference
+    assert back.pvalue == pytest.approx(forth.pvalue, rel=1e-9)
+    assert (back.low, back.high) == pytest.approx((-forth.high, -forth.low))
+    order = rng.permutation(60)
+    moved = compare(a[order], b[order], y[order], **options)
+    assert (moved.difference, moved.pvalue) == pytest.approx((forth.difference, forth.pvalue))
+
+
+def test_a_model_and_itself(rng):
+    a, _, y = vectors(rng, 50, 3)
+    result = compare(a, a, y, n_resamples=9, rng=1)
+    assert (result.difference, result.pvalue, result.low, result.high) == (0.0, 1.0, 0.0, 0.0)
+    assert result.verdict == "tied"
+    assert [s.pvalue for s in result.scores if s.pvalue is not None] == [1.0]  # log is infinite
+    assert compare(a, a, y, method="swap", n_resamples=99, rng=1).pvalue == 1.0
+
+
+@pytest.mark.parametrize("k", [2, 100])
+def test_certain_predictions_and_many_classes(rng, k):
+    a, b, y = vectors(rng, 40, k)
+    for lens in (ct.TopK(1), ct.Canonical()):
+        result = compare(a, b, y, DebiasedL2(2), lens=lens, n_resamples=9, rng=1)
+        assert 0.0 < result.pvalue <= 1.0
+        assert result.low <= result.difference <= result.high
+
+
+def test_two_rows_and_one():
+    result = compare([0.9, 0.9], [0.6, 0.6], [1, 1], lens=EVENT, n_resamples=9, rng=1)
+    assert result.difference == pytest.approx(0.01 - 0.16)
+    assert result.low < 0.0 < result.high
+    with pytest.raises(ct.StatisticError, match="no two rows of A share a cell"):
+        compare([0.9], [0.6], [1], lens=EVENT, n_resamples=9)
+
+
+# --- what it says ------------------------------------------------------------------------------
+
+
+def test_verdicts(rng):
+    a, b, y = right_and_steep(rng, 4000)
+    options = {"lens": EVENT, "n_resamples": 99, "rng": 1, "names": ("new", "old")}
+    better = compare(a, b, y, **options)
+    assert better.verdict == "new is better calibrated"
+    assert "new is better calibrated: equal errors are rejected at 0.05" in str(better)
+    enough = compare(a, b, y, margin=0.5, **options)
+    assert enough.verdict == "tied"  # a difference that is real, and does not matter
+    assert "although they are not equal" in str(enough)
+    assert compare(a, two(ndtr(1.01 * (-stats.norm.isf(a[:, 1])))), y, **options).verdict == "tied"
+    few = compare(a[:60], b[:60], y[:60], **options)
+    assert few.verdict == "cannot tell"
+    assert "may be equal, or differ by up to" in str(few)
+
+
+def test_an_l1_error_is_tested_by_its_squares(rng):
+    a, b, y = right_and_steep(rng, 500)
+    for statistic in (ct.ECE(10), ct.MCE(10), DebiasedL1(10)):
+        result = compare(a, b, y, statistic, lens=EVENT, n_resamples=99, rng=1)
+        plain = compare(a, b, y, DebiasedL2(10), lens=EVENT, n_resamples=99, rng=1)
+        assert result.tested == "DebiasedL2(UniformBins(10))"
+        assert (result.pvalue, result.low) == (plain.pvalue, plain.low)
+        asked = type(statistic).__name__
+        assert f"no valid test of equal {asked} is known" in str(result)
+        own = ct.calibration_test(a, y, statistic, lens=EVENT, n_resamples=99, rng=1)
+        assert (result.pvalue_a, result.test_a.null_mean) == (own.pvalue, own.null_mean)
+
+
+def test_the_larger_estimate_with_the_larger_p_value():
+    # Vaicenavicius et al. (2019, §4.3): estimates and p-values may rank two models differently.
+    rng = np.random.default_rng(2)
+    signs = rng.integers(0, 2, 1000) * 2 - 1
+    x = rng.normal(signs, 1.0)
+    perfect, constant = 1.0 / (1.0 + np.exp(2.0 * x)), np.full(1000, 0.45)
+    labels = signs > 0
+    result = compare(
+        *(np.column_stack([p, 1.0 - p]) for p in (perfect, constant)),
+        *(labels, ct.ECE(100)),
+        lens=ct.OneVsRest(0), rng=1,
+    )  # fmt: skip
+    assert result.test_a.estimate > result.test_b.estimate
+    assert result.pvalue_a > 0.05 > result.pvalue_b
+    assert result.test_a.estimate == pytest.approx(0.0838, abs=5e-5)
+    assert result.test_b.estimate == pytest.approx(0.0500, abs=5e-5)
+    assert result.verdict == "cannot tell"
+    assert "no evidence that the models differ" in str(result)
+    assert [s.difference < 0 and s.pvalue < 1e-6 for s in result.scores] == [True, True]
+
+
+def test_scores_against_scipy(rng):
+    a, b, y = right_and_steep(rng, 200)
+    brier, log = compare(a, b, y, lens=EVENT, n_resamples=1).scores
+    rows = np.arange(200)
+    test = stats.ttest_rel((a[:, 1] - y) ** 2, (b[:, 1] - y) ** 2)
+    assert brier.pvalue == pytest.approx(test.pvalue)
+    assert (brier.low, brier.high) == pytest.approx(tuple(test.confidence_interval()))
+    test = stats.ttest_ind(-np.log(a[rows, y]), -np.log(b[rows, y])[:150], equal_var=False)
+    _, log = compare(a, b[:150], y, labels_b=y[:150], lens=EVENT, n_resamples=1).scores
+    assert log.pvalue == pytest.approx(test.pvalue)
+    assert (log.low, log.high) == pytest.approx(tuple(test.confidence_interval()))
+    vector = compare(*vectors(rng, 50, 3), n_resamples=1).scores
+    assert vector[1].difference is None
+    assert "infinite" in str(compare(*vectors(rng, 50, 3), n_resamples=1))
+
+
+def test_json(rng):
+    a, b, y = vectors(rng, 40, 3)
+    result = compare(a, b, y, DebiasedL2(2), n_resamples=9, rng=1)
+    assert ComparisonResult.from_json(result.to_json()) == result
+    table = compare({"a": a, "b": b, "c": 0.5 * (a + b)}, y, DebiasedL2(2), n_resamples=9, rng=1)
+    assert ComparisonTable.from_json(table.to_json()) == table
+
+
+# --- several models ----------------------------------------------------------------------------
+
+
+def test_all_pairs(rng):
+    u = rng.normal(size=1500)
+    y = (u + rng.normal(size=1500) > 0).astype(int)
+    models = {f"slope {s}": two(ndtr(s * u)) for s in (1.0, 1.05)}
+    models |= {"high": two(ndtr(u + 0.5)), "low": two(ndtr(u - 0.5))}
+    table = compare(models, y, lens=EVENT, n_resamples=9, rng=1)
+    assert len(table.pairs) == 6
+    assert set(table.names[:2]) == {"slope 1.0", "slope 1.05"}
+    assert list(table.adjusted) == ct.multiplicity.holm([r.pvalue for r in table.pairs])
+    assert [set(g) for g in table.groups] == [set(table.names[:2]), set(table.names[2:])]
+    alone = compare(models["slope 1.0"], models["high"], y, lens=EVENT, n_resamples=9)
+    pair = table.pair("high", "slope 1.0")
+    assert pair.pvalue == pytest.approx(alone.pvalue)
+    assert "Models that share a letter cannot be told apart" in str(table)
+    assert compare(models, y, ct.ECE(), lens=EVENT).pairs[0].statistic.startswith("ECE")
+
+
+def test_groups_against_all_subsets(rng):
+    names = tuple("abcdefg")
+    pairs = [frozenset(p) for p in reference.combinations(names, 2)]
+    for share in (0.1, 0.3, 0.5, 0.9):
+        for _ in range(10):
+            together = {p for p in pairs if rng.random() > share}
+            found = _groups(names, together)
+            assert {frozenset(g) for g in found} == reference.largest_groups(
+                names, set(pairs) - together
+            )
+            assert len(set(found)) == len(found)
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+def test_refusals(rng):
+    a, b, y = right_and_steep(rng, 30)
+    data, other = ct.Predictions(a, y), ct.Predictions(b, np.where(np.arange(30) == 7, 1 - y, y))
+    bad = ct.InvalidPredictionsError
+    few, wrong = ct.Predictions(b[:20], y[:20]), np.where(np.arange(30) == 3, 7.0, 0.5)
+    for problem, error, call in [
+        ("different labels in 1 rows, first in row 7", bad, lambda: compare(data, other)),
+        ("A has 30 rows of 2 classes, B has 20", bad, lambda: compare(data, few)),
+        ("model B: probs: row 3", bad, lambda: compare(a, wrong, y)),
+        ("needs labels_b", bad, lambda: compare(a, b, y, paired=False)),
+        ("labels are missing", bad, lambda: compare(a, b)),
+        ("method must be one of", ct.StatisticError, lambda: compare(a, b, y, method="t")),
+        ("level must lie", ct.StatisticError, lambda: compare(a, b, y, level=95)),
+        ("margin must lie", ct.StatisticError, lambda: compare(a, b, y, margin=-0.1)),
+        ("two models with different names", ct.StatisticError, lambda: compare({"a": a}, y)),
+        ("different names", ct.StatisticError, lambda: compare(a, b, y, names=("m", "m"))),
+        ("on the same rows", ct.StatisticError, lambda: compare({"a": a, "b": b}, y, labels_b=y)),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=problem):
+            call()
+
+
+def test_a_lens_that_picks_rows_differently_is_refused(rng):
+    def sure(data):
+        kept = data.probs.max(axis=1) > 0.8
+        return ct.Predictions(data.probs[kept], data.labels[kept])
+
+    a, b, y = right_and_steep(rng, 200)
+    with pytest.raises(ct.StatisticError, match="treats every row by itself"):
+        compare(a, b, y, lens=sure, n_resamples=9)
+
+
+def test_labels_may_come_with_the_first_model(rng):
+    a, b, y = right_and_steep(rng, 100)
+    assert compare(ct.Predictions(a, y), b, n_resamples=9, rng=1) == compare(
+        a, b, y, n_resamples=9, rng=1
+    )
+
+
+# --- command line ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path, rng):
+    u = rng.normal(size=900)
+    y = (u + rng.normal(size=900) > 0).astype(int)
+    paths = []
+    for name, slope in (("base", 1.0), ("cand", 2.2), ("third", 1.02)):
+        order = rng.permutation(900) if name != "base" else np.arange(900)
+        rows = [f"{i},{float(ndtr(slope * u[i]))!r},{y[i]}" for i in order]
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text("\n".join(["row_id,p,label", *rows]) + "\n")
+    return paths, u, y
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["compare", *map(str, arguments), "--n-resamples", "9"])
+    output = capsys.readouterr()
+    return stop.value.code, output.out, output.err
+
+
+def test_files_are_matched_by_id(capsys, files):
+    (base, cand, third), u, y = files
+    code, out, _ = run(capsys, base, cand, "--id", "row_id", "--lens", "OneVsRest(1)", "--json")
+    assert code == 0
+    result = ComparisonResult.from_json(out)
+    expected = compare(ndtr(u), ndtr(2.2 * u), y, lens=EVENT, n_resamples=9, rng=0)
+    assert result.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
+    assert result.names == ("base", "cand")
+    arguments = (base, cand, "--id", "row_id", "--lens", "OneVsRest(1)", "--fail-if-worse")
+    assert run(capsys, *arguments)[0] == 1
+    assert run(capsys, cand, base, *arguments[2:])[0] == 0
+    code, out, _ = run(capsys, base, third, cand, *arguments[2:])
+    assert code == 1
+    assert "3 models, 3 pairs" in out
+
+
+def test_what_does_not_match_is_refused_by_its_ids(capsys, files, tmp_path):
+    (base, cand, _), _, _ = files
+    header, *rows = cand.read_text().splitlines()
+    keyed = {int(row.split(",")[0]): row for row in rows}
+
+    def refused(problem, *lines):
+        path = tmp_path / "new.csv"
+        path.write_text("\n".join([header, *lines]) + "\n")
+        code, _, err = run(capsys, base, path, "--id", "row_id")
+        assert code == 2
+        assert problem in err
+
+    without = [keyed[i] for i in range(900) if i not in (12, 77)]
+    refused("base has ids that are not in new (2 in all): 12, 77", *without)
+    refused("new has ids that are not in base (1 in all): 1000", *rows, "1000,0.5,1")
+    refused("new has ids more than once (1 in all): 5", *rows, keyed[5])
+    other = keyed[8][:-1] + str(1 - int(keyed[8][-1]))
+    refused(
+        "new has ids with another label than in base (1 in all): 8",
+        *(other if i == 8 else keyed[i] for i in range(900)),
+    )
+
+
+def test_rows_without_ids(capsys, files, tmp_path):
+    (base, cand, _), _, _ = files
+    code, _, err = run(capsys, base, cand)
+    assert code == 2
+    assert "the same observations in the same order" in err
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(cand.read_text().splitlines()[:500]) + "\n")
+    code, _, err = run(capsys, base, short)
+    assert code == 2
+    assert "match them with --id COLUMN, or say --unpaired" in err
+    code, out, _ = run(capsys, base, short, "--unpaired", "--lens", "OneVsRest(1)")
+    assert code == 0
+    assert "independent rows" in out
+    assert run(capsys, base)[0] == 2
+    code, _, err = run(capsys, base, cand, "--id", "nope")
+    assert (code, "there is no column 'nope'" in err) == (2, True)
