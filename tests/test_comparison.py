@@ -14,7 +14,7 @@ from caltest.inference import compare
 from caltest.inference.comparison import _groups
 from caltest.inference.squared_error import SquaredError, variance_of_difference
 from caltest.results import ComparisonResult, ComparisonTable
-from caltest.statistics import DebiasedL1, DebiasedL2
+from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
 
 EVENT = ct.OneVsRest(1)
 
@@ -230,7 +230,7 @@ def test_verdicts(rng):
 
 def test_an_l1_error_is_tested_by_its_squares(rng):
     a, b, y = right_and_steep(rng, 500)
-    for statistic in (ct.ECE(10), ct.MCE(10), DebiasedL1(10)):
+    for statistic in (ct.ECE(10), ct.MCE(10), RMSCE(ct.UniformBins(10)), DebiasedL1(10)):
         result = compare(a, b, y, statistic, lens=EVENT, n_resamples=99, rng=1)
         plain = compare(a, b, y, DebiasedL2(10), lens=EVENT, n_resamples=99, rng=1)
         assert result.tested == "DebiasedL2(UniformBins(10))"

@@ -96,9 +96,9 @@ def compare(
     labels : array_like of shape (n,)
         Observed classes; left out when ``probs_a`` is a :class:`Predictions`.
     statistic : callable, default DebiasedL2(UniformBins(15))
-        What is compared. For the other binned errors (``ECE``, ``MCE``, ``DebiasedL1``) no valid
-        test of equal error is known: their ``DebiasedL2`` on the same bins is tested, which the
-        report says, and each model's own test uses the statistic asked for.
+        What is compared. For the other binned errors (``ECE``, ``MCE``, ``RMSCE``,
+        ``DebiasedL1``) no valid test of equal error is known: ``DebiasedL2`` on the same bins is
+        tested, which the report says, and each model's own test uses the statistic asked for.
     lens : callable, default TopK(1)
         Which aspect is asked about. Labels may depend on the model, as they do for ``TopK``.
     paired : bool, default True

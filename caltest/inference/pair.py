@@ -19,7 +19,7 @@ from caltest.lenses import Lens, apply
 from caltest.nulls import reaching
 from caltest.predictions import Predictions
 from caltest.results import CalibrationTestResult, ComparisonResult
-from caltest.statistics import ECE, MCE, DebiasedL1, DebiasedL2, Statistic
+from caltest.statistics import ECE, MCE, RMSCE, DebiasedL1, DebiasedL2, Statistic
 
 Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
 
@@ -88,7 +88,7 @@ def tested_version(statistic: Statistic, method: str) -> Statistic:
     """Return the statistic whose difference is tested."""
     if method == "swap":
         return statistic
-    if isinstance(statistic, (ECE, MCE, DebiasedL1, DebiasedL2)):
+    if isinstance(statistic, (ECE, MCE, RMSCE, DebiasedL1, DebiasedL2)):
         return DebiasedL2(statistic.bins)
     raise StatisticError(
         f"no valid test of equal {name_of(statistic)} is known: compare DebiasedL2(bins), or test "

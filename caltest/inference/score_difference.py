@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from caltest.predictions import FloatArray, Predictions
 from caltest.results import ScoreDifference
+from caltest.statistics import BrierScore, LogScore
 
-
-def _brier(data: Predictions) -> FloatArray:
-    p, observed = data.probs, data.probs[np.arange(data.n), data.labels]
-    scale = 0.5 if data.n_classes == 2 else 1.0  # (p − y)² for two classes
-    return np.asarray(scale * ((p * p).sum(axis=1) - 2.0 * observed + 1.0))
-
-
-def _log(data: Predictions) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return -np.log(data.probs[np.arange(data.n), data.labels])
-
-
-SCORES: dict[str, Callable[[Predictions], FloatArray]] = {"Brier": _brier, "log": _log}
+SCORES = {"Brier": BrierScore(), "log": LogScore()}
 
 
 def score_differences(
@@ -32,13 +19,15 @@ def score_differences(
     Paired rows: Student's t of the differences, which is the test of Diebold & Mariano (1995) for
     independent observations. Otherwise Welch's. O(n K).
     """
-    return tuple(
-        _difference(name, score(a), score(b), paired, level) for name, score in SCORES.items()
-    )
+    found = []
+    for name, score in SCORES.items():
+        rows = (score.per_row(d.probs, d.labels) for d in (a, b))
+        found.append(_difference(name, *rows, paired=paired, level=level))
+    return tuple(found)
 
 
 def _difference(
-    name: str, a: FloatArray, b: FloatArray, paired: bool, level: float
+    name: str, a: FloatArray, b: FloatArray, *, paired: bool, level: float
 ) -> ScoreDifference:
     from scipy.special import stdtr, stdtrit
 
