@@ -356,9 +356,10 @@ def test_a_lens_that_picks_rows_differently_is_refused(rng):
 
 def test_labels_may_come_with_the_first_model(rng):
     a, b, y = right_and_steep(rng, 100)
-    assert compare(ct.Predictions(a, y), b, n_resamples=9, rng=1) == compare(
-        a, b, y, n_resamples=9, rng=1
-    )
+    expected = compare(a, b, y, n_resamples=9, rng=1)
+    assert compare(ct.Predictions(a, y), b, n_resamples=9, rng=1) == expected
+    other = ct.Predictions(a, 1 - y), ct.Predictions(b, 1 - y)
+    assert compare(*other, y, n_resamples=9, rng=1) == expected  # labels that are given count
 
 
 # --- command line ------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def compare(
         What the two models predict for the same observations, in the same order. Or a dictionary
         ``{name: probs}`` in place of ``probs_a``, followed by the labels: all pairs are compared.
     labels : array_like of shape (n,)
-        Observed classes; left out when ``probs_a`` is a :class:`Predictions`.
+        Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
         What is compared. For the other binned errors (``ECE``, ``MCE``, ``RMSCE``,
         ``DebiasedL1``) no valid test of equal error is known: ``DebiasedL2`` on the same bins is
@@ -112,8 +112,7 @@ def compare(
         ``"jackknife"``: without the correction; cautious, up to half the power.
         ``"bootstrap"``: centred bootstrap of rows; cautious.
         ``"swap"``: exact for another and much stronger hypothesis, that the models could change
-        places in every row; it rejects equally calibrated
-        models that differ otherwise.
+        places in every row; it rejects equally calibrated models that differ otherwise.
     level : float, default 0.95
         Of the intervals; differences are called at 1 − ``level``.
     margin : float, default 0.02
@@ -206,16 +205,21 @@ def compare(
 
 def _predictions(name: str, probs: Any, labels: Any) -> Predictions:
     try:
-        return Predictions.of(probs, None if isinstance(probs, Predictions) else labels)
+        if isinstance(probs, Predictions) and labels is not None:
+            return Predictions.of(probs.probs, labels, probs.classes)
+        return Predictions.of(probs, labels)
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 
 
 def _same_rows(probs: dict[str, Any], labels: Any) -> dict[str, Predictions]:
     """Read models that predict the same observations; one that knows the labels tells the rest."""
-    if labels is None:
-        labels = next((p.labels for p in probs.values() if isinstance(p, Predictions)), None)
-    data = {str(name): _predictions(name, p, labels) for name, p in probs.items()}
+    known = [p.labels for p in probs.values() if isinstance(p, Predictions)]
+    found = known[0] if labels is None and known else labels
+    data = {
+        str(name): _predictions(name, p, labels if isinstance(p, Predictions) else found)
+        for name, p in probs.items()
+    }
     (first, a), *others = data.items()
     for name, b in others:
         if a.probs.shape != b.probs.shape:
