@@ -174,8 +174,8 @@ class ComparisonResult(Result):
         alpha = 1.0 - self.level
         if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
             sentences.append(
-                "Only one of the two own tests rejects calibration; by itself that is no evidence that "
-                "the models differ."
+                "Only one of the two own tests rejects calibration; by itself that is no evidence "
+                "of a difference."
             )
         return sentences
 
