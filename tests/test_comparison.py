@@ -164,6 +164,22 @@ def test_same_for_any_workers(rng, method, paired):
     assert compare(a, b, y, **options) == compare(a, b, y, workers=3, **options)
 
 
+def test_ctrl_c_keeps_what_was_drawn(rng):
+    calls = 0
+
+    def impatient(probs, labels):
+        nonlocal calls
+        calls += 1
+        if calls == 2 * (1 + 100 + 1) + 2 * 70:  # two own tests, two estimates, 70 swaps
+            raise KeyboardInterrupt
+        return float(np.mean(probs[:, 0] - (labels == 0)))
+
+    a, b, y = right_and_steep(rng, 30)
+    result = compare(a, b, y, impatient, lens=EVENT, method="swap", n_resamples=100, rng=1)
+    assert (result.ended, result.n_resamples) == ("interrupted", 64)
+    assert "Interrupted" in str(result)
+
+
 # --- invariants --------------------------------------------------------------------------------
 
 

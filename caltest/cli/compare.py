@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from caltest.cli.common import COLUMNS, OUTPUT, Outcome, check_out, finish, opti
 from caltest.cli.recipes import Recipe
 from caltest.inference import compare as compare_models
 from caltest.io import read_column
+from caltest.results import ComparisonResult
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --fail-if-worse;
@@ -87,13 +89,19 @@ def compare(
             data[first], data[last], paired=not unpaired, names=(first, last), **settings
         )
         worse = pair.verdict == f"{first} is better calibrated"
-        return finish(pair, int(worse and options["fail_if_worse"]), options)
+        return finish(pair, _code(worse, [pair], options), options)
     if unpaired:
         raise click.UsageError("--unpaired compares two files")
     table = compare_models(data, **settings)
     verdicts = {frozenset(p.names): v for p, v in zip(table.pairs, table.verdicts, strict=True)}
     worse = verdicts[frozenset((first, last))] == f"{first} is better calibrated"
-    return finish(table, int(worse and options["fail_if_worse"]), options)
+    return finish(table, _code(worse, table.pairs, options), options)
+
+
+def _code(worse: bool, pairs: Sequence[ComparisonResult], options: dict[str, Any]) -> int:
+    if any(pair.ended == "interrupted" for pair in pairs):
+        return 130
+    return int(worse and options["fail_if_worse"])
 
 
 def _names(files: tuple[Path, ...]) -> list[str]:

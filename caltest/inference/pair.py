@@ -105,6 +105,7 @@ class _Evidence:
     high: float | None
     n_resamples: int = 0
     error: float = 0.0
+    ended: str = "complete"
     notes: tuple[str, ...] = ()
 
 
@@ -119,6 +120,7 @@ def compared(question: Question, a: Model, b: Model, options: dict[str, Any]) ->
     found = _by_variance if question.method in ("z", "jackknife") else _by_resampling
     difference, evidence = a.estimate - b.estimate, found(question, a, b, options)
     names, rng = (a.name, b.name), options["rng"]
+    ended = (a.test.ended, b.test.ended, evidence.ended)
     return ComparisonResult(
         statistic=name_of(question.statistic),
         tested=name_of(question.tested),
@@ -142,6 +144,7 @@ def compared(question: Question, a: Model, b: Model, options: dict[str, Any]) ->
         paired=question.paired,
         n_resamples=evidence.n_resamples,
         seed=int(rng) if isinstance(rng, (int, np.integer)) else None,
+        ended="interrupted" if "interrupted" in ended else "complete",
         notes=(*(f"{m.name}: {note}" for m in (a, b) for note in m.data.notes), *evidence.notes),
         version=__version__,
     )
@@ -182,10 +185,7 @@ def _by_resampling(question: Question, a: Model, b: Model, options: dict[str, An
         low, high = (float(difference - q) for q in np.quantile(values, [1.0 - tail, tail]))
     pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + drawn)
     error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
-    cut_short = "interrupted: the p-value rests on the resamples drawn until then"
-    return _Evidence(
-        pvalue, low, high, drawn, error, (cut_short,) if ended == "interrupted" else ()
-    )
+    return _Evidence(pvalue, low, high, drawn, error, ended)
 
 
 def verdict(

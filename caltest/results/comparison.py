@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -72,6 +72,8 @@ class ComparisonResult(Result):
         Replicates drawn for ``pvalue``; 0 for ``"z"`` and ``"jackknife"``.
     seed : int or None
         The seed, if the generator was given by one.
+    ended : {"complete", "interrupted"}
+        Whether Ctrl-C ended a simulation early.
     notes : tuple of str
         What else should be known.
     version : str
@@ -100,6 +102,7 @@ class ComparisonResult(Result):
     paired: bool
     n_resamples: int
     seed: int | None
+    ended: str
     notes: tuple[str, ...]
     version: str
 
@@ -151,6 +154,8 @@ class ComparisonResult(Result):
         ]
         lines += ["", "  As forecasts, which is another question (proper scores, lower is better):"]
         lines += [f"  {line}" for line in _scores_in_words(self.names, self.scores, self.level)]
+        if self.ended == "interrupted":
+            lines.append("  Interrupted: simulated numbers rest on the resamples drawn until then.")
         lines += [f"  Note: {note}." for note in self.notes]
         return "\n".join([*lines, "", f"  {self.recipe}"])
 
@@ -204,8 +209,9 @@ def _tested_instead(result: ComparisonResult) -> list[str]:
     ]
 
 
-def _both(result: ComparisonResult, show: object) -> tuple[str, str]:
-    assert callable(show)
+def _both(
+    result: ComparisonResult, show: Callable[[CalibrationTestResult], str]
+) -> tuple[str, str]:
     return show(result.test_a), show(result.test_b)
 
 
