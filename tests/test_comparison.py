@@ -335,6 +335,17 @@ def test_groups_against_all_subsets(rng):
             assert len(set(found)) == len(found)
 
 
+def test_real_networks(data_dir):
+    # CIFAR-10 networks of the PyTorch_CIFAR10 repository: a clear case and an unclear one.
+    def read(name):
+        return ct.read_predictions(data_dir / "multiclass" / f"cifar10_{name}.npz")
+
+    models = {name: read(name) for name in ("vgg11_bn", "googlenet", "vgg16_bn")}
+    table = compare(models, None, ct.ECE())
+    assert table.groups[0] == ("googlenet",)
+    assert set(table.groups[1]) == {"vgg11_bn", "vgg16_bn"}
+
+
 # --- refusals ----------------------------------------------------------------------------------
 
 

@@ -174,8 +174,8 @@ def compare(
     if several:
         if not paired or labels_b is not None:
             raise StatisticError("several models are compared on the same rows: leave out labels_b")
-        if probs_b is not None and labels is not None:  # compare({…}, labels, statistic)
-            statistic = labels
+        if callable(labels):  # compare({…}, labels, statistic)
+            statistic, labels = labels, None
         data = _same_rows(dict(probs_a), labels if probs_b is None else probs_b)
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels)

@@ -300,12 +300,15 @@ class ComparisonTable(Result):
             f"  hypothesis     {first.hypothesis}, for each pair",
             *_tested_instead(first),
         ]
-        models = [("model", "squared error" if squared else "estimate", "own p", "group")]
+        asked = [] if squared and first.tested == first.statistic else [first.statistic]
+        heads = [*(["squared error"] if squared else []), *(a.partition("(")[0] for a in asked)]
+        models = [("model", *heads, "own p", "group")]
         for name in self.names:
             estimate, test = self._of(name)
             letters = "".join(_letter(j) for j, g in enumerate(self.groups) if name in g)
-            shown = _with_root(estimate) if squared else format_value(estimate)
-            models.append((name, shown, test.shown_p, letters))
+            shown = [_with_root(estimate)] if squared else []
+            shown += [format_value(test.estimate) for _ in asked]
+            models.append((name, *shown, test.shown_p, letters))
         pairs = [("pair", "difference", "p", "adjusted p", "verdict")]
         for result, p, verdict in zip(self.pairs, self.adjusted, self.verdicts, strict=True):
             a, b = result.names
