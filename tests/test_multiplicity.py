@@ -143,7 +143,7 @@ def test_lenses_that_pick_rows_or_look_at_labels_are_refused():
     for lens in (unsure, ordered):
         ct.calibration_test(data, None, lens=lens, n_resamples=99)
         with pytest.raises(StatisticError, match="picks or moves rows"):
-            ct.calibration_test(data, None, [(ct.ECE(), lens)])
+            ct.calibration_test(data, None, [(ct.ECE(), lens), (ct.ECE(), ct.TopK(1))])
     with pytest.raises(StatisticError, match="by looking at the labels"):
         ct.calibration_test(data, lens=lucky)
 

@@ -37,9 +37,7 @@ def questions(data: Predictions) -> list[Question]:
     def shape(lens: Lens) -> Question:
         # A slope, a shift, and waves or bumps of any width: what bins of one width may miss.
         pairs: tuple[Pair, ...] = tuple((s, lens) for s in (CoxScore(), Kuiper(), MultiScale()))
-        return Question(
-            f"{lens!r} no bins", "does that hold without bins?", "shape", pairs
-        )
+        return Question(f"{lens!r} no bins", "does that hold without bins?", "shape", pairs)
 
     top = error(TopK(1), "is its confidence right?", binary)
     if data.n_classes == 2:

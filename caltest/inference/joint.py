@@ -11,7 +11,7 @@ import numpy as np
 from caltest._version import __version__
 from caltest.errors import StatisticError
 from caltest.inference.parts import evaluated, name_of, result_of, two_sided
-from caltest.lenses import Lens, Relabelling, apply
+from caltest.lenses import Canonical, Lens, Relabelling, apply
 from caltest.multiplicity import max_t
 from caltest.nulls import SimulatedNull
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -27,7 +27,7 @@ def joint_test(
     rng: Any,
     workers: Workers,
 ) -> JointTestResult:
-    """Test all pairs on labels redrawn from the whole vectors.
+    """Test all pairs on the same redrawn labels: of the one lens, or of the whole vectors.
 
     O(B n) per pair; a user's lens is first applied K times, to learn what it makes of each class.
     """
@@ -36,12 +36,15 @@ def joint_test(
     induced = [apply(lens, data) for _, lens in pairs]
     observed = [evaluated(s, seen) for (s, _), seen in zip(pairs, induced, strict=True)]
     estimates = [estimate for _, estimate in observed]
+    source, lenses = data, [lens for _, lens in pairs]
+    if all(lens == lenses[0] for lens in lenses):  # seen through one lens: draw what it shows
+        source, lenses = induced[0], [Canonical() for _ in lenses]
     parts = [
-        (fixed, _relabelling(lens, data, seen))
-        for (_, lens), (fixed, _), seen in zip(pairs, observed, induced, strict=True)
+        (fixed, _relabelling(lens, source, seen))
+        for lens, (fixed, _), seen in zip(lenses, observed, induced, strict=True)
     ]
     values, ended = simulate(
-        partial(_jointly, parts), RedrawLabels().sampler(data), n_resamples, rng, workers
+        partial(_jointly, parts), RedrawLabels().sampler(source), n_resamples, rng, workers
     )
     tests = tuple(
         result_of(
