@@ -17,6 +17,8 @@ from caltest.statistics.pairs import Labels, Sums, redrawn_labels, residuals_of,
 TILE = 256
 #: Kernel values that are kept; a larger matrix is made anew, tile by tile, each time.
 KEPT = 2**24
+#: Entries of a class in a tile above which whole rows of kernel values are added.
+MANY = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,13 +265,23 @@ def _entries(  # type: ignore[no-untyped-def]
 
 @kernel
 def _pair_sums(values, codes, starts, t, u, factor, totals_out):  # type: ignore[no-untyped-def]
-    # Σ ± k over pairs of entries of a class, one in tile t and one in tile u.
+    # Σ ± k over pairs of entries of a class, one in tile t and one in tile u: value by value, or
+    # for many entries by whole rows, which are added in vectors.
+    pulled = np.empty(values.shape[1])
     for q in range(totals_out.size):
         total = 0.0
         for k in range(starts.shape[2] - 1):
             first, last = starts[q, u, k], starts[q, u, k + 1]
+            many = last - first > MANY
+            if many:
+                pulled[:] = 0.0
             for a in range(starts[q, t, k], starts[q, t, k + 1]):
                 row = values[codes[q, a] >> 1]
+                sign = 1.0 - 2.0 * (codes[q, a] & 1)
+                if many:
+                    for j in range(row.size):
+                        pulled[j] += sign * row[j]
+                    continue
                 even, odd = 0.0, 0.0  # two sums, so that one need not wait for the other
                 for b in range(first, last - 1, 2):
                     c, d = codes[q, b], codes[q, b + 1]
@@ -278,7 +290,11 @@ def _pair_sums(values, codes, starts, t, u, factor, totals_out):  # type: ignore
                 if (last - first) & 1:
                     c = codes[q, last - 1]
                     even += row[c >> 1] if c & 1 == 0 else -row[c >> 1]
-                total += even + odd if codes[q, a] & 1 == 0 else -(even + odd)
+                total += sign * (even + odd)
+            if many:
+                for b in range(first, last):
+                    c = codes[q, b]
+                    total += pulled[c >> 1] if c & 1 == 0 else -pulled[c >> 1]
         totals_out[q] += factor * total
 
 
