@@ -417,6 +417,8 @@ def test_one_and_two_rows(n_classes):
             SKCE(estimator=estimator)(probs[:1], labels[:1])
     with pytest.raises(StatisticError, match=r"block_size=5\) needs at least 5 rows, not 2"):
         SKCE(estimator="block", block_size=5)(probs, labels)
+    with pytest.raises(StatisticError, match="needs at least 1 rows, not 0"):
+        SKCE(estimator="biased")(probs[:0], labels[:0])
     residual = np.eye(n_classes)[labels[0]] - probs[0]
     one = SKCE(estimator="biased")(probs[:1], labels[:1])
     assert one == pytest.approx(residual @ residual)
@@ -582,6 +584,13 @@ def test_overconfidence_is_found(statistic, null):
         probs, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=999, rng=1
     )
     assert calm.pvalue > 0.01
+
+
+def test_what_only_whole_vectors_show_is_found():
+    data = ct.examples.SixPoints().sample(2000, rng=1)
+    test = partial(ct.calibration_test, data, None, SKCE(), n_resamples=999, rng=1)
+    assert test(lens=ct.TopK(1)).pvalue > 0.05
+    assert test(lens=ct.Canonical()).pvalue <= 0.005
 
 
 def test_mmce_finds_what_the_top_class_shows():

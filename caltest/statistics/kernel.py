@@ -138,8 +138,9 @@ class SKCE:
             size = 2
         elif self.estimator == "block":
             size = self.block_size or max(2, int(n**0.5))
-        if self.estimator != "biased" and n < max(2, size):
-            raise StatisticError(f"{self!r} needs at least {max(2, size)} rows, not {n}")
+        needed = 1 if self.estimator == "biased" else max(2, size)
+        if n < needed:
+            raise StatisticError(f"{self!r} needs at least {needed} rows, not {n}")
         chosen = fitted(self.kernel, probs)
         used = probs[: n // size * size]
         pairs: Pairs

@@ -42,8 +42,9 @@ class Tiles:
         top, constant, linear = self._prepared
         labels = np.ascontiguousarray(labels, dtype=np.int32)
         totals = np.full(len(labels), constant)
-        codes = np.empty((len(labels), 2 * self._used), dtype=np.int32)
-        starts = np.empty((len(labels), self._cuts.size, self._n_classes + 1), dtype=np.int32)
+        n, n_classes = self.probs.shape
+        codes = np.empty((len(labels), 2 * n), dtype=np.int32)
+        starts = np.empty((len(labels), self._cuts.size, n_classes + 1), dtype=np.int32)
         _entries(labels, top, self._cuts, linear, codes, starts, totals)
         for t, u, values in self._tiles():
             _pair_sums(values, codes, starts, t, u, 1.0 if t == u else 2.0, totals)
@@ -70,20 +71,12 @@ class Tiles:
             totals += part if t == u else 2.0 * part
         return totals
 
-    @property
-    def _n_classes(self) -> int:
-        return self.probs.shape[1]
-
-    @property
-    def _used(self) -> int:
-        return len(self.probs)
-
     @cached_property
     def _cuts(self) -> IntArray:
         """Where tiles start, and where the last ends: small blocks share one, none is split."""
         together = max(1, TILE // 4 // self.size) * self.size
         step = TILE if self.size >= TILE else together
-        stride, n = max(step, self.size), self._used
+        stride, n = max(step, self.size), len(self.probs)
         starts = [np.arange(a, min(a + stride, n), step) for a in range(0, n, stride)]
         return np.append(np.concatenate(starts), n)
 
@@ -91,11 +84,8 @@ class Tiles:
         return slice(self._cuts[t], self._cuts[t + 1])
 
     def _tiles(self) -> Iterator[tuple[int, int, FloatArray]]:
-        return iter(self._kept) if self._small else self._made()
-
-    @cached_property
-    def _small(self) -> bool:
-        return self._used * max(min(self.size, self._used), 64) // 2 <= KEPT
+        small = len(self.probs) * max(self.size, TILE // 4) // 2 <= KEPT
+        return iter(self._kept) if small else self._made()
 
     @cached_property
     def _kept(self) -> list[tuple[int, int, FloatArray]]:
@@ -110,10 +100,11 @@ class Tiles:
                 others = self._slice(u)
                 values = self.kernel(self.probs[rows], self.probs[others])
                 if t == u:
-                    np.fill_diagonal(values, 0.0)
                     inside = np.arange(rows.start, rows.stop) // self.size
-                    values[inside[:, None] != inside] = 0.0
-                yield t, u, values
+                    pairs = inside[:, None] == inside
+                    np.fill_diagonal(pairs, False)
+                    values = np.where(pairs, values, 0.0)
+                yield t, u, np.ascontiguousarray(values, dtype=np.float64)
 
     @cached_property
     def _diagonal(self) -> FloatArray:
@@ -165,14 +156,10 @@ class Features:
 
     def rows(self, labels: IntArray) -> Sums:
         """Return the sums of every row, O(n D K)."""
-        residuals, squares = (
-            residuals_of(self.probs, labels),
-            squared_norms(self.probs, labels[None])[0],
-        )
-        whole = sum(phi.T @ residuals[rows] for rows, phi in self._parts())
-        pulled = [
-            np.einsum("ik,ik->i", residuals[rows], phi @ whole) for rows, phi in self._parts()
-        ]
+        residuals = residuals_of(self.probs, labels)
+        squares = squared_norms(self.probs, labels[None])[0]
+        whole = self._total(residuals)
+        pulled = [np.sum(residuals[rows] * (phi @ whole), axis=1) for rows, phi in self._parts()]
         return np.concatenate(pulled) - squares, squares
 
     def weighted(self, labels: IntArray, weights: FloatArray) -> FloatArray:
