@@ -109,8 +109,8 @@ def compare(
     method : {"auto", "z", "jackknife", "bootstrap", "swap"}, default "auto"
         ``"z"`` (the default): difference over the root of its corrected jackknife variance, which
         is valid whether the models are calibrated or not, at any number of rows per cell.
-        ``"jackknife"``: without the correction; cautious, up to half the power.
-        ``"bootstrap"``: centred bootstrap of rows; cautious.
+        ``"jackknife"``: without the correction; cautious, with down to a third of the power.
+        ``"bootstrap"``: centred bootstrap of rows; the most cautious.
         ``"swap"``: exact for another and much stronger hypothesis, that the models could change
         places in every row; it rejects equally calibrated models that differ otherwise.
     level : float, default 0.95
