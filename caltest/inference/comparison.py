@@ -16,7 +16,7 @@ from caltest.inference.pair import (
     Model,
     Question,
     compared,
-    tested_version,
+    squared_version,
     verdict,
 )
 from caltest.lenses import Lens, TopK
@@ -194,7 +194,7 @@ def compare(
         raise StatisticError("a comparison needs two models with different names")
     method = "z" if method == "auto" else method
     question = Question(
-        statistic, tested_version(statistic, method), lens, method, paired, level, margin
+        statistic, squared_version(statistic, method), lens, method, paired, level, margin
     )
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     models = [Model.of(name, d, question, options) for name, d in data.items()]

@@ -84,7 +84,7 @@ class Model:
         return cls(name, data, induced, error.estimate, error, test)
 
 
-def tested_version(statistic: Statistic, method: str) -> Statistic:
+def squared_version(statistic: Statistic, method: str) -> Statistic:
     """Return the statistic whose difference is tested."""
     if method == "swap":
         return statistic
