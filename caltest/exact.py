@@ -74,7 +74,7 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
     """
     masses, values = [], []
     error = 0.0
-    for cell, (first, pmf, lost) in enumerate(_cell_laws(statistic, p)):
+    for cell, (first, pmf, lost) in enumerate(cell_laws(statistic, p)):
         terms = statistic.term(cell, first + np.arange(pmf.size))
         if not np.isfinite(terms).all():
             raise StatisticError(
@@ -89,37 +89,8 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
     return _sum_of_terms(masses, values, error, estimate, statistic.unit)
 
 
-def consistency_bars(
-    statistic: CellStatistic, p: FloatArray, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return, for every cell, the frequencies of label 0 that a calibrated model would show.
-
-    Parameters
-    ----------
-    statistic, p
-        As in :func:`cell_null`.
-    level : float
-        Smallest probability that the observed frequency lies between the bars, ends included; at
-        most (1 − level) / 2 is left on either side.
-
-    Returns
-    -------
-    low, high : ndarray of shape (L,)
-        Quantiles of the exact law of the frequency; the level is exceeded because counts are whole.
-    """
-    bars = []
-    for size, (first, pmf, _) in zip(
-        np.diff(statistic.starts), _cell_laws(statistic, p), strict=True
-    ):
-        cdf, side = np.cumsum(pmf), 0.5 * (1.0 - level)
-        low = np.searchsorted(cdf, side, side="right")
-        high = np.searchsorted(cdf, 1.0 - side - 1e-12, side="left")
-        bars.append(((first + low) / size, (first + min(int(high), pmf.size - 1)) / size))
-    low_bars, high_bars = np.array(bars).T
-    return low_bars, high_bars
-
-
-def _cell_laws(statistic: CellStatistic, p: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
+def cell_laws(statistic: CellStatistic, p: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
+    """Yield, for every cell, the law of its number of label-0 rows, as :func:`poisson_binomial`."""
     two = np.column_stack([p, 1.0 - p]) if p.ndim == 1 else p
     ordered = two[statistic.order]
     for first, last in pairwise(statistic.starts):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from caltest.results.base import Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from caltest.plots import Picture
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,14 @@ class AuditReport(Result):
     impossible: int
     notes: tuple[str, ...]
     version: str
+
+    def plot(self, ax: Any = None, **options: Any) -> Picture:
+        """Draw the rows by :func:`caltest.plots.estimates`, with adjusted p-values."""
+        from caltest import plots
+
+        tests, names = [row.test for row in self.rows], [row.lens for row in self.rows]
+        adjusted = [row.adjusted for row in self.rows]
+        return plots.estimates(tests, ax, names=names, pvalues=adjusted, **options)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text

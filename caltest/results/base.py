@@ -67,9 +67,11 @@ class Result:
 def _plain(value: Any) -> Any:
     if isinstance(value, Result):
         return value.as_dict()
-    if isinstance(value, tuple):
+    if hasattr(value, "tolist"):  # an array
+        value = value.tolist()
+    if isinstance(value, (tuple, list)):
         return [_plain(v) for v in value]
-    return value
+    return None if value != value else value  # JSON has no NaN
 
 
 def _frozen(value: Any) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
+    from caltest.plots import Picture
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,12 @@ class CalibrationTestResult(Result):
         lines += [f"  Note: {note}." for note in self.notes]
         return "\n".join([*lines, "", f"  {self.recipe}"])
 
+    def plot(self, ax: Any = None, **options: Any) -> Picture:
+        """Draw the null distribution by :func:`caltest.plots.null`."""
+        from caltest import plots
+
+        return plots.null(self, ax, **options)
+
     def _in_words(self) -> str:
         if self.null_std == 0.0:
             return "The null distribution is a single value: these predictions cannot be tested."
@@ -162,6 +169,12 @@ class JointTestResult(Result):
     n_resamples: int
     ended: str
     version: str
+
+    def plot(self, ax: Any = None, **options: Any) -> Picture:
+        """Draw all estimates by :func:`caltest.plots.estimates`."""
+        from caltest import plots
+
+        return plots.estimates(self.tests, ax, pvalues=self.adjusted, **options)
 
     def __str__(self) -> str:
         lines = [f"Joint test of calibration, {self.n_resamples} redrawn label vectors"]

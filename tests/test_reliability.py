@@ -1,0 +1,390 @@
+"""Reliability curves: the table, and bars that hold what they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import caltest as ct
+from caltest.bars import (
+    bootstrap_bars,
+    cell_pvalues,
+    confidence_bars,
+    consistency_bars,
+    quantile_bars,
+)
+from caltest.difference import reliability_difference
+from caltest.reliability import reliability_curve
+from caltest.results import BinSensitivity, ReliabilityCurve, ReliabilityDifference
+from caltest.results.reliability import SPREAD_EDGES
+from caltest.sensitivity import bin_sensitivity
+
+
+def _limits(level, trials):
+    """Return where the number of hits lies, but for a chance of 2e-6, if the level is held."""
+    return scipy.stats.binom.ppf(1e-6, trials, level), scipy.stats.binom.isf(1e-6, trials, level)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def test_table_against_a_loop_over_the_bins(rng):
+    p, y = rng.random(400), rng.integers(0, 2, 400)
+    curve = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=ct.UniformBins(7))
+    for row, j in enumerate(curve.cell):
+        inside = (p > j / 7) & (p <= (j + 1) / 7)
+        assert curve.count[row] == inside.sum()
+        assert curve.predicted[row] == pytest.approx(p[inside].mean(), abs=1e-12)
+        assert curve.observed[row] == pytest.approx(y[inside].mean(), abs=1e-12)
+        assert (curve.left[row], curve.right[row]) == (j / 7, (j + 1) / 7)
+    assert curve.count.sum() == curve.n == curve.spread.sum() == 400
+    np.testing.assert_allclose(curve.deviation, curve.observed - curve.predicted)
+    assert (
+        curve.tests[0].pvalue == ct.calibration_test(p, y, ct.ECE(7), lens=ct.OneVsRest(1)).pvalue
+    )
+
+
+def test_empty_bins_are_left_out_and_ends_belong_to_the_outer_bins():
+    curve = reliability_curve([0.0, 0.0, 1.0], [0, 0, 1], lens=ct.OneVsRest(1), bins=10)
+    np.testing.assert_array_equal(curve.cell, [0, 9])
+    np.testing.assert_array_equal(curve.count, [2, 1])
+    np.testing.assert_array_equal(curve.low, curve.high)
+    assert not curve.outside.any()
+
+
+def test_a_single_row():
+    curve = reliability_curve([0.3], [1], lens=ct.OneVsRest(1))
+    assert (curve.count[0], curve.low[0], curve.high[0]) == (1, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("lens", "names"),
+    [
+        (ct.TopK(1), ("top class",)),
+        (ct.TopK(2), ("largest", "second", "all others")),
+        (ct.OneVsRest("b"), ("class b",)),
+        (ct.Partition([["a", "b"], ["c", "d"]]), ("a, b",)),
+        (ct.Partition([["a"], ["b"], ["c", "d"]]), ("a", "b", "c, d")),
+        (ct.Canonical(), ("class a", "class b", "class c", "class d")),
+    ],
+)
+def test_components_are_the_induced_classes(rng, lens, names):
+    probs, labels = rng.dirichlet(np.ones(4), 200), rng.integers(0, 4, 200)
+    data = ct.Predictions.of(probs, labels, classes=None)
+    data = ct.Predictions(data.probs, data.labels, ("a", "b", "c", "d"))
+    curve = reliability_curve(data, lens=lens, bins=5)
+    induced = lens(data)
+    assert curve.names == names
+    for j in range(len(names)):
+        part = curve.of(j)
+        assert part.count.sum() == 200
+        assert np.average(part.predicted, weights=part.count) == pytest.approx(
+            induced.probs[:, j].mean()
+        )
+        assert np.average(part.observed, weights=part.count) == pytest.approx(
+            (induced.labels == j).mean()
+        )
+        assert part.names == (names[j],)
+        assert (np.diff(part.predicted) > 0).all()
+
+
+@pytest.mark.parametrize("bins", [4, ct.QuantileBins(4), ct.VarianceTree(20), ct.EdgeBins((0.2,))])
+def test_bins_hold_their_predictions(rng, bins):
+    p = rng.beta(0.5, 2.0, 300)
+    curve = reliability_curve(p, rng.random(300) < p, lens=ct.OneVsRest(1), bins=bins)
+    assert (curve.left <= curve.predicted + 1e-15).all()
+    assert (curve.predicted <= curve.right + 1e-15).all()
+    assert curve.count.sum() == 300
+
+
+def test_order_of_the_rows_does_not_matter(rng):
+    p, y = np.round(rng.random(200), 2), rng.integers(0, 2, 200)
+    order = rng.permutation(200)
+    one = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=ct.QuantileBins(6))
+    two = reliability_curve(p[order], y[order], lens=ct.OneVsRest(1), bins=ct.QuantileBins(6))
+    for name in ("count", "predicted", "observed", "low", "high"):
+        np.testing.assert_allclose(getattr(one, name), getattr(two, name), atol=1e-12)
+
+
+def test_spread_counts_the_predictions(rng):
+    p = rng.random(500)
+    curve = reliability_curve(p, p < 0.5, lens=ct.OneVsRest(1))
+    np.testing.assert_array_equal(curve.spread[0], np.histogram(p, SPREAD_EDGES)[0])
+
+
+@pytest.mark.parametrize("band", ["consistency", "wilson", None])
+def test_json_round_trip(rng, band):
+    curve = reliability_curve(rng.random(50), rng.integers(0, 2, 50), band=band)
+    again = ReliabilityCurve.from_json(curve.to_json())
+    assert str(again) == str(curve)
+    assert again.count.dtype == np.int64
+    np.testing.assert_array_equal(again.low, curve.low)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 1.0}, "level must lie between 0 and 1"),
+        ({"band": "gaussian"}, "band must be"),
+        ({"bins": "ten"}, "bins must be"),
+        ({"band": ct.RedrawLabels(), "n_resamples": 10}, "at least 19 replicates"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(ct.StatisticError, match=message):
+        reliability_curve([0.2, 0.7, 0.9], [0, 1, 1], **options)
+
+
+# --- consistency bars ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "m"), [(40, 4), (300, 10)])
+def test_simultaneous_bars_hold_all_outcomes_with_their_level(rng, n, m):
+    p = rng.random(n)
+    fixed = ct.ECE(m).given(np.column_stack([p, 1 - p]))
+    low, high = consistency_bars(fixed, p, 0.9, simultaneous=True)
+    hits = rng.random((20_000, n)) < p[fixed.order]
+    observed = np.add.reduceat(hits, fixed.starts[:-1], axis=1) / fixed.counts
+    inside = ((observed >= low - 1e-12) & (observed <= high + 1e-12)).all(axis=1)
+    # The level is held, and not by bars as wide as Bonferroni's at twice the confidence.
+    assert inside.sum() >= _limits(0.9, 20_000)[0]
+    assert inside.mean() < (0.93 if n == 300 else 1.0)
+
+
+def test_simultaneous_bars_of_one_cell_are_pointwise(rng):
+    p = rng.random(60)
+    fixed = ct.ECE(1).given(np.column_stack([p, 1 - p]))
+    assert consistency_bars(fixed, p, 0.8) == consistency_bars(fixed, p, 0.8, simultaneous=True)
+
+
+def test_levels_are_honoured(rng):
+    data = ct.examples.GaussianMixture().sample(500, rng)
+    widths = [
+        (lambda c: (c.high - c.low).mean())(reliability_curve(data, level=level, bins=5))
+        for level in (0.5, 0.8, 0.99)
+    ]
+    assert widths == sorted(widths)
+    assert widths[0] < 0.7 * widths[1] < 0.6 * widths[2]
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_redrawn_bars_agree_with_computed_ones(rng, simultaneous):
+    data = ct.examples.GaussianMixture().sample(2000, rng)
+    options = {"bins": 6, "simultaneous": simultaneous, "lens": ct.OneVsRest(0)}
+    exact = reliability_curve(data, **options)
+    drawn = reliability_curve(data, band=ct.RedrawLabels(), rng=1, **options)
+    assert "RedrawLabels() null" not in drawn.recipe
+    assert "B=1999" in drawn.recipe
+    width = exact.high - exact.low
+    assert (np.abs(drawn.low - exact.low) < 0.12 * width + 1.0 / exact.count).all()
+    assert (np.abs(drawn.high - exact.high) < 0.12 * width + 1.0 / exact.count).all()
+
+
+def test_resampled_bars_against_a_loop(rng):
+    """The bars of Vaicenavicius et al. (2019, Fig. 4), written from their description."""
+    p = rng.random(150)
+    y = rng.random(150) < p
+    cell = np.minimum((np.ceil(3 * p) - 1).astype(int), 2)
+    draws = np.empty((3000, 3))
+    for r in range(3000):
+        rows = rng.integers(150, size=150)
+        q, c = p[rows], cell[rows]
+        z = rng.random(150) < q
+        draws[r] = [(z[c == b] - q[c == b]).mean() for b in range(3)]
+    curve = reliability_curve(
+        p, y, lens=ct.OneVsRest(1), bins=3, band=ct.ConsistencyResampling(), rng=3
+    )
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    np.testing.assert_allclose(curve.low - curve.predicted, low, atol=0.015)
+    np.testing.assert_allclose(curve.high - curve.predicted, high, atol=0.015)
+
+
+def test_simulated_bars_do_not_depend_on_workers(rng):
+    data = ct.examples.digits()
+    options = {"lens": ct.TopK(2), "bins": 4, "band": ct.RedrawLabels(), "n_resamples": 99}
+    one, two = (reliability_curve(data, rng=5, workers=w, **options) for w in (1, 2))
+    np.testing.assert_array_equal(one.low, two.low)
+
+
+@pytest.mark.parametrize("band", ["consistency", ct.RedrawLabels()])
+def test_simultaneous_bars_of_several_components_hold_their_level(rng, band):
+    probs = rng.dirichlet([1.0, 1.0, 1.0], 120)
+    curve = reliability_curve(
+        probs,
+        np.zeros(120, dtype=int),
+        lens=ct.Canonical(),
+        bins=4,
+        band=band,
+        simultaneous=True,
+        rng=1,
+    )
+    inside, trials = 0, 3000
+    for _ in range(trials):
+        labels = (rng.random(120)[:, None] >= probs.cumsum(axis=1)[:, :2]).sum(axis=1)
+        observed = []
+        for k in range(3):
+            cell = np.clip(np.ceil(4 * probs[:, k]) - 1, 0, 3).astype(int)
+            hits, counts = np.bincount(cell, labels == k), np.bincount(cell)
+            observed += list(hits[counts > 0] / counts[counts > 0])
+        inside += bool(
+            (
+                (curve.low <= np.array(observed) + 1e-9) & (np.array(observed) <= curve.high + 1e-9)
+            ).all()
+        )
+    assert inside >= _limits(0.89 if band != "consistency" else 0.9, trials)[0]
+
+
+def test_quantile_bars_count_the_further_draw():
+    draws = np.arange(1.0, 20.0)[:, None]  # 19 replicates: 5 % on either side is one rank
+    assert quantile_bars(draws, 0.9) == (1.0, 19.0)
+    draws = np.vstack([draws, [[np.nan]]])
+    assert quantile_bars(draws, 0.9) == (1.0, 19.0)
+
+
+@pytest.mark.parametrize("columns", [1, 5, 40])
+def test_max_t_bars_hold_a_further_draw(rng, columns):
+    hits = 0
+    for _ in range(400):
+        draws = rng.normal(size=(100, columns)) * np.arange(1, columns + 1)
+        low, high = quantile_bars(draws[:99], 0.8, simultaneous=True)
+        hits += bool(((draws[99] >= low) & (draws[99] <= high)).all())
+    assert _limits(0.8, 400)[0] <= hits
+
+
+def test_cell_pvalues_against_the_binomial_law():
+    p = np.repeat([0.1, 0.6], [40, 25])
+    fixed = ct.ECE(2).given(np.column_stack([p, 1 - p]))
+    for hits in ([0, 0], [4, 15], [40, 25], [9, 21]):
+        expected = []
+        for s, n, q in zip(hits, (40, 25), (0.1, 0.6), strict=True):
+            law = scipy.stats.binom(n, q)
+            expected.append(min(1.0, 2.0 * min(law.cdf(s), law.sf(s - 1))))
+        np.testing.assert_allclose(
+            cell_pvalues(fixed, p, np.array(hits)), expected, rtol=1e-9, atol=1e-12
+        )
+
+
+# --- confidence bars -----------------------------------------------------------------------------
+
+
+def test_intervals_against_scipy():
+    s, n = np.array([0, 1, 7, 20]), np.array([10, 12, 20, 20])
+    for method, name in (("clopper-pearson", "exact"), ("wilson", "wilson")):
+        low, high = confidence_bars(s, n, 0.9, method)
+        for j in range(4):
+            ci = scipy.stats.binomtest(int(s[j]), int(n[j])).proportion_ci(0.9, method=name)
+            np.testing.assert_allclose((low[j], high[j]), (ci.low, ci.high), atol=1e-12)
+
+
+@pytest.mark.parametrize(("method", "slack"), [("clopper-pearson", 0.0), ("wilson", 0.03)])
+def test_simultaneous_intervals_cover(rng, method, slack):
+    counts, truth = np.array([8, 30, 200, 50]), np.array([0.1, 0.5, 0.8, 0.98])
+    covered = 0
+    for _ in range(3000):
+        low, high = confidence_bars(
+            rng.binomial(counts, truth), counts, 0.9, method, simultaneous=True
+        )
+        covered += bool(((low <= truth) & (truth <= high)).all())
+    assert covered >= _limits(0.9 - slack, 3000)[0]
+
+
+def test_bootstrap_of_counts_is_the_bootstrap_of_rows(rng):
+    y = rng.random(60) < 0.4
+    cell = np.repeat([0, 1], [20, 40])
+    draws = np.empty((4000, 2))
+    for r in range(4000):
+        rows = rng.integers(60, size=60)
+        draws[r] = [y[rows][cell[rows] == b].mean() for b in (0, 1)]
+    hits, counts = np.bincount(cell, y).astype(int), np.bincount(cell)
+    bars = bootstrap_bars(hits, counts, 0.9, n_resamples=3999, rng=1)
+    np.testing.assert_allclose(bars, np.quantile(draws, [0.05, 0.95], axis=0), atol=0.03)
+
+
+def test_names_of_the_bars_say_what_they_are():
+    data = ct.examples.digits()
+    words = {
+        "consistency": "90 % consistency bars (exact)",
+        "confidence": "90 % confidence bars (clopper-pearson)",
+        "bootstrap": "90 % confidence bars (bootstrap)",
+    }
+    for band, text in words.items():
+        curve = reliability_curve(data, band=band, n_resamples=99, rng=1)
+        assert text in curve.recipe
+    assert reliability_curve(data, simultaneous=True).shown_band.startswith("90 % simultaneous")
+
+
+# --- differences and numbers of bins -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.parametrize("n", [60, 600])
+def test_band_of_the_difference_covers(rng, n, simultaneous):
+    trials, covered, total = 400, 0, 0
+    for _ in range(trials):
+        x = rng.normal(0.0, 1.5, n)
+        truth, a = 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-1.3 * x - 0.2))
+        b = 1 / (1 + np.exp(-0.6 * x - 0.3 * rng.normal(size=n)))
+        curve = reliability_difference(
+            a,
+            b,
+            rng.random(n) < truth,
+            lens=ct.OneVsRest(1),
+            bins=5,
+            simultaneous=simultaneous,
+        )
+        ca, cb = (np.minimum(np.ceil(5 * p) - 1, 4).astype(int) for p in (a, b))
+        kept = [k for k in range(5) if (ca == k).any() and (cb == k).any()]
+        target = [(truth - a)[ca == k].mean() - (truth - b)[cb == k].mean() for k in kept]
+        inside = (target >= curve.low) & (target <= curve.high)
+        covered += inside.all() if simultaneous else inside.sum()
+        total += 1 if simultaneous else inside.size
+    # Bins of one data set share rows, hence the allowance of a further percent.
+    assert covered >= _limits(0.89, total)[0]
+
+
+def test_a_model_does_not_differ_from_itself():
+    data = ct.examples.digits()
+    curve = reliability_difference(data, data)
+    np.testing.assert_array_equal(curve.difference, 0.0)
+    assert ((curve.low <= 0.0) & (curve.high >= 0.0)).all()
+    assert (curve.high - curve.low)[curve.count_a >= 50].max() < 0.1
+    assert str(ReliabilityDifference.from_json(curve.to_json())) == str(curve)
+
+
+def test_differences_need_the_same_observations():
+    one, two = ct.examples.digits(), ct.examples.digits(split="validation")
+    with pytest.raises(ct.StatisticError, match="same observations"):
+        reliability_difference(one, two)
+    with pytest.raises(ct.StatisticError, match="two-class lens"):
+        reliability_difference(one, one, lens=ct.TopK(2))
+
+
+def test_sensitivity_is_a_row_of_tests():
+    data = ct.examples.digits("best")
+    table = bin_sensitivity(data, bins=[5, ct.QuantileBins(20)])
+    for j, bins in enumerate((5, ct.QuantileBins(20))):
+        test = ct.calibration_test(data, None, ct.ECE(bins))
+        assert (table.estimate[j], table.pvalue[j]) == (test.estimate, test.pvalue)
+        assert test.null_distribution.sf(table.high[j]) <= 0.06
+        assert test.null_distribution.sf(table.low[j]) >= 0.94
+    np.testing.assert_array_equal(table.size, [5, 20])
+    assert str(BinSensitivity.from_json(table.to_json())) == str(table)
+
+
+# --- published pictures --------------------------------------------------------------------------
+
+
+def test_densenet_is_overconfident_in_every_bin_that_tells(data_dir):
+    """As Figs 15 and 16 of Vaicenavicius et al. (2019) say of their DenseNet, on another one."""
+    path = data_dir / "multiclass" / "cifar10_densenet121.npz"
+    if not path.exists():
+        pytest.skip("this data set is missing")
+    data = ct.read_predictions(path)
+    for bins, cells, outside in ((10, 9, {5}), (ct.VarianceTree(100), 64, set(range(32, 40)))):
+        curve = reliability_curve(
+            data, bins=bins, band=ct.ConsistencyResampling(), n_resamples=999, rng=1
+        )
+        assert curve.count.size == cells
+        assert curve.outside.sum() in outside
+        assert (curve.deviation[curve.outside] < 0).all()

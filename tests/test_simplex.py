@@ -1,0 +1,127 @@
+"""Reliability on the triangle and the tetrahedron."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+import caltest as ct
+from caltest.results import ReliabilitySimplex
+from caltest.simplex import SimplexGrid, reliability_simplex
+
+
+@pytest.mark.parametrize(("m", "n_classes", "cells"), [
+    (5, 3, 25), (10, 3, 100), (2, 4, 5), (3, 4, 15), (5, 4, 65),
+])  # fmt: skip
+def test_number_of_cells(rng, m, n_classes, cells):
+    probs = rng.dirichlet(np.ones(n_classes), 60_000)
+    assert len(np.unique(SimplexGrid(m)(probs))) == cells
+
+
+def test_cells_of_the_triangle_are_equally_large(rng):
+    counts = np.bincount(SimplexGrid(5)(rng.dirichlet(np.ones(3), 50_000)))
+    assert scipy.stats.chisquare(counts).pvalue > 1e-6
+
+
+@given(m=st.integers(1, 12), whole=st.lists(st.integers(0, 12), min_size=3, max_size=4))
+def test_points_on_edges_belong_to_a_cell_that_touches_them(m, whole):
+    total = sum(whole)
+    if total == 0:
+        return
+    probs = np.array([whole], dtype=float) / total
+    slices = SimplexGrid(m).slices(probs)
+    assert (slices >= 0).all()
+    assert m - len(whole) + 1 <= slices.sum() <= m - 1
+    assert (slices / m <= probs + 1e-9).all()
+    assert ((slices + 1) / m >= probs - 1e-9).all()
+
+
+def test_grid_is_the_uniform_grid_away_from_corners(rng):
+    probs = rng.dirichlet(np.ones(3), 2000)
+    one, two = SimplexGrid(7)(probs), ct.UniformBins(7, closed="left")(probs)
+    pairs = set(zip(one.tolist(), two.tolist(), strict=True))
+    assert len(pairs) == len(np.unique(one)) == len(np.unique(two))
+
+
+def test_table_against_a_loop(rng):
+    probs, labels = rng.dirichlet(np.ones(3), 500), rng.integers(0, 3, 500)
+    simplex = reliability_simplex(probs, labels, bins=4, n_resamples=99, rng=1)
+    assert simplex.count.sum() == 500
+    for row in range(simplex.count.size):
+        inside = ((probs >= simplex.lower[row]) & (probs <= simplex.upper[row])).all(axis=1)
+        assert inside.sum() == simplex.count[row]
+        np.testing.assert_allclose(probs[inside].mean(axis=0), simplex.predicted[row])
+        frequencies = np.bincount(labels[inside], minlength=3) / inside.sum()
+        np.testing.assert_allclose(frequencies, simplex.observed[row])
+    np.testing.assert_allclose(simplex.deviation.sum(axis=1), 0.0, atol=1e-12)
+    ece = 0.5 * np.abs(simplex.deviation).sum(axis=1) @ simplex.count / 500
+    assert simplex.test.estimate == pytest.approx(ece)
+
+
+def test_cell_p_values_are_valid_and_not_wasteful(rng):
+    """Against all outcomes of a small cell, enumerated through the multinomial law."""
+    q = np.array([0.5, 0.3, 0.2])
+    outcomes = [(a, b, 6 - a - b) for a in range(7) for b in range(7 - a)]
+    level = []
+    for outcome in outcomes:
+        labels = np.repeat([0, 1, 2], outcome)
+        simplex = reliability_simplex(np.tile(q, (6, 1)), labels, bins=1, n_resamples=1)
+        level.append(simplex.pvalue[0])
+    mass = scipy.stats.multinomial(6, q).pmf(outcomes)
+    for alpha in (0.05, 0.1, 0.3):
+        size = mass[np.array(level) <= alpha].sum()
+        assert size <= alpha
+    assert mass[np.array(level) <= 0.3].sum() > 0.05
+
+
+def test_significant_cells_are_rare_when_calibrated(rng):
+    marked = 0
+    for r in range(200):
+        probs = rng.dirichlet([0.7] * 3, 150)
+        labels = (rng.random(150)[:, None] >= probs.cumsum(axis=1)[:, :2]).sum(axis=1)
+        simplex = reliability_simplex(probs, labels, n_resamples=1, rng=r)
+        marked += bool(simplex.significant.any())
+    assert marked <= scipy.stats.binom.isf(1e-6, 200, 0.1)
+
+
+def test_six_points_are_found():
+    simplex = reliability_simplex(ct.examples.SixPoints().sample(4000, 1), n_resamples=99, rng=1)
+    assert simplex.significant.all()
+    assert len(simplex.count) == 6
+
+
+def test_groups_and_json():
+    lens = ct.Partition([[0, 1], [2, 3], [4, 5, 6], [7, 8, 9]])
+    simplex = reliability_simplex(ct.examples.digits(), lens=lens, bins=3, n_resamples=99, rng=1)
+    assert simplex.names == ("0, 1", "2, 3", "4, 5, 6", "7, 8, 9")
+    assert str(ReliabilitySimplex.from_json(simplex.to_json())) == str(simplex)
+
+
+@pytest.mark.parametrize("bins", [ct.VarianceTree(40), ct.UniformBins(3)])
+def test_other_partitions_reach_as_far_as_their_predictions(bins):
+    lens = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
+    simplex = reliability_simplex(ct.examples.digits(), lens=lens, bins=bins, n_resamples=99, rng=1)
+    assert (simplex.lower <= simplex.predicted + 1e-12).all()
+    assert (simplex.predicted <= simplex.upper + 1e-12).all()
+
+
+def test_other_numbers_of_classes_are_refused():
+    with pytest.raises(ct.StatisticError, match="three classes"):
+        reliability_simplex(ct.examples.digits())
+    with pytest.raises(ct.StatisticError, match="whole number"):
+        SimplexGrid(0)
+
+
+def test_densenet_in_25_and_100_cells(data_dir):
+    path = data_dir / "multiclass" / "cifar10_densenet121.npz"
+    if not path.exists():
+        pytest.skip("this data set is missing")
+    data = ct.read_predictions(path)
+    lens = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
+    for m, cells, error in ((5, 25, 0.0269), (10, 91, 0.0307)):
+        simplex = reliability_simplex(data, lens=lens, bins=m, n_resamples=99, rng=1)
+        assert simplex.count.size == cells
+        assert simplex.test.estimate == pytest.approx(error, abs=5e-5)
