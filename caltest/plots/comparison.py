@@ -1,0 +1,182 @@
+"""Several models in one diagram, and the difference of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from caltest.errors import StatisticError
+from caltest.plots.canvas import (
+    BLUE,
+    COLUMN,
+    GREY,
+    HEAD,
+    INK,
+    RED,
+    Picture,
+    corner,
+    foot,
+    paper,
+    relation,
+    tidy,
+)
+from caltest.predictions import FloatArray, IntArray
+from caltest.results import ReliabilityCurve, ReliabilityDifference
+
+#: Colour and marker of each model; they differ in darkness as well.
+STYLES = ((INK, "o"), (RED, "s"), ("#5fa2dd", "^"), ("#7a5195", "D"), ("#c9a227", "v"))
+
+
+def comparison(
+    curves: Sequence[ReliabilityCurve],
+    ax: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    recipe: bool = True,
+) -> Picture:
+    """Draw the deviations of several models in one diagram, each with its own bars.
+
+    Neighbouring bins are connected; a line never crosses an empty bin. Filled markers lie outside
+    their consistency bars.
+
+    Parameters
+    ----------
+    curves : sequence of ReliabilityCurve
+        Two to five curves of one component each, made with the same lens and bins.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure, one column (3.25 in) wide.
+    names : sequence of str, optional
+        What the models are called, by default "model 1", "model 2", …
+    recipe : bool, default True
+        Whether to write the recipe of the first curve at the foot.
+
+    Returns
+    -------
+    Picture
+        With the artists "markers", "lines" and "bars", each a list with one item a model.
+    """
+    if not 2 <= len(curves) <= len(STYLES) or any(len(c.names) > 1 for c in curves):
+        raise StatisticError(
+            f"a comparison draws 2 to {len(STYLES)} curves of one component each; pick components "
+            "with curve.of(j)"
+        )
+    if len({(c.lens, c.bins) for c in curves}) > 1:
+        raise StatisticError("the curves must have the same lens and the same bins")
+    names = [f"model {j + 1}" for j in range(len(curves))] if names is None else names
+    ax = paper(ax, COLUMN, 2.5)
+    ax.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)
+    spread = 0.009 * (np.arange(len(curves)) - 0.5 * (len(curves) - 1))
+    artists: dict[str, Any] = {"markers": [], "lines": [], "bars": []}
+    for curve, shift, (color, marker) in zip(curves, spread, STYLES, strict=False):
+        x, y = curve.predicted, curve.deviation
+        drawn = ~np.isnan(curve.low)
+        low, high = (side - curve.predicted for side in (curve.low, curve.high))
+        artists["bars"].append(
+            ax.vlines(
+                x[drawn] + shift, low[drawn], high[drawn], color=color, linewidth=0.9, alpha=0.55
+            )
+        )
+        artists["lines"].append(_connected(ax, x, y, curve.cell, color))
+        faces = np.where(curve.outside, color, "white")
+        artists["markers"].append(
+            ax.scatter(
+                x,
+                y,
+                s=13,
+                marker=marker,
+                facecolors=faces,
+                edgecolors=color,
+                linewidths=0.9,
+                zorder=4,
+            )
+        )
+    many = [curve.count >= 5 for curve in curves]
+    sides = [np.abs(c.deviation) for c in curves]
+    sides += [
+        np.abs(s - c.predicted)[m]
+        for c, m in zip(curves, many, strict=True)
+        for s in (c.low, c.high)
+    ]
+    top = 1.12 * float(np.nanmax(np.concatenate([*sides, [0.01]])))
+    ax.set_ylim(-top, top)
+    tidy(
+        ax,
+        "confidence" if curves[0].lens == "TopK(1)" else "average prediction",
+        "outcome − prediction",
+    )
+    labels = [
+        f"{name}: ECE {curve.tests[0].estimate:.3f}, p {relation(curve.tests[0])}"
+        for name, curve in zip(names, curves, strict=True)
+    ]
+    artists["legend"] = _legend(ax, labels)
+    artists["foot"] = foot(ax, curves[0].recipe, recipe)
+    return Picture(ax, artists, recipe=curves[0].recipe)
+
+
+def _legend(ax: Any, labels: list[str]) -> Any:
+    """Put the legend above the axes, where it hides nothing."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=color, marker=marker, markersize=3.5, linewidth=0.8)
+        for color, marker in STYLES[: len(labels)]
+    ]
+    return ax.legend(
+        handles,
+        labels,
+        fontsize=HEAD,
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        borderaxespad=0.0,
+        handlelength=2.0,
+        labelspacing=0.3,
+    )
+
+
+def _connected(ax: Any, x: FloatArray, y: FloatArray, cell: IntArray, color: str) -> Any:
+    """Draw lines between bins that are neighbours."""
+    from matplotlib.collections import LineCollection
+
+    pairs = np.flatnonzero(np.abs(np.diff(cell)) == 1)
+    segments = [[(x[j], y[j]), (x[j + 1], y[j + 1])] for j in pairs]
+    return ax.add_collection(LineCollection(segments, colors=color, linewidths=0.8, zorder=2))
+
+
+def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw the difference of the deviations of two models, with its band.
+
+    Parameters
+    ----------
+    curve : ReliabilityDifference
+        What :func:`caltest.reliability_difference` returned.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure, one column (3.25 in) wide.
+    recipe : bool, default True
+        Whether to write the recipe at the foot.
+
+    Returns
+    -------
+    Picture
+        With the artists "markers", "lines", "bars"; markers are filled where the band leaves out 0.
+    """
+    ax = paper(ax, COLUMN, 2.2)
+    ax.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)
+    x, y = curve.predicted, curve.difference
+    bars = ax.vlines(x, curve.low, curve.high, color=BLUE, linewidth=1.1)
+    for ends in (curve.low, curve.high):
+        ax.plot(x, ends, "_", color=BLUE, markersize=5.0, markeredgewidth=1.0)
+    away = (curve.low > 0.0) | (curve.high < 0.0)
+    faces = np.where(away, INK, "white")
+    markers = ax.scatter(x, y, s=15, facecolors=faces, edgecolors=INK, linewidths=0.9, zorder=4)
+    artists = {"markers": markers, "bars": bars, "lines": _connected(ax, x, y, curve.cell, INK)}
+    tidy(
+        ax,
+        "confidence" if curve.lens == "TopK(1)" else "average prediction",
+        "difference of deviations",
+    )
+    artists["name"] = corner(ax, "model a − model b, filled where it differs from 0")
+    artists["foot"] = foot(ax, curve.recipe, recipe)
+    return Picture(ax, artists, recipe=curve.recipe)

@@ -1,0 +1,108 @@
+"""Scales of probability, and what diagrams over them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from caltest.plots.canvas import BLUE, HEAD, PALE, TICK
+from caltest.predictions import FloatArray, IntArray
+from caltest.results.reliability import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where a probability lies on an axis: at itself, or at its log-odds."""
+
+    log_odds: bool = False
+
+    def __call__(self, p: Any) -> FloatArray:
+        p = np.asarray(p, dtype=np.float64)
+        if not self.log_odds:
+            return p
+        with np.errstate(divide="ignore"):
+            return np.log(p) - np.log1p(-p)
+
+    def ticks(self, low: float, high: float) -> tuple[FloatArray, list[str]]:
+        """Return round probabilities between two positions: powers of ten, and more if need be."""
+        decades = [10.0**-k for k in range(9, 0, -1)]
+        for steps in ((1,), (1, 3), (1, 2, 5)):
+            small = [m * d for d in decades for m in steps if m * d < 0.5]
+            p = np.array([*small, 0.5, *(1.0 - q for q in small[::-1])])
+            p = p[(self(p) >= low) & (self(p) <= high)]
+            if len(p) >= 3:
+                break
+        p = p[:: -(-len(p) // 7)] if len(p) else p
+        return self(p), [f"{x:.9f}".rstrip("0") for x in p]
+
+
+def gap(value: FloatArray, predicted: FloatArray, scale: Scale) -> FloatArray:
+    """Return how far a frequency lies from its prediction on a scale."""
+    with np.errstate(invalid="ignore"):
+        distance: FloatArray = scale(value) - scale(predicted)
+    return distance
+
+
+def histogram(ax: Any, spread: IntArray, n: int, scale: Scale) -> Any:
+    """Draw the shares of the predictions in equal steps of the scale."""
+    edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
+    share = np.add.reduceat(spread, np.searchsorted(SPREAD_EDGES, edges[:-1])) / n
+    ends = np.clip(scale(edges), -14.5, 14.5)
+    return columns(ax, ends[:-1], np.diff(ends), share)
+
+
+def columns(ax: Any, left: FloatArray, width: FloatArray, share: FloatArray) -> Any:
+    """Draw pale columns."""
+    return ax.bar(
+        left, share, width, align="edge", color=PALE, edgecolor="white", linewidth=0.4, zorder=0
+    )
+
+
+def lower_third(ax: Any, twin: Any, drawn: Any) -> None:
+    """Keep a histogram on a second axis in the lower third, behind everything else."""
+    tallest = max(column.get_height() for column in drawn)
+    twin.set_ylim(0.0, 3.2 * tallest)
+    for spine in twin.spines.values():
+        spine.set_visible(False)
+    twin.set_yticks([])
+    ax.set_zorder(twin.get_zorder() + 1)
+    ax.patch.set_visible(False)
+
+
+def label_shares(drawn: Any) -> None:
+    """Label the axis of a histogram in the lower third."""
+    twin, tallest = drawn[0].axes, max(column.get_height() for column in drawn)
+    step = 10.0 ** np.floor(np.log10(tallest))
+    step = step * max(f for f in (1, 2, 5) if f * step <= tallest * (1.0 + 1e-9))
+    twin.set_yticks([0.0, step], ["0", f"{step:g}"])
+    twin.tick_params(labelsize=TICK, length=2.0, width=0.6, pad=2, colors=BLUE)
+    twin.set_ylabel("share", fontsize=HEAD, color=BLUE, y=0.16, labelpad=1)
+
+
+def true_curve(
+    ax: Any, truth: Any, left: float, right: float, scale: Scale, deviation: bool
+) -> Any:
+    """Draw the true probability given the prediction, or its deviation."""
+    if not scale.log_odds:
+        left, right = max(left, 0.0), min(right, 1.0)
+    at = np.linspace(left, right, 401)[1:-1]
+    p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
+    y = gap(truth(p), p, scale) if deviation else scale(truth(p))
+    (line,) = ax.plot(at, y, color="#2f8f4e", linewidth=1.2, zorder=2)
+    return line
+
+
+def tenths(least: float, most: float) -> tuple[float, float]:
+    """Return the ends of an axis that holds the occupied tenths of [0, 1], and a little more."""
+    left, right = np.floor(10.0 * least + 1e-9) / 10.0, np.ceil(10.0 * most - 1e-9) / 10.0
+    margin = 0.02 * max(right - left, 0.1)
+    return left - margin, right + margin
+
+
+def set_ticks(axis: Any, scale: Scale, left: float, right: float) -> None:
+    """Label an axis of log-odds by probabilities."""
+    if scale.log_odds:
+        positions, labels = scale.ticks(left, right)
+        axis.set_ticks(positions, labels)
