@@ -10,6 +10,7 @@ import click
 
 import caltest as ct
 from caltest import statistics
+from caltest.simplex import SimplexGrid
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
 NULLS = (ct.RedrawLabels, ct.ConsistencyResampling)
@@ -18,18 +19,22 @@ STATISTICS = tuple(
     for name in statistics.__all__
     if isinstance(value := getattr(statistics, name), type) and hasattr(value, "given")
 )
+BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
 #: What statistics are made of.
-PARTS = (
-    *(ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree),
-    *(ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel),
-)
+PARTS = (*BINNINGS, ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel)
 #: What an option may be in the end.
-HEADS: dict[str, tuple[Any, ...]] = {"lens": LENSES, "statistic": STATISTICS, "null": NULLS}
+HEADS: dict[str, tuple[Any, ...]] = {
+    "lens": LENSES,
+    "statistic": STATISTICS,
+    "null": NULLS,
+    "bins": (int, *BINNINGS, SimplexGrid),
+}
 #: What may be written in it, as in Python.
 VOCABULARY: dict[str, dict[str, Any]] = {
     "lens": {head.__name__: head for head in LENSES},
     "statistic": {head.__name__: head for head in (*STATISTICS, *PARTS)},
     "null": {head.__name__: head for head in NULLS},
+    "bins": {head.__name__: head for head in (*BINNINGS, SimplexGrid)},
 }
 
 

@@ -1,0 +1,117 @@
+"""``caltest plot``: a picture as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import caltest as ct
+from caltest import plots
+from caltest.cli.common import EXIT_CODES, INPUT, Outcome, option, read
+from caltest.cli.recipes import Recipe
+from caltest.difference import reliability_difference
+from caltest.fits import reliability_fit
+from caltest.plots.canvas import RECIPE_IN
+from caltest.reliability import reliability_curve
+from caltest.sensitivity import bin_sensitivity
+from caltest.simplex import reliability_simplex
+
+DIAGRAMS = ("deviation", "classical")
+CURVES = ("isotonic", "smooth")
+PAIRS = ("comparison", "difference")
+KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
+
+
+@click.command(epilog=EXIT_CODES)
+@INPUT
+@option("--kind", type=click.Choice(KINDS), default="deviation", help="What to draw.")
+@option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The picture: .pdf, .svg or .png.",
+)
+@option("--lens", type=Recipe("lens"), help="What is asked about. [default: TopK(1)]")
+@option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
+@option(
+    "--band",
+    type=click.Choice(["consistency", "clopper-pearson", "wilson", "bootstrap"]),
+    default="consistency",
+    help="Bars of the two diagrams.",
+)
+@option("--level", type=float, default=0.9, help="Of bars and bands.")
+@option("--simultaneous", is_flag=True, help="The level is for all bars together.")
+@option("--log-odds", is_flag=True, help="An axis for rare events.")
+@option(
+    "--against",
+    type=click.Path(path_type=Path),
+    help="A second model of the same rows, for comparison and difference.",
+)
+@option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
+@option("--seed", type=click.IntRange(0), default=0, help="Seed of what is simulated.")
+@option("--workers", type=click.IntRange(1), default=1, help="Threads.")
+@option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+def plot(
+    kind: str,
+    lens: Any,
+    bins: Any,
+    band: Any,
+    level: float,
+    simultaneous: bool,
+    log_odds: bool,
+    against: Path | None,
+    no_recipe: bool,
+    seed: int,
+    workers: int,
+    **options: Any,
+) -> Outcome:
+    """Draw a picture of the calibration of the model behind FILE, and print its numbers.
+
+    deviation and classical are reliability diagrams with one panel a component of the lens;
+    isotonic and smooth are curves without bins; simplex is the triangle or tetrahedron of three or
+    four classes; bins shows what the number of bins does, null how unusual the error is, audit all
+    lenses; comparison shows two models, difference what lies between them.
+    """
+    if (kind in PAIRS) != (against is not None):
+        raise click.UsageError(f"{' and '.join(PAIRS)} need --against FILE, and only they")
+    if options["out"].suffix.lower() not in RECIPE_IN:
+        raise click.UsageError(f"-o: a picture ends in {', '.join(RECIPE_IN)}: {options['out']}")
+    data = read(options)
+    asked: dict[str, Any] = {} if lens is None else {"lens": lens}
+    cut: dict[str, Any] = {} if bins is None else {"bins": bins}
+    bars: dict[str, Any] = {"level": level, "simultaneous": simultaneous}
+    run: dict[str, Any] = {"rng": seed, "workers": workers}
+    drawn: dict[str, Any] = {"recipe": not no_recipe}
+    axis = {"axis": "log-odds" if log_odds else "probability"}
+    result: Any
+    if kind in DIAGRAMS:
+        result = reliability_curve(data, band=band, **asked, **cut, **bars, **run)
+        drawn |= {"style": kind, **axis}
+    elif kind in CURVES:
+        result = reliability_fit(data, fit=kind, **asked, **bars, **run)  # type: ignore[arg-type]
+        drawn |= axis
+    elif kind == "simplex":
+        result = reliability_simplex(data, level=level, **asked, **cut, **run)
+    elif kind == "bins":
+        result = bin_sensitivity(data, level=level, **asked, **run)
+    elif kind == "null":
+        statistic = ct.ECE() if bins is None else ct.ECE(bins)
+        result = ct.calibration_test(data, None, statistic, **asked, **run)
+    elif kind == "audit":
+        result, drawn = ct.audit(data, **run), {}
+    else:
+        other = read({**options, "file": against})
+        result = reliability_difference(data, other, **asked, **cut, **bars)
+        if kind == "comparison":
+            both = [
+                reliability_curve(one, band=band, **asked, **cut, **bars, **run)
+                for one in (data, other)
+            ]
+            names = [path.stem if path else "example" for path in (options["file"], against)]
+            plots.comparison(both, names=names, **drawn).save(options["out"])
+            return (result.to_json() if options["as_json"] else result), 0
+    result.plot(**drawn).save(options["out"])
+    return (result.to_json() if options["as_json"] else result), 0
