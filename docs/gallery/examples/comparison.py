@@ -1,0 +1,10 @@
+"""Two models in one diagram
+
+The same network at two epochs; filled markers lie outside their consistency bars.
+"""
+
+import caltest as ct
+
+models = {"last epoch": "overfit", "best epoch": "best"}
+curves = [ct.reliability_curve(ct.examples.digits(s), bins=10) for s in models.values()]
+picture = ct.plots.comparison(curves, names=list(models))

@@ -1,0 +1,9 @@
+"""What lies between two models
+
+The deviation of the first minus that of the second, with simultaneous 90 % confidence bars.
+"""
+
+import caltest as ct
+
+last, best = ct.examples.digits("overfit"), ct.examples.digits("best")
+picture = ct.reliability_difference(last, best, bins=8, simultaneous=True).plot()

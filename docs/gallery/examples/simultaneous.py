@@ -1,0 +1,12 @@
+"""All bars at once, bins of equal mass
+
+With a calibrated model all crosses lie inside *simultaneous* bars in 90 % of data sets, so that a
+single heavy cross means something. Here all are inside, and yet the test rejects: they lie on one
+side, which no bar of a single bin can see. Equal-mass bins give all bars the same number of rows.
+"""
+
+import caltest as ct
+
+digits = ct.examples.digits("best")
+curve = ct.reliability_curve(digits, bins=ct.QuantileBins(10), simultaneous=True)
+picture = curve.plot()
