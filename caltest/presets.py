@@ -30,7 +30,7 @@ from caltest.statistics import (
     SmoothECE,
     Statistic,
 )
-from caltest.statistics.problem import Written, as_problem
+from caltest.statistics.problem import OfLabels, Written
 
 Task = Literal["multiclass", "binary"]
 
@@ -257,15 +257,11 @@ class _Halfway(Written):
 
 
 @dataclass(frozen=True)
-class _WithoutSmallest:
+class _WithoutSmallest(OfLabels):
     """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
 
     make: type[ECE] | type[MCE] | type[HosmerLemeshow]
     m: int
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return float(self.given(rows)(codes))
 
     def given(self, probs: FloatArray) -> Any:
         """Fix the predictions; cells refer to the rows of the whole."""

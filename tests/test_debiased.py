@@ -132,3 +132,20 @@ def test_edge_bins():
 def test_prints_as_written():
     assert repr(DebiasedL2(10)) == "DebiasedL2(UniformBins(10))"
     assert repr(DebiasedL2(estimator="kumar")) == "DebiasedL2(UniformBins(15), estimator='kumar')"
+
+
+@pytest.mark.parametrize("estimator", ["pairs", "tcal"])
+def test_compiled_redraws_have_the_law_of_the_generic_ones(calzone, estimator):
+    few = ct.Predictions(calzone.probs[:400], calzone.labels[:400])
+    fixed = DebiasedL2(10, estimator).given(few.probs)
+    events = np.array([few.labels, 1 - few.labels])[:, fixed.order] == 0
+    expected = [fixed(few.labels), fixed(1 - few.labels)]
+    np.testing.assert_allclose(fixed.values(events), expected, atol=1e-15)
+    lanes = ct.replicate(DebiasedL2(10, estimator), ct.RedrawLabels(), few, 4000, rng=1)
+    plain = [fixed(fixed_labels(few, seed)) for seed in range(4000)]
+    assert scipy.stats.ks_2samp(lanes.values, plain).pvalue > 1e-3
+
+
+def fixed_labels(data, seed):
+    u = np.random.default_rng([3, seed]).random(data.n)
+    return (u >= data.probs[:, 0]).astype(int)

@@ -16,7 +16,7 @@ from caltest.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes import CellRedraws, CellResamples, RowResamples
-from caltest.statistics.problem import as_problem
+from caltest.statistics.problem import OfLabels
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ def _cell_gaps(labels, order, starts, sums, untouched, code, gaps_out):  # type:
 
 
 @dataclass(frozen=True, repr=False)
-class _BinnedError:
+class _BinnedError(OfLabels):
     """What ECE and MCE share: a partition, a distance, and their printed form."""
 
     bins: Binning | int = UniformBins(15)
@@ -157,10 +157,6 @@ class _BinnedError:
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
         rowwise(self.distance)
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows).evaluate(codes)
 
     def given(self, probs: FloatArray) -> Cells:
         """Fix the predictions: partition them once, and leave a function of the labels."""

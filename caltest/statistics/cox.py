@@ -13,7 +13,7 @@ from scipy.special import expit
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.events import BoolArray, EventRedraws
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.problem import OfLabels, event
 from caltest.statistics.regression import NO_VARIANCE, Law, chi_squared
 
 #: Probabilities are cut off here before their logit is taken, and nowhere else.
@@ -28,7 +28,7 @@ def log_odds(probs: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:
 
 
 @dataclass(frozen=True)
-class CoxScore:
+class CoxScore(OfLabels):
     """Rao's score test of a = 0, b = 1 in logit P(y = 1) = a + b logit p.
 
     With z = logit p, r = y − p and v = p (1 − p):
@@ -58,10 +58,6 @@ class CoxScore:
     >>> round(CoxScore()(np.array([0.9, 0.9, 0.2]), np.array([0, 1, 0])), 6)
     3.805556
     """
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> Scores:
         """Fix the predictions: what remains are two weighted counts of events."""
@@ -101,7 +97,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class CoxLR:
+class CoxLR(OfLabels):
     """The likelihood-ratio test of a = 0, b = 1 in logit P(y = 1) = a + b logit p.
 
     LR = 2 (sup_{a,b} ℓ(a, b) − ℓ(0, 1)); ``null="asymptotic"`` is χ² with 2 degrees of freedom (1
@@ -125,10 +121,6 @@ class CoxLR:
     >>> round(CoxLR()(np.array([0.9, 0.9, 0.2, 0.3]), np.array([0, 1, 0, 1])), 6)
     2.151083
     """
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> LikelihoodRatio:
         """Fix the predictions: what remains is a fit to the labels."""

@@ -13,7 +13,7 @@ from caltest._numba import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.problem import OfLabels, event
 
 Extent = Literal["maximum", "range"]
 #: Mean and variance of max|W| and of max W − min W for Brownian motion W on [0, 1] (Feller 1951);
@@ -186,15 +186,11 @@ def _walk(events, ends, expected, lowest_out, highest_out):  # type: ignore[no-u
 
 
 @dataclass(frozen=True)
-class _CumulativeError:
+class _CumulativeError(OfLabels):
     """What both statistics share: a walk along the sorted predictions."""
 
     scaled: bool = False
     extent: ClassVar[Extent]
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows).evaluate(codes)
 
     def given(self, probs: FloatArray) -> Walk:
         """Fix the predictions: sort them once, and leave a function of the labels."""

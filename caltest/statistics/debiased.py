@@ -13,7 +13,8 @@ from caltest.binning import Binning, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import as_binning, grouped
-from caltest.statistics.problem import Written, as_problem, event
+from caltest.statistics.lanes.events import BoolArray, EventRedraws
+from caltest.statistics.problem import OfLabels, event
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,16 @@ class ResidualCells:
         _excess_squares(labels, self.order, self.starts, self.probs, self._norms, totals)
         return float(self.weights @ totals)
 
+    def redraws(self, probs: FloatArray) -> EventRedraws | None:
+        """Return the compiled null under redrawn labels, for two classes."""
+        return EventRedraws.of(self.order, probs, self.values) if probs.shape[1] == 2 else None
+
+    def values(self, events: BoolArray) -> FloatArray:
+        """Return the errors for events of shape (B, n) in the order of the rows."""
+        totals = np.empty(len(events))
+        _event_excess(events, self.starts, self.probs[self.order, 0], self.weights, totals)
+        return totals
+
     @cached_property
     def _norms(self) -> FloatArray:
         return np.asarray((self.probs * self.probs).sum(axis=1))
@@ -82,8 +93,24 @@ def _excess_squares(labels, order, starts, probs, norms, totals_out):  # type: i
         totals_out[b] = total
 
 
+@kernel
+def _event_excess(events, starts, p, weights, errors_out):  # type: ignore[no-untyped-def]
+    # The same for two classes and many sets of labels.
+    for r in range(events.shape[0]):
+        row = events[r]
+        error = 0.0
+        for b in range(weights.size):
+            gap = squares = 0.0
+            for i in range(starts[b], starts[b + 1]):
+                y = 1.0 if row[i] else 0.0
+                gap += y - p[i]
+                squares += (y - p[i]) * (y - p[i])
+            error += weights[b] * (gap * gap - squares)
+        errors_out[r] = error
+
+
 @dataclass(frozen=True, repr=False)
-class DebiasedL2(Written):
+class DebiasedL2(OfLabels):
     """Squared l2 calibration error without the bias of noise: signed, 0 on average if calibrated.
 
     T = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1), with r_i = onehot(y_i) − p_i, S_b = Σ_{i in b} r_i and
@@ -126,10 +153,6 @@ class DebiasedL2(Written):
                 f"estimator must be 'pairs', 'tcal' or 'kumar', not {self.estimator!r}"
             )
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> ResidualCells | KumarL2:
         """Fix the predictions: partition them once."""
         order, starts = grouped(self.bins, probs)
@@ -143,7 +166,7 @@ class DebiasedL2(Written):
 
 
 @dataclass(frozen=True, repr=False)
-class DebiasedL1(Written):
+class DebiasedL1(OfLabels):
     """Calibration error less the bias that a normal approximation of its noise gives it.
 
     T = Σ_b (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), D_b = ȳ_b − p̄_b, σ_b² = ȳ_b (1 − ȳ_b) / n_b, Z
@@ -176,10 +199,6 @@ class DebiasedL1(Written):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> KumarL1:
         """Fix the predictions: partition them once."""

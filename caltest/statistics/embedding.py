@@ -13,11 +13,11 @@ from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernels import Kernel, LaplaceKernel, fitted
 from caltest.statistics.pairs import Line
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.problem import OfLabels, event
 
 
 @dataclass(frozen=True)
-class UCME:
+class UCME(OfLabels):
     """Unnormalised calibration mean embedding: kernel residuals at a few test locations.
 
     With locations (q_l, z_l), a row of probabilities and a class, and
@@ -87,10 +87,6 @@ class UCME:
         plain = (tuple(map(tuple, rows.tolist())), tuple(classes.tolist()))
         object.__setattr__(self, "locations", plain)
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> FixedUCME:
         """Fix the predictions: locations, kernel values and covariance."""
         rows, classes = self._chosen(probs)
@@ -154,7 +150,7 @@ class FixedUCME:
 
 
 @dataclass(frozen=True)
-class MMCE:
+class MMCE(OfLabels):
     """Maximum mean calibration error of a two-class problem (Kumar et al. 2018).
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
@@ -200,10 +196,6 @@ class MMCE:
             raise StatisticError(f"bandwidth must be a number > 0, not {self.bandwidth!r}")
         if self.weights not in ("equal", "balanced"):
             raise StatisticError(f"weights must be 'equal' or 'balanced', not {self.weights!r}")
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> FixedMMCE:
         """Fix the predictions: sort them once."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.problem import OfLabels, event
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class LowessGaps:
 
 
 @dataclass(frozen=True)
-class _SmoothGaps:
+class _SmoothGaps(OfLabels):
     """What ICI, E50, E90 and Emax share: the smoother."""
 
     span: float = 2 / 3
@@ -50,10 +50,6 @@ class _SmoothGaps:
             raise StatisticError(f"span must lie in (0, 1], not {self.span!r}")
         if self.delta is not None and self.delta < 0.0:
             raise StatisticError(f"delta must be at least 0, not {self.delta!r}")
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> LowessGaps:
         """Fix the predictions: sort them and find the windows of the smoother."""

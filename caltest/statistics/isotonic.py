@@ -11,7 +11,7 @@ from caltest._numba import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
-from caltest.statistics.problem import Written, as_problem, event
+from caltest.statistics.problem import OfLabels, as_problem, event
 
 Score = Literal["brier", "log"]
 
@@ -248,7 +248,7 @@ class Pools:
 
 
 @dataclass(frozen=True, repr=False)
-class CORP(Written):
+class CORP(OfLabels):
     """Miscalibration by isotonic regression (CORP), for two classes.
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
@@ -289,10 +289,6 @@ class CORP(Written):
     def __post_init__(self) -> None:
         if self.score not in ("brier", "log"):
             raise StatisticError(f"score must be 'brier' or 'log', not {self.score!r}")
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> Pools:
         """Fix the predictions: sort them once, and leave a function of the labels."""

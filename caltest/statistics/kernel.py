@@ -13,7 +13,7 @@ from caltest.nulls import AsymptoticNull, NullDistribution, SimulatedNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernels import Kernel, LaplaceKernel, TVKernel, fitted
 from caltest.statistics.pairs import Line, Pairs
-from caltest.statistics.problem import as_problem
+from caltest.statistics.problem import OfLabels
 from caltest.statistics.tiles import Features, Tiles
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
@@ -23,7 +23,7 @@ Law = Callable[[IntArray], NullDistribution]
 
 
 @dataclass(frozen=True)
-class SKCE:
+class SKCE(OfLabels):
     """Squared kernel calibration error, of any number of classes at once.
 
     With residuals r_i = onehot(y_i) − p_i and h_ij = k(p_i, p_j) r_i·r_j, the matrix-valued kernel
@@ -125,10 +125,6 @@ class SKCE:
         shown += [f"block_size={self.block_size}"] * (self.block_size is not None)
         shown += [f"features={self.features}"] * (self.features is not None)
         return f"SKCE({', '.join(shown)})"
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows).evaluate(codes)
 
     def given(self, probs: FloatArray) -> FixedSKCE:
         """Fix the predictions: bandwidth, order and kernel values; what is left sees labels."""

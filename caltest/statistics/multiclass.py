@@ -15,7 +15,7 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, Cells, as_binning, grouped
 from caltest.statistics.lanes import ClasswiseRedraws
-from caltest.statistics.problem import Written, as_problem, event
+from caltest.statistics.problem import OfLabels, event
 
 Aggregate = Literal["mean", "max"]
 Variant = Literal["paper", "nixon"]
@@ -102,7 +102,7 @@ def _by_count(cells: Any) -> tuple[IntArray, FloatArray]:
 
 
 @dataclass(frozen=True, repr=False)
-class ClasswiseECE(Written):
+class ClasswiseECE(OfLabels):
     """Class-wise calibration error: the ECE of every class against the rest, averaged.
 
     (1/K) Σ_k Σ_b (n_bk / n_k) |freq(b, k) − mean p(b, k)|, where the n_k rows with p_ik above the
@@ -139,10 +139,6 @@ class ClasswiseECE(Written):
         object.__setattr__(self, "bins", as_binning(self.bins))
         _check(self.threshold, self.aggregate)
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> ClassCells:
         """Fix the predictions: bin every class once."""
         return _class_cells(probs, self._cells, self.threshold, self.aggregate)
@@ -155,7 +151,7 @@ class ClasswiseECE(Written):
 
 
 @dataclass(frozen=True, repr=False)
-class SCE(Written):
+class SCE(OfLabels):
     """Static calibration error of Nixon et al. (2019, §4.1).
 
     SCE = (1/K) Σ_k Σ_b (n_bk / N) |acc(b, k) − conf(b, k)| over m bins of equal width for each
@@ -186,10 +182,6 @@ class SCE(Written):
     def __post_init__(self) -> None:
         _check(0.0, m=self.m, variant=self.variant)
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> ClassCells:
         """Fix the predictions: bin every class once."""
         return _class_cells(probs, self._cells, 0.0, "mean")
@@ -201,7 +193,7 @@ class SCE(Written):
 
 
 @dataclass(frozen=True, repr=False)
-class TACE(Written):
+class TACE(OfLabels):
     """Thresholded adaptive calibration error of Nixon et al. (2019, §4.3).
 
     TACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)|: for each class the n_k predictions above the
@@ -239,10 +231,6 @@ class TACE(Written):
     def __post_init__(self) -> None:
         _check(self.threshold, m=self.m, variant=self.variant)
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> ClassCells:
         """Fix the predictions: cut every class into ranges once."""
         return _class_cells(probs, self._cells, self.threshold, "mean")
@@ -261,7 +249,7 @@ class TACE(Written):
 
 
 @dataclass(frozen=True, repr=False)
-class ACE(Written):
+class ACE(OfLabels):
     """Adaptive calibration error of Nixon et al. (2019, §4.2), :class:`TACE` without a threshold.
 
     ACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)| over R = m ranges of ⌊N / R⌋ predictions for
@@ -290,17 +278,13 @@ class ACE(Written):
     def __post_init__(self) -> None:
         _check(0.0, m=self.m, variant=self.variant)
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> ClassCells:
         """Fix the predictions: cut every class into ranges once."""
         return TACE(self.m, 0.0, self.variant).given(probs)
 
 
 @dataclass(frozen=True, repr=False)
-class RMSCE(Written):
+class RMSCE(OfLabels):
     """Root mean squared calibration error of a two-class problem.
 
     RMSCE = √ Σ_b (n_b / n) (r̂_b − p̂_b)², the binned l2 error (Hendrycks et al. 2019, with
@@ -334,10 +318,6 @@ class RMSCE(Written):
         if isinstance(self.bins, (int, np.integer)):
             object.__setattr__(self, "bins", QuantileBins(int(self.bins)))
         as_binning(self.bins)
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows).evaluate(codes)
 
     def given(self, probs: FloatArray) -> RootOfCells:
         """Fix the predictions: partition them once."""

@@ -12,7 +12,7 @@ from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import grouped
-from caltest.statistics.problem import as_problem
+from caltest.statistics.problem import OfLabels
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ def _scale_errors(sums, squares, merges, weights, sizes, errors_out):  # type: i
 
 
 @dataclass(frozen=True)
-class MultiScale:
+class MultiScale(OfLabels):
     """Adaptive test of calibration: the largest standardised debiased error over scales.
 
     T = max_m T_m / sd(T_m), T_m = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1) in m cells, with the sums
@@ -136,10 +136,6 @@ class MultiScale:
 
     def __init__(self, scales: Sequence[int] | None = None) -> None:
         object.__setattr__(self, "scales", None if scales is None else _powers(scales))
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> Scales:
         """Fix the predictions: partition them at every scale and standardise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import Any
 
@@ -48,10 +49,25 @@ class Written:
     """Prints a dataclass as it would be written: options only where they are not the default."""
 
     def __repr__(self) -> str:
-        first, *rest = fields(self)  # type: ignore[arg-type]
-        shown = [repr(getattr(self, first.name))]
-        for field in rest:
+        shown = []
+        for j, field in enumerate(fields(self)):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if value != field.default:
-                shown.append(f"{field.name}={value!r}")
+            printed = getattr(value, "__name__", None) or repr(value)
+            if j == 0:
+                shown.append(printed)
+            elif value != field.default:
+                shown.append(f"{field.name}={printed}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class OfLabels(ABC, Written):
+    """A statistic that is evaluated by fixing the predictions first."""
+
+    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
+        rows, codes = as_problem(probs, labels)
+        fixed = self.given(rows)
+        return float(getattr(fixed, "evaluate", fixed)(codes))
+
+    @abstractmethod
+    def given(self, probs: FloatArray) -> Any:
+        """Fix the predictions: what is left is a function of the labels."""

@@ -14,7 +14,7 @@ from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import as_binning, grouped
-from caltest.statistics.problem import Written, as_problem, event
+from caltest.statistics.problem import OfLabels, event
 from caltest.statistics.scores import ScoredRows, ScoreGap
 
 #: A null law that a statistic brings along, made for the labels it is asked about.
@@ -71,7 +71,7 @@ class CellSum:
 
 
 @dataclass(frozen=True)
-class CalibrationInTheLarge:
+class CalibrationInTheLarge(OfLabels):
     """Calibration-in-the-large: are there as many events as predicted, all in all?
 
     z = Σ_i (y_i − p_i) / √Σ_i p_i (1 − p_i), signed: positive when events were under-predicted.
@@ -100,10 +100,6 @@ class CalibrationInTheLarge:
 
     two_sided: ClassVar[bool] = True
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> CellSum:
         """Fix the predictions: all rows are one cell."""
         p = event(probs, repr(self))
@@ -119,7 +115,7 @@ class CalibrationInTheLarge:
 
 
 @dataclass(frozen=True, repr=False)
-class HosmerLemeshow(Written):
+class HosmerLemeshow(OfLabels):
     """The Hosmer–Lemeshow statistic, a sum of squared standardised gaps over groups.
 
     C = Σ_g (O_g − E_g)² / V_g with O_g events observed and E_g = Σ p_i predicted in group g, and
@@ -177,10 +173,6 @@ class HosmerLemeshow(Written):
         if self.df is not None and not (isinstance(self.df, (int, np.integer)) and self.df >= 1):
             raise StatisticError(f"df must be a whole number ≥ 1, not {self.df!r}")
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
     def given(self, probs: FloatArray) -> CellSum:
         """Fix the predictions: group them once."""
         p = event(probs, repr(self))
@@ -203,7 +195,7 @@ class HosmerLemeshow(Written):
 
 
 @dataclass(frozen=True)
-class Spiegelhalter:
+class Spiegelhalter(OfLabels):
     """Spiegelhalter's z: is the Brier score what the predictions say it should be?
 
     z = Σ_i (y_i − p_i)(1 − 2 p_i) / √Σ_i (1 − 2 p_i)² p_i (1 − p_i), positive when the score is
@@ -237,10 +229,6 @@ class Spiegelhalter:
     """
 
     two_sided: ClassVar[bool] = True
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> ScoredRows:
         """Fix the predictions: standardise the Brier score once."""

@@ -16,7 +16,7 @@ from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE
 from caltest.statistics.lanes.events import BoolArray, EventRedraws
-from caltest.statistics.problem import Written, as_problem
+from caltest.statistics.problem import OfLabels, as_problem
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13
@@ -213,7 +213,7 @@ class SphericalScore(_MeanScore):
 
 
 @dataclass(frozen=True, repr=False)
-class ScoreGap(Written):
+class ScoreGap(OfLabels):
     """How far a proper score is from what the predictions promise, in standard deviations.
 
     z = Σ_i (s(p_i, y_i) − e_i) / √(Σ_i v_i), with e_i and v_i the mean and the variance of the
@@ -261,10 +261,6 @@ class ScoreGap(Written):
         if self.score not in NAMED:
             names = ", ".join(map(repr, NAMED))
             raise StatisticError(f"score must be one of {names}, not {self.score!r}")
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows).evaluate(codes)
 
     def given(self, probs: FloatArray) -> ScoredRows:
         """Fix the predictions: tabulate the gaps once, and leave a function of the labels."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from caltest._numba import kernel
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.events import BoolArray, EventRedraws
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.problem import OfLabels, as_problem, event
 
 ComplexArray = NDArray[np.complex128]
 
@@ -141,7 +141,7 @@ class Residuals:
 
 
 @dataclass(frozen=True)
-class SmoothECE:
+class SmoothECE(OfLabels):
     """Smooth calibration error, for two classes: no bins, and no width to choose.
 
     Residuals p − y are smoothed over [0, 1] with a Gaussian kernel reflected at the ends, and
@@ -176,10 +176,6 @@ class SmoothECE:
     >>> round(SmoothECE()([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 4)
     0.1299
     """
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> Residuals:
         """Fix the predictions, and leave a function of the labels."""

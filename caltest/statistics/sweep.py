@@ -11,7 +11,7 @@ from caltest._numba import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
-from caltest.statistics.problem import as_problem, event
+from caltest.statistics.problem import OfLabels, event
 
 
 @kernel
@@ -85,7 +85,7 @@ class SortedRows:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(OfLabels):
     """ECE with the monotone sweep, ECE_sweep with equal mass, of Roelofs et al. (2022).
 
     For b = 2, 3, … the sorted predictions are cut at ranks ⌈j n / b⌉ into b bins, ties kept
@@ -127,10 +127,6 @@ class Sweep:
     def __post_init__(self) -> None:
         if self.norm not in ("l1", "l2"):
             raise StatisticError(f"norm must be 'l1' or 'l2', not {self.norm!r}")
-
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
 
     def given(self, probs: FloatArray) -> SortedRows:
         """Fix the predictions: sort them once."""
