@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from itertools import combinations
 
 import matplotlib as mpl
 import numpy as np
@@ -15,6 +16,7 @@ import caltest as ct
 from caltest import cli, plots
 from caltest.difference import reliability_difference
 from caltest.fits import reliability_fit
+from caltest.inference import compare
 from caltest.plots.scales import Scale
 from caltest.reliability import reliability_curve
 from caltest.results import ReliabilityFit, format_p
@@ -59,12 +61,13 @@ def every():
         "audit": ct.audit(DIGITS, n_resamples=999, rng=1),
         "sensitivity": bin_sensitivity(DIGITS, bins=[5, 10, 20]),
         "difference": reliability_difference(DIGITS, ct.examples.digits("best")),
+        "pair": compare(DIGITS, ct.examples.digits("best"), names=("last", "best")),
     }
 
 
 KINDS = (
     "curve", "panels", "fit", "triangle", "tetrahedron",
-    "null", "joint", "audit", "sensitivity", "difference",
+    "null", "joint", "audit", "sensitivity", "difference", "pair",
 )  # fmt: skip
 
 
@@ -97,6 +100,20 @@ def test_a_picture_fits_a_column_and_nothing_is_cut_off(every, kind):
     assert box.y0 > -0.02
     assert box.x1 < width + 0.02
     assert box.y1 < height + 0.02
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tick_labels_do_not_run_into_each_other(every, kind):
+    figure = every[kind].plot().figure
+    figure.draw_without_rendering()
+    for axis in (axis for axes in figure.axes if axes.axison for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        boxes = [
+            tick.label1.get_window_extent()
+            for tick in axis.get_major_ticks()
+            if tick.label1.get_visible() and low <= tick.get_loc() <= high
+        ]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("joint", "audit")])
@@ -506,6 +523,16 @@ def test_difference_picture_holds_the_numbers(every):
     np.testing.assert_allclose(artists["markers"].get_offsets(), points)
     bars = segments(artists["bars"])
     np.testing.assert_allclose(bars[:, :, 1], np.column_stack([difference.low, difference.high]))
+
+
+def test_differences_hold_the_numbers():
+    models = {"last": DIGITS.probs, "best": ct.examples.digits("best").probs}
+    result = compare(*models.values(), DIGITS.labels, names=tuple(models))
+    artists = result.plot().artists
+    np.testing.assert_allclose(artists["differences"].get_offsets(), [[result.difference, 0.0]])
+    interval = segments(artists["intervals"])
+    np.testing.assert_allclose(interval[0, :, 0], [result.low, result.high])
+    assert artists["labels"][0].get_text().startswith("p ")
 
 
 # --- speed and the command line ------------------------------------------------------------------

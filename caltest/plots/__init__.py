@@ -5,7 +5,7 @@ settings alone, and writes its recipe at the foot unless ``recipe=False``.
 """
 
 from caltest.plots.canvas import Picture
-from caltest.plots.comparison import comparison, difference
+from caltest.plots.comparison import comparison, difference, differences
 from caltest.plots.fits import fitted
 from caltest.plots.laws import estimates, null, sensitivity
 from caltest.plots.reliability import reliability
@@ -15,6 +15,7 @@ __all__ = [
     "Picture",
     "comparison",
     "difference",
+    "differences",
     "estimates",
     "fitted",
     "null",

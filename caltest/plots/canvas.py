@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -165,7 +165,20 @@ def headline(ax: Any, test: CalibrationTestResult) -> Any:
 
 def relation(test: CalibrationTestResult) -> str:
     """Return a p-value with its sign of equality, as "= 0.03" or "< 1e-12"."""
-    return test.shown_p if test.shown_p.startswith("<") else f"= {test.shown_p}"
+    return _related(test.shown_p)
+
+
+def _related(shown: str) -> str:
+    return shown if shown.startswith("<") else f"= {shown}"
+
+
+def beside(ax: Any, heights: Iterable[float], pvalues: Iterable[str]) -> list[Any]:
+    """Write p-values to the right of the axes."""
+    place = {"transform": ax.get_yaxis_transform(), "fontsize": HEAD, "va": "center"}
+    return [
+        ax.text(1.02, height, f"p {_related(p)}", **place)
+        for height, p in zip(heights, pvalues, strict=True)
+    ]
 
 
 def corner(ax: Any, text: str, side: str = "left") -> Any:

@@ -16,6 +16,7 @@ from caltest.plots.canvas import (
     INK,
     RED,
     Picture,
+    beside,
     corner,
     foot,
     paper,
@@ -23,7 +24,7 @@ from caltest.plots.canvas import (
     tidy,
 )
 from caltest.predictions import FloatArray, IntArray
-from caltest.results import ReliabilityCurve, ReliabilityDifference
+from caltest.results import ComparisonResult, ReliabilityCurve, ReliabilityDifference, format_p
 
 #: Colour and marker of each model; they differ in darkness as well.
 STYLES = ((INK, "o"), (RED, "s"), ("#5fa2dd", "^"), ("#7a5195", "D"), ("#c9a227", "v"))
@@ -180,3 +181,53 @@ def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = T
     artists["name"] = corner(ax, "model a − model b, filled where it differs from 0")
     artists["foot"] = foot(ax, curve.recipe, recipe)
     return Picture(ax, artists, recipe=curve.recipe)
+
+
+def differences(
+    results: Sequence[ComparisonResult],
+    ax: Any = None,
+    *,
+    pvalues: Sequence[float] | None = None,
+    recipe: bool = True,
+) -> Picture:
+    """Draw the differences of the calibration error of pairs of models.
+
+    Parameters
+    ----------
+    results : sequence of ComparisonResult
+        One line each: a dot at the difference, its interval, and its p-value. Within the grey span
+        differences are smaller than the margin: an interval inside it is a tie.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure, one column (3.25 in) wide.
+    pvalues : sequence of float, optional
+        What is printed at the right, by default the p-values of the results.
+    recipe : bool, default True
+        Whether to write the recipe of the first result at the foot.
+
+    Returns
+    -------
+    Picture
+        With the artists "differences", "intervals" and "labels".
+    """
+    if not results:
+        raise StatisticError("there are no comparisons to draw")
+    first = results[0]
+    ax = paper(ax, COLUMN, 0.8 + 0.2 * len(results))
+    y = np.arange(len(results))[::-1]
+    if first.margin > 0.0 and first.low is not None:  # errors are squares, and so is the margin
+        ax.axvspan(-(first.margin**2), first.margin**2, color="#e4e4e4", linewidth=0)
+    ax.axvline(0.0, color=GREY, linewidth=0.7)
+    ends = [(r.low, r.high) if r.low is not None else (np.nan, np.nan) for r in results]
+    low, high = np.array(ends, dtype=np.float64).T
+    intervals = ax.hlines(y, low, high, color=BLUE, linewidth=1.3)
+    dots = ax.scatter([r.difference for r in results], y, s=16, color=INK, zorder=3)
+    ax.set_yticks(y, [" − ".join(r.names) for r in results])
+    ax.set_ylim(-0.6, len(results) - 0.4)
+    tidy(ax, f"difference of {first.tested.partition('(')[0]}", size=HEAD + 0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.locator_params(axis="x", nbins=4)
+    shown = [r.pvalue for r in results] if pvalues is None else pvalues
+    labels = beside(ax, y, [format_p(p) for p in shown])
+    artists = {"differences": dots, "intervals": intervals, "labels": labels}
+    artists["foot"] = foot(ax, first.recipe, recipe)
+    return Picture(ax, artists, recipe=first.recipe)

@@ -19,6 +19,7 @@ from caltest.plots.canvas import (
     RED,
     Picture,
     above,
+    beside,
     foot,
     headline,
     paper,
@@ -250,17 +251,8 @@ def estimates(
     ax.set_ylim(-0.6, len(tests) - 0.4)
     tidy(ax, "standard deviations from chance (grey: ± 2)", size=HEAD + 0.5)
     ax.tick_params(axis="y", length=0)
-    labels = [
-        ax.text(
-            1.02,
-            height,
-            f"p {p}" if p.startswith("<") else f"p = {p}",
-            transform=ax.get_yaxis_transform(),
-            fontsize=HEAD,
-            va="center",
-        )
-        for height, p in zip(y, shown, strict=True)
-    ]
+    ax.locator_params(axis="x", nbins=5)
+    labels = beside(ax, y, shown)
     first = tests[0]
     text = f"n={first.n} · K={first.n_classes} · caltest {first.version}"
     artists = {"estimates": dots, "chance": chance, "labels": labels}

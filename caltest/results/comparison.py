@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import TYPE_CHECKING, Any
 
 from caltest.results.base import Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
+
+if TYPE_CHECKING:
+    from caltest.plots import Picture
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,12 @@ class ComparisonResult(Result):
         rows = f"n={n_a} paired" if self.paired else f"n={n_a} and {n_b}"
         parts = [f"difference of {self.tested}", self.lens, self.method, *drawn, rows]
         return " · ".join([*parts, f"K={self.test_a.n_classes}", f"caltest {self.version}"])
+
+    def plot(self, ax: Any = None, **options: Any) -> Picture:
+        """Draw the difference by :func:`caltest.plots.differences`."""
+        from caltest import plots
+
+        return plots.differences([self], ax, **options)
 
     def __str__(self) -> str:
         a, b = self.names
@@ -288,6 +298,12 @@ class ComparisonTable(Result):
             if {a, b} == set(result.names):
                 return result
         raise KeyError(f"there is no pair of {a!r} and {b!r} among {', '.join(self.names)}")
+
+    def plot(self, ax: Any = None, **options: Any) -> Picture:
+        """Draw all pairs by :func:`caltest.plots.differences`, with Holm's p-values."""
+        from caltest import plots
+
+        return plots.differences(self.pairs, ax, pvalues=self.adjusted, **options)
 
     def __str__(self) -> str:
         first = self.pairs[0]
