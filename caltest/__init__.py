@@ -10,12 +10,31 @@ from caltest.errors import (
     SparseBinsWarning,
     StatisticError,
 )
-from caltest.inference import calibration_test
+from caltest.inference import calibration_test, compare
 from caltest.io import read_predictions
 from caltest.lenses import Canonical, OneVsRest, Partition, TopK
 from caltest.predictions import Predictions
+from caltest.reliability import (
+    SimplexGrid,
+    bin_sensitivity,
+    reliability_curve,
+    reliability_difference,
+    reliability_fit,
+    reliability_simplex,
+)
 from caltest.resampling import Bootstrap, ConsistencyResampling, RedrawLabels, replicate
-from caltest.results import AuditReport, CalibrationTestResult, JointTestResult
+from caltest.results import (
+    AuditReport,
+    BinSensitivity,
+    CalibrationTestResult,
+    ComparisonResult,
+    ComparisonTable,
+    JointTestResult,
+    ReliabilityCurve,
+    ReliabilityDifference,
+    ReliabilityFit,
+    ReliabilitySimplex,
+)
 from caltest.statistics import (
     ACE,
     CORP,
@@ -71,12 +90,15 @@ __all__ = [
     "TACE",
     "UCME",
     "AuditReport",
+    "BinSensitivity",
     "Bootstrap",
     "BrierScore",
     "CalibrationInTheLarge",
     "CalibrationTestResult",
     "Canonical",
     "ClasswiseECE",
+    "ComparisonResult",
+    "ComparisonTable",
     "ConsistencyResampling",
     "CoxLR",
     "CoxScore",
@@ -99,7 +121,12 @@ __all__ = [
     "Predictions",
     "QuantileBins",
     "RedrawLabels",
+    "ReliabilityCurve",
+    "ReliabilityDifference",
+    "ReliabilityFit",
+    "ReliabilitySimplex",
     "ScoreGap",
+    "SimplexGrid",
     "SmoothECE",
     "SparseBinsWarning",
     "SphericalScore",
@@ -112,13 +139,19 @@ __all__ = [
     "VarianceTree",
     "__version__",
     "audit",
+    "bin_sensitivity",
     "brier_decomposition",
     "calibration_test",
+    "compare",
     "corp_decomposition",
     "cox_recalibration",
     "distances",
     "examples",
     "presets",
     "read_predictions",
+    "reliability_curve",
+    "reliability_difference",
+    "reliability_fit",
+    "reliability_simplex",
     "replicate",
 ]

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 import caltest as ct
-from caltest.bars import consistency_bars
+from caltest.reliability.bars import consistency_bars
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])

@@ -14,14 +14,14 @@ from matplotlib.figure import Figure
 
 import caltest as ct
 from caltest import cli, plots
-from caltest.difference import reliability_difference
-from caltest.fits import reliability_fit
 from caltest.inference import compare
 from caltest.plots.scales import Scale
 from caltest.reliability import reliability_curve
+from caltest.reliability.difference import reliability_difference
+from caltest.reliability.fits import reliability_fit
+from caltest.reliability.sensitivity import bin_sensitivity
+from caltest.reliability.simplex import SimplexGrid, reliability_simplex
 from caltest.results import ReliabilityFit, format_p
-from caltest.sensitivity import bin_sensitivity
-from caltest.simplex import SimplexGrid, reliability_simplex
 
 DIGITS = ct.examples.digits()
 GROUPS = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
@@ -166,7 +166,7 @@ def test_neither_pyplot_nor_a_backend_is_chosen():
 
 def test_only_pictures_know_matplotlib():
     code = (
-        "import caltest, caltest.reliability, caltest.simplex, caltest.difference, caltest.fits\n"
+        "import caltest, caltest.reliability\n"
         "import caltest.plots, caltest.cli, sys\nassert 'matplotlib' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -7,18 +7,18 @@ import pytest
 import scipy.stats
 
 import caltest as ct
-from caltest.bars import (
+from caltest.reliability import reliability_curve
+from caltest.reliability.bars import (
     bootstrap_bars,
     cell_pvalues,
     confidence_bars,
     consistency_bars,
     quantile_bars,
 )
-from caltest.difference import reliability_difference
-from caltest.reliability import reliability_curve
+from caltest.reliability.difference import reliability_difference
+from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.results import BinSensitivity, ReliabilityCurve, ReliabilityDifference
 from caltest.results.reliability import SPREAD_EDGES
-from caltest.sensitivity import bin_sensitivity
 
 
 def _limits(level, trials):

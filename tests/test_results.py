@@ -167,7 +167,7 @@ def test_audit_leaves_out_what_has_no_meaning():
     report = ct.audit(np.full(100, 0.5), np.tile([0, 1], 50), rng=0)
     assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins", "TopK(1)"]
     sure = ct.audit(np.eye(3)[np.tile([0, 1, 2], 50)], np.tile([0, 1, 2], 50), rng=0)
-    assert [row.aspect for row in sure.rows] == ["error", "classes", "error"]
+    assert [row.aspect for row in sure.rows] == ["error", "shape", "classes", "error"]
 
 
 def test_audit_with_a_degenerate_null_does_not_warn():

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caltest as ct
+from caltest.reliability.simplex import SimplexGrid, reliability_simplex
 from caltest.results import ReliabilitySimplex
-from caltest.simplex import SimplexGrid, reliability_simplex
 
 
 @pytest.mark.parametrize(("m", "n_classes", "cells"), [

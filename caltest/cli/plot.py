@@ -11,12 +11,12 @@ import caltest as ct
 from caltest import plots
 from caltest.cli.common import EXIT_CODES, INPUT, Outcome, option, read
 from caltest.cli.recipes import Recipe
-from caltest.difference import reliability_difference
-from caltest.fits import reliability_fit
 from caltest.plots.canvas import RECIPE_IN
 from caltest.reliability import reliability_curve
-from caltest.sensitivity import bin_sensitivity
-from caltest.simplex import reliability_simplex
+from caltest.reliability.difference import reliability_difference
+from caltest.reliability.fits import reliability_fit
+from caltest.reliability.sensitivity import bin_sensitivity
+from caltest.reliability.simplex import reliability_simplex
 
 DIAGRAMS = ("deviation", "classical")
 CURVES = ("isotonic", "smooth")

@@ -10,7 +10,7 @@ import click
 
 import caltest as ct
 from caltest import statistics
-from caltest.simplex import SimplexGrid
+from caltest.reliability.simplex import SimplexGrid
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
 NULLS = (ct.RedrawLabels, ct.ConsistencyResampling)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from caltest._version import __version__
-from caltest.bars import cell_pvalues
 from caltest.binning import EDGE_TOLERANCE, Binning
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
@@ -17,7 +16,8 @@ from caltest.inference.parts import name_of
 from caltest.lenses import Canonical, Lens, OneVsRest, apply
 from caltest.multiplicity import holm
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.reliability import names_of
+from caltest.reliability.bars import cell_pvalues
+from caltest.reliability.curve import names_of
 from caltest.resampling import Workers
 from caltest.results import ReliabilitySimplex
 from caltest.statistics import ECE

@@ -9,13 +9,19 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest._version import __version__
-from caltest.bars import Bars, bootstrap_bars, confidence_bars, consistency_bars, resampled_bars
 from caltest.binning import Binning, EdgeBins, UniformBins
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
 from caltest.inference.parts import name_of
 from caltest.lenses import Canonical, Lens, OneVsRest, Partition, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.reliability.bars import (
+    Bars,
+    bootstrap_bars,
+    confidence_bars,
+    consistency_bars,
+    resampled_bars,
+)
 from caltest.resampling import ConsistencyResampling, RedrawLabels, Workers
 from caltest.results import CalibrationTestResult, ReliabilityCurve
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES

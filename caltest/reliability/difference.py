@@ -12,7 +12,7 @@ from caltest.errors import StatisticError
 from caltest.inference.parts import name_of
 from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.reliability import names_of
+from caltest.reliability.curve import names_of
 from caltest.results import ReliabilityDifference
 from caltest.statistics import ECE
 

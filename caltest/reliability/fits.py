@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest._version import __version__
-from caltest.bars import quantile_bars
 from caltest.errors import StatisticError
 from caltest.inference import calibration_test
 from caltest.inference.parts import name_of
 from caltest.lenses import Canonical, Lens, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.reliability import names_of
+from caltest.reliability.bars import quantile_bars
+from caltest.reliability.curve import names_of
 from caltest.resampling import RedrawLabels, Workers, on_labels, simulate
 from caltest.results import ReliabilityFit
 from caltest.results.reliability import SPREAD_EDGES
