@@ -1,0 +1,101 @@
+"""The ECE grows with the number of bins, and so does its noise floor.
+
+The page draws the ECE of calibrated data against the number of bins and finds that it rises five
+fold from 10 to 299. Laid over what chance alone would show on these predictions, the rise
+disappears: the curve follows its noise floor, and the p-value never leaves the range of a
+calibrated model. More data have the opposite effect, in proportion to 1/√n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import caltest as ct
+from paper_replications.c_values import equal_count, simulated
+from paper_replications.model import Context, Result, canvas
+
+PAPER = "calzone documentation"
+WHERE = "ECE and MCE as function of bin size"
+
+POINTS = (10, 20, 50, 100, 150, 200, 250, 299)
+WIDTH = (0.012088, 0.018880, 0.026399, 0.037788, 0.042491, 0.054374, 0.059451, 0.065202)
+COUNT = (0.008734, 0.012315, 0.022371, 0.030116, 0.039797, 0.048425, 0.056945, 0.060830)
+FLOORS = {10: 0.0124, 50: 0.0276, 100: 0.0391, 200: 0.0555, 299: 0.0677}
+BY_SIZE = {100: 0.0868, 500: 0.0392, 1000: 0.0284, 5000: 0.0123, 20_000: 0.0063, 100_000: 0.0028}
+
+
+def run(context: Context) -> Result:
+    """Compute the two curves, the noise floor, and the effect of the sample size."""
+    result = Result()
+    data = ct.OneVsRest(1)(simulated())
+    bins = np.arange(10, 300)
+    width = np.array([ct.ECE(int(m))(data.probs, data.labels) for m in bins])
+    count = []
+    for m in bins:
+        kept, edges = equal_count(data, int(m))
+        count.append(ct.ECE(edges)(kept.probs, kept.labels))
+    for name, curve, known in (("width", width, WIDTH), ("count", np.array(count), COUNT)):
+        for m, value in zip(POINTS, known, strict=True):
+            result.near(f"ECE, {m} bins of equal {name}", curve[m - 10], value, 6e-7, digits=6)
+        result.near(
+            f"correlation of the curve with the number of bins, equal {name}",
+            np.corrcoef(bins, curve)[0, 1],
+            0.980 if name == "width" else 0.978,
+            5e-4,
+            digits=3,
+        )
+    result.holds(
+        "the two curves differ at every number of bins",
+        bool((np.abs(width - np.array(count)) > 0).all()),
+        f"smallest difference {np.abs(width - np.array(count)).min():.1e}",
+    )
+    tests = {
+        m: ct.calibration_test(data, None, ct.ECE(m), lens=ct.OneVsRest(0), null="exact")
+        for m in (10, 20, 30, 50, 75, 100, 150, 200, 250, 299)
+    }
+    for m, floor in FLOORS.items():
+        result.near(f"noise floor, {m} bins", tests[m].null_mean, floor, 4e-4)
+    low, high = min(t.pvalue for t in tests.values()), max(t.pvalue for t in tests.values())
+    result.holds(
+        "the p-value stays between 0.3 and 1 for every number of bins",
+        low > 0.3 and high < 1.0,
+        f"{low:.2f} … {high:.2f}",
+        "0.5 … 0.96",
+    )
+    _by_size(result, context)
+    if context.draw:
+        figure, axes = canvas(6.8, 3.8)
+        floor = np.array([(m, t.null_mean, *_band(t)) for m, t in tests.items()]).T
+        axes.fill_between(floor[0], floor[2], floor[3], color="0.85", label="5–95 % if calibrated")
+        axes.plot(floor[0], floor[1], color="0.4", ls="--", label="mean if calibrated")
+        axes.plot(bins, width, color="C0", label="equal width")
+        axes.plot(bins, count, color="C1", label="equal count")
+        axes.set(xlabel="number of bins", ylabel="ECE, class 1, n = 5000")
+        axes.legend(frameon=False)
+        caption = "The page's two curves, and what chance alone shows with bins of equal width."
+        result.save(figure, "c_curve", caption, context)
+    return result
+
+
+def _band(test: ct.CalibrationTestResult) -> tuple[float, float]:
+    law = test.null_distribution
+    assert law is not None
+    return law.ppf(0.05), law.ppf(0.95)
+
+
+def _by_size(result: Result, context: Context) -> None:
+    means = []
+    for j, (n, known) in enumerate(BY_SIZE.items()):
+        values = []
+        for i in range(context.times(200, 40)):
+            rng = context.rng(5, j, i)
+            p = rng.beta(0.5, 0.5, n)
+            values.append(ct.ECE(10)(p, (rng.random(n) < p).astype(np.int64)))
+        means.append(np.mean(values))
+        error = float(np.std(values)) / np.sqrt(200)
+        result.simulated(
+            f"mean ECE of calibrated data, n = {n}", values, known, paper_error=error,
+            rounding=5e-5,
+        )  # fmt: skip
+    slope = np.polyfit(np.log(list(BY_SIZE)), np.log(means), 1)[0]
+    result.near("slope of log ECE against log n", slope, -0.5, 0.02, digits=3)

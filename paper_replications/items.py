@@ -1,0 +1,70 @@
+"""The items, in the order of the documents."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+
+from paper_replications.model import Check, Context, Result
+
+MODULES = {
+    "V-T1": "v_table1",
+    "V-A1": "v_a1",
+    "V-A2": "v_a2",
+    "V-4.3": "v_43",
+    "V-F6": "v_figure6",
+    "B-WEATHER": "b_weather",
+    "T": "t_examples",
+    "C-8": "c_values",
+    "C-CURVE": "c_curve",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An item that was run: where it comes from, what it found, and how long it took."""
+
+    name: str
+    paper: str
+    where: str
+    title: str
+    description: str
+    reconstruction: str
+    result: Result
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether all checks passed."""
+        return all(check.passed for check in self.result.checks)
+
+
+def run(name: str, context: Context) -> Outcome:
+    """Run one item; an exception in it is a check that failed."""
+    module = import_module(f"paper_replications.{MODULES[name]}")
+    started = time.perf_counter()
+    try:
+        result: Result = module.run(context)
+    except Exception as error:  # one item must not end the report
+        traceback.print_exc()
+        result = Result(checks=[Check("the item runs", "", repr(error), "no exception", False)])
+    seconds = time.perf_counter() - started
+    title, _, description = (module.__doc__ or "").partition("\n\n")
+    return Outcome(
+        name,
+        module.PAPER,
+        module.WHERE,
+        title.strip().rstrip("."),
+        description.strip(),
+        _reconstruction(module),
+        result,
+        seconds,
+    )
+
+
+def _reconstruction(module: ModuleType) -> str:
+    text: str = getattr(module, "RECONSTRUCTION", "")
+    return text
