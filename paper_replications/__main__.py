@@ -50,16 +50,15 @@ def main(
             bar.set_postfix_str(name)
             outcome = run(name, context)
             outcomes.append(outcome)
-            failed = sum(not check.passed for check in outcome.result.checks)
-            verdict = f"FAIL ({failed})" if failed else "PASS"
+            checks = outcome.result.checks
+            count = f"{sum(check.passed for check in checks):3} of {len(checks):3} checks"
             bar.write(
-                f"{verdict:9} {name:10} {len(outcome.result.checks):3} checks "
-                f"{outcome.seconds:6.1f} s  {outcome.title}",
+                f"{outcome.verdict}  {name:10} {count} {outcome.seconds:6.1f} s  {outcome.title}",
                 file=sys.stdout,
             )
     for path in write(outcomes, context):
         click.echo(f"written: {path}")
-    sys.exit(0 if all(outcome.passed for outcome in outcomes) else 1)
+    sys.exit(0 if all(outcome.verdict != "FAIL" for outcome in outcomes) else 1)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class Deviations:
             axes.plot(*truth, color="C2", lw=1.5, label="true deviation")
         axes.vlines(self.predicted, self.low, self.high, color="C3", lw=4, alpha=0.5)
         axes.plot(self.predicted, self.deviation, "kx")
-        axes.set(xlabel="average prediction", ylabel="deviation", title=title)
+        axes.set(xlabel="average prediction", ylabel="deviation", title=title, xlim=(-0.03, 1.03))
 
 
 def deviations(
@@ -47,7 +47,7 @@ def deviations(
     bins: Any,
     rng: np.random.Generator,
     *,
-    lens: Any = ct.TopK(1),
+    lens: Any = ct.TopK(1),  # noqa: B008 (a frozen value)
     level: float = 0.9,
     n_resamples: int = 1000,
     published: bool = True,

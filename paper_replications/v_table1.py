@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 
 import caltest as ct
+from caltest.lenses import Lens
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas
 
@@ -35,7 +36,7 @@ def run(context: Context) -> Result:
     g, r = six.probs, six.truth
     _identities(result, g, r)
     repeats = context.times(300, 60)
-    lenses = (ct.Canonical(), ct.TopK(1), ct.OneVsRest(0))
+    lenses: tuple[Lens, ...] = (ct.Canonical(), ct.TopK(1), ct.OneVsRest(0))
     rejected = np.zeros((len(SIZES), 3, repeats), dtype=bool)
     estimates = np.zeros((len(SIZES), repeats))
     for i, n in enumerate(SIZES):
@@ -135,7 +136,7 @@ def _draw(
         left.annotate("", head, tail, arrowprops={"arrowstyle": "->", "color": "C3", "lw": 1.5})
     for k, (x, y) in enumerate(corners):
         left.text(x, y + (0.03 if k == 2 else -0.08), f"class {k + 1}", ha="center")
-    left.set(aspect="equal", title="from prediction to truth")
+    left.set(aspect="equal", title="from prediction to truth", ylim=(-0.12, 1.0))
     left.axis("off")
     for k, name in enumerate(("whole vector", "top class", "class 1 against the rest")):
         right.plot(SIZES, power[:, k], "o-", label=name)

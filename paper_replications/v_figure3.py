@@ -1,0 +1,196 @@
+"""Likelihood, accuracy, error and p-value while a network is trained.
+
+Five initialisations, forty epochs, a test after each. The networks begin underconfident, pass
+through a few epochs in which nothing speaks against calibration, and end overconfident, while
+accuracy hardly changes. The best validation likelihood comes before the smallest error: the whole
+vector is found miscalibrated there for nearly every initialisation, as the paper says, the
+confidence alone for fewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import spearmanr
+
+import caltest as ct
+from paper_replications import nets
+from paper_replications.conventions import COLUMNS, ask
+from paper_replications.model import Context, Result, Table, canvas
+
+PAPER = "Vaicenavicius et al. 2019"
+WHERE = "Figure 3"
+RECONSTRUCTION = (
+    "noisy digits and one hidden layer in place of LeNet on MNIST; lens and bins are not stated "
+    "and are taken to be the top class in 10 bins."
+)
+
+TOP, WHOLE = ct.ECE(10), ct.ECE(ct.VarianceTree(50))
+B = 299
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The curves of one initialisation; every array has one entry an epoch."""
+
+    best: int
+    validation: np.ndarray
+    nll: np.ndarray
+    accuracy: np.ndarray
+    gap: np.ndarray
+    ece: np.ndarray
+    p_top: np.ndarray
+    p_whole: np.ndarray
+
+
+def follow(seed: int, context: Context) -> Run:
+    """Test the network after every epoch."""
+    xv, yv = nets.digits().validation
+    xt, yt = nets.digits().test
+    rows = []
+    for epoch, parameters in enumerate(nets.history(seed)):
+        data = nets.predictions(seed, epoch)
+        top = ct.calibration_test(data, None, TOP)
+        whole = ct.calibration_test(
+            data, None, WHOLE, lens=ct.Canonical(), n_resamples=B, rng=context.seed
+        )
+        accuracy = nets.accuracy(data)
+        rows.append(
+            (
+                nets.nll(nets.logits(parameters, xv), yv),
+                nets.nll(nets.logits(parameters, xt), yt),
+                accuracy,
+                nets.confidence(data) - accuracy,
+                top.estimate,
+                top.pvalue,
+                whole.pvalue,
+            )
+        )
+    columns = np.array(rows).T
+    return Run(int(np.argmin(columns[0])), *columns)
+
+
+def run(context: Context) -> Result:
+    """Train, test, and check the story that the curves tell."""
+    result = Result()
+    runs = [follow(seed, context) for seed in range(context.times(5, 2))]
+    for seed, curve in enumerate(runs):
+        name = f"seed {seed}"
+        result.inside(
+            f"confidence − accuracy at epoch 2, {name}",
+            curve.gap[1],
+            -0.40,
+            -0.20,
+            "−0.30",
+            digits=2,
+        )
+        result.inside(
+            f"smallest error of epochs 1–8, {name}",
+            curve.ece[:8].min(),
+            0.045,
+            0.35,
+            "0.075 … 0.30",
+            digits=3,
+        )
+        result.inside(
+            f"largest p-value of epochs 1–8, {name}",
+            curve.p_top[:8].max(),
+            0.0,
+            1 / (B + 1),
+            "1/300",
+            digits=4,
+        )
+        lowest = int(curve.ece[9:20].argmin()) + 9
+        result.inside(
+            f"smallest error of epochs 10–20, {name}",
+            curve.ece[lowest],
+            0.008,
+            0.024,
+            "0.011 … 0.020",
+            digits=3,
+        )
+        result.inside(
+            f"its p-value, {name}", curve.p_top[lowest], 0.5, 1.0, "0.72 … 0.99", digits=2
+        )
+        result.inside(
+            f"confidence − accuracy at epoch 40, {name}",
+            curve.gap[-1],
+            0.05,
+            0.09,
+            "0.06 … 0.08",
+            digits=3,
+        )
+        result.inside(
+            f"error at epoch 40, {name}", curve.ece[-1], 0.06, 0.09, "0.069 … 0.079", digits=3
+        )
+        result.inside(
+            f"p-value at epoch 40, {name}", curve.p_top[-1], 0.0, 1 / (B + 1), "1/300", digits=4
+        )
+        result.inside(
+            f"lowest accuracy after epoch 10, {name}",
+            curve.accuracy[10:].min(),
+            0.80,
+            0.85,
+            "0.81",
+            digits=3,
+        )
+        result.inside(
+            f"epoch of the best validation nLL, {name}", curve.best + 1, 9, 15, "10 … 14", digits=0
+        )
+        result.inside(
+            f"best validation nLL, {name}",
+            curve.validation[curve.best],
+            0.56,
+            0.63,
+            "0.575 … 0.617",
+            digits=3,
+        )
+    found = sum(curve.p_whole[curve.best] <= 0.05 for curve in runs)
+    result.inside(
+        "initialisations whose best model is rejected (whole vector)",
+        found,
+        0.6 * len(runs),
+        len(runs),
+        "4 of 5",
+        digits=0,
+    )
+    rank = float(
+        spearmanr(
+            np.concatenate([c.ece for c in runs]), np.concatenate([c.p_top for c in runs])
+        ).statistic
+    )
+    result.numbers["rank correlation of error and p-value over all epochs"] = rank
+    rows = []
+    for seed, curve in enumerate(runs):
+        data = nets.predictions(seed, curve.best)
+        for lens, statistic in ((ct.TopK(1), TOP), (ct.Canonical(), WHOLE)):
+            answer = ask(
+                data, statistic, lens, context.seed, n_resamples=B, published=context.times(B, 99)
+            )
+            rows.append(answer.row(f"seed {seed}, epoch {curve.best + 1}, {lens!r}"))
+    result.tables.append(
+        Table("Best validation likelihood, two conventions.", ["model", *COLUMNS], rows)
+    )
+    if context.draw:
+        _draw(result, context, runs)
+    return result
+
+
+def _draw(result: Result, context: Context, runs: list[Run]) -> None:
+    figure, axes = canvas(6.8, 8.0, 4, 1)
+    epochs = np.arange(1, 41)
+    names = ("nll", "accuracy", "ece", "p_top")
+    for axis, name in zip(axes, names, strict=True):
+        for j, curve in enumerate(runs):
+            values = getattr(curve, name)
+            axis.plot(epochs, values, color=f"C{j}", lw=1.2)
+            axis.plot(
+                curve.best + 1, values[curve.best], "*", color=f"C{j}", ms=12, mec="k", mew=0.5
+            )
+    for axis, label in zip(axes, ("nLL", "accuracy", "ECE", "p-value"), strict=True):
+        axis.set(ylabel=label, xlim=(0, 41))
+    axes[3].axhline(0.05, color="k", ls="--", lw=1)
+    axes[3].set(xlabel="epoch", ylim=(-0.03, 1.03))
+    caption = "Test set of 900; stars: best validation likelihood; dashed: 0.05."
+    result.save(figure, "v_figure3", caption, context)
