@@ -115,7 +115,8 @@ class VectorScaling(Recalibration):
         q = softmax(w ⊙ z + b),  z_k = log p_k − mean_j log p_j
 
     With logits as they come out of a network in place of the centred z the result is slightly
-    another, because slopes that differ see the constant that the softmax does not. O(n K) for each of some dozens of steps.
+    another, because slopes that differ see the constant that the softmax does not. O(n K) for each
+    of some dozens of steps.
 
     Parameters
     ----------
@@ -157,9 +158,9 @@ class MatrixScaling(Recalibration):
         q = softmax(W z + b),  z_k = log p_k − mean_j log p_j
 
     With log p in place of the centred z this would be Dirichlet calibration (Kull et al. 2019).
-    K² + K parameters fit the noise of small fitting sets: the result can be worse than no recalibration (Guo et al. 2017,
-    Table 1), and a larger ``penalty`` is then needed. O(n K²) for each of some dozens to hundreds
-    of steps.
+    K² + K parameters fit the noise of small fitting sets: the result can be worse than no
+    recalibration (Guo et al. 2017, Table 1), and a larger ``penalty`` is then needed. O(n K²) for
+    each of some dozens to hundreds of steps.
 
     Parameters
     ----------
