@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -14,6 +15,7 @@ MODULES = {
     "V-T1": "v_table1",
     "V-F1": "v_figure1",
     "V-F3": "v_figure3",
+    "V-MNIST": "v_mnist",
     "V-F4": "v_figure4",
     "V-F6": "v_figure6",
     "V-A1": "v_a1",
@@ -32,6 +34,21 @@ MODULES = {
     "T": "t_examples",
     "X-CIFAR": "x_cifar",
 }
+
+
+#: Items that take minutes and are run only by their full name.
+ON_REQUEST = {"V-MNIST"}
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """Return the items that begin with one of the names, or all of them when there are none."""
+    wanted = [name.upper() for name in names]
+    return [
+        item
+        for item in MODULES
+        if item in wanted
+        or (item not in ON_REQUEST and (not wanted or any(item.startswith(w) for w in wanted)))
+    ]
 
 
 @dataclass(frozen=True)

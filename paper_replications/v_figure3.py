@@ -9,6 +9,7 @@ confidence alone for fewer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,37 +45,47 @@ class Run:
     p_whole: np.ndarray
 
 
-def follow(seed: int, context: Context) -> Run:
-    """Test the network after every epoch."""
-    xv, yv = nets.digits().validation
-    xt, yt = nets.digits().test
+def follow(
+    outputs: Iterable[tuple[np.ndarray, np.ndarray]],
+    validation: np.ndarray,
+    test: np.ndarray,
+    whole: ct.ECE = WHOLE,
+    n_resamples: int = B,
+) -> Run:
+    """Test a network after every epoch, given its logits on validation and test images."""
     rows = []
-    for epoch, parameters in enumerate(nets.history(seed)):
-        data = nets.predictions(seed, epoch)
+    for scores, test_scores in outputs:
+        data = ct.Predictions.of(test_scores, test, from_logits=True)
         top = ct.calibration_test(data, None, TOP)
-        whole = ct.calibration_test(
-            data, None, WHOLE, lens=ct.Canonical(), n_resamples=B, rng=context.seed
+        canonical = ct.calibration_test(
+            data, None, whole, lens=ct.Canonical(), n_resamples=n_resamples, rng=0
         )
         accuracy = nets.accuracy(data)
         rows.append(
             (
-                nets.nll(nets.logits(parameters, xv), yv),
-                nets.nll(nets.logits(parameters, xt), yt),
+                nets.nll(scores, validation),
+                nets.nll(test_scores, test),
                 accuracy,
                 nets.confidence(data) - accuracy,
                 top.estimate,
                 top.pvalue,
-                whole.pvalue,
+                canonical.pvalue,
             )
         )
     columns = np.array(rows).T
     return Run(int(np.argmin(columns[0])), *columns)
 
 
+def _digits(seed: int) -> Run:
+    (xv, yv), (xt, yt) = nets.digits().validation, nets.digits().test
+    outputs = ((nets.logits(p, xv), nets.logits(p, xt)) for p in nets.history(seed))
+    return follow(outputs, yv, yt)
+
+
 def run(context: Context) -> Result:
     """Train, test, and check the story that the curves tell."""
     result = Result()
-    runs = [follow(seed, context) for seed in range(context.times(5, 2))]
+    runs = [_digits(seed) for seed in range(context.times(5, 2))]
     for seed, curve in enumerate(runs):
         name = f"seed {seed}"
         result.inside(
@@ -173,24 +184,24 @@ def run(context: Context) -> Result:
         Table("Best validation likelihood, two conventions.", ["model", *COLUMNS], rows)
     )
     if context.draw:
-        _draw(result, context, runs)
+        draw(result, context, runs, "v_figure3")
     return result
 
 
-def _draw(result: Result, context: Context, runs: list[Run]) -> None:
+def draw(result: Result, context: Context, runs: list[Run], name: str) -> None:
+    """Draw likelihood, accuracy, error and p-value by epoch."""
     figure, axes = canvas(6.8, 8.0, 4, 1)
-    epochs = np.arange(1, 41)
-    names = ("nll", "accuracy", "ece", "p_top")
-    for axis, name in zip(axes, names, strict=True):
+    epochs = np.arange(1, runs[0].nll.size + 1)
+    for axis, field in zip(axes, ("nll", "accuracy", "ece", "p_top"), strict=True):
         for j, curve in enumerate(runs):
-            values = getattr(curve, name)
+            values = getattr(curve, field)
             axis.plot(epochs, values, color=f"C{j}", lw=1.2)
             axis.plot(
                 curve.best + 1, values[curve.best], "*", color=f"C{j}", ms=12, mec="k", mew=0.5
             )
     for axis, label in zip(axes, ("nLL", "accuracy", "ECE", "p-value"), strict=True):
-        axis.set(ylabel=label, xlim=(0, 41))
+        axis.set(ylabel=label, xlim=(0, epochs[-1] + 1))
     axes[3].axhline(0.05, color="k", ls="--", lw=1)
     axes[3].set(xlabel="epoch", ylim=(-0.03, 1.03))
-    caption = "Test set of 900; stars: best validation likelihood; dashed: 0.05."
-    result.save(figure, "v_figure3", caption, context)
+    caption = "On the test images; stars: best validation likelihood; dashed: 0.05."
+    result.save(figure, name, caption, context)
