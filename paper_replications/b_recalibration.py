@@ -163,7 +163,13 @@ def _draw(result: Result, context: Context, raw: ct.Predictions, scaled: ct.Pred
         below.bar(centre, gap, 0.1, bottom=accuracy, color="C3", alpha=0.4, hatch="//", label="gap")
         below.plot([0, 1], [0, 1], color="0.4", ls="--", lw=1)
         test = ct.calibration_test(data, None, ct.ECE(10))
-        below.text(0.97, 0.05, f"ECE {test.estimate:.3f}\np {test.shown_p}", ha="right")
+        below.text(
+            0.97,
+            0.05,
+            f"ECE {test.estimate:.3f}, p {test.shown_p}",
+            ha="right",
+            bbox={"color": "white", "alpha": 0.85},
+        )
         below.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
         below.legend(frameon=False, loc="upper left")
     caption = "Confidence histograms and reliability diagrams before and after temperature scaling."

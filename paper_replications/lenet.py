@@ -129,7 +129,7 @@ def _pooled(x: np.ndarray) -> np.ndarray:
 
 
 def _unpooled(delta: np.ndarray, x: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-    """Send gradients back to the maxima, of equal ones to the first: the transpose of ``_pooled``."""
+    """Send gradients back to the maxima, the first of equal ones: transposes ``_pooled``."""
     spread = np.zeros_like(x)
     left = delta.copy()
     for i, j in CORNERS:

@@ -128,7 +128,7 @@ class Result:
         folder = context.out / "figures"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{name}.png"
-        canvas.savefig(path, dpi=130, metadata={"Software": None})
+        canvas.savefig(path, dpi=100, metadata={"Software": None})
         self.figures.append(Figure(path, caption))
 
 

@@ -156,22 +156,17 @@ def run(context: Context) -> Result:
     if context.draw:
         figure, (left, right) = canvas(9.0, 3.6, 1, 2)
         for k, name in enumerate(NAMES):
-            values = found[:, :, k]
-            left.plot(
-                NOISE,
-                values.mean(axis=1),
-                "o-",
-                ms=3,
-                label=name,
-                color="k" if k == 0 else f"C{k - 1}",
-            )
+            mean, sd = found[:, :, k].mean(axis=1), found[:, :, k].std(axis=1, ddof=1)
+            colour = "k" if k == 0 else f"C{k - 1}"
+            left.plot(NOISE, mean, "o-", ms=3, label=name, color=colour)
+            left.fill_between(NOISE, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
             if k:
                 right.plot(NOISE, gaps[:, k - 1], "o-", ms=3, color=f"C{k - 1}")
         left.set(xscale="log", xlabel="label noise τ", ylabel="error")
         right.set(xscale="log", xlabel="label noise τ", ylabel="|measure − true error|")
         left.legend(frameon=False)
         caption = (
-            "Means over the networks; raw scales as in the paper (ECE sums, the others average)."
+            "Means ± sd over networks; raw scales as in the paper (ECE sums, the others average)."
         )
         result.save(figure, "n_figure1", caption, context)
     return result

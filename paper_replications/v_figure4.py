@@ -86,7 +86,7 @@ def run(context: Context) -> Result:
         titles = {"scaled": "best epoch, temperature-scaled", "final": "epoch 40"}
         for row, stage in zip(axes, titles, strict=True):
             for axis, scheme in zip(row, SCHEMES, strict=True):
-                panels[0, stage, scheme].draw(axis, f"{titles[stage]}, {scheme} bins")
+                panels[0, stage, scheme].draw(axis, f"{titles[stage]}\n{scheme} bins")
         caption = "Deviations (crosses), 5–95 % of consistency resamples (red), predictions (blue)."
         result.save(figure, "v_figure4", caption, context)
     return result
@@ -114,5 +114,5 @@ def _real(result: Result, context: Context, n_resamples: int) -> None:
     if context.draw:
         figure, axes = canvas(9.0, 3.6, 1, 2)
         for axis, (scheme, panel) in zip(axes, panels.items(), strict=True):
-            panel.draw(axis, f"densenet121, {scheme} bins")
+            panel.draw(axis, f"densenet121\n{scheme} bins")
         result.save(figure, "v_figure15", "Figure 15/16: densenet121 on CIFAR-10.", context)

@@ -1,8 +1,8 @@
 """Figure 3 as the paper has it: LeNet on the images of MNIST (needs --data, several minutes).
 
-LeNet in NumPy, trained on 5000 of the images; 1000 for validation and 4000 for the tests. The models
-with the best validation likelihood are found miscalibrated, although their error is no larger than
-0.02: a small error is not calibration. Run by name, ``V-MNIST``.
+LeNet in NumPy, trained on 5000 of the images; 1000 for validation and 4000 for the tests. The
+models with the best validation likelihood are found miscalibrated, although their error is no
+larger than 0.02: a small error is not calibration. Run by name, ``V-MNIST``.
 """
 
 from __future__ import annotations
