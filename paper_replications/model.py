@@ -134,7 +134,7 @@ class Result:
 
 def show(value: float, digits: int = 4) -> str:
     """Return a number with some decimals, or in scientific notation where these show nothing."""
-    if value == 0.0 or 10.0**-digits <= abs(value) < 1e5:
+    if value == 0.0 or 0.95 * 10.0**-digits <= abs(value) < 1e5:
         return f"{value:.{digits}f}"
     return f"{value:.2e}"
 

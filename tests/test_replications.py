@@ -167,3 +167,36 @@ def test_registry_and_modules_agree():
     folder = Path(items.__file__).parent
     modules = {path.stem for path in folder.glob("[vnbctx]_*.py")}
     assert modules == set(MODULES.values())
+
+
+def test_lenet_gradients_by_differences():
+    from scipy.special import log_softmax
+
+    from paper_replications.lenet import LeNet
+
+    rng = np.random.default_rng(3)
+    images, labels = rng.random((3, 28, 28)), np.array([1, 0, 7])
+    images[:, :10] = 0.0  # ties in the pools
+    net = LeNet(0)
+    net.weights = [w.astype(float) for w in net.weights]
+    net.biases = [b.astype(float) for b in net.biases]
+
+    def loss():
+        scores = net._forward(images)[-1][0]
+        return -log_softmax(scores, axis=1)[np.arange(3), labels].mean()
+
+    for parameter, gradient in zip(
+        (*net.weights, *net.biases), net._gradients(images, labels), strict=True
+    ):
+        at = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+        parameter[at] += 1e-6
+        ahead = loss()
+        parameter[at] -= 2e-6
+        assert (ahead - loss()) / 2e-6 == pytest.approx(gradient[at], rel=1e-5)
+        parameter[at] += 1e-6
+
+
+def test_items_on_request_are_not_run_with_all():
+    assert "V-MNIST" not in items.chosen([])
+    assert "V-MNIST" not in items.chosen(["V"])
+    assert items.chosen(["v-mnist"]) == ["V-MNIST"]
