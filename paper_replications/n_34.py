@@ -45,11 +45,20 @@ def run(context: Context) -> Result:
                 "mass": 0.4221,
                 "tree": 0.4518,
                 "z": -20.4,
+                "kernel": 0.1456,
             },
         ),
         (
             True,
-            {"mean": 0.45, "ten": 0.0, "more": 0.468, "mass": 0.4245, "tree": 0.4548, "z": -20.1},
+            {
+                "mean": 0.45,
+                "ten": 0.0,
+                "more": 0.468,
+                "mass": 0.4245,
+                "tree": 0.4548,
+                "z": -20.1,
+                "kernel": 0.1444,
+            },
         ),
     ):
         data = pathology(2000, exact_zero)
@@ -87,6 +96,11 @@ def run(context: Context) -> Result:
             rows.append(answer.row(name, label))
             result.near(f"{name}: error, {label}", answer.estimate, value, 1.1e-3, digits=4)
             result.inside(f"{name}: p-value, {label}", answer.p, 0.0, 0.001, "1/(B + 1)")
+        kernel = ct.calibration_test(
+            data, None, ct.SKCE(), lens=one, n_resamples=199, rng=context.seed
+        )
+        result.near(f"{name}: SKCE, unbiased", kernel.estimate, known["kernel"], 1.5e-4, digits=4)
+        result.inside(f"{name}: p-value, SKCE", kernel.pvalue, 0.0, 0.0051, "0.002")
         seen = one(data)
         z = Spiegelhalter()(seen.probs, seen.labels)
         result.near(
