@@ -534,3 +534,12 @@ def test_scikit_learn_classifier():
     assert model.get_params()["method"] == VectorScaling(0.1)
     with pytest.raises(ValueError, match=r"row 0 is .*'blue'"):
         model.fit(X[:1], ["blue"])
+
+
+@pytest.mark.parametrize("verb", ["calibration_test", "audit", "compare"])
+def test_verbs_refuse_the_rows_of_the_fit(verb):
+    held_out = ct.examples.digits("overfit", "validation")
+    scaled = TemperatureScaling().fit(held_out)
+    arguments = {"compare": (scaled(held_out), held_out)}.get(verb, (scaled(held_out),))
+    with pytest.raises(ct.StatisticError, match="Fit the recalibration on one part"):
+        getattr(ct, verb)(*arguments)

@@ -9,10 +9,9 @@ from typing import Any, Literal, overload
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.joint import joint_test
 from caltest.inference.laws import Null, null_distribution
-from caltest.inference.parts import evaluated, result_of
+from caltest.inference.parts import evaluated, result_of, unseen
 from caltest.lenses import Lens, TopK, apply
 from caltest.nulls import ExactNull
-from caltest.predictions import Predictions
 from caltest.resampling import RedrawLabels, Workers
 from caltest.results import CalibrationTestResult, JointTestResult
 from caltest.statistics import ECE, Statistic
@@ -140,7 +139,7 @@ def calibration_test(
     >>> [p < 0.05 for p in ct.calibration_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
     [False, True]
     """
-    data = Predictions.of(probs, labels)
+    data = unseen(probs, labels)
     if isinstance(statistic, str) or not (callable(statistic) or isinstance(statistic, Sequence)):
         raise StatisticError(
             f"statistic must be a statistic such as ECE(15), a function, or a list of (statistic, "

@@ -19,6 +19,7 @@ from caltest.inference.pair import (
     squared_version,
     verdict,
 )
+from caltest.inference.parts import unseen
 from caltest.lenses import Lens, TopK
 from caltest.multiplicity import holm
 from caltest.predictions import Predictions
@@ -205,9 +206,7 @@ def compare(
 
 def _predictions(name: str, probs: Any, labels: Any) -> Predictions:
     try:
-        if isinstance(probs, Predictions) and labels is not None:
-            return Predictions.of(probs.probs, labels, probs.classes)
-        return Predictions.of(probs, labels)
+        return unseen(probs, labels)
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 

@@ -11,6 +11,7 @@ from caltest.errors import StatisticError
 from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull, reaching
 from caltest.predictions import Predictions
+from caltest.recalibration import refuse_fitted_rows
 from caltest.resampling import EXCEEDING
 from caltest.results import CalibrationTestResult
 from caltest.statistics import Statistic, given
@@ -19,6 +20,15 @@ from caltest.statistics import Statistic, given
 def name_of(value: Any) -> str:
     """Return a value as it is written in a recipe."""
     return getattr(value, "__name__", None) or repr(value)
+
+
+def unseen(probs: Any, labels: Any) -> Predictions:
+    """Return predictions, unless they were recalibrated with the labels that are to test them."""
+    if isinstance(probs, Predictions):
+        refuse_fitted_rows(probs)
+        if labels is not None:
+            return Predictions.of(probs.probs, labels, probs.classes)
+    return Predictions.of(probs, labels)
 
 
 def two_sided(statistic: Statistic) -> bool:
