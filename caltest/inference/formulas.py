@@ -1,0 +1,140 @@
+"""Intervals by formula: from bootstrap replicates, by influence function, after Sun et al."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics import Statistic
+
+#: Parts left out in turn to measure the skewness that BCa corrects for.
+MAX_JACKKNIFE = 200
+
+
+def percentile(values: FloatArray, alpha: float) -> tuple[float, float]:
+    """Return the ``alpha`` and ``1 - alpha`` quantiles of bootstrap replicates."""
+    low, high = np.quantile(values, (alpha, 1.0 - alpha))
+    return float(low), float(high)
+
+
+def basic(values: FloatArray, estimate: float, alpha: float) -> tuple[float, float]:
+    """Return the percentile interval reflected about the estimate."""
+    low, high = percentile(values, alpha)
+    return 2.0 * estimate - high, 2.0 * estimate - low
+
+
+def bias_corrected(values: FloatArray, estimate: float, alpha: float) -> tuple[float, float]:
+    """Return estimate − bias ± z · sd, with the bias and the sd of the replicates."""
+    from scipy.special import ndtri
+
+    centre, reach = 2.0 * estimate - values.mean(), -ndtri(alpha) * values.std(ddof=1)
+    return float(centre - reach), float(centre + reach)
+
+
+def bca(
+    values: FloatArray,
+    estimate: float,
+    alpha: float,
+    statistic: Statistic,
+    induced: Predictions,
+    groups: IntArray | None,
+) -> tuple[float, float]:
+    """Return the bias-corrected and accelerated interval (Efron 1987).
+
+    The acceleration comes from a jackknife that leaves out rows, or clusters, in at most 200 parts.
+    """
+    from scipy.special import ndtr, ndtri
+
+    units = np.arange(induced.n) if groups is None else groups
+    n_parts = min(MAX_JACKKNIFE, int(units.max()) + 1)
+    left_out = np.array(
+        [
+            statistic(induced.probs[kept], induced.labels[kept])
+            for kept in (units % n_parts != part for part in range(n_parts))
+        ]
+    )
+    deviation = left_out.mean() - left_out
+    squares = float((deviation**2).sum())
+    acceleration = float((deviation**3).sum()) / (6.0 * squares**1.5) if squares > 0.0 else 0.0
+    below = (values < estimate).mean() + 0.5 * (values == estimate).mean()
+    shift = ndtri(np.clip(below, 0.5 / values.size, 1.0 - 0.5 / values.size))
+    moved = shift + ndtri(np.array([alpha, 1.0 - alpha]))
+    low, high = np.quantile(values, ndtr(shift + moved / (1.0 - acceleration * moved)))
+    return float(low), float(high)
+
+
+def influence_error(residuals: FloatArray, gaps: FloatArray, groups: IntArray | None) -> float:
+    """Return the standard error of the debiased squared error, by its influence function.
+
+    f_i = 2 D·r_i − |D|², with D the gap of the row's cell, which is ``gaps[i]``; clusters add up.
+    """
+    influence = 2.0 * (gaps * residuals).sum(axis=1) - (gaps**2).sum(axis=1)
+    influence -= influence.mean()
+    if groups is not None:
+        influence = np.bincount(groups, influence)
+    squares = float((influence**2).sum()) * influence.size / max(influence.size - 1, 1)
+    return float(np.sqrt(squares)) / len(residuals)
+
+
+@dataclass(frozen=True)
+class SunInterval:
+    """The interval of Sun et al. (2024), and whether their test lets 0 in."""
+
+    estimate: float
+    low: float
+    high: float
+    contains_zero: bool
+
+
+def sun(
+    probs: FloatArray, residuals: FloatArray, order: IntArray, starts: IntArray, level: float
+) -> SunInterval:
+    """Return the interval of Sun et al. (arXiv 2408.08998) for Σ_b π_b |Δ_b|².
+
+    With T the statistic over pairs of rows of the same cell, T₊ = max(T, 0), s = σ₁/√n and z the
+    normal quantiles of (1 + level)/2 and, one-sided, level: the upper end is T₊ + z₂ s; the lower
+    T₊ − z₂ s if T₊ ≥ 2 z₂ s, else T₊/2 if T₊ ≥ 2 z₁ s, else max(T₊ − z₁ s, 0). 0 belongs to the
+    interval if T₊ < z₁ σ₀; for σ₀² we take the variance of T given the predictions of a calibrated
+    model, (2/n²) Σ_b (|ΣC_i|² − Σ|C_i|²)/(n_b − 1)² with C_i = diag(p_i) − p_i p_iᵀ, where the
+    published code integrates over the cells of a grid.
+
+    Parameters
+    ----------
+    probs, residuals : ndarray of shape (n, k)
+        The k largest predictions, and onehot − probs, without a column for "none of them".
+    order, starts
+        The partition.
+    """
+    from scipy.special import ndtri
+
+    n, k = residuals.shape
+    first, size = starts[:-1], np.diff(starts).astype(np.float64)
+    r, p = residuals[order], probs[order]
+    mean = np.add.reduceat(r, first) / size[:, None]
+    squares = np.add.reduceat((r**2).sum(axis=1), first)
+    pairs = np.where(size > 1, 1.0 / np.maximum(size - 1.0, 1.0), 0.0)
+    length = (mean**2).sum(axis=1)
+    statistic = float(pairs @ (size**2 * length - squares)) / n
+    cell = np.repeat(np.arange(size.size), np.diff(starts))
+    along = np.add.reduceat((r * mean[cell]).sum(axis=1) ** 2, first)
+    spread = (4.0 * along.sum() - 3.0 * size @ length**2) / n - (size @ length / n) ** 2
+    error = float(np.sqrt(max(spread, 0.0) / n))
+    covariance = -p[:, :, None] * p[:, None, :]
+    covariance[:, np.arange(k), np.arange(k)] += p
+    total = (np.add.reduceat(covariance, first) ** 2).sum(axis=(1, 2))
+    own = np.add.reduceat((covariance**2).sum(axis=(1, 2)), first)
+    null_error = float(np.sqrt(2.0 * pairs**2 @ np.maximum(total - own, 0.0))) / n
+    two, one = ndtri(0.5 + 0.5 * level) * error, float(ndtri(level)) * error
+    kept = max(statistic, 0.0)
+    if kept >= 2.0 * two:
+        low = kept - two
+    elif kept >= 2.0 * one:
+        low = 0.5 * kept
+    else:
+        low = max(kept - one, 0.0)
+    contains_zero = kept < ndtri(level) * null_error
+    return SunInterval(
+        statistic, 0.0 if contains_zero else float(low), float(kept + two), bool(contains_zero)
+    )

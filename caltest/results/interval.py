@@ -1,0 +1,143 @@
+"""The answer of a confidence interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from caltest.results.base import Result, format_p, format_value
+
+#: How the printed report names a method.
+IN_WORDS = {
+    "inversion": "inversion of tests",
+    "cells": "exact intervals of the cells",
+    "sun": "Sun et al. 2024",
+    "normal": "normal limit",
+    "percentile": "percentile bootstrap",
+    "basic": "basic bootstrap",
+    "bca": "BCa bootstrap",
+    "bias-corrected": "bias-corrected bootstrap, normal",
+}
+
+
+@dataclass(frozen=True)
+class ConfidenceIntervalResult(Result):
+    """The answer of :func:`caltest.confidence_interval`.
+
+    Attributes
+    ----------
+    statistic, lens, method : str
+        The recipe, as it would be written in Python.
+    estimate : float
+        The statistic of the observed data.
+    low, high : float or None
+        The interval; the open side of a one-sided bound is the end of the statistic's range, or
+        None where that is not known.
+    level : float
+        Probability with which such an interval contains the value.
+    side : {"two-sided", "lower", "upper"}
+        Which bounds were asked for.
+    null_bias : float
+        What a calibrated model would show on average: the noise floor.
+    bias : float
+        The bias of the estimate found by the bootstrap, given the miscalibration that is there.
+    corrected : float
+        ``estimate - bias``. Of a squared error it can be negative, which means "less than noise".
+    contains_zero : bool
+        Whether the data are compatible with calibration, at this level.
+    pvalue : float or None
+        The p-value of calibration that decides ``contains_zero`` for ``method="inversion"``: 0
+        belongs to the interval if it is above ``(1 - level) / 2`` (one-sided: ``1 - level``).
+    n, n_classes : int
+        Number of observations, and of classes before the lens.
+    n_cells : int or None
+        Occupied cells of a binned error.
+    n_groups : int or None
+        Clusters, where ``groups`` were given.
+    n_resamples : int
+        Draws the bounds rest on; 0 where nothing was drawn.
+    seed : int or None
+        The seed, if the generator was given by one.
+    notes : tuple of str
+        What was done to the input, and what else should be known.
+    version : str
+        The version of caltest.
+    """
+
+    statistic: str
+    lens: str
+    method: str
+    estimate: float
+    low: float | None
+    high: float | None
+    level: float
+    side: str
+    null_bias: float
+    bias: float
+    corrected: float
+    contains_zero: bool
+    pvalue: float | None
+    n: int
+    n_classes: int
+    n_cells: int | None
+    n_groups: int | None
+    n_resamples: int
+    seed: int | None
+    notes: tuple[str, ...]
+    version: str
+
+    @property
+    def recipe(self) -> str:
+        """One line that says how the numbers were made, fit for a paper."""
+        side = "" if self.side == "two-sided" else f" {self.side} bound"
+        parts = [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
+        if self.n_resamples:
+            parts.append(f"B={self.n_resamples}")
+        if self.n_resamples and self.seed is not None:
+            parts.append(f"seed={self.seed}")
+        parts.append(f"n={self.n}" + (f" in {self.n_groups} groups" if self.n_groups else ""))
+        return " · ".join([*parts, f"K={self.n_classes}", f"caltest {self.version}"])
+
+    def __str__(self) -> str:
+        percent = f"{100.0 * self.level:.4g} %"
+        name = f"{percent} interval" if self.side == "two-sided" else f"{percent} bound"
+        data = f"n = {self.n}, K = {self.n_classes}"
+        if self.n_cells is not None:
+            data += f", {self.n_cells} cells"
+        if self.n_groups is not None:
+            data += f", {self.n_groups} groups"
+        rows = [
+            ("statistic", self.statistic),
+            ("lens", self.lens),
+            ("estimate", format_value(self.estimate)),
+            (name, f"{self._bounds()}  ({IN_WORDS[self.method]})"),
+            ("contains 0", self._zero()),
+            ("if calibrated", f"{format_value(self.null_bias)}  (null bias: the noise floor)"),
+            ("bootstrap bias", f"{format_value(self.bias)}"),
+            ("corrected", f"{format_value(self.corrected)}  (estimate less bootstrap bias)"),
+            ("data", data),
+        ]
+        width = max(len(label) for label, _ in rows) + 2
+        lines = ["Confidence interval", *(f"  {label:<{width}}{text}" for label, text in rows)]
+        if self.n_cells is not None:
+            lines += [
+                "",
+                "  Covered is the error of these cells in new data. Errors of opposite sign within a",
+                "  cell cancel, so the true error can be larger than that, but not smaller",
+                "  (Theorem 2): the low end is a bound of the true error, the high end is not.",
+            ]
+        lines += [f"  Note: {note}." for note in self.notes]
+        return "\n".join([*lines, "", f"  {self.recipe}"])
+
+    def _bounds(self) -> str:
+        low, high = (None if v is None else format_value(v) for v in (self.low, self.high))
+        if self.side == "lower":
+            return f"at least {low}"
+        return f"at most {high}" if self.side == "upper" else f"{low} to {high}"
+
+    def _zero(self) -> str:
+        answer = "yes" if self.contains_zero else "no"
+        if self.side == "upper":
+            return f"{answer}, as every upper bound of an error does" if self.low == 0.0 else answer
+        if self.pvalue is None:
+            return answer
+        return f"{answer}, p-value of calibration {format_p(self.pvalue)}"
