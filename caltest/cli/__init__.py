@@ -13,6 +13,7 @@ from caltest._version import __version__
 from caltest.cli.audit import audit
 from caltest.cli.common import EXIT_CODES
 from caltest.cli.compare import compare
+from caltest.cli.interval import interval
 from caltest.cli.plot import plot
 from caltest.cli.test import test
 
@@ -23,7 +24,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, plot):
+for command in (audit, test, compare, interval, plot):
     cli.add_command(command)
 
 

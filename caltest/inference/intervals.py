@@ -27,13 +27,14 @@ from caltest.inference.parts import evaluated, name_of
 from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import IntArray, Predictions
 from caltest.resampling import Workers
-from caltest.results.interval import ConfidenceIntervalResult
+from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import ECE, Statistic
 
 Method = Literal[
     "auto", "inversion", "percentile", "basic", "bca", "bias-corrected", "normal", "sun"
 ]
 Side = Literal["two-sided", "lower", "upper"]
+SIDES = ("two-sided", "lower", "upper")
 METHODS = ("auto", "inversion", *BOOTSTRAP, "normal", "sun")
 
 
@@ -199,7 +200,7 @@ def _check(level: float, method: str, side: str) -> None:
         raise StatisticError(f"level must be between 0 and 1, such as 0.95, not {level!r}")
     if method not in METHODS:
         raise StatisticError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    if side not in ("two-sided", "lower", "upper"):
+    if side not in SIDES:
         raise StatisticError(f"side must be 'two-sided', 'lower' or 'upper', not {side!r}")
 
 

@@ -43,7 +43,7 @@ from caltest.nulls import reaching
 from caltest.predictions import FloatArray, IntArray, Predictions
 
 #: Numbers in an array of draws, beyond which fewer are drawn.
-MAX_DRAWN = 2**20
+MAX_DRAWN = 2**17
 #: Draws that are always made.
 MIN_DRAWS = 999
 
@@ -250,11 +250,11 @@ def reached(values: FloatArray, observed: float) -> float:
 
 
 def _boundary(holds: Callable[[float], bool], start: float) -> float:
-    """Return where ``holds`` ends, to five digits: by doubling, then by bisection."""
+    """Return where ``holds`` ends, to four digits: by doubling, then by bisection."""
     low, high = 0.0, start
     while holds(high) and high < 1e9 * start:
         low, high = high, 2.0 * high
-    while high - low > 1e-5 * high and high > 1e-9 * start:
+    while high - low > 1e-4 * high and high > 1e-9 * start:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low

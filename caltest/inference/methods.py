@@ -120,13 +120,15 @@ def by_inversion(asked: Asked) -> Answer:
         fixed, value = evaluated(plain, asked.induced)
         law = cell_null(fixed, asked.induced.probs, value)
         floor, pvalue = law.mean() * floor / null.mean(), max(law.sf(value), np.finfo(float).tiny)
-    plausible = pvalue > asked.alpha
+    plausible, corrected = pvalue > asked.alpha, target.factor * size.corrected(cells)
+    if abs(corrected - asked.estimate) < 1e-12:  # the statistic over pairs corrects itself
+        corrected = asked.estimate
     return Answer(
         method="inversion",
         estimate=asked.estimate,
         low=0.0 if plausible else target.factor * size.low(cells, asked.alpha),
         high=target.factor * size.high(cells, asked.alpha),
-        corrected=target.factor * size.corrected(cells),
+        corrected=corrected,
         null_bias=floor if isinstance(asked.statistic, ECE) else _noise_floor(asked),
         contains_zero=plausible or asked.side == "upper",
         pvalue=pvalue,

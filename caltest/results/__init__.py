@@ -5,6 +5,7 @@ from caltest.results.base import Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult, JointTestResult
 from caltest.results.comparison import ComparisonResult, ComparisonTable, ScoreDifference
 from caltest.results.curves import BinSensitivity, ReliabilityDifference, ReliabilityFit
+from caltest.results.interval import ConfidenceIntervalResult
 from caltest.results.reliability import ReliabilityCurve
 from caltest.results.simplex import ReliabilitySimplex
 
@@ -15,6 +16,7 @@ __all__ = [
     "CalibrationTestResult",
     "ComparisonResult",
     "ComparisonTable",
+    "ConfidenceIntervalResult",
     "JointTestResult",
     "ReliabilityCurve",
     "ReliabilityDifference",

@@ -121,8 +121,8 @@ class ConfidenceIntervalResult(Result):
         if self.n_cells is not None:
             lines += [
                 "",
-                "  Covered is the error of these cells in new data. Errors of opposite sign within a",
-                "  cell cancel, so the true error can be larger than that, but not smaller",
+                "  Covered is the error of these cells in new data. Errors of opposite sign within",
+                "  a cell cancel, so the true error can be larger than that, but not smaller",
                 "  (Theorem 2): the low end is a bound of the true error, the high end is not.",
             ]
         lines += [f"  Note: {note}." for note in self.notes]
