@@ -109,7 +109,7 @@ def confidence_interval(
     ===================  =========================  ==========================================
 
     0 is in the interval of ``"inversion"`` exactly if the test of calibration has a p-value above
-    (1 − level)/2. For two classes, no clusters and at most 128 cells that is the exact p-value of
+    (1 − level)/2. For two classes, no clusters and at most 24 cells that is the exact p-value of
     :func:`calibration_test` with ``ECE`` in these cells, else one from the draws of the interval.
 
     Cost: O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.
@@ -129,7 +129,7 @@ def confidence_interval(
     (0.057, False)
     """
     data = Predictions.of(probs, labels)
-    _check(level, method, side)
+    _check(level, method, side, n_resamples)
     induced = apply(lens, data)
     _, estimate = evaluated(statistic, induced)
     asked = Asked(
@@ -195,11 +195,13 @@ def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Answer]]:
     return fitting
 
 
-def _check(level: float, method: str, side: str) -> None:
+def _check(level: float, method: str, side: str, n_resamples: int) -> None:
     if not (isinstance(level, (int, float, np.number)) and 0.0 < level < 1.0):
         raise StatisticError(f"level must be between 0 and 1, such as 0.95, not {level!r}")
     if method not in METHODS:
         raise StatisticError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
+        raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
     if side not in SIDES:
         raise StatisticError(f"side must be 'two-sided', 'lower' or 'upper', not {side!r}")
 

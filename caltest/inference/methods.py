@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import StatisticError
-from caltest.exact import MAX_CELLS, cell_null
+from caltest.exact import cell_null
 from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
 from caltest.inference.inversion import ABSOLUTE, SQUARED, CellSums, Size, cell_sums, reached
 from caltest.inference.laws import null_distribution
@@ -21,6 +21,8 @@ from caltest.statistics.binned import grouped
 
 #: Methods that resample rows, for any statistic.
 BOOTSTRAP = ("percentile", "basic", "bca", "bias-corrected")
+#: Cells up to which the p-value that decides about 0 is exact; beyond, draws are quicker.
+EXACT_CELLS = 24
 #: Rows per cell below which an interval is wide because little can be known.
 FEW_ROWS = 5.0
 
@@ -78,7 +80,8 @@ class Asked:
     @property
     def alpha(self) -> float:
         """The error probability of one bound."""
-        return (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
+        alpha = (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
+        return round(alpha, 12)  # 1 − 0.95 is not 0.05, and p-values of draws are such fractions
 
     def partition(self) -> tuple[IntArray, IntArray]:
         """Return the rows in the order of their cells, and where the cells start."""
@@ -115,11 +118,12 @@ def by_inversion(asked: Asked) -> Answer:
     cells = cell_sums(asked.induced, order, starts, asked.groups, asked.n_resamples, rng)
     null = size.calibrated(cells)
     floor, pvalue = target.factor * float(null.mean()), reached(null, size.observed(cells))
-    if asked.groups is None and asked.induced.n_classes == 2 and starts.size - 1 <= MAX_CELLS:
+    if asked.groups is None and asked.induced.n_classes == 2 and starts.size - 1 <= EXACT_CELLS:
         plain = ECE(asked.statistic.bins, "sqeuclidean" if size is SQUARED else "tv")
         fixed, value = evaluated(plain, asked.induced)
         law = cell_null(fixed, asked.induced.probs, value)
-        floor, pvalue = law.mean() * floor / null.mean(), max(law.sf(value), np.finfo(float).tiny)
+        floor = target.factor * law.mean() / (2.0 if size is SQUARED else 1.0)
+        pvalue = max(law.sf(value), np.finfo(float).tiny)
     plausible, corrected = pvalue > asked.alpha, target.factor * size.corrected(cells)
     if abs(corrected - asked.estimate) < 1e-12:  # the statistic over pairs corrects itself
         corrected = asked.estimate

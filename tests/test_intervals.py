@@ -1,0 +1,425 @@
+"""Intervals against the papers, against their own tests, and against the truth."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import reference_intervals as twin
+from scipy.special import expit, logit
+from scipy.stats import binom, bootstrap
+
+import caltest as ct
+from caltest.inference import confidence_interval, inversion
+from caltest.results import ConfidenceIntervalResult
+from caltest.statistics import DebiasedL1, DebiasedL2
+from caltest.statistics.binned import grouped
+
+EVENT = ct.OneVsRest(0)
+
+
+def drawn(rng, n, truth=lambda p: p, sample=None):
+    p = rng.random(n) if sample is None else sample(rng, n)
+    labels = (rng.random(n) >= truth(p)).astype(int)
+    return ct.Predictions(np.column_stack([p, 1.0 - p]), labels)
+
+
+def slope(s):
+    return lambda p: expit(s * logit(np.clip(p, 1e-9, 1 - 1e-9)))
+
+
+def sure(rng, n):
+    return 1.0 - 0.5 * rng.beta(0.3, 10.0, n)
+
+
+TEN = ct.ECE(10)
+
+
+def interval(data, statistic=TEN, n_resamples=999, rng=0, **options):
+    options = {"lens": EVENT, **options}
+    return confidence_interval(data, None, statistic, n_resamples=n_resamples, rng=rng, **options)
+
+
+def cells_of(statistic, data):
+    order, starts = grouped(statistic.bins, data.probs)
+    cells = np.empty(data.n, dtype=int)
+    cells[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return cells.tolist()
+
+
+# --- what the interval promises ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("distance", ["tv", "sqeuclidean"])
+@pytest.mark.parametrize("side", ["two-sided", "lower"])
+def test_contains_zero_exactly_if_the_test_does_not_reject(rng, distance, side):
+    alpha, seen = {"two-sided": 0.05, "lower": 0.1}[side], set()
+    for n, s in ((60, 1.0), (200, 1.0), (300, 0.7), (500, 0.6)) * 6:
+        data = drawn(rng, n, slope(s))
+        statistic = ct.ECE(8, distance)
+        answer = interval(data, statistic, level=0.9, side=side)
+        pvalue = ct.calibration_test(data, None, statistic, lens=EVENT).pvalue
+        assert answer.pvalue == pytest.approx(pvalue, rel=1e-9)
+        assert answer.contains_zero == (pvalue > (alpha if side == "two-sided" else 0.1))
+        assert (answer.low == 0.0) == answer.contains_zero
+        seen.add(answer.contains_zero)
+    assert seen == {True, False}
+
+
+def test_contains_zero_with_shared_draws_for_several_classes(rng):
+    seen = set()
+    for mix in (0.0, 0.0, 0.1, 0.15, 0.2, 0.3) * 4:
+        probs = rng.dirichlet(np.ones(3), 300)
+        q = (1 - mix) * probs + mix / 3
+        labels = (rng.random(300)[:, None] > np.cumsum(q, axis=1)).sum(axis=1).clip(0, 2)
+        answer = interval(ct.Predictions(probs, labels), ct.ECE(3), lens=ct.Canonical())
+        assert answer.contains_zero == (answer.pvalue > 0.025) == (answer.low == 0.0)
+        seen.add(answer.contains_zero)
+    assert seen == {True, False}
+
+
+def far(rng, n):
+    return rng.uniform(0.3, 0.7, n)
+
+
+COVERAGE = [
+    ("calibrated", 200, 15, slope(1.0), None),
+    ("calibrated, nearly sure", 200, 10, slope(1.0), sure),
+    ("nearly sure, errors too few to see", 200, 2, slope(0.5), sure),
+    ("overconfident", 500, 15, slope(0.5), None),
+    ("underconfident, sparse", 200, 50, slope(3.0), None),
+    ("half of all far off", 2000, 2, lambda p: np.where(p > 0.5, p - 0.45, p), None),
+    ("shift", 1000, 10, lambda p: p + 0.1, far),
+]
+
+
+@pytest.mark.parametrize(("n", "m", "truth", "sample"), [c[1:] for c in COVERAGE])
+def test_coverage(n, m, truth, sample):
+    rng = np.random.default_rng(11)
+    many = rng.random(400_000) if sample is None else sample(rng, 400_000)
+    cell = ct.UniformBins(m)(many)
+    gap = np.bincount(cell, truth(many) - many) / many.size
+    share = np.maximum(np.bincount(cell) / many.size, 1e-300)
+    truths = {"tv": np.abs(gap).sum(), "sqeuclidean": 2.0 * (gap**2 / share).sum()}
+    sets = 60
+    missed = dict.fromkeys(truths, 0)
+    for r in range(sets):
+        data = drawn(rng, n, truth, sample)
+        for distance, value in truths.items():
+            answer = interval(data, ct.ECE(m, distance), n_resamples=399, rng=r)
+            missed[distance] += not answer.low <= value + 1e-9 <= answer.high + 2e-9
+    for count in missed.values():
+        assert count <= binom.isf(1e-4, sets, 0.07)
+
+
+def test_the_textbook_bound_fails_where_ours_does_not():
+    """Underconfident, four rows a cell: floored noise hides the error from the plug-in bound."""
+    rng, sets, statistic = np.random.default_rng(5), 40, ct.ECE(50, "sqeuclidean")
+    many = rng.random(400_000)
+    gap = np.bincount(ct.UniformBins(50)(many), slope(3.0)(many) - many) / many.size
+    root = np.sqrt((gap**2).sum() * 50)
+    below, ours = 0, 0
+    for r in range(sets):
+        data = drawn(rng, 200, slope(3.0))
+        cells = cells_of(statistic, data)
+        below += twin.textbook_upper(data.probs[:, 0], data.labels == 0, cells, 300) < root
+        ours += interval(data, statistic, n_resamples=300, rng=r).high < 2.0 * root**2
+    assert below > 0.25 * sets
+    assert ours <= binom.isf(1e-4, sets, 0.05)
+
+
+def test_one_full_cell_gives_the_normal_interval(rng):
+    """With one cell far from 0 everything is known: D ± 1.96 sd, from below 2.24 sd for |·|."""
+    n = 40_000
+    data = ct.Predictions(np.tile([0.5, 0.5], (n, 1)), (rng.random(n) < 0.3).astype(int))
+    d = 0.5 - data.labels.mean()
+    sd = np.std(data.labels) / np.sqrt(n)
+    absolute = interval(data, ct.ECE(1), n_resamples=9999)
+    # The scatter is 0.21, but a calibrated cell would have 0.25: bounds take the larger.
+    assert absolute.high == pytest.approx(d + 1.96 * 0.5 / np.sqrt(n), abs=0.1 * sd)
+    assert absolute.low == pytest.approx(d - 2.2414 * 0.5 / np.sqrt(n), abs=0.15 * sd)
+    squared = interval(data, DebiasedL2(1), n_resamples=9999)
+    assert np.sqrt(squared.high) == pytest.approx(d + 1.96 * 0.5 / np.sqrt(n), abs=0.15 * sd)
+    assert np.sqrt(squared.low) == pytest.approx(d - 1.96 * 0.5 / np.sqrt(n), abs=0.15 * sd)
+
+
+# --- clusters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, "sqeuclidean"), DebiasedL2(5)])
+def test_repeated_rows_in_clusters_are_one_row(rng, statistic):
+    data = drawn(rng, 400, slope(0.5))
+    five = ct.Predictions(np.repeat(data.probs, 5, axis=0), np.repeat(data.labels, 5))
+    once = interval(data, statistic, n_resamples=4999)
+    clustered = interval(five, statistic, groups=np.repeat(np.arange(400), 5), n_resamples=4999)
+    blind = interval(five, statistic, n_resamples=4999)
+    width = once.high - once.low
+    assert clustered.low == pytest.approx(once.low, abs=0.06 * width)
+    assert clustered.high == pytest.approx(once.high, abs=0.06 * width)
+    assert blind.high - blind.low < 0.7 * width
+    assert clustered.n_groups == 400
+
+
+def test_clusters_of_one_row_are_rows(rng):
+    data = drawn(rng, 500, slope(0.6))
+    rows = interval(data, n_resamples=4999)
+    names = [f"patient {i}" for i in range(500)]
+    ones = interval(data, groups=names, n_resamples=4999)
+    assert ones.high == pytest.approx(rows.high, rel=0.04)
+    assert ones.low == pytest.approx(rows.low, abs=0.01)
+    assert "500 groups" in str(ones)
+
+
+# --- twins -------------------------------------------------------------------------------------
+
+
+def test_squared_correction_is_the_pairs_statistic(rng):
+    data = drawn(rng, 80, slope(0.5))
+    statistic = DebiasedL2(ct.UniformBins(4))
+    residuals = (data.labels == 0)[:, None] - data.probs[:, :1]
+    answer = interval(data, statistic)
+    expected = twin.pairs_statistic(residuals, cells_of(statistic, data))
+    assert answer.estimate == answer.corrected == pytest.approx(expected)
+    assert answer.bias == answer.null_bias == 0.0
+    plain = interval(data, ct.ECE(4, "sqeuclidean"))
+    assert plain.corrected == pytest.approx(2.0 * expected)
+    assert plain.high == pytest.approx(2.0 * answer.high)
+
+
+def test_absolute_correction_is_the_bootstrap_of_cell_sums(rng):
+    data = drawn(rng, 300, slope(0.5))
+    order, starts = grouped(ct.UniformBins(6), data.probs)
+    cells = inversion.cell_sums(data, order, starts, None, 10, rng)
+    total = 0.0
+    for rows in np.split(order, starts[1:-1]):
+        r = (data.labels[rows] == 0) - data.probs[rows, 0]
+        sigma = np.sqrt(rows.size * np.var(r, ddof=1))
+        total += 2.0 * abs(r.sum()) - twin.folded_mean(r.sum(), sigma)
+    assert inversion.absolute_corrected(cells) == pytest.approx(total / 300, rel=1e-6)
+    assert interval(data, ct.ECE(6)).corrected == pytest.approx(total / 300, rel=1e-6)
+
+
+@pytest.mark.parametrize("s", [1.0, 0.7, 0.3])
+@pytest.mark.parametrize("k", [1, 2])
+def test_sun_against_its_twin(rng, s, k):
+    probs = rng.dirichlet(np.full(3, 0.7), 90)
+    q = probs**s / (probs**s).sum(axis=1, keepdims=True)
+    labels = (rng.random(90)[:, None] > np.cumsum(q, axis=1)).sum(axis=1).clip(0, 2)
+    data, lens = ct.Predictions(probs, labels), ct.TopK(k)
+    statistic = DebiasedL2(ct.VarianceTree(15))
+    answer = interval(data, statistic, lens=lens, method="sun")
+    seen = lens(data)
+    residuals = (seen.labels[:, None] == np.arange(k)) - seen.probs[:, :k]
+    low, high, zero = twin.sun_interval(seen.probs[:, :k], residuals, cells_of(statistic, seen))
+    assert answer.low == pytest.approx(low, abs=1e-12)
+    assert answer.high == pytest.approx(high)
+    assert answer.contains_zero == zero
+
+
+def test_normal_against_its_twin(rng):
+    data = drawn(rng, 70, slope(0.4))
+    statistic, groups = DebiasedL2(3), (np.arange(70) // 2).tolist()
+    cells, z = cells_of(statistic, data), twin.QUANTILE(0.975)
+    residuals = ((data.labels == 0) - data.probs[:, 0])[:, None]
+    error = twin.influence_error(residuals, cells)
+    answer = interval(data, statistic, method="normal")
+    assert answer.high == pytest.approx(answer.estimate + z * error)
+    assert answer.low == pytest.approx(max(0.0, answer.estimate - z * error))
+    clustered = interval(data, statistic, method="normal", groups=groups)
+    error = twin.cluster_influence_error(residuals, cells, groups)
+    assert clustered.high == pytest.approx(clustered.corrected + z * error)
+
+
+def test_largest_gap_against_its_twin(rng):
+    for s in (1.0, 0.3):
+        data = drawn(rng, 120, slope(s))
+        statistic = ct.MCE(4)
+        low, high = twin.largest_gap_bounds(
+            data.probs[:, 0], data.labels == 0, cells_of(statistic, data)
+        )
+        answer = interval(data, statistic, n_resamples=99)
+        assert answer.low == pytest.approx(low, abs=1e-9)
+        assert answer.high == pytest.approx(high, abs=1e-9)
+        squared = interval(data, ct.MCE(4, "sqeuclidean"), n_resamples=99)
+        assert squared.high == pytest.approx(2.0 * high**2)
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [("bca", "BCa"), ("basic", "basic"), ("percentile",) * 2]
+)
+def test_bootstrap_against_scipy(rng, method, name):
+    """A skewed mean; both simulate, so their ends agree up to Monte Carlo error."""
+    data = drawn(rng, 80, lambda p: 0.9 + 0.0 * p, lambda g, n: np.full(n, 0.9))
+    weights = rng.exponential(1.0, 80)
+    data = ct.Predictions(np.column_stack([weights / 50, 1 - weights / 50]), data.labels)
+
+    def statistic(probs, labels):
+        return float(probs[:, 0].mean())
+
+    ours = interval(data, statistic, method=method, n_resamples=9999)
+    theirs = bootstrap(
+        (data.probs[:, 0],), np.mean, method=name, n_resamples=9999, rng=3, vectorized=True
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    assert ours.low == pytest.approx(theirs.low, abs=0.04 * width)
+    assert ours.high == pytest.approx(theirs.high, abs=0.04 * width)
+
+
+def test_bias_corrected_is_its_formula(rng):
+    data = drawn(rng, 200)
+    answer = interval(data, method="bias-corrected")
+    values = ct.replicate(ct.ECE(10), ct.resampling.Bootstrap(), EVENT(data), 999, rng=0).values
+    assert answer.bias == pytest.approx(values.mean() - answer.estimate)
+    high = 2 * answer.estimate - values.mean() + twin.QUANTILE(0.975) * values.std(ddof=1)
+    assert answer.high == pytest.approx(high)
+
+
+def test_percentile_of_a_calibrated_model_misses_zero_and_says_so(rng):
+    answer = interval(drawn(rng, 1000), method="percentile")
+    assert not answer.contains_zero
+    assert "lies too high" in str(answer)
+
+
+# --- invariants --------------------------------------------------------------------------------
+
+
+def test_distances_of_two_classes_are_multiples(rng):
+    data = drawn(rng, 300, slope(0.5))
+    tv = interval(data, ct.ECE(10))
+    for distance, factor in (("l1", 2.0), ("l2", 2.0**0.5), ("max", 1.0)):
+        other = interval(data, ct.ECE(10, distance))
+        for name in ("estimate", "low", "high", "bias", "corrected", "null_bias"):
+            assert getattr(other, name) == pytest.approx(factor * getattr(tv, name))
+    debiased = interval(data, DebiasedL1(10))
+    assert (debiased.low, debiased.high) == (tv.low, tv.high)
+
+
+def test_forms_of_the_same_data_agree(rng):
+    data = drawn(rng, 300, slope(0.5))
+    expected = interval(data)
+    order = rng.permutation(300)
+    shuffled = interval(ct.Predictions(data.probs[order], data.labels[order]))
+    one_column = confidence_interval(
+        data.probs[:, 0], 1 - data.labels, ct.ECE(10), lens=ct.OneVsRest(1), n_resamples=999, rng=0
+    )
+    for other in (shuffled, one_column):
+        assert other.low == pytest.approx(expected.low, rel=1e-6)
+        assert other.high == pytest.approx(expected.high, rel=1e-3)
+
+
+def test_one_sided_bounds_are_the_ends_of_the_wider_interval(rng):
+    data = drawn(rng, 400, slope(0.5))
+    both = interval(data, level=0.9)
+    lower, upper = interval(data, side="lower"), interval(data, side="upper")
+    assert (lower.low, upper.high) == (both.low, both.high)
+    assert (lower.high, upper.low) == (1.0, 0.0)
+    assert not lower.contains_zero
+    assert upper.contains_zero
+    assert "at least" in str(lower)
+    assert "at most" in str(upper)
+
+
+def test_level_is_honoured(rng):
+    data = drawn(rng, 500, slope(0.5))
+    for statistic in (ct.ECE(10), DebiasedL2(10), ct.MCE(4)):
+        answers = [interval(data, statistic, level=level) for level in (0.5, 0.8, 0.95, 0.99)]
+        assert np.all(np.diff([a.low for a in answers]) <= 0)
+        assert np.all(np.diff([a.high for a in answers]) > 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+@pytest.mark.parametrize("n", [1, 2, 50])
+@pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, "sqeuclidean"), DebiasedL2(5)])
+def test_bounds_stay_in_the_range(rng, n_classes, n, statistic):
+    probs = rng.dirichlet(np.full(n_classes, 0.2), n)
+    probs[0] = np.eye(n_classes)[0]  # a certain prediction
+    for labels in (probs.argmin(axis=1), probs.argmax(axis=1)):
+        for lens in (ct.TopK(1), ct.Canonical()):
+            answer = interval(ct.Predictions(probs, labels), statistic, lens=lens, n_resamples=99)
+            largest = 2.0 if "l2" in repr(statistic).lower() or "sq" in repr(statistic) else 1.0
+            assert 0.0 <= answer.low <= answer.high <= largest
+
+
+def test_certain_predictions():
+    right = interval(ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.zeros(50, int)))
+    assert right.estimate == right.low == 0.0
+    wrong = interval(
+        ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.r_[np.zeros(40, int), [1] * 10])
+    )
+    assert not wrong.contains_zero
+    assert wrong.low <= 0.2 <= wrong.high
+
+
+def test_bootstrap_does_not_depend_on_workers(rng):
+    data = drawn(rng, 200)
+    one, two = (interval(data, method="basic", workers=w) for w in (1, 2))
+    assert one == two
+
+
+# --- the answer --------------------------------------------------------------------------------
+
+
+def test_report_reads_well():
+    answer = confidence_interval(
+        [0.8] * 30, [1] * 18 + [0] * 12, lens=ct.OneVsRest(1), n_resamples=999, rng=1
+    )
+    lines = str(answer).splitlines()
+    assert lines[:5] == [
+        "Confidence interval",
+        "  statistic       ECE(UniformBins(15), distance='tv')",
+        "  lens            OneVsRest(1)",
+        "  estimate        0.2000",
+        f"  95 % interval   {answer.low:.4f} to {answer.high:.4f}  (inversion of tests)",
+    ]
+    assert "  contains 0      no, p-value of calibration 0.011" in lines
+    assert "  if calibrated   0.0574  (null bias: the noise floor)" in lines
+    assert any("Theorem 2" in line for line in lines)
+    assert "0.95 by inversion · B=999 · seed=1 · n=30" in lines[-1]
+
+
+def test_json_round_trip(rng):
+    for options in ({}, {"method": "percentile"}, {"side": "lower"}):
+        answer = interval(drawn(rng, 100), **options)
+        assert ConfidenceIntervalResult.from_json(answer.to_json()) == answer
+        json.dumps(answer.as_dict(), allow_nan=False)
+
+
+def test_functions_have_open_ends(rng):
+    def bias(probs, labels):
+        return float(np.mean((labels == 0) - probs[:, 0]))
+
+    answer = interval(drawn(rng, 100), bias, method="bca", side="lower")
+    assert answer.high is None
+    assert answer.low < 0.0
+    assert answer.n_cells is None
+
+
+def test_sparse_cells_are_mentioned(rng):
+    assert "4.0 rows on average" in str(interval(drawn(rng, 60), ct.ECE(15)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"statistic": lambda p, y: 0.1}, "choose one of 'percentile', 'basic', 'bca'"),
+        ({"statistic": ct.ECE(5, "l2"), "lens": ct.Canonical()}, "for 3 classes"),
+        ({"statistic": ct.MCE(5), "lens": ct.Canonical()}, "for 3 classes"),
+        ({"statistic": ct.MCE(5), "groups": np.arange(60)}, "in clusters"),
+        ({"method": "sun"}, "by 'sun'"),
+        ({"statistic": DebiasedL2(5), "method": "sun", "lens": ct.Canonical()}, "TopK"),
+        ({"statistic": DebiasedL2(5), "method": "sun", "side": "upper"}, "one-sided"),
+        ({"level": 1.0}, "between 0 and 1"),
+        ({"level": "high"}, "between 0 and 1"),
+        ({"method": "student"}, "method must be one of"),
+        ({"side": "left"}, "side must be"),
+        ({"groups": [1, 2]}, "each of the 60 rows"),
+        ({"groups": [1] * 60}, "at least two"),
+        ({"n_resamples": 0}, "whole number ≥ 1"),
+    ],
+)
+def test_what_is_refused(rng, options, message):
+    probs = rng.dirichlet(np.ones(3), 60)
+    data = ct.Predictions(probs, rng.integers(0, 3, 60))
+    with pytest.raises(ct.StatisticError, match=message):
+        interval(data, **{"lens": ct.TopK(1), **options})
