@@ -395,6 +395,15 @@ def test_functions_have_open_ends(rng):
     assert answer.n_cells is None
 
 
+def test_an_estimate_of_noise_is_explained(rng):
+    probs = rng.dirichlet(np.ones(50), 2000)
+    labels = (rng.random(2000)[:, None] > np.cumsum(probs, axis=1)).sum(axis=1)
+    statistic = ct.ECE(ct.VarianceTree(200))
+    answer = interval(ct.Predictions(probs, labels), statistic, lens=ct.Canonical())
+    assert answer.high < answer.estimate
+    assert "above the interval because most of it is noise" in str(answer)
+
+
 def test_sparse_cells_are_mentioned(rng):
     assert "4.0 rows on average" in str(interval(drawn(rng, 60), ct.ECE(15)))
 
@@ -416,6 +425,7 @@ def test_sparse_cells_are_mentioned(rng):
         ({"groups": [1, 2]}, "each of the 60 rows"),
         ({"groups": [1] * 60}, "at least two"),
         ({"n_resamples": 0}, "whole number ≥ 1"),
+        ({"n_resamples": 99, "level": 0.99}, "needs at least 199 draws"),
     ],
 )
 def test_what_is_refused(rng, options, message):

@@ -42,11 +42,6 @@ from caltest.counts import poisson_binomial
 from caltest.nulls import reaching
 from caltest.predictions import FloatArray, IntArray, Predictions
 
-#: Numbers in an array of draws, beyond which fewer are drawn.
-MAX_DRAWN = 2**17
-#: Draws that are always made.
-MIN_DRAWS = 999
-
 
 @dataclass(frozen=True, eq=False)
 class CellSums:
@@ -283,7 +278,6 @@ def cell_sums(
     predicted = np.add.reduceat(probs, first) / size
     sums = np.add.reduceat(residuals, first)
     null_variance = np.add.reduceat(probs * (1.0 - probs), first)
-    n_draws = min(n_draws, max(MIN_DRAWS, MAX_DRAWN // sums.size))
     shape = (n_draws, *sums.shape)
     if groups is None:
         squares = np.maximum(np.add.reduceat(residuals**2, first) - sums**2 / size, 0.0)

@@ -21,6 +21,10 @@ from caltest.statistics.binned import grouped
 
 #: Methods that resample rows, for any statistic.
 BOOTSTRAP = ("percentile", "basic", "bca", "bias-corrected")
+#: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
+MAX_DRAWN, MIN_DRAWS = 2**17, 999
+#: Draws beyond a bound that it should rest on.
+MIN_BEYOND = 20
 #: Cells up to which the p-value that decides about 0 is exact; beyond, draws are quicker.
 EXACT_CELLS = 24
 #: Rows per cell below which an interval is wide because little can be known.
@@ -115,7 +119,8 @@ def by_inversion(asked: Asked) -> Answer:
     target, size = _binned(asked)
     order, starts = asked.partition()
     rng = np.random.default_rng(asked.rng)
-    cells = cell_sums(asked.induced, order, starts, asked.groups, asked.n_resamples, rng)
+    n_draws = _n_draws(asked, starts.size - 1)
+    cells = cell_sums(asked.induced, order, starts, asked.groups, n_draws, rng)
     null = size.calibrated(cells)
     floor, pvalue = target.factor * float(null.mean()), reached(null, size.observed(cells))
     if asked.groups is None and asked.induced.n_classes == 2 and starts.size - 1 <= EXACT_CELLS:
@@ -140,6 +145,20 @@ def by_inversion(asked: Asked) -> Answer:
         n_draws=cells.shares.size,
         notes=_about_cells(cells),
     )
+
+
+def _n_draws(asked: Asked, n_cells: int) -> int:
+    """Return how many draws to make: fewer for many cells, but enough for the level."""
+    if asked.alpha * (asked.n_resamples + 1) < 1.0:
+        raise StatisticError(
+            f"level={asked.level:g} needs at least {int(np.ceil(1.0 / asked.alpha)) - 1} draws, "
+            f"but n_resamples is {asked.n_resamples}"
+        )
+    numbers = n_cells * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
+    if asked.groups is not None:
+        numbers = max(numbers, int(asked.groups.max()) // 8)
+    least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
+    return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
 
 
 def by_cells(asked: Asked) -> Answer:

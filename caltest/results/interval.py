@@ -112,21 +112,24 @@ class ConfidenceIntervalResult(Result):
             (name, f"{self._bounds()}  ({IN_WORDS[self.method]})"),
             ("contains 0", self._zero()),
             ("if calibrated", f"{format_value(self.null_bias)}  (null bias: the noise floor)"),
-            ("bootstrap bias", f"{format_value(self.bias)}"),
+            ("bootstrap bias", f"{format_value(self.bias)}  (at the error that is there)"),
             ("corrected", f"{format_value(self.corrected)}  (estimate less bootstrap bias)"),
             ("data", data),
         ]
         width = max(len(label) for label, _ in rows) + 2
         lines = ["Confidence interval", *(f"  {label:<{width}}{text}" for label, text in rows)]
+        lines.append("")
+        if self.high is not None and self.estimate > self.high:
+            lines.append("  The estimate lies above the interval because most of it is noise.")
         if self.n_cells is not None:
             lines += [
-                "",
-                "  Covered is the error of these cells in new data. Errors of opposite sign within",
-                "  a cell cancel, so the true error can be larger than that, but not smaller",
-                "  (Theorem 2): the low end is a bound of the true error, the high end is not.",
+                "  The interval is for the error of these cells in new data. Errors of opposite",
+                "  sign within a cell cancel, so the true error can be larger than that, but not",
+                "  smaller (Theorem 2): the low end bounds the true error, the high end does not.",
             ]
         lines += [f"  Note: {note}." for note in self.notes]
-        return "\n".join([*lines, "", f"  {self.recipe}"])
+        space = [""] if lines[-1] else []
+        return "\n".join([*lines, *space, f"  {self.recipe}"])
 
     def _bounds(self) -> str:
         low, high = (None if v is None else format_value(v) for v in (self.low, self.high))
