@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, bootstrap
 
 import caltest as ct
+from caltest import cli
 from caltest.inference import confidence_interval, inversion
 from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import DebiasedL1, DebiasedL2
@@ -166,7 +167,7 @@ def test_clusters_of_one_row_are_rows(rng):
     rows = interval(data, n_resamples=4999)
     names = [f"patient {i}" for i in range(500)]
     ones = interval(data, groups=names, n_resamples=4999)
-    assert ones.high == pytest.approx(rows.high, rel=0.04)
+    assert ones.high == pytest.approx(rows.high, rel=0.08)  # V0 is not below V here
     assert ones.low == pytest.approx(rows.low, abs=0.01)
     assert "500 groups" in str(ones)
 
@@ -344,11 +345,25 @@ def test_bounds_stay_in_the_range(rng, n_classes, n, statistic):
 def test_certain_predictions():
     right = interval(ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.zeros(50, int)))
     assert right.estimate == right.low == 0.0
+    assert 3.0 / 50 < right.high < 5.0 / 50  # the rule of three, with 1/40 instead of 1/20
     wrong = interval(
         ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.r_[np.zeros(40, int), [1] * 10])
     )
     assert not wrong.contains_zero
     assert wrong.low <= 0.2 <= wrong.high
+
+
+def test_command_line(capsys, tmp_path, rng):
+    path = tmp_path / "data.npz"
+    data = drawn(rng, 300, slope(0.3))
+    np.savez(path, probs=data.probs, labels=data.labels)
+    arguments = ["interval", str(path), "--statistic", "ECE(10)", "--lens", "OneVsRest(0)"]
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*arguments, "--level", "0.9", "--json", "--fail-on-miscalibration"])
+    answer = ConfidenceIntervalResult.from_json(capsys.readouterr().out)
+    expected = interval(data, level=0.9, n_resamples=9999)
+    assert (answer.low, answer.high) == (expected.low, expected.high)
+    assert stop.value.code == 1
 
 
 def test_bootstrap_does_not_depend_on_workers(rng):

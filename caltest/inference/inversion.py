@@ -20,9 +20,9 @@ bound errs on the safe side:
 * Noise adds to T, so a bound from below takes a large variance, but none that θ does not allow:
   moving the mean of a cell by μ changes its variance by at most |μ|. At θ = 0 that leaves V0, so
   that 0 lies within the bound exactly if the test of calibration does not reject.
-* For a bound from above, noise that is not there would hide error. Its part in the mean of T is
-  what the scatter shows, V; its part in the spread of T is the largest of V0, V and the variance
-  that the hypothesis implies, because a cell in which nothing has gone wrong yet shows no scatter.
+* For a bound from above, noise that is not there would hide error: only V, which the scatter shows,
+  may raise T. Its spread gets the largest of V0, V and the variance that the hypothesis implies,
+  because a cell in which nothing has gone wrong yet shows no scatter.
 
 The shares π_b are estimated, too, and T varies with them, by Var_π(…)/n: in proportion to θ up to
 the observed T, and not beyond, where the observed gaps are mostly noise.
@@ -78,6 +78,11 @@ class CellSums:
     def larger_variance(self) -> FloatArray:
         """The larger of V0 and V."""
         return np.maximum(self.null_variance, self.variance)
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """Standard deviation of the noise; a trace of it where all predictions are 0 or 1."""
+        return np.sqrt(np.maximum(self.larger_variance, 1e-12 * self.size[:, None]))
 
     def implied_variance(self, shift: FloatArray) -> FloatArray:
         """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
@@ -135,18 +140,16 @@ def absolute_high(cells: CellSums, alpha: float) -> float:
     """Return the largest θ₁ for which T₁ is surprisingly small with a chance of ``alpha``."""
     observed = absolute_error(cells)
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
-    unit = np.sqrt(cells.larger_variance)
-    towards = np.where(cells.sums < 0.0, -unit, unit)
-    total = float(unit.sum()) / cells.n
-    if total == 0.0:  # no noise at all: every prediction is 0 or 1
-        return observed
+    towards = np.where(cells.sums < 0.0, -cells.unit, cells.unit)
+    total = float(cells.unit.sum()) / cells.n
+    others = np.roll(cells.normal, 1, axis=0)  # of other draws, so independent of its own
 
     def plausible(theta: float) -> bool:
         shift = theta / total * towards
         implied = cells.implied_variance(np.abs(shift) / cells.size[:, None])
-        centre = np.abs(shift + np.sqrt(cells.variance) * cells.normal).sum(axis=(1, 2)).mean()
-        spread = np.abs(shift + np.sqrt(implied) * cells.normal).sum(axis=(1, 2))
-        values = (centre + spread - spread.mean()) / cells.n
+        shown = np.abs(shift + np.sqrt(cells.variance) * cells.normal)
+        rest = np.copysign(np.sqrt(np.maximum(implied - cells.variance, 0.0)), towards) * others
+        values = (shown + rest).sum(axis=(1, 2)) / cells.n
         values += min(1.0, theta / max(observed, 1e-300)) * error * cells.shares
         return reached(-values, -observed) >= alpha
 
@@ -201,21 +204,17 @@ def squared_low(cells: CellSums, alpha: float) -> float:
 def squared_high(cells: CellSums, alpha: float) -> float:
     """Return the largest θ₂ for which T₂ less its noise is surprisingly small with ``alpha``."""
     observed = squared_corrected(cells)
-    # Without any observed deviation, the direction of the noise.
-    towards = cells.sums if np.any(cells.sums) else np.sqrt(cells.null_variance)
+    towards = cells.sums if np.any(cells.sums) else cells.unit
     root = np.sqrt(cells.size[:, None])
     scale = float(((towards / root) ** 2).sum()) / cells.n
-    if scale == 0.0:  # no deviation, and no noise: every prediction is 0 or 1
-        return 0.0
     error = cells.share_error(((towards / cells.size[:, None]) ** 2).sum(axis=1))
 
     def plausible(k: float) -> bool:
         implied = cells.implied_variance(k * np.abs(towards) / cells.size[:, None])
         values = ((k * towards + np.sqrt(implied) * cells.normal) / root) ** 2
         noise = cells.scatter @ (implied.sum(axis=1) / cells.size)
-        values = (values.sum(axis=(1, 2)) - noise) / cells.n + min(
-            1.0, k * k
-        ) * error * cells.shares
+        values = (values.sum(axis=(1, 2)) - noise) / cells.n
+        values += min(1.0, k * k) * error * cells.shares
         return reached(-values, -observed) >= alpha
 
     return _boundary(plausible, 1.0) ** 2 * scale
