@@ -42,6 +42,9 @@ from caltest.counts import poisson_binomial
 from caltest.nulls import reaching
 from caltest.predictions import FloatArray, IntArray, Predictions
 
+#: Rows of a cell from which its class counts are taken to be normal.
+FEW = 10
+
 
 @dataclass(frozen=True, eq=False)
 class CellSums:
@@ -188,10 +191,10 @@ def squared_low(cells: CellSums, alpha: float) -> float:
     observed = squared_error(cells)
     error = cells.share_error((cells.gaps**2).sum(axis=1))
     root = np.sqrt(cells.size[:, None])
+    most = root * np.sqrt(cells.n * observed)  # |n_b Δ_b|, if all of θ₂ = T₂ were in one cell
 
     def plausible(k: float) -> bool:
-        allowed = cells.null_variance + k * np.abs(cells.sums)
-        noise = np.sqrt(np.minimum(cells.larger_variance, allowed))
+        noise = np.sqrt(np.minimum(cells.larger_variance, cells.null_variance + k * most))
         values = ((k * cells.sums + noise * cells.calibrated) / root) ** 2
         values = values.sum(axis=(1, 2)) / cells.n + k * k * error * cells.shares
         return reached(values, observed) > alpha
@@ -269,7 +272,8 @@ def cell_sums(
 
     Notes
     -----
-    O(n d) for the sums, O(B L d) for the draws; with clusters O(B G L d).
+    O(n d) for the sums, O(B L d) for the draws; of several classes O(n d²) and O(B L d²), with
+    clusters O(B G d).
     """
     probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]
     residuals = (induced.labels[order][:, None] == np.arange(probs.shape[1])) - probs
@@ -281,11 +285,11 @@ def cell_sums(
     if groups is None:
         squares = np.maximum(np.add.reduceat(residuals**2, first) - sums**2 / size, 0.0)
         variance = squares * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
-        normal = _normal(predicted, shape, rng)
+        normal = _normal(probs, starts, shape, rng)
         calibrated = (
             _counts(probs[:, 0], starts, null_variance, shape, rng)
             if probs.shape[1] == 1
-            else _multinomial(predicted, size, shape, rng)
+            else _class_counts(probs, starts, shape, rng)
         )
         units = size[:, 0]
         scatter = rng.chisquare(np.maximum(units - 1.0, 1.0), shape[:2])
@@ -327,22 +331,32 @@ def _counts(
     return draws
 
 
-def _multinomial(
-    p: FloatArray, size: FloatArray, shape: tuple[int, ...], rng: np.random.Generator
+def _class_counts(
+    probs: FloatArray, starts: IntArray, shape: tuple[int, ...], rng: np.random.Generator
 ) -> FloatArray:
-    """Draw the class counts of the cells as if all rows had the mean prediction, standardised."""
-    counts = rng.multinomial(size[:, 0].astype(np.int64), p / p.sum(axis=1)[:, None], shape[:2])
-    return (counts - size * p) / np.sqrt(np.maximum(size * p * (1.0 - p), 1e-300))
+    """Draw class counts, standardised: normals, but multinomial counts in cells of few rows."""
+    draws = _normal(probs, starts, shape, rng)
+    for b, (first, last) in enumerate(pairwise(starts)):
+        if last - first < FEW:
+            mean, n = probs[first:last].mean(axis=0), int(last - first)
+            counts = rng.multinomial(n, mean / mean.sum(), shape[0])
+            draws[:, b] = (counts - n * mean) / np.sqrt(np.maximum(n * mean * (1 - mean), 1e-300))
+    return draws
 
 
-def _normal(p: FloatArray, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-    """Draw normals; of several classes with the correlations of multinomial counts."""
+def _normal(
+    probs: FloatArray, starts: IntArray, shape: tuple[int, ...], rng: np.random.Generator
+) -> FloatArray:
+    """Draw normals with the correlations of the class counts, Σ diag(p_i) − p_i p_iᵀ."""
     draws = rng.standard_normal(shape)
-    if shape[2] == 1:
-        return draws
-    draws *= np.sqrt(p)
-    draws -= p * draws.sum(axis=2, keepdims=True)
-    return draws / np.sqrt(np.maximum(p * (1.0 - p), 1e-300))
+    if shape[2] > 1:
+        for b, (first, last) in enumerate(pairwise(starts)):
+            rows = probs[first:last]
+            values, vectors = np.linalg.eigh(np.diag(rows.sum(axis=0)) - rows.T @ rows)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+            scale = np.sqrt((root**2).sum(axis=1))
+            draws[:, b] = draws[:, b] @ root.T / np.maximum(scale, 1e-150)
+    return draws
 
 
 def _of_clusters(
