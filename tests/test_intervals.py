@@ -435,6 +435,7 @@ def test_sparse_cells_are_mentioned(rng):
         ({"statistic": DebiasedL2(5), "method": "sun", "side": "upper"}, "one-sided"),
         ({"level": 1.0}, "between 0 and 1"),
         ({"level": "high"}, "between 0 and 1"),
+        ({"rng": "seed"}, "rng must be"),
         ({"method": "student"}, "method must be one of"),
         ({"side": "left"}, "side must be"),
         ({"groups": [1, 2]}, "each of the 60 rows"),

@@ -118,7 +118,7 @@ def by_inversion(asked: Asked) -> Answer:
     """Invert tests of the size of the error; see :mod:`caltest.inference.inversion`."""
     target, size = _binned(asked)
     order, starts = asked.partition()
-    rng = np.random.default_rng(asked.rng)
+    rng = _generator(asked.rng)
     n_draws = _n_draws(asked, starts.size - 1)
     cells = cell_sums(asked.induced, order, starts, asked.groups, n_draws, rng)
     null = size.calibrated(cells)
@@ -244,7 +244,7 @@ def by_normal(asked: Asked) -> Answer:
 
     target, _ = _binned(asked)
     order, starts = asked.partition()
-    rng = np.random.default_rng(asked.rng)
+    rng = _generator(asked.rng)
     cells = cell_sums(asked.induced, order, starts, asked.groups, 1, rng)
     cell = np.empty(order.size, dtype=np.int64)
     cell[order] = np.repeat(np.arange(starts.size - 1), np.diff(starts))
@@ -298,6 +298,13 @@ def _binned(asked: Asked) -> tuple[Target, Size]:
     assert asked.target is not None
     assert asked.target.size is not None
     return asked.target, asked.target.size
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise StatisticError(f"rng must be a seed ≥ 0 or a Generator: {error}") from None
 
 
 def _bootstrap(asked: Asked) -> FloatArray:
