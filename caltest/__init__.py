@@ -1,6 +1,6 @@
 """Statistical hypothesis tests for the calibration of probabilistic classifiers."""
 
-from caltest import distances, examples, presets
+from caltest import distances, examples, presets, recalibration
 from caltest._version import __version__
 from caltest.battery import audit
 from caltest.binning import EdgeBins, QuantileBins, UniformBins, VarianceTree
@@ -10,7 +10,7 @@ from caltest.errors import (
     SparseBinsWarning,
     StatisticError,
 )
-from caltest.inference import calibration_test, compare
+from caltest.inference import calibration_test, compare, confidence_interval
 from caltest.io import read_predictions
 from caltest.lenses import Canonical, OneVsRest, Partition, TopK
 from caltest.predictions import Predictions
@@ -29,6 +29,7 @@ from caltest.results import (
     CalibrationTestResult,
     ComparisonResult,
     ComparisonTable,
+    ConfidenceIntervalResult,
     JointTestResult,
     ReliabilityCurve,
     ReliabilityDifference,
@@ -99,6 +100,7 @@ __all__ = [
     "ClasswiseECE",
     "ComparisonResult",
     "ComparisonTable",
+    "ConfidenceIntervalResult",
     "ConsistencyResampling",
     "CoxLR",
     "CoxScore",
@@ -143,12 +145,14 @@ __all__ = [
     "brier_decomposition",
     "calibration_test",
     "compare",
+    "confidence_interval",
     "corp_decomposition",
     "cox_recalibration",
     "distances",
     "examples",
     "presets",
     "read_predictions",
+    "recalibration",
     "reliability_curve",
     "reliability_difference",
     "reliability_fit",

@@ -12,6 +12,7 @@ from caltest._version import __version__
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.calibration import calibration_test
 from caltest.inference.exchange import differences
+from caltest.inference.intervals import confidence_interval
 from caltest.inference.parts import evaluated, name_of
 from caltest.inference.score_difference import score_differences
 from caltest.inference.squared_error import SquaredError, variance_of_difference
@@ -57,6 +58,7 @@ class Model:
     estimate: float
     error: SquaredError | None
     test: CalibrationTestResult
+    interval: tuple[float, float] | None
 
     @classmethod
     def of(
@@ -72,8 +74,9 @@ class Model:
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
             test = calibration_test(data, None, question.statistic, lens=lens, **options)
+        interval = _own_interval(data, question, options)
         if question.method in ("bootstrap", "swap"):
-            return cls(name, data, induced, evaluated(tested, induced)[1], None, test)
+            return cls(name, data, induced, evaluated(tested, induced)[1], None, test, interval)
         assert isinstance(tested, DebiasedL2)
         error = SquaredError.of(tested, induced)
         if error.alone == error.n:
@@ -81,7 +84,20 @@ class Model:
                 f"no two rows of {name} share a cell of {name_of(tested.bins)}, so that noise and "
                 "error cannot be told apart: take fewer bins"
             )
-        return cls(name, data, induced, error.estimate, error, test)
+        return cls(name, data, induced, error.estimate, error, test, interval)
+
+
+def _own_interval(
+    data: Predictions, question: Question, options: dict[str, Any]
+) -> tuple[float, float] | None:
+    """Return an interval of the model's own error, where one is known that covers."""
+    try:
+        found = confidence_interval(
+            data, None, question.statistic, lens=question.lens, level=question.level, **options
+        )
+    except StatisticError:
+        return None
+    return None if found.low is None or found.high is None else (found.low, found.high)
 
 
 def squared_version(statistic: Statistic, method: str) -> Statistic:
@@ -140,6 +156,8 @@ def compared(question: Question, a: Model, b: Model, options: dict[str, Any]) ->
         verdict=verdict(question, names, difference, evidence.pvalue, evidence.low, evidence.high),
         test_a=a.test,
         test_b=b.test,
+        interval_a=a.interval,
+        interval_b=b.interval,
         scores=score_differences(a.data, b.data, question.paired, question.level),
         paired=question.paired,
         n_resamples=evidence.n_resamples,

@@ -68,6 +68,9 @@ class ComparisonResult(Result):
         ``method="swap"``, ``"not exchangeable"``.
     test_a, test_b : CalibrationTestResult
         Each model's own test, with its noise floor.
+    interval_a, interval_b : tuple of float or None
+        Intervals of each model's own error, as ``statistic`` measures it, from
+        :func:`caltest.confidence_interval`; None where no method is known to cover.
     scores : tuple of ScoreDifference
         Which model is the better forecaster: another question.
     paired : bool
@@ -102,6 +105,8 @@ class ComparisonResult(Result):
     verdict: str
     test_a: CalibrationTestResult
     test_b: CalibrationTestResult
+    interval_a: tuple[float, float] | None
+    interval_b: tuple[float, float] | None
     scores: tuple[ScoreDifference, ...]
     paired: bool
     n_resamples: int
@@ -145,6 +150,9 @@ class ComparisonResult(Result):
             rows.append(("observed", *_both(self, lambda t: format_value(t.estimate))))
         rows.append(("if calibrated", *_both(self, _floor)))
         rows.append(("own p-value", *_both(self, lambda t: t.shown_p)))
+        if self.interval_a is not None and self.interval_b is not None:
+            row = (f"{self.level:.0%} interval", _span(*self.interval_a), _span(*self.interval_b))
+            rows.insert(-2, row)
         if self.method != "swap":
             estimates = (self.estimate_a, self.estimate_b)
             rows.insert(1, ("squared error", *(_with_root(e) for e in estimates)))
