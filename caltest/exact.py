@@ -145,8 +145,7 @@ def _sum_of_terms(
         for m, v in zip(masses, values, strict=True):
             point, mass = np.add.outer(point, v).ravel(), np.multiply.outer(mass, m).ravel()
         order = np.argsort(point, kind="stable")
-        tail = np.cumsum(mass[order][::-1])[::-1]
-        return ExactNull(point[order], tail, expectation, deviation, 0.0, error)
+        return _listed(point[order], mass[order], expectation, deviation, error)
     if deviation == 0.0:
         return ExactNull(np.array([expectation]), np.ones(1), expectation, 0.0, 0.0, error)
     origin = sum(float(v.min()) for v in values)
@@ -174,14 +173,23 @@ def _sum_of_terms(
     return law
 
 
+def _listed(
+    support: FloatArray, mass: FloatArray, expectation: float, deviation: float, error: float
+) -> ExactNull:
+    """Return the law of listed values, each of its tails added up from its own end."""
+    tail, lower = np.cumsum(mass[::-1])[::-1], np.cumsum(mass)
+    return ExactNull(support, tail, expectation, deviation, error=error, lower=lower)
+
+
 def _reach(masses: list[FloatArray], values: list[FloatArray], deviation: float) -> float:
     """Return a value that the sum exceeds with negligible probability (Chernoff's bound)."""
     best = sum(float(v.max()) for v in values)
     for theta in np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]) / deviation:
-        log_moment = sum(
-            float(np.log(m @ np.exp(theta * (v - v.max()))) + theta * v.max())
-            for m, v in zip(masses, values, strict=True)
-        )
+        log_moment = 0.0
+        for m, v in zip(masses, values, strict=True):
+            weighted = np.log(m[m > 0.0]) + theta * v[m > 0.0]
+            top = float(weighted.max())
+            log_moment += top + float(np.log(np.exp(weighted - top).sum()))
         best = min(best, (log_moment - np.log(NEGLIGIBLE)) / theta)
     return best
 
@@ -268,7 +276,6 @@ def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -
     if not np.isfinite(values).all():
         raise StatisticError("the statistic must be a finite number for every set of labels")
     order = np.argsort(values, kind="stable")
-    tail = np.cumsum(masses[order][::-1])[::-1]
     expectation = float(masses @ values)
     deviation = float(np.sqrt(masses @ (values - expectation) ** 2))
-    return ExactNull(values[order], tail, expectation, deviation)
+    return _listed(values[order], masses[order], expectation, deviation, 0.0)

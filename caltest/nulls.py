@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -104,6 +104,8 @@ class ExactNull:
         How far rounding can have moved a value of T; 0 when the support is exact.
     error : float
         A bound on the error of every probability in ``tail``.
+    lower : ndarray of shape (m,), optional
+        P(T ≤ support[j]), which ``tail`` gives to no more than 16 decimals.
     """
 
     support: FloatArray = field(repr=False)
@@ -112,6 +114,7 @@ class ExactNull:
     deviation: float
     slack: float = 0.0
     error: float = 0.0
+    lower: FloatArray | None = field(default=None, repr=False)
 
     def mean(self) -> float:
         """Return the expected value, from the exact law."""
@@ -140,9 +143,13 @@ class ExactNull:
 
     def _mirrored(self) -> ExactNull:
         """Return the law of −T."""
-        atoms = self.tail - np.append(self.tail[1:], 0.0)
-        tail = np.cumsum(atoms)[::-1]
-        return replace(self, support=-self.support[::-1], tail=tail, expectation=-self.expectation)
+        lower, error = self.lower, self.error
+        if lower is None:
+            lower = np.clip(1.0 - np.append(self.tail[1:], 0.0), 0.0, 1.0)
+            error += 1e-15
+        return ExactNull(
+            -self.support[::-1], lower[::-1], -self.expectation, self.deviation, self.slack, error
+        )
 
     def _tail_from(self, t: float) -> float:
         # t itself carries rounding: a support point may be short of it by an ulp or two.

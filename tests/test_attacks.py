@@ -1,0 +1,46 @@
+"""Regressions found by attacking the package with awkward data."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import caltest as ct
+
+
+def exact_total_pvalue(p, events):
+    """P(|S − Σp| ≥ |s − Σp|) in rational arithmetic."""
+    law = [Fraction(1)]
+    for q in map(Fraction, p):
+        law = [
+            (law[k] * (1 - q) if k < len(law) else 0) + (law[k - 1] * q if k else 0)
+            for k in range(len(law) + 1)
+        ]
+    mean = sum(map(Fraction, p))
+    gap = abs(events - mean) * (1 - Fraction(1, 10**10))
+    return float(sum(mass for k, mass in enumerate(law) if abs(k - mean) >= gap))
+
+
+@pytest.mark.parametrize(("p", "events"), [(0.9, 10), (0.9, 0), (0.5, 0), (0.1, 40), (0.7, 22)])
+def test_two_sided_exact_pvalues_keep_the_digits_of_both_tails(p, events):
+    probs, labels = np.full(40, p), np.arange(40) < events
+    statistic = ct.CalibrationInTheLarge()
+    result = ct.calibration_test(probs, labels, statistic, lens=ct.OneVsRest(1))
+    expected = exact_total_pvalue(probs, events)
+    assert result.pvalue == pytest.approx(expected, rel=1e-9, abs=0.0)
+    low, high = result.pvalue_bracket
+    assert low <= expected * (1 + 1e-9)
+    assert expected <= high * (1 + 1e-9)
+
+
+def test_very_confident_predictions_have_an_exact_null():
+    # A term of 1/n whose standard deviation is far smaller: exp(-size / deviation) underflowed.
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        probs = rng.dirichlet([0.05] * 3, 100)
+        labels = probs.argmax(axis=1)
+        for c in range(3):
+            result = ct.calibration_test(probs, labels, lens=ct.OneVsRest(c), null="exact")
+            assert 0.0 < result.pvalue <= 1.0
