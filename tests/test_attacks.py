@@ -44,3 +44,12 @@ def test_very_confident_predictions_have_an_exact_null():
         for c in range(3):
             result = ct.calibration_test(probs, labels, lens=ct.OneVsRest(c), null="exact")
             assert 0.0 < result.pvalue <= 1.0
+
+
+@pytest.mark.parametrize(("n", "events", "p"), [(7, 5, 0.5), (40, 12, 0.5), (40, 12, 0.3)])
+def test_smooth_curve_of_equal_predictions_is_their_event_rate(n, events, p):
+    # The rounding of the mean prediction passed for a spread, and its "slope" doubled the rate.
+    labels = (np.arange(n) < events).astype(int)
+    gap = abs(events / n - p)
+    for statistic in (ct.ICI(), ct.E50(), ct.E90(), ct.Emax()):
+        assert statistic(np.full(n, p), labels) == pytest.approx(gap, abs=1e-12)

@@ -92,7 +92,8 @@ def _window(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     mean = float(weight @ near)
     gap = near - mean
     square = float(weight @ gap**2)
-    if np.sqrt(square) > 0.001 * (x[-1] - x[0]):  # else too narrow for a slope
+    # Else too narrow for a slope; equal predictions have the spread of their rounded mean.
+    if np.sqrt(square) > max(0.001 * (x[-1] - x[0]), 1e-14 * x[-1]):
         weight *= 1.0 + gap * (at - mean) / square
     return int(first), weight
 
