@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import caltest as ct
+from caltest.multiplicity import max_t
 
 TARGET = Path(__file__).parents[1] / "docs" / "power.md"
 LEVEL = 0.05
@@ -163,6 +164,7 @@ VECTOR_TESTS = {
     "top-1 ECE(15)": (ct.ECE(15), ct.TopK(1)),
     "top-1 Kuiper": (ct.Kuiper(), ct.TopK(1)),
     "top-1 Cox score": (ct.CoxScore(), ct.TopK(1)),
+    "top-1 multi-scale": (ct.MultiScale(), ct.TopK(1)),
     "tree ECE": (ct.ECE(ct.VarianceTree(20)), ct.Canonical()),
     "tree debiased l2": (ct.DebiasedL2(ct.VarianceTree(20)), ct.Canonical()),
     "grid ECE(10)": (ct.ECE(10), ct.Canonical()),
@@ -174,6 +176,9 @@ VECTOR_TESTS = {
     "Brier gap": (ct.ScoreGap(), ct.Canonical()),
     "log-score gap": (ct.ScoreGap("log"), ct.Canonical()),
 }
+#: What the audit asks without bins: three statistics together, by max-T from the same draws.
+OMNIBUS = "audit: Cox score, Kuiper, multi-scale"
+TOGETHER = ("Cox score", "Kuiper", "multi-scale")
 STUDIES = ((TWO_CLASSES, TWO_CLASS_TESTS), (VECTORS, VECTOR_TESTS))
 
 
@@ -184,13 +189,18 @@ def rejections(task: tuple[int, int, int, int]) -> np.ndarray:
     alternatives, tests = STUDIES[study]
     alternative = alternatives[index]
     rng = np.random.default_rng([seed, study, index])
-    table = np.empty((repetitions, len(tests)), dtype=bool)
+    table = np.empty((repetitions, len(tests) + 1), dtype=bool)
+    together = [t for t, name in enumerate(tests) if name.removeprefix("top-1 ") in TOGETHER][:3]
     for r in range(repetitions):
         probs, truth = alternative.draw(rng, alternative.n)
         u = rng.random((alternative.n, 1))
         labels = np.minimum((u >= np.cumsum(truth, axis=1)).sum(axis=1), probs.shape[1] - 1)
         joint = ct.calibration_test(probs, labels, list(tests.values()), n_resamples=B, rng=rng)
-        table[r] = [test.pvalue <= LEVEL + 1e-12 for test in joint.tests]
+        three = [joint.tests[t] for t in together]
+        draws = np.column_stack([np.asarray(test.null_distribution) for test in three])
+        omnibus = min(max_t(np.array([test.estimate for test in three]), draws))
+        pvalues = [*(test.pvalue for test in joint.tests), omnibus]
+        table[r] = np.array(pvalues) <= LEVEL + 1e-12
     return table
 
 
@@ -198,7 +208,7 @@ def as_table(alternatives, tests, rates) -> str:
     lines = ["| statistic | " + " | ".join(a.name for a in alternatives) + " |"]
     lines.append("|---|" + "--:|" * len(alternatives))
     best = rates[1:].max(axis=1)
-    for t, name in enumerate(tests):
+    for t, name in enumerate([*tests, OMNIBUS]):
         cells = []
         for a, rate in enumerate(rates[:, t]):
             shown = f"{rate:.2f}"
@@ -229,7 +239,7 @@ def draw_figure(rates: list[np.ndarray]) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    heights = [len(tests) for _, tests in STUDIES]
+    heights = [len(tests) + 1 for _, tests in STUDIES]
     figure = Figure(figsize=(9.0, 0.28 * sum(heights) + 4.2), layout="constrained")
     FigureCanvasSVG(figure)
     axes = figure.subplots(2, 1, height_ratios=heights)
@@ -241,7 +251,7 @@ def draw_figure(rates: list[np.ndarray]) -> None:
         for label in ax.get_xticklabels():
             label.set_horizontalalignment("left")
             label.set_rotation_mode("anchor")
-        ax.set_yticks(range(len(tests)), list(tests), fontsize=8)
+        ax.set_yticks(range(len(tests) + 1), [*tests, OMNIBUS], fontsize=8)
         for (a, t), rate in np.ndenumerate(table):
             ink = "white" if rate > 0.55 else "black"
             shown = f"{rate:.2f}".removeprefix("0") if rate < 0.995 else "1"
