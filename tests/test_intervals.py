@@ -296,6 +296,16 @@ def test_distances_of_two_classes_are_multiples(rng):
     assert (debiased.low, debiased.high) == (tv.low, tv.high)
 
 
+def test_root_of_the_squared_error(rng):
+    data = drawn(rng, 300, slope(0.5))
+    for method in ("auto", "normal", "sun"):
+        root = interval(data, ct.RMSCE(ct.UniformBins(10)), method=method)
+        squared = interval(data, DebiasedL2(10), method=method)
+        assert root.low**2 == pytest.approx(squared.low, abs=1e-12)
+        assert root.high**2 == pytest.approx(squared.high)
+        assert root.corrected**2 == pytest.approx(max(squared.corrected, 0.0))
+
+
 def test_forms_of_the_same_data_agree(rng):
     data = drawn(rng, 300, slope(0.5))
     expected = interval(data)

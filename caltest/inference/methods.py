@@ -16,7 +16,7 @@ from caltest.inference.parts import clopper_pearson, evaluated
 from caltest.lenses import Lens, TopK
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.resampling import Bootstrap, Workers, replicate
-from caltest.statistics import ECE, MCE, DebiasedL1, DebiasedL2
+from caltest.statistics import ECE, MCE, RMSCE, DebiasedL1, DebiasedL2
 from caltest.statistics.binned import grouped
 
 #: Methods that resample rows, for any statistic.
@@ -33,11 +33,19 @@ FEW_ROWS = 5.0
 
 @dataclass(frozen=True)
 class Target:
-    """What a binned statistic estimates: ``factor`` times a size, or the largest gap (None)."""
+    """What a binned statistic estimates: ``factor`` times a size, or the largest gap (None).
+
+    ``largest`` is the end of its range; with ``root`` it is the root of a size.
+    """
 
     size: Size | None
     factor: float
     largest: float
+    root: bool = False
+
+    def scaled(self, value: float) -> float:
+        """Return a value of the size on the scale of the statistic."""
+        return float(np.sqrt(max(value, 0.0))) if self.root else self.factor * value
 
 
 def target_of(statistic: Any, n_classes: int) -> Target | None:
@@ -51,6 +59,8 @@ def target_of(statistic: Any, n_classes: int) -> Target | None:
         return Target(ABSOLUTE, 1.0, 1.0)
     if isinstance(statistic, DebiasedL2):
         return Target(SQUARED, 1.0, 1.0 if two else 2.0)
+    if isinstance(statistic, RMSCE) and two:
+        return Target(SQUARED, 1.0, 1.0, root=True)
     if not isinstance(statistic, (ECE, MCE)) or not isinstance(statistic.distance, str):
         return None
     factors = {"tv": 0.5, "l1": 1.0, "sqeuclidean": 1.0}
@@ -129,14 +139,14 @@ def by_inversion(asked: Asked) -> Answer:
         law = cell_null(fixed, asked.induced.probs, value)
         floor = target.factor * law.mean() / (2.0 if size is SQUARED else 1.0)
         pvalue = max(law.sf(value), np.finfo(float).tiny)
-    plausible, corrected = pvalue > asked.alpha, target.factor * size.corrected(cells)
+    plausible, corrected = pvalue > asked.alpha, target.scaled(size.corrected(cells))
     if abs(corrected - asked.estimate) < 1e-12:  # the statistic over pairs corrects itself
         corrected = asked.estimate
     return Answer(
         method="inversion",
         estimate=asked.estimate,
-        low=0.0 if plausible else target.factor * size.low(cells, asked.alpha),
-        high=target.factor * size.high(cells, asked.alpha),
+        low=0.0 if plausible else target.scaled(size.low(cells, asked.alpha)),
+        high=target.scaled(size.high(cells, asked.alpha)),
         corrected=corrected,
         null_bias=floor if isinstance(asked.statistic, ECE) else _noise_floor(asked),
         contains_zero=plausible or asked.side == "upper",
@@ -254,9 +264,9 @@ def by_normal(asked: Asked) -> Answer:
     return Answer(
         method="normal",
         estimate=asked.estimate,
-        low=target.factor * (centre - reach),
-        high=target.factor * (centre + reach),
-        corrected=target.factor * centre,
+        low=target.scaled(centre - reach),
+        high=target.scaled(centre + reach),
+        corrected=target.scaled(centre),
         null_bias=_noise_floor(asked),
         contains_zero=centre <= reach or asked.side == "upper",
         n_cells=starts.size - 1,
@@ -283,10 +293,10 @@ def by_sun(asked: Asked) -> Answer:
         )
     return Answer(
         method="sun",
-        estimate=target.factor * answer.estimate if k > 1 else asked.estimate,
-        low=target.factor * answer.low,
-        high=target.factor * answer.high,
-        corrected=target.factor * answer.estimate,
+        estimate=target.scaled(answer.estimate) if k > 1 else asked.estimate,
+        low=target.scaled(answer.low),
+        high=target.scaled(answer.high),
+        corrected=target.scaled(answer.estimate),
         null_bias=0.0 if k > 1 else _noise_floor(asked),
         contains_zero=answer.contains_zero,
         n_cells=asked.partition()[1].size - 1,
