@@ -1,4 +1,7 @@
-"""Sphinx configuration: ``sphinx-build -W -b html docs build/html`` and ``-b doctest``."""
+"""Sphinx configuration: ``sphinx-build -W -b html docs docs/_build`` and ``-b doctest``."""
+
+import runpy
+from pathlib import Path
 
 import caltest
 
@@ -40,5 +43,13 @@ def escape_bars(app, what, name, obj, options, lines):
         lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
+def draw_gallery(app):
+    """Draw the pictures, whose page is read afterwards; other builders make do with a page."""
+    gallery = Path(app.srcdir) / "gallery"
+    if app.builder.format == "html" or not (gallery / "index.md").exists():
+        runpy.run_path(str(gallery / "make.py"))["main"]()
+
+
 def setup(app):
+    app.connect("builder-inited", draw_gallery)
     app.connect("autodoc-process-docstring", escape_bars)

@@ -4,7 +4,8 @@ The same network at two epochs; filled markers lie outside their consistency bar
 """
 
 import caltest as ct
+from caltest import plots
 
 models = {"last epoch": "overfit", "best epoch": "best"}
 curves = [ct.reliability_curve(ct.examples.digits(s), bins=10) for s in models.values()]
-picture = ct.plots.comparison(curves, names=list(models))
+picture = plots.comparison(curves, names=list(models))
