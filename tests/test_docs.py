@@ -1,0 +1,89 @@
+"""The documentation tells the truth: no public name is missing, and its sessions are real."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import cli, plots, recalibration
+
+DOCS = Path(__file__).parents[1] / "docs"
+START = (DOCS / "start.md").read_text(encoding="utf-8")
+SESSIONS = re.findall(r"```\n\$ (caltest [^\n]*)\n(.*?)```", START, re.DOTALL)
+
+
+def _documented(module: str) -> set[str]:
+    """Names with an entry on the reference page; ``currentmodule`` says of which module."""
+    current, names = "", set()
+    for line in (DOCS / "reference.md").read_text(encoding="utf-8").splitlines():
+        directive = re.match(r"\.\. (\w+):: ([\w.]+)", line)
+        if directive and directive[1] in ("currentmodule", "automodule"):
+            current = directive[2]
+        elif directive and directive[1].startswith("auto") and current == module:
+            names.add(directive[2])
+    return names
+
+
+def test_every_public_name_is_in_the_reference():
+    modules = {name for name in ct.__all__ if hasattr(getattr(ct, name), "__path__")}
+    modules |= {"distances", "examples", "presets"}
+    assert set(ct.__all__) - modules - {"__version__"} == _documented("caltest")
+    assert set(plots.__all__) == _documented("caltest.plots")
+    assert set(recalibration.__all__) == _documented("caltest.recalibration")
+
+
+def test_every_preset_and_command_is_in_the_reference():
+    presets = {
+        name
+        for name, value in vars(ct.presets).items()
+        if getattr(value, "__module__", "") == "caltest.presets" and not name.startswith("_")
+    }
+    assert presets - {"Task"} == _documented("caltest.presets")
+    reference = (DOCS / "reference.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`caltest (\w+)`", reference)) == set(cli.cli.commands)
+
+
+def test_every_reference_is_there_and_cited():
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    cited = set(re.findall(r"<(ref-\w+)>", pages))
+    assert cited == set(re.findall(r"\((ref-\w+)\)=", pages))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the two files that the page writes."""
+    data = ct.examples.GaussianMixture(0, -3).sample(500, rng=0)
+    odds = (data.probs[:, 1] / data.probs[:, 0]) ** (2 / 3)
+    where = tmp_path_factory.mktemp("start")
+    for name, p in (("rain.csv", data.probs[:, 1]), ("softer.csv", odds / (1 + odds))):
+        table = np.column_stack([p, data.labels])
+        header = {"header": "p,label", "comments": ""}
+        np.savetxt(where / name, table, fmt=["%.6f", "%d"], delimiter=",", **header)
+    return where
+
+
+def _as_in_a_terminal(result):
+    from rich.console import Console
+
+    if isinstance(result, str) or not hasattr(result, "__rich_console__"):
+        return print(result)
+    console = Console(file=io.StringIO(), width=104, color_system=None, highlight=False)
+    console.print(result)
+    return print(*(line.rstrip() for line in console.file.getvalue().splitlines()), sep="\n")
+
+
+@pytest.mark.parametrize(("command", "shown"), SESSIONS, ids=[line for line, _ in SESSIONS])
+def test_sessions_of_the_first_steps(command, shown, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(cli, "_print", _as_in_a_terminal)
+    words = shlex.split(command.split(">")[0])
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words[1:])
+    printed = f"{stop.value.code}" if "echo $?" in command else capsys.readouterr().out
+    assert printed.strip() == shown.strip()
