@@ -1,5 +1,6 @@
 """Sphinx configuration: ``sphinx-build -W -b html docs docs/_build`` and ``-b doctest``."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -38,9 +39,12 @@ doctest_default_flags = 0
 
 
 def escape_bars(app, what, name, obj, options, lines):
-    """Keep |x| in one-line formulas from being read as a substitution."""
-    if name.startswith("caltest.distances."):
-        lines[:] = [line.replace("|", r"\|") for line in lines]
+    """Keep |x| in formulas, but not in literals and code, from being read as a substitution."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = re.split("(``.*?``)", line)
+            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            lines[i] = "".join(parts)
 
 
 def draw_gallery(app):
