@@ -43,7 +43,7 @@ def escape_bars(app, what, name, obj, options, lines):
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split("(``.*?``)", line)
-            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            parts[::2] = [re.sub(r"(?<!\\)\|", r"\|", part) for part in parts[::2]]
             lines[i] = "".join(parts)
 
 
