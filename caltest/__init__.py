@@ -1,6 +1,6 @@
 """Statistical hypothesis tests for the calibration of probabilistic classifiers."""
 
-from caltest import distances, examples, presets, recalibration
+from caltest import distances, examples, plots, presets, recalibration
 from caltest._version import __version__
 from caltest.battery import audit
 from caltest.binning import EdgeBins, QuantileBins, UniformBins, VarianceTree
@@ -150,6 +150,7 @@ __all__ = [
     "cox_recalibration",
     "distances",
     "examples",
+    "plots",
     "presets",
     "read_predictions",
     "recalibration",

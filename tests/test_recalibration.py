@@ -536,7 +536,7 @@ def test_scikit_learn_classifier():
         model.fit(X[:1], ["blue"])
 
 
-@pytest.mark.parametrize("verb", ["calibration_test", "audit", "compare"])
+@pytest.mark.parametrize("verb", ["calibration_test", "confidence_interval", "audit", "compare"])
 def test_verbs_refuse_the_rows_of_the_fit(verb):
     held_out = ct.examples.digits("overfit", "validation")
     scaled = TemperatureScaling().fit(held_out)

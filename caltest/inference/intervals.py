@@ -23,9 +23,9 @@ from caltest.inference.methods import (
     by_sun,
     target_of,
 )
-from caltest.inference.parts import evaluated, name_of
+from caltest.inference.parts import evaluated, name_of, unseen
 from caltest.lenses import Lens, TopK, apply
-from caltest.predictions import IntArray, Predictions
+from caltest.predictions import IntArray
 from caltest.resampling import Workers
 from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import ECE, Statistic
@@ -138,7 +138,7 @@ def confidence_interval(
     >>> round(interval.estimate, 3), interval.contains_zero
     (0.057, False)
     """
-    data = Predictions.of(probs, labels)
+    data = unseen(probs, labels)
     _check(level, method, side, n_resamples)
     induced = apply(lens, data)
     _, estimate = evaluated(statistic, induced)

@@ -104,10 +104,10 @@ class AuditReport(Result):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         roomy = width >= 110
         for name in ("lens", "question")[: 1 + roomy]:
-            table.add_column(name, no_wrap=True)
+            table.add_column(name, no_wrap=name == "lens")
         for name in ("error", "if calibrated", "p", "adjusted"):
             table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("finding")
+        table.add_column("finding", min_width=max(len(row.verdict) for row in self.rows))
         for row in self.rows:
             table.add_row(
                 *(row.lens, row.question)[: 1 + roomy],
