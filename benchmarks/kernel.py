@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest.statistics.kernel import SKCE
-from caltest.statistics.kernels import GaussianKernel, LaplaceKernel, TVKernel
+from caltest.statistics.kernel import SKCE, GaussianKernel, LaplaceKernel, TVKernel
 
 B = 1000
 CHUNK = 128

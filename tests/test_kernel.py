@@ -16,10 +16,21 @@ import scipy.stats
 import caltest as ct
 from caltest import StatisticError
 from caltest.resampling import LabelSampler
-from caltest.statistics import kernels, pairs, tiles
-from caltest.statistics.embedding import MMCE, UCME
-from caltest.statistics.kernel import DRAWS, SKCE, TailBound
-from caltest.statistics.kernels import GaussianKernel, LaplaceKernel, TVKernel
+from caltest.statistics.kernel import (
+    MMCE,
+    SKCE,
+    UCME,
+    GaussianKernel,
+    LaplaceKernel,
+    TVKernel,
+    bandwidth,
+    features,
+    kernels,
+    line,
+    pairs,
+    tiles,
+)
+from caltest.statistics.kernel.skce import DRAWS, TailBound
 from caltest.statistics.lanes.streams import keys
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
@@ -220,7 +231,7 @@ def test_median_heuristic(n, n_classes, kind):
 
 
 def test_median_of_many_rows_does_not_depend_on_their_order(monkeypatch):
-    monkeypatch.setattr(kernels, "MEDIAN_ROWS", 400)
+    monkeypatch.setattr(bandwidth, "MEDIAN_ROWS", 400)
     probs, _ = problem(1001, 4)
     chosen = LaplaceKernel().fitted(probs)
     assert chosen == LaplaceKernel().fitted(np.random.default_rng(0).permutation(probs))
@@ -245,7 +256,7 @@ def fixed_pairs():
 
 
 def predictions_of(fixed):
-    if isinstance(fixed, pairs.Line):
+    if isinstance(fixed, line.Line):
         probs = np.empty((fixed.p.size, 2))
         probs[fixed.order] = np.column_stack([fixed.p, 1 - fixed.p])
         return probs
@@ -299,17 +310,16 @@ def test_redrawn_sums_are_those_of_redrawn_labels(name):
 def test_tiles_change_nothing(size, n_classes, monkeypatch):
     probs, labels = problem(600, n_classes, 0.3)
     whole = tiles.Tiles(probs, GaussianKernel(0.3), size)
-    expected = *whole.sums(labels[None]), *whole.rows(labels)
-    monkeypatch.setattr(tiles, "TILE", 37)
-    monkeypatch.setattr(tiles, "KEPT", 0)
+    mapped = SKCE(features=32).given(probs).pairs
+    expected = *whole.sums(labels[None]), *whole.rows(labels), *mapped.sums(labels[None])
+    for module in (tiles, features):
+        monkeypatch.setattr(module, "TILE", 37)
+        monkeypatch.setattr(module, "KEPT", 0)
     small = tiles.Tiles(probs, GaussianKernel(0.3), size)
-    ours = *small.sums(labels[None]), *small.rows(labels)
+    parts = features.Features(probs, mapped.frequencies)
+    ours = *small.sums(labels[None]), *small.rows(labels), *parts.sums(labels[None])
     for a, b in zip(ours, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
-    features = SKCE(features=32).given(probs).pairs
-    np.testing.assert_allclose(
-        features.sums(labels[None]), tiles.Features(probs, features.frequencies).sums(labels[None])
-    )
 
 
 def test_interpreted_as_compiled(monkeypatch):
@@ -319,10 +329,10 @@ def test_interpreted_as_compiled(monkeypatch):
         lambda: SKCE(TVKernel(0.2), features=8).given(probs).pairs.redrawn(SEED, 0, 3),
         lambda: SKCE().given(probs[:, :2] / 2 + 0.25).pairs.redrawn(SEED, 0, 3),
         lambda: SKCE().given(probs[:, :2] / 2 + 0.25).pairs.rows(np.zeros(30, int)),
-        lambda: kernels.LaplaceKernel().fitted(np.repeat(probs[:3], 10, axis=0)).bandwidth,
+        lambda: LaplaceKernel().fitted(np.repeat(probs[:3], 10, axis=0)).bandwidth,
     ]
     compiled = [job() for job in jobs]
-    for module in (kernels, pairs, tiles):
+    for module in (bandwidth, features, kernels, line, pairs, tiles):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

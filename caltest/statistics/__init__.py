@@ -18,11 +18,16 @@ from caltest.statistics.cox import CoxLR, CoxScore
 from caltest.statistics.cox_estimates import cox_recalibration
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
 from caltest.statistics.debiased import DebiasedL1, DebiasedL2
-from caltest.statistics.embedding import MMCE, UCME
 from caltest.statistics.ici import E50, E90, ICI, Emax
 from caltest.statistics.isotonic import CORP, corp_decomposition
-from caltest.statistics.kernel import SKCE
-from caltest.statistics.kernels import GaussianKernel, LaplaceKernel, TVKernel
+from caltest.statistics.kernel import (
+    MMCE,
+    SKCE,
+    UCME,
+    GaussianKernel,
+    LaplaceKernel,
+    TVKernel,
+)
 from caltest.statistics.multiclass import ACE, RMSCE, SCE, TACE, ClasswiseECE
 from caltest.statistics.multiscale import MultiScale
 from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter

@@ -11,10 +11,12 @@ import numpy as np
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, NullDistribution, SimulatedNull
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.kernels import Kernel, LaplaceKernel, TVKernel, fitted
-from caltest.statistics.pairs import Line, Pairs
+from caltest.statistics.kernel.features import Features
+from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, TVKernel, fitted
+from caltest.statistics.kernel.line import Line
+from caltest.statistics.kernel.pairs import PairRedraws, Pairs
+from caltest.statistics.kernel.tiles import Tiles
 from caltest.statistics.problem import OfLabels
-from caltest.statistics.tiles import Features, Tiles
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
 DRAWS = 999
@@ -179,9 +181,9 @@ class FixedSKCE:
             return (totals + squares) / self.n
         return totals / (self.size - 1)
 
-    def redraws(self, probs: FloatArray) -> SKCERedraws:
+    def redraws(self, probs: FloatArray) -> PairRedraws:
         """Return the null under redrawn labels; ``probs`` are the predictions fixed before."""
-        return SKCERedraws(self)
+        return PairRedraws(self.pairs, self._value)
 
     @property
     def laws(self) -> Mapping[str, Law]:
@@ -233,17 +235,6 @@ class FixedSKCE:
             return TailBound(2.0 / self.n, 1.0)
         independent = self.n // self.size * (self.size // 2)
         return TailBound(2.0 / independent**0.5, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class SKCERedraws:
-    """The SKCE with labels redrawn, replicate by replicate."""
-
-    fixed: FixedSKCE
-
-    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …; each depends on the seed and its own number only."""
-        return self.fixed._value(*self.fixed.pairs.redrawn(seed, first, count))
 
 
 @dataclass(frozen=True)
