@@ -15,8 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.checks import one_of
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
+from caltest.written import Written
 
 Binning = Callable[[FloatArray], IntArray]
 Closed = Literal["right", "left"]
@@ -49,19 +51,14 @@ def one_coordinate(probs: FloatArray, binning: Any) -> FloatArray:
     return x
 
 
-def _check_closed(closed: str) -> None:
-    if closed not in ("right", "left"):
-        raise StatisticError(f"closed must be 'right' or 'left', not {closed!r}")
-
-
 def _distinct(rows: NDArray[Any]) -> IntArray:
     """Number the distinct rows of an array of small integers."""
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
     return np.unique(keys.ravel(), return_inverse=True)[1].astype(np.int64).ravel()
 
 
-@dataclass(frozen=True)
-class UniformBins:
+@dataclass(frozen=True, repr=False)
+class UniformBins(Written):
     """Bins of equal width; for K > 2 the cells of a grid with m bins along every axis.
 
     Bin j is ((j)/m, (j+1)/m] when ``closed="right"`` (Guo et al. 2017), [(j)/m, (j+1)/m) when
@@ -95,9 +92,8 @@ class UniformBins:
     def __post_init__(self) -> None:
         if not isinstance(self.m, (int, np.integer)) or self.m < 1:
             raise StatisticError(f"UniformBins needs a whole number of bins ≥ 1, not {self.m!r}")
-        _check_closed(self.closed)
-        if self.axes not in ("all", "first"):
-            raise StatisticError(f"axes must be 'all' or 'first', not {self.axes!r}")
+        one_of("closed", self.closed, ("right", "left"))
+        one_of("axes", self.axes, ("all", "first"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
         x = coordinate(probs)
@@ -115,14 +111,9 @@ class UniformBins:
             return np.searchsorted(edges + EDGE_TOLERANCE, x, side="left")
         return np.searchsorted(edges - EDGE_TOLERANCE, x, side="right")
 
-    def __repr__(self) -> str:
-        extra = "" if self.closed == "right" else f", closed={self.closed!r}"
-        extra += "" if self.axes == "all" else f", axes={self.axes!r}"
-        return f"UniformBins({self.m}{extra})"
 
-
-@dataclass(frozen=True)
-class EdgeBins:
+@dataclass(frozen=True, repr=False)
+class EdgeBins(Written):
     """Bins with given inner edges along the one coordinate of a two-class problem.
 
     Rating grades, risk groups, or the exact edges of another program. Edges are compared as they
@@ -158,19 +149,15 @@ class EdgeBins:
         object.__setattr__(self, "closed", closed)
         if not self.edges or not all(a < b for a, b in pairwise(self.edges)):
             raise StatisticError(f"EdgeBins needs increasing edges, not {self.edges!r}")
-        _check_closed(self.closed)
+        one_of("closed", self.closed, ("right", "left"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
         side: Literal["left", "right"] = "left" if self.closed == "right" else "right"
         return np.searchsorted(np.array(self.edges), one_coordinate(probs, self), side=side)
 
-    def __repr__(self) -> str:
-        extra = "" if self.closed == "right" else f", closed={self.closed!r}"
-        return f"EdgeBins({list(self.edges)}{extra})"
 
-
-@dataclass(frozen=True)
-class QuantileBins:
+@dataclass(frozen=True, repr=False)
+class QuantileBins(Written):
     """Bins of (nearly) equal mass along the one coordinate of a two-class problem.
 
     The sorted values are cut at ranks ⌈j n / m⌉ (⌊j n / m⌋ for ``closed="left"``, the mirror
@@ -206,7 +193,7 @@ class QuantileBins:
     def __post_init__(self) -> None:
         if not isinstance(self.m, (int, np.integer)) or self.m < 1:
             raise StatisticError(f"QuantileBins needs a whole number of bins ≥ 1, not {self.m!r}")
-        _check_closed(self.closed)
+        one_of("closed", self.closed, ("right", "left"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
         x = one_coordinate(probs, self)
@@ -218,13 +205,9 @@ class QuantileBins:
         edges = ordered[j * x.size // self.m]
         return np.searchsorted(np.unique(edges[edges > ordered[0]]), x, side="right")
 
-    def __repr__(self) -> str:
-        extra = "" if self.closed == "right" else f", closed={self.closed!r}"
-        return f"QuantileBins({self.m}{extra})"
 
-
-@dataclass(frozen=True)
-class VarianceTree:
+@dataclass(frozen=True, repr=False)
+class VarianceTree(Written):
     """A partition that follows the data: split the axis of largest variance, again and again.
 
     ``split="median"`` is the scheme of Widmann et al. (2019) and CalibrationErrors.jl, ``"mean"``
@@ -259,10 +242,8 @@ class VarianceTree:
     def __post_init__(self) -> None:
         if not isinstance(self.min_size, (int, np.integer)) or self.min_size < 1:
             raise StatisticError(f"VarianceTree needs a whole min_size ≥ 1, not {self.min_size!r}")
-        if self.split not in ("median", "mean"):
-            raise StatisticError(f"split must be 'median' or 'mean', not {self.split!r}")
-        if self.stop not in (None, "child", "node"):
-            raise StatisticError(f"stop must be 'child' or 'node', not {self.stop!r}")
+        one_of("split", self.split, ("median", "mean"))
+        one_of("stop", self.stop, ("child", "node", None))
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -292,11 +273,6 @@ class VarianceTree:
                 cells[rows] = n_cells
                 n_cells += 1
         return cells
-
-    def __repr__(self) -> str:
-        extra = "" if self.split == "median" else f", split={self.split!r}"
-        extra += "" if self.stop is None else f", stop={self.stop!r}"
-        return f"VarianceTree({self.min_size}{extra})"
 
 
 def _widest_axis(columns: FloatArray) -> int:

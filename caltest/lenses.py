@@ -17,14 +17,15 @@ import numpy as np
 
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
+from caltest.written import Written
 
 Lens = Callable[[Predictions], Predictions]
 #: Turns labels into the labels of the induced problem, for given predictions.
 Relabelling = Callable[[IntArray], IntArray]
 
 
-@dataclass(frozen=True)
-class TopK:
+@dataclass(frozen=True, repr=False)
+class TopK(Written):
     """The k largest predictions: can the ranking's probabilities be believed?
 
     Induced classes 0 … k−1 are the ranks, class k is "none of them" (Vaicenavicius et al. 2019,
@@ -87,9 +88,6 @@ class TopK:
                 remaining[np.arange(data.n), ranked[:, rank]] = -1.0
         return ranked
 
-    def __repr__(self) -> str:
-        return f"TopK({self.k})"
-
 
 def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
     hit = ranked == labels[:, None]
@@ -115,8 +113,8 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
     return Predictions(np.column_stack([p, rest]), labels)
 
 
-@dataclass(frozen=True)
-class Partition:
+@dataclass(frozen=True, repr=False)
+class Partition(Written):
     """A fixed grouping of the classes: is the probability of each group right?
 
     Induced class j is group j, its probability the sum over the group (Vaicenavicius et al. 2019,
@@ -176,12 +174,9 @@ class Partition:
             )
         return groups
 
-    def __repr__(self) -> str:
-        return f"Partition({[list(g) for g in self.groups]})"
 
-
-@dataclass(frozen=True)
-class OneVsRest:
+@dataclass(frozen=True, repr=False)
+class OneVsRest(Written):
     """One class against all others: is the probability of this class right?
 
     Induced class 0 is the class, 1 is the rest. For binary data ``OneVsRest(1)`` looks at the
@@ -216,12 +211,9 @@ class OneVsRest:
         """Return the function that turns labels into induced labels."""
         return partial(_is_not, data.class_index(self.c))
 
-    def __repr__(self) -> str:
-        return f"OneVsRest({self.c!r})"
 
-
-@dataclass(frozen=True)
-class Canonical:
+@dataclass(frozen=True, repr=False)
+class Canonical(Written):
     """The whole probability vector: the strictest question, and the induced problem is the problem.
 
     Canonical calibration implies calibration under every other lens; the reverse fails
@@ -234,9 +226,6 @@ class Canonical:
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function that turns labels into induced labels."""
         return _same
-
-    def __repr__(self) -> str:
-        return "Canonical()"
 
 
 def _is_whole(value: Any) -> bool:

@@ -30,7 +30,8 @@ from caltest.statistics import (
     SmoothECE,
     Statistic,
 )
-from caltest.statistics.problem import OfLabels, Written
+from caltest.statistics.problem import OfLabels
+from caltest.written import Written
 
 Task = Literal["multiclass", "binary"]
 

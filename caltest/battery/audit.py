@@ -11,6 +11,7 @@ import numpy as np
 from caltest._progress import progress
 from caltest.battery.questions import Pair, Question, questions
 from caltest.battery.report import rank, report_of, row_of
+from caltest.checks import fraction, one_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
 from caltest.multiplicity import holm
@@ -78,11 +79,9 @@ def audit(
     ('miscalibrated', 'overconfident')
     """
     data = Predictions.of(probs, labels)
-    for name, value in (("alpha", alpha), ("tolerance", tolerance)):
-        if not 0.0 < value < 1.0:
-            raise StatisticError(f"{name} must lie between 0 and 1, not {value!r}")
-    if adjust not in ("holm", "max-T"):
-        raise StatisticError(f"adjust must be 'holm' or 'max-T', not {adjust!r}")
+    fraction("alpha", alpha)
+    fraction("tolerance", tolerance)
+    one_of("adjust", adjust, ("holm", "max-T"))
     asked = questions(data)
     if len(asked) > alpha * (1 + n_resamples):
         raise StatisticError(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
+from caltest.checks import one_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.joint import joint_test
 from caltest.inference.laws import Null, null_distribution
@@ -147,8 +148,7 @@ def calibration_test(
         )
     if isinstance(statistic, Sequence):
         return joint_test(data, statistic, n_resamples, rng, workers)
-    if stop not in (None, "early"):
-        raise StatisticError(f"stop must be 'early' or None, not {stop!r}")
+    one_of("stop", stop, ("early", None))
     induced = apply(lens, data)
     fixed, estimate = evaluated(statistic, induced)
     law = null_distribution(

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from caltest._version import __version__
+from caltest.checks import fraction, one_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.pair import (
     HYPOTHESES,
@@ -164,13 +165,10 @@ def compare(
     >>> result.verdict, result.pvalue < 1e-6
     ('right is better calibrated', True)
     """
-    if not 0.0 < level < 1.0:
-        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
+    fraction("level", level)
     if not 0.0 <= margin <= 1.0:
         raise StatisticError(f"margin must lie between 0 and 1, not {margin!r}")
-    if method not in ("auto", *HYPOTHESES):
-        choices = ", ".join(map(repr, ("auto", *HYPOTHESES)))
-        raise StatisticError(f"method must be one of {choices}, not {method!r}")
+    one_of("method", method, ("auto", *HYPOTHESES))
     several = isinstance(probs_a, Mapping)
     if several:
         if not paired or labels_b is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from caltest._version import __version__
 from caltest.errors import StatisticError
-from caltest.inference.parts import evaluated, name_of, result_of, two_sided
+from caltest.inference.parts import evaluated, result_of, two_sided
 from caltest.lenses import Canonical, Lens, Relabelling, apply
 from caltest.multiplicity import max_t
 from caltest.nulls import SimulatedNull
@@ -18,6 +18,7 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.resampling import RedrawLabels, Workers, simulate
 from caltest.results import JointTestResult
 from caltest.statistics import Statistic
+from caltest.written import name_of
 
 
 def joint_test(

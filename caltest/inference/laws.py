@@ -10,7 +10,7 @@ import numpy as np
 
 from caltest.errors import SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
-from caltest.inference.parts import name_of, two_sided
+from caltest.inference.parts import two_sided
 from caltest.nulls import NullDistribution, reaching
 from caltest.predictions import Predictions
 from caltest.resampling import (
@@ -21,6 +21,7 @@ from caltest.resampling import (
     replicates_of,
 )
 from caltest.statistics import Statistic
+from caltest.written import name_of
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20

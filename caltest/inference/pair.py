@@ -13,7 +13,7 @@ from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.calibration import calibration_test
 from caltest.inference.exchange import differences
 from caltest.inference.intervals import confidence_interval
-from caltest.inference.parts import evaluated, name_of
+from caltest.inference.parts import evaluated
 from caltest.inference.score_difference import score_differences
 from caltest.inference.squared_error import SquaredError, variance_of_difference
 from caltest.lenses import Lens, apply
@@ -21,6 +21,7 @@ from caltest.nulls import reaching
 from caltest.predictions import Predictions
 from caltest.results import CalibrationTestResult, ComparisonResult
 from caltest.statistics import ECE, MCE, RMSCE, DebiasedL1, DebiasedL2, Statistic
+from caltest.written import name_of
 
 Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
 

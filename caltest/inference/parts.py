@@ -15,11 +15,7 @@ from caltest.recalibration import refuse_fitted_rows
 from caltest.resampling import EXCEEDING
 from caltest.results import CalibrationTestResult
 from caltest.statistics import Statistic, given
-
-
-def name_of(value: Any) -> str:
-    """Return a value as it is written in a recipe."""
-    return getattr(value, "__name__", None) or repr(value)
+from caltest.written import name_of
 
 
 def unseen(probs: Any, labels: Any) -> Predictions:

@@ -10,9 +10,9 @@ import numpy as np
 
 from caltest._version import __version__
 from caltest.binning import Binning, EdgeBins, UniformBins
+from caltest.checks import fraction
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.parts import name_of
 from caltest.lenses import Canonical, Lens, OneVsRest, Partition, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.reliability.bars import (
@@ -27,6 +27,7 @@ from caltest.results import CalibrationTestResult, ReliabilityCurve
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
 from caltest.statistics import ECE
 from caltest.statistics.binned import Cells
+from caltest.written import name_of
 
 Band = (
     Literal["consistency", "confidence", "clopper-pearson", "wilson", "bootstrap"]
@@ -108,8 +109,7 @@ def reliability_curve(
     >>> curve.outside
     array([False, False,  True,  True])
     """
-    if not 0.0 < level < 1.0:
-        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
+    fraction("level", level)
     data = Predictions.of(probs, labels)
     induced = apply(lens, data)
     statistic = ECE(bins)

@@ -8,13 +8,14 @@ import numpy as np
 
 from caltest._version import __version__
 from caltest.binning import Binning, UniformBins
+from caltest.checks import fraction
 from caltest.errors import StatisticError
-from caltest.inference.parts import name_of
 from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.reliability.curve import names_of
 from caltest.results import ReliabilityDifference
 from caltest.statistics import ECE
+from caltest.written import name_of
 
 
 def reliability_difference(
@@ -72,8 +73,7 @@ def reliability_difference(
     >>> curve.difference.round(3)
     array([-0.147, -0.103, -0.209, -0.1  ])
     """
-    if not 0.0 < level < 1.0:
-        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
+    fraction("level", level)
     models = [Predictions.of(probs, labels) for probs in (probs_a, probs_b)]
     if models[0].n != models[1].n or not np.array_equal(models[0].labels, models[1].labels):
         raise StatisticError(

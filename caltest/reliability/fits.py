@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest._version import __version__
+from caltest.checks import fraction, one_of
 from caltest.errors import StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.parts import name_of
 from caltest.lenses import Canonical, Lens, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.reliability.bars import quantile_bars
@@ -22,6 +22,7 @@ from caltest.results.reliability import SPREAD_EDGES
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import pav
 from caltest.statistics.smooth import smooth_curve
+from caltest.written import name_of
 
 Fit = Literal["isotonic", "smooth"]
 #: Steps of the grid on which residuals are smoothed.
@@ -88,13 +89,9 @@ def reliability_fit(
     >>> bool((np.diff(curve.fitted) >= 0).all()), curve.test.statistic
     (True, "CORP('brier')")
     """
-    if fit not in ("isotonic", "smooth") or band not in ("consistency", None):
-        raise StatisticError(
-            f"fit must be 'isotonic' or 'smooth', and band 'consistency' or None, not {fit!r} and "
-            f"{band!r}"
-        )
-    if not 0.0 < level < 1.0:
-        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
+    one_of("fit", fit, ("isotonic", "smooth"))
+    one_of("band", band, ("consistency", None))
+    fraction("level", level)
     data = Predictions.of(probs, labels)
     induced = apply(lens, data)
     if induced.n_classes != 2:

@@ -10,15 +10,16 @@ import numpy as np
 
 from caltest._version import __version__
 from caltest.binning import Binning
+from caltest.checks import fraction
 from caltest.distances import Distance
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.parts import name_of
 from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import Predictions
 from caltest.resampling import Workers
 from caltest.results import BinSensitivity
 from caltest.statistics import ECE
+from caltest.written import name_of
 
 COUNTS = (2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
@@ -66,8 +67,7 @@ def bin_sensitivity(
     >>> table.estimate.round(3), table.null_mean.round(3)
     (array([0.054, 0.057, 0.07 ]), array([0.019, 0.032, 0.058]))
     """
-    if not 0.0 < level < 1.0:
-        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
+    fraction("level", level)
     if not len(bins):
         raise StatisticError("bins is empty: pass numbers of bins or binnings")
     data = Predictions.of(probs, labels)

@@ -10,9 +10,9 @@ import numpy as np
 
 from caltest._version import __version__
 from caltest.binning import EDGE_TOLERANCE, Binning
+from caltest.checks import fraction
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.parts import name_of
 from caltest.lenses import Canonical, Lens, OneVsRest, apply
 from caltest.multiplicity import holm
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -21,10 +21,11 @@ from caltest.reliability.curve import names_of
 from caltest.resampling import Workers
 from caltest.results import ReliabilitySimplex
 from caltest.statistics import ECE
+from caltest.written import Written, name_of
 
 
-@dataclass(frozen=True)
-class SimplexGrid:
+@dataclass(frozen=True, repr=False)
+class SimplexGrid(Written):
     """The simplex cut into m slices along every axis: m² equal triangles for three classes.
 
     The cell of a row is (⌊m p_0⌋, …, ⌊m p_{K−1}⌋). For three classes these are m² congruent
@@ -67,9 +68,6 @@ class SimplexGrid:
         corner = np.flatnonzero(slices.sum(axis=1) == self.m)
         slices[corner, slices[corner].argmax(axis=1)] -= 1
         return slices
-
-    def __repr__(self) -> str:
-        return f"SimplexGrid({self.m})"
 
 
 def reliability_simplex(
@@ -128,8 +126,7 @@ def reliability_simplex(
     >>> simplex.significant.all()
     np.True_
     """
-    if not 0.0 < level < 1.0:
-        raise StatisticError(f"level must lie between 0 and 1, not {level!r}")
+    fraction("level", level)
     data = Predictions.of(probs, labels)
     induced = apply(lens, data)
     if induced.n_classes not in (3, 4):

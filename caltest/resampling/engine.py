@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._progress import progress
+from caltest.checks import whole
 from caltest.errors import StatisticError
 from caltest.nulls import SimulatedNull
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -164,8 +165,7 @@ def _seed_sequence(rng: Any) -> Any:
 
 
 def _sizes(n_resamples: int, at_once: int) -> list[int]:
-    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
+    whole("n_resamples", n_resamples)
     return [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
 
 

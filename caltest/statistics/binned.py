@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes import CellRedraws, CellResamples, RowResamples
 from caltest.statistics.problem import OfLabels
+from caltest.written import name_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +148,12 @@ def _cell_gaps(labels, order, starts, sums, untouched, code, gaps_out):  # type:
 
 @dataclass(frozen=True, repr=False)
 class _BinnedError(OfLabels):
-    """What ECE and MCE share: a partition, a distance, and their printed form."""
+    """What ECE and MCE share: a partition and a distance."""
 
     bins: Binning | int = UniformBins(15)
     distance: str | Distance = "tv"
     combine: ClassVar[str]
+    essential: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
@@ -163,10 +164,6 @@ class _BinnedError(OfLabels):
         order, starts = grouped(self.bins, probs)
         sums = np.add.reduceat(probs[order], starts[:-1], axis=0)
         return Cells(order, starts, sums, self.distance, self.combine, self.bins)
-
-    def __repr__(self) -> str:
-        shown = repr(self.distance) if isinstance(self.distance, str) else _name(self.distance)
-        return f"{type(self).__name__}({_name(self.bins)}, distance={shown})"
 
 
 class ECE(_BinnedError):
@@ -240,7 +237,7 @@ def grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:
     cells = np.asarray(bins(probs))
     if cells.shape != (len(probs),) or cells.dtype.kind not in "iu":
         raise StatisticError(
-            f"the binning {_name(bins)} must return one integer per row, an array of shape "
+            f"the binning {name_of(bins)} must return one integer per row, an array of shape "
             f"({len(probs)},); it returned {cells.dtype} of shape {cells.shape}"
         )
     if cells.min() >= 0 and cells.max() < 2**16:
@@ -249,9 +246,3 @@ def grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:
     ordered = cells[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     return order, np.append(starts, len(probs))
-
-
-def _name(value: Any) -> str:
-    if isinstance(value, Callable):  # type: ignore[arg-type]
-        return getattr(value, "__name__", None) or repr(value)
-    return repr(value)

@@ -27,7 +27,7 @@ def log_odds(probs: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:
     return p, np.log(cut[:, 0]) - np.log(cut[:, 1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CoxScore(OfLabels):
     """Rao's score test of a = 0, b = 1 in logit P(y = 1) = a + b logit p.
 
@@ -96,7 +96,7 @@ class Scores:
         return EventRedraws.of(np.arange(self.centred.size), probs, self.values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CoxLR(OfLabels):
     """The likelihood-ratio test of a = 0, b = 1 in logit P(y = 1) = a + b logit p.
 

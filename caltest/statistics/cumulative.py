@@ -185,12 +185,13 @@ def _walk(events, ends, expected, lowest_out, highest_out):  # type: ignore[no-u
         lowest_out[r], highest_out[r] = lowest, highest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _CumulativeError(OfLabels):
     """What both statistics share: a walk along the sorted predictions."""
 
     scaled: bool = False
     extent: ClassVar[Extent]
+    essential: ClassVar[int] = 0
 
     def given(self, probs: FloatArray) -> Walk:
         """Fix the predictions: sort them once, and leave a function of the labels."""
@@ -206,9 +207,6 @@ class _CumulativeError(OfLabels):
             )
         unit = 1.0 / (sigma * p.size if self.scaled else p.size)
         return Walk(order, ends, np.cumsum(ordered)[ends - 1], sigma, unit, self.extent)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({'scaled=True' if self.scaled else ''})"
 
 
 class KolmogorovSmirnov(_CumulativeError):

@@ -10,7 +10,7 @@ import numpy as np
 
 from caltest._numba import kernel
 from caltest.binning import Binning, UniformBins
-from caltest.errors import StatisticError
+from caltest.checks import one_of
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import as_binning, grouped
 from caltest.statistics.lanes.events import BoolArray, EventRedraws
@@ -148,10 +148,7 @@ class DebiasedL2(OfLabels):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
-        if self.estimator not in ("pairs", "tcal", "kumar"):
-            raise StatisticError(
-                f"estimator must be 'pairs', 'tcal' or 'kumar', not {self.estimator!r}"
-            )
+        one_of("estimator", self.estimator, ("pairs", "tcal", "kumar"))
 
     def given(self, probs: FloatArray) -> ResidualCells | KumarL2:
         """Fix the predictions: partition them once."""

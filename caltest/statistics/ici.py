@@ -37,13 +37,14 @@ class LowessGaps:
         return float(gaps.mean() if self.quantile is None else np.quantile(gaps, self.quantile))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _SmoothGaps(OfLabels):
     """What ICI, E50, E90 and Emax share: the smoother."""
 
     span: float = 2 / 3
     delta: float | None = None
     quantile: ClassVar[float | None] = None
+    essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         if not 0.0 < self.span <= 1.0:
@@ -61,11 +62,6 @@ class _SmoothGaps(OfLabels):
         nearest = min(p.size, max(2, int(self.span * p.size + 1e-7)))
         windows = tuple(_window(x, float(at), nearest) for at in anchors)
         return LowessGaps(order, x, anchors, windows, self.quantile)
-
-    def __repr__(self) -> str:
-        shown = [] if self.span == 2 / 3 else [f"span={self.span!r}"]
-        shown += [] if self.delta is None else [f"delta={self.delta!r}"]
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _anchors(distinct: FloatArray, delta: float) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest._numba import kernel
+from caltest.checks import one_of
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
@@ -287,8 +288,7 @@ class CORP(OfLabels):
     score: Score = "brier"
 
     def __post_init__(self) -> None:
-        if self.score not in ("brier", "log"):
-            raise StatisticError(f"score must be 'brier' or 'log', not {self.score!r}")
+        one_of("score", self.score, ("brier", "log"))
 
     def given(self, probs: FloatArray) -> Pools:
         """Fix the predictions: sort them once, and leave a function of the labels."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def _scale_errors(sums, squares, merges, weights, sizes, errors_out):  # type: i
         before = sizes[s]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MultiScale(OfLabels):
     """Adaptive test of calibration: the largest standardised debiased error over scales.
 
@@ -133,6 +134,7 @@ class MultiScale(OfLabels):
     """
 
     scales: tuple[int, ...] | None = None
+    essential: ClassVar[int] = 0
 
     def __init__(self, scales: Sequence[int] | None = None) -> None:
         object.__setattr__(self, "scales", None if scales is None else _powers(scales))
@@ -173,9 +175,6 @@ class MultiScale(OfLabels):
             np.array(kept), fine_cell, columns, norms, np.array(sizes), np.concatenate(merges),
             np.concatenate(weights), np.array(deviations),
         )  # fmt: skip
-
-    def __repr__(self) -> str:
-        return "MultiScale()" if self.scales is None else f"MultiScale({list(self.scales)})"
 
 
 def _powers(scales: Sequence[int]) -> tuple[int, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
+from caltest.written import Written
 
 
 def as_problem(probs: Any, labels: Any) -> tuple[FloatArray, IntArray]:
@@ -43,21 +43,6 @@ def event(probs: FloatArray, name: str) -> FloatArray:
             "lens such as TopK(1) or OneVsRest(c)"
         )
     return np.ascontiguousarray(probs[:, 0])
-
-
-class Written:
-    """Prints a dataclass as it would be written: options only where they are not the default."""
-
-    def __repr__(self) -> str:
-        shown = []
-        for j, field in enumerate(fields(self)):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            printed = getattr(value, "__name__", None) or repr(value)
-            if j == 0:
-                shown.append(printed)
-            elif value != field.default:
-                shown.append(f"{field.name}={printed}")
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class OfLabels(ABC, Written):

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from caltest.binning import Binning, QuantileBins
+from caltest.checks import one_of, whole
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
@@ -70,7 +71,7 @@ class CellSum:
         return gap**self.power / self.scale[cell]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CalibrationInTheLarge(OfLabels):
     """Calibration-in-the-large: are there as many events as predicted, all in all?
 
@@ -168,10 +169,9 @@ class HosmerLemeshow(OfLabels):
         if isinstance(self.groups, (int, np.integer)):
             object.__setattr__(self, "groups", QuantileBins(int(self.groups)))
         as_binning(self.groups)
-        if self.variance not in ("binomial", "exact"):
-            raise StatisticError(f"variance must be 'binomial' or 'exact', not {self.variance!r}")
-        if self.df is not None and not (isinstance(self.df, (int, np.integer)) and self.df >= 1):
-            raise StatisticError(f"df must be a whole number ≥ 1, not {self.df!r}")
+        one_of("variance", self.variance, ("binomial", "exact"))
+        if self.df is not None:
+            whole("df", self.df)
 
     def given(self, probs: FloatArray) -> CellSum:
         """Fix the predictions: group them once."""
@@ -194,7 +194,7 @@ class HosmerLemeshow(OfLabels):
         return CellSum(order, starts, expected, scale, 2, {"asymptotic": law})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spiegelhalter(OfLabels):
     """Spiegelhalter's z: is the Brier score what the predictions say it should be?
 

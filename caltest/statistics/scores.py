@@ -11,12 +11,14 @@ import numpy as np
 
 from caltest._numba import kernel
 from caltest.binning import Binning
+from caltest.checks import one_of
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE
 from caltest.statistics.lanes.events import BoolArray, EventRedraws
 from caltest.statistics.problem import OfLabels, as_problem
+from caltest.written import Written
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13
@@ -128,8 +130,8 @@ def _moments(probs: FloatArray, table: FloatArray) -> tuple[FloatArray, float]:
     return expected, float(np.sqrt(variance))
 
 
-@dataclass(frozen=True)
-class _MeanScore:
+@dataclass(frozen=True, repr=False)
+class _MeanScore(Written):
     """What the scores share: a mean over the rows of a table."""
 
     name: ClassVar[str]
@@ -147,9 +149,6 @@ class _MeanScore:
         n, table = len(probs), NAMED[self.name](probs)
         expected, deviation = _moments(probs, table)
         return ScoredRows(table, n, float(expected.mean()), deviation / n)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
 
 class BrierScore(_MeanScore):
@@ -258,9 +257,7 @@ class ScoreGap(OfLabels):
     two_sided: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.score not in NAMED:
-            names = ", ".join(map(repr, NAMED))
-            raise StatisticError(f"score must be one of {names}, not {self.score!r}")
+        one_of("score", self.score, NAMED)
 
     def given(self, probs: FloatArray) -> ScoredRows:
         """Fix the predictions: tabulate the gaps once, and leave a function of the labels."""

@@ -140,7 +140,7 @@ class Residuals:
         return float(np.abs(smoothed).sum()) / self._masses[width]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SmoothECE(OfLabels):
     """Smooth calibration error, for two classes: no bins, and no width to choose.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from caltest._numba import kernel
-from caltest.errors import StatisticError
+from caltest.checks import one_of
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
 from caltest.statistics.problem import OfLabels, event
@@ -84,7 +84,7 @@ class SortedRows:
         return errors, n_bins
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep(OfLabels):
     """ECE with the monotone sweep, ECE_sweep with equal mass, of Roelofs et al. (2022).
 
@@ -123,10 +123,10 @@ class Sweep(OfLabels):
     """
 
     norm: Literal["l1", "l2"] = "l1"
+    essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        if self.norm not in ("l1", "l2"):
-            raise StatisticError(f"norm must be 'l1' or 'l2', not {self.norm!r}")
+        one_of("norm", self.norm, ("l1", "l2"))
 
     def given(self, probs: FloatArray) -> SortedRows:
         """Fix the predictions: sort them once."""
@@ -135,6 +135,3 @@ class Sweep(OfLabels):
         x = p[order]
         group_end = np.searchsorted(x, x, side="right")
         return SortedRows(order, group_end, np.append(0.0, np.cumsum(x)), self.norm)
-
-    def __repr__(self) -> str:
-        return "Sweep()" if self.norm == "l1" else f"Sweep(norm={self.norm!r})"

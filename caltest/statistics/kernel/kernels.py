@@ -12,13 +12,14 @@ from caltest._numba import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray
 from caltest.statistics.kernel.bandwidth import median, median_on_line
+from caltest.written import Written
 
 #: A kernel takes rows of probabilities, (a, K) and (b, K), and returns the (a, b) values.
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
 
-@dataclass(frozen=True)
-class _DistanceKernel:
+@dataclass(frozen=True, repr=False)
+class _DistanceKernel(Written):
     """What the kernels share: a distance, its bandwidth, and how the bandwidth is chosen."""
 
     bandwidth: float | str = "median"
@@ -37,10 +38,8 @@ class _DistanceKernel:
             raise StatisticError(
                 f"bandwidth must be a number > 0, 'median' or 'median-with-diagonal', not {width!r}"
             )
-
-    def __repr__(self) -> str:
-        width = self.bandwidth if isinstance(self.bandwidth, str) else float(self.bandwidth)
-        return f"{type(self).__name__}({width!r})"
+        if not isinstance(width, str):
+            object.__setattr__(self, "bandwidth", float(width))
 
     def fitted(self, probs: FloatArray) -> Any:
         """Return the same kernel with the bandwidth that these predictions, (n, K), give it."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from caltest.checks import one_of
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernel.line import Line
@@ -14,7 +15,7 @@ from caltest.statistics.kernel.pairs import PairRedraws
 from caltest.statistics.problem import OfLabels, event
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MMCE(OfLabels):
     """Maximum mean calibration error of a two-class problem (Kumar et al. 2018).
 
@@ -59,8 +60,7 @@ class MMCE(OfLabels):
     def __post_init__(self) -> None:
         if not (isinstance(self.bandwidth, (int, float)) and 0.0 < self.bandwidth < np.inf):
             raise StatisticError(f"bandwidth must be a number > 0, not {self.bandwidth!r}")
-        if self.weights not in ("equal", "balanced"):
-            raise StatisticError(f"weights must be 'equal' or 'balanced', not {self.weights!r}")
+        one_of("weights", self.weights, ("equal", "balanced"))
 
     def given(self, probs: FloatArray) -> FixedMMCE:
         """Fix the predictions: sort them once."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from caltest.checks import one_of
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, NullDistribution, SimulatedNull
 from caltest.predictions import FloatArray, IntArray
@@ -24,7 +25,7 @@ DRAWS = 999
 Law = Callable[[IntArray], NullDistribution]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SKCE(OfLabels):
     """Squared kernel calibration error, of any number of classes at once.
 
@@ -95,6 +96,7 @@ class SKCE(OfLabels):
     estimator: Literal["unbiased", "biased", "block", "linear"] = "unbiased"
     block_size: int | None = None
     features: int | None = None
+    essential: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if not callable(self.kernel) or isinstance(self.kernel, type):
@@ -102,11 +104,7 @@ class SKCE(OfLabels):
                 f"kernel must be a kernel such as LaplaceKernel() or a function of two arrays of "
                 f"rows, not {self.kernel!r}"
             )
-        if self.estimator not in ("unbiased", "biased", "block", "linear"):
-            raise StatisticError(
-                "estimator must be 'unbiased', 'biased', 'block' or 'linear', not "
-                f"{self.estimator!r}"
-            )
+        one_of("estimator", self.estimator, ("unbiased", "biased", "block", "linear"))
         if self.block_size is not None and (self.estimator != "block" or self.block_size < 2):
             raise StatisticError(
                 f"block_size is a number ≥ 2 for estimator='block', not {self.block_size!r} for "
@@ -120,13 +118,6 @@ class SKCE(OfLabels):
             )
         if self.features < 2 or self.features % 2:
             raise StatisticError(f"features must be an even number ≥ 2, not {self.features!r}")
-
-    def __repr__(self) -> str:
-        shown = [getattr(self.kernel, "__name__", None) or repr(self.kernel)]
-        shown.append(f"estimator={self.estimator!r}")
-        shown += [f"block_size={self.block_size}"] * (self.block_size is not None)
-        shown += [f"features={self.features}"] * (self.features is not None)
-        return f"SKCE({', '.join(shown)})"
 
     def given(self, probs: FloatArray) -> FixedSKCE:
         """Fix the predictions: bandwidth, order and kernel values; what is left sees labels."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from caltest.checks import one_of
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
@@ -15,7 +16,7 @@ from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, fitted
 from caltest.statistics.problem import OfLabels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UCME(OfLabels):
     """Unnormalised calibration mean embedding: kernel residuals at a few test locations.
 
@@ -66,8 +67,7 @@ class UCME(OfLabels):
     form: Literal["mean", "score"] = "mean"
 
     def __post_init__(self) -> None:
-        if self.form not in ("mean", "score"):
-            raise StatisticError(f"form must be 'mean' or 'score', not {self.form!r}")
+        one_of("form", self.form, ("mean", "score"))
         if isinstance(self.locations, (int, np.integer)):
             if self.locations < 1:
                 raise StatisticError(f"locations must be ≥ 1, not {self.locations}")
