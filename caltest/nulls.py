@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest.predictions import FloatArray
+from caltest.predictions import BoolArray, FloatArray
 
 
 class NullDistribution(Protocol):
@@ -40,11 +39,11 @@ def below(t: float, values: FloatArray) -> float:
     return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
 
 
-def reaching(t: float, values: FloatArray, two_sided: bool = False) -> NDArray[np.bool_]:
+def reaching(t: float, values: FloatArray, two_sided: bool = False) -> BoolArray:
     """Return which values speak at least as loudly against calibration as t, ties included."""
     if two_sided:
         t, values = abs(t), np.abs(values)
-    reached: NDArray[np.bool_] = values >= below(t, values)
+    reached: BoolArray = values >= below(t, values)
     return reached
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._arrays import BoolArray as BoolArray
+from caltest._arrays import FloatArray as FloatArray
+from caltest._arrays import IntArray as IntArray
 from caltest.errors import InvalidPredictionsError, StatisticError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Rows whose sum is further from 1 than this are refused.
 SUM_TOLERANCE = 1e-3
@@ -226,7 +226,7 @@ def _refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
         )
 
 
-def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+def _first(bad: BoolArray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
 
 

@@ -13,7 +13,6 @@ import csv
 import numpy as np
 
 import caltest as ct
-from caltest.statistics.kernels import TVKernel
 from paper_replications.model import Context, Result, Table
 
 PAPER = "Widmann, Lindsten & Zachariah 2019"
@@ -35,7 +34,7 @@ def run(context: Context) -> Result:
         probs, labels = stored["probs"].astype(float), stored["labels"].astype(np.int64)
         name = row["file"].removeprefix("multiclass/").removesuffix(".npz")
         if not context.quick or name == "cifar10_densenet121":
-            kernel = ct.SKCE(TVKernel("median-with-diagonal"))
+            kernel = ct.SKCE(ct.TVKernel("median-with-diagonal"))
             published_skce = float(row["SKCEuq_median"])
             result.near(
                 f"{name}, SKCEuq",

@@ -170,7 +170,10 @@ def test_wrong_scales_are_refused():
     for scales in ([], [4, 2], [2, 2]):
         with pytest.raises(StatisticError, match="increasing and at least one"):
             MultiScale(scales)
-    assert [repr(MultiScale()), repr(MultiScale((2, 8)))] == ["MultiScale()", "MultiScale([2, 8])"]
+    assert [repr(MultiScale()), repr(MultiScale((2, 8)))] == [
+        "MultiScale()",
+        "MultiScale(scales=[2, 8])",
+    ]
 
 
 def test_cells_in_which_one_row_can_vary_are_no_scale():

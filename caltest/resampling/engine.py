@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._progress import progress
 from caltest.checks import whole
 from caltest.errors import StatisticError
 from caltest.nulls import SimulatedNull
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
 from caltest.resampling.schemes import DataSet, Resampler, Sampler, Shortcut
 from caltest.statistics import Statistic, given
 
@@ -30,7 +29,7 @@ Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 #: Says which replicates reach the observed value.
-Reaching = Callable[[FloatArray], NDArray[np.bool_]]
+Reaching = Callable[[FloatArray], BoolArray]
 
 
 def replicate(

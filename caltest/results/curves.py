@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._arrays import FloatArray, IntArray
 from caltest.results.base import Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
 
 if TYPE_CHECKING:
     from caltest.plots import Picture
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

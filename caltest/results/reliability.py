@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result
 from caltest.results.calibration import CalibrationTestResult
 
 if TYPE_CHECKING:
     from caltest.plots import Picture
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Bands that hold where the truth may be; all others hold what a calibrated model would show.
 CONFIDENCE = ("clopper-pearson", "wilson", "bootstrap")
@@ -108,7 +106,7 @@ class ReliabilityCurve(Result):
         return self.observed - self.predicted
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> BoolArray:
         """Which consistency bars miss their outcome, or confidence bars their prediction."""
         value = self.observed if self.is_consistency else self.predicted
         return (value < self.low - 1e-12) | (value > self.high + 1e-12)

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result, format_p
 from caltest.results.calibration import CalibrationTestResult
 
 if TYPE_CHECKING:
     from caltest.plots import Picture
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,7 @@ class ReliabilitySimplex(Result):
 
     lower: FloatArray
     upper: FloatArray
-    count: NDArray[np.int64]
+    count: IntArray
     predicted: FloatArray
     observed: FloatArray
     pvalue: FloatArray
@@ -76,7 +74,7 @@ class ReliabilitySimplex(Result):
         return self.observed - self.predicted
 
     @property
-    def significant(self) -> NDArray[np.bool_]:
+    def significant(self) -> BoolArray:
         """Which cells deviate more than chance allows: adjusted p-value at most 1 − level."""
         return self.adjusted <= 1.0 - self.level + 1e-12
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -213,8 +214,8 @@ class MCE(_BinnedError):
     combine = "max"
 
 
-def as_binning(bins: Any) -> Binning:
-    """Return a binning, for a number of bins that many equal ones.
+def as_binning(bins: Any, of_number: Callable[[int], Binning] = UniformBins) -> Binning:
+    """Return a binning, for a number of bins that many equal ones or what is made of it.
 
     Raises
     ------
@@ -222,7 +223,7 @@ def as_binning(bins: Any) -> Binning:
         When it is neither a number nor callable.
     """
     if isinstance(bins, (int, np.integer)):
-        return UniformBins(int(bins))
+        return of_number(int(bins))
     if not callable(bins):
         raise StatisticError(
             f"bins must be a number of bins, a binning such as UniformBins(15), or a function "
@@ -246,3 +247,10 @@ def grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:
     ordered = cells[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     return order, np.append(starts, len(probs))
+
+
+def cell_of_rows(order: IntArray, starts: IntArray) -> IntArray:
+    """Return the number of the cell of every row, from what :func:`grouped` returns."""
+    cells = np.empty(order.size, dtype=np.int64)
+    cells[order] = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+    return cells

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes.events import BoolArray, EventRedraws
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.statistics.lanes.events import EventRedraws
+from caltest.statistics.laws import Law, chi_squared
 from caltest.statistics.problem import OfLabels, event
-from caltest.statistics.regression import NO_VARIANCE, Law, chi_squared
+from caltest.statistics.regression import NO_VARIANCE, refuse_certain
 
 #: Probabilities are cut off here before their logit is taken, and nowhere else.
 CLIP = 1e-12
@@ -64,7 +63,7 @@ class CoxScore(OfLabels):
         p, z = log_odds(probs, repr(self))
         v = p * probs[:, 1]
         total = float(v.sum())
-        _refuse_certain(self, total, p.size)
+        refuse_certain(self, total > NO_VARIANCE * p.size)
         centred = z - float(v @ z) / total
         spread = float(v @ centred**2)
         df = 2 if spread > 1e-12 * float(v @ z**2) + NO_VARIANCE else 1
@@ -125,7 +124,7 @@ class CoxLR(OfLabels):
     def given(self, probs: FloatArray) -> LikelihoodRatio:
         """Fix the predictions: what remains is a fit to the labels."""
         p, z = log_odds(probs, repr(self))
-        _refuse_certain(self, float(p @ probs[:, 1]), p.size)
+        refuse_certain(self, float(p @ probs[:, 1]) > NO_VARIANCE * p.size)
         df = 2 if np.ptp(z) > 1e-12 else 1
         return LikelihoodRatio(z, df, {"asymptotic": partial(chi_squared, df)})
 
@@ -143,14 +142,6 @@ class LikelihoodRatio:
         design = np.column_stack([np.ones(events.size), self.logits])[:, : self.df]
         best, _ = fit_logistic(design, self.logits, events)
         return max(0.0, 2.0 * (best - log_likelihood(self.logits, events)))
-
-
-def _refuse_certain(statistic: Any, variance: float, n: int) -> None:
-    if variance <= NO_VARIANCE * n:
-        raise StatisticError(
-            f"{statistic!r} is undefined: every prediction is 0 or 1, so a calibrated model has "
-            "one outcome only"
-        )
 
 
 def log_likelihood(logits: FloatArray, events: FloatArray) -> float:

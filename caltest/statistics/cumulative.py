@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from caltest._numba import kernel
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
-from caltest.statistics.problem import OfLabels, event
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.statistics.lanes.events import EventRedraws, in_order
+from caltest.statistics.laws import Law
+from caltest.statistics.problem import OfLabels, by_value, event
 
 Extent = Literal["maximum", "range"]
 #: Mean and variance of max|W| and of max W − min W for Brownian motion W on [0, 1] (Feller 1951);
@@ -163,13 +163,12 @@ class Walk:
         return EventRedraws.of(self.order, probs, self.values)
 
     @property
-    def laws(self) -> dict[str, Callable[[IntArray], BrownianNull]]:
+    def laws(self) -> Mapping[str, Law]:
         """The limit for many distinct predictions, by name."""
-        return {"asymptotic": partial(_limit, self)}
+        return {"asymptotic": self._limit}
 
-
-def _limit(walk: Walk, labels: IntArray) -> BrownianNull:
-    return BrownianNull(walk.extent, walk.sigma * walk.unit * walk.order.size)
+    def _limit(self, labels: IntArray) -> BrownianNull:
+        return BrownianNull(self.extent, self.sigma * self.unit * self.order.size)
 
 
 @kernel
@@ -196,9 +195,7 @@ class _CumulativeError(OfLabels):
     def given(self, probs: FloatArray) -> Walk:
         """Fix the predictions: sort them once, and leave a function of the labels."""
         p = event(probs, repr(self))
-        order = np.argsort(p, kind="stable")
-        ordered = p[order]
-        ends = np.append(np.flatnonzero(np.diff(ordered)) + 1, p.size)
+        order, ends = by_value(p)
         sigma = float(np.sqrt((probs[:, 0] * probs[:, 1]).sum())) / p.size
         if self.scaled and sigma == 0.0:
             raise StatisticError(
@@ -206,7 +203,7 @@ class _CumulativeError(OfLabels):
                 "every prediction is 0 or 1; leave scaled=False"
             )
         unit = 1.0 / (sigma * p.size if self.scaled else p.size)
-        return Walk(order, ends, np.cumsum(ordered)[ends - 1], sigma, unit, self.extent)
+        return Walk(order, ends, np.cumsum(p[order])[ends - 1], sigma, unit, self.extent)
 
 
 class KolmogorovSmirnov(_CumulativeError):

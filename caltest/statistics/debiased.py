@@ -11,9 +11,9 @@ import numpy as np
 from caltest._numba import kernel
 from caltest.binning import Binning, UniformBins
 from caltest.checks import one_of
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import as_binning, grouped
-from caltest.statistics.lanes.events import BoolArray, EventRedraws
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.statistics.binned import as_binning, cell_of_rows, grouped
+from caltest.statistics.lanes.events import EventRedraws
 from caltest.statistics.problem import OfLabels, event
 
 
@@ -37,9 +37,7 @@ class ResidualCells:
     @cached_property
     def cell(self) -> IntArray:
         """The cell of every row."""
-        cells = np.empty(self.order.size, dtype=np.int64)
-        cells[self.order] = np.repeat(np.arange(self.counts.size), self.counts)
-        return cells
+        return cell_of_rows(self.order, self.starts)
 
     def residuals(self, labels: IntArray) -> FloatArray:
         """Return r_i, shape (n, d): one component of two classes, all of more."""

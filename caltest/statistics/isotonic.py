@@ -10,9 +10,9 @@ import numpy as np
 from caltest._numba import kernel
 from caltest.checks import one_of
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
-from caltest.statistics.problem import OfLabels, as_problem, event
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.statistics.lanes.events import EventRedraws, in_order
+from caltest.statistics.problem import OfLabels, as_problem, by_value, event
 
 Score = Literal["brier", "log"]
 
@@ -146,7 +146,7 @@ def isotonic_fit(probs: Any, labels: Any) -> IsotonicFit:
     """
     rows, codes = as_problem(probs, labels)
     p = event(rows, "isotonic_fit")
-    order, ends = _pooled(p)
+    order, ends = by_value(p)
     events = np.add.reduceat((codes[order] == 0).astype(np.float64), _starts(ends))
     count = np.diff(ends, prepend=0)
     fitted = np.empty(ends.size)
@@ -292,7 +292,7 @@ class CORP(OfLabels):
 
     def given(self, probs: FloatArray) -> Pools:
         """Fix the predictions: sort them once, and leave a function of the labels."""
-        order, ends = _pooled(event(probs, repr(self)))
+        order, ends = by_value(event(probs, repr(self)))
         pools = np.column_stack([_starts(ends), ends])
         tied = pools[np.diff(pools)[:, 0] > 1]
         p, q = np.ascontiguousarray(probs[order].T)
@@ -300,12 +300,6 @@ class CORP(OfLabels):
             return Pools(order, tied, q * q, p * p, self.score)
         with np.errstate(divide="ignore"):
             return Pools(order, tied, -np.log(p), -np.log(q), self.score)
-
-
-def _pooled(p: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the rows by increasing p, and where each group of equal values ends."""
-    order = np.argsort(p, kind="stable")
-    return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
 
 
 def _starts(ends: IntArray) -> IntArray:

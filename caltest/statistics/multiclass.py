@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from caltest._numba import kernel
 from caltest.binning import Binning, QuantileBins, UniformBins
+from caltest.checks import one_of, whole
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import ECE, Cells, as_binning, grouped
+from caltest.statistics.binned import ECE, Cells, as_binning, cell_of_rows, grouped
 from caltest.statistics.lanes import ClasswiseRedraws
 from caltest.statistics.problem import OfLabels, event
 
@@ -84,15 +86,9 @@ def _class_cells(
     return ClassCells(cell, np.array(starts), joined, shares, aggregate)
 
 
-def _check(threshold: float, aggregate: str = "mean", m: int = 1, variant: str = "paper") -> None:
+def _check_threshold(threshold: float) -> None:
     if not 0.0 <= threshold < 1.0:
         raise StatisticError(f"threshold must lie in [0, 1), not {threshold!r}")
-    if aggregate not in ("mean", "max"):
-        raise StatisticError(f"aggregate must be 'mean' or 'max', not {aggregate!r}")
-    if not isinstance(m, (int, np.integer)) or m < 1:
-        raise StatisticError(f"m must be a whole number of bins ≥ 1, not {m!r}")
-    if variant not in ("paper", "nixon"):
-        raise StatisticError(f"variant must be 'paper' or 'nixon', not {variant!r}")
 
 
 def _by_count(cells: Any) -> tuple[IntArray, FloatArray]:
@@ -137,7 +133,8 @@ class ClasswiseECE(OfLabels):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
-        _check(self.threshold, self.aggregate)
+        one_of("aggregate", self.aggregate, ("mean", "max"))
+        _check_threshold(self.threshold)
 
     def given(self, probs: FloatArray) -> ClassCells:
         """Fix the predictions: bin every class once."""
@@ -145,13 +142,29 @@ class ClasswiseECE(OfLabels):
 
     def _cells(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
         order, starts = grouped(self.bins, np.column_stack([p, 1.0 - p]))
-        cells = np.empty(p.size, dtype=np.int64)
-        cells[order] = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-        return cells, np.full(starts.size - 1, 1.0 / p.size)
+        return cell_of_rows(order, starts), np.full(starts.size - 1, 1.0 / p.size)
+
+
+class _Nixon(OfLabels):
+    """What SCE, ACE and TACE share: m cells for each class, as published or as in the code."""
+
+    m: int
+    variant: Variant
+
+    def __post_init__(self) -> None:
+        whole("m", self.m)
+        one_of("variant", self.variant, ("paper", "nixon"))
+
+    def given(self, probs: FloatArray) -> ClassCells:
+        """Fix the predictions: bin every class once."""
+        return _class_cells(probs, self._cells, 0.0, "mean")
+
+    @abstractmethod
+    def _cells(self, p: FloatArray) -> tuple[IntArray, FloatArray]: ...
 
 
 @dataclass(frozen=True, repr=False)
-class SCE(OfLabels):
+class SCE(_Nixon):
     """Static calibration error of Nixon et al. (2019, §4.1).
 
     SCE = (1/K) Σ_k Σ_b (n_bk / N) |acc(b, k) − conf(b, k)| over m bins of equal width for each
@@ -179,13 +192,6 @@ class SCE(OfLabels):
     m: int = 15
     variant: Variant = "paper"
 
-    def __post_init__(self) -> None:
-        _check(0.0, m=self.m, variant=self.variant)
-
-    def given(self, probs: FloatArray) -> ClassCells:
-        """Fix the predictions: bin every class once."""
-        return _class_cells(probs, self._cells, 0.0, "mean")
-
     def _cells(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
         if self.variant == "nixon":
             return _by_count(np.digitize(p, np.linspace(0.0, 1.0, self.m + 1)[1:]))
@@ -193,7 +199,7 @@ class SCE(OfLabels):
 
 
 @dataclass(frozen=True, repr=False)
-class TACE(OfLabels):
+class TACE(_Nixon):
     """Thresholded adaptive calibration error of Nixon et al. (2019, §4.3).
 
     TACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)|: for each class the n_k predictions above the
@@ -229,7 +235,8 @@ class TACE(OfLabels):
     variant: Variant = "paper"
 
     def __post_init__(self) -> None:
-        _check(self.threshold, m=self.m, variant=self.variant)
+        super().__post_init__()
+        _check_threshold(self.threshold)
 
     def given(self, probs: FloatArray) -> ClassCells:
         """Fix the predictions: cut every class into ranges once."""
@@ -249,7 +256,7 @@ class TACE(OfLabels):
 
 
 @dataclass(frozen=True, repr=False)
-class ACE(OfLabels):
+class ACE(_Nixon):
     """Adaptive calibration error of Nixon et al. (2019, §4.2), :class:`TACE` without a threshold.
 
     ACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)| over R = m ranges of ⌊N / R⌋ predictions for
@@ -275,12 +282,8 @@ class ACE(OfLabels):
     m: int = 15
     variant: Variant = "paper"
 
-    def __post_init__(self) -> None:
-        _check(0.0, m=self.m, variant=self.variant)
-
-    def given(self, probs: FloatArray) -> ClassCells:
-        """Fix the predictions: cut every class into ranges once."""
-        return TACE(self.m, 0.0, self.variant).given(probs)
+    def _cells(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
+        return TACE(self.m, 0.0, self.variant)._cells(p)
 
 
 @dataclass(frozen=True, repr=False)
@@ -315,9 +318,7 @@ class RMSCE(OfLabels):
     bins: Binning | int = QuantileBins(15)
 
     def __post_init__(self) -> None:
-        if isinstance(self.bins, (int, np.integer)):
-            object.__setattr__(self, "bins", QuantileBins(int(self.bins)))
-        as_binning(self.bins)
+        object.__setattr__(self, "bins", as_binning(self.bins, QuantileBins))
 
     def given(self, probs: FloatArray) -> RootOfCells:
         """Fix the predictions: partition them once."""

@@ -12,7 +12,7 @@ from caltest._numba import kernel
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import grouped
+from caltest.statistics.binned import cell_of_rows, grouped
 from caltest.statistics.problem import OfLabels
 
 
@@ -156,8 +156,7 @@ class MultiScale(OfLabels):
             if variance == 0.0:
                 continue
             if not kept:
-                fine_cell = np.empty(n, dtype=np.int64)
-                fine_cell[order] = np.repeat(np.arange(counts.size), counts)
+                fine_cell = cell_of_rows(order, starts)
                 merges.append(np.arange(counts.size))
             else:
                 merges.append(np.searchsorted(fine_starts, starts[:-1]))

@@ -45,6 +45,12 @@ def event(probs: FloatArray, name: str) -> FloatArray:
     return np.ascontiguousarray(probs[:, 0])
 
 
+def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the rows by increasing p, and where each group of equal values ends."""
+    order = np.argsort(p, kind="stable")
+    return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
+
+
 class OfLabels(ABC, Written):
     """A statistic that is evaluated by fixing the predictions first."""
 

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from caltest.binning import Binning, QuantileBins
 from caltest.checks import one_of, whole
 from caltest.errors import StatisticError
-from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import as_binning, grouped
+from caltest.statistics.laws import Law, chi_squared, normal
 from caltest.statistics.problem import OfLabels, event
 from caltest.statistics.scores import ScoredRows, ScoreGap
-
-#: A null law that a statistic brings along, made for the labels it is asked about.
-Law = Callable[[IntArray], AsymptoticNull]
 
 #: Variance per row below which a statistic cannot vary: only rounding is left of it.
 NO_VARIANCE = 1e-24
 
 
-def standard_normal(labels: IntArray) -> AsymptoticNull:
-    """Return the limit law N(0, 1)."""
-    from scipy import stats
-
-    return AsymptoticNull(stats.norm())
-
-
-def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
-    """Return the limit law χ² with ``df`` degrees of freedom."""
-    from scipy import stats
-
-    return AsymptoticNull(stats.chi2(df))
+def refuse_certain(statistic: Any, varies: bool) -> None:
+    """Refuse predictions under which a calibrated model has one outcome only."""
+    if not varies:
+        raise StatisticError(
+            f"{statistic!r} is undefined: every prediction is 0 or 1, so a calibrated model has "
+            "one outcome only"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +97,10 @@ class CalibrationInTheLarge(OfLabels):
         """Fix the predictions: all rows are one cell."""
         p = event(probs, repr(self))
         variance = float(p @ probs[:, 1])
-        if variance <= NO_VARIANCE * p.size:
-            raise StatisticError(
-                f"{self!r} is undefined: every prediction is 0 or 1, so a calibrated model has one "
-                "outcome only"
-            )
+        refuse_certain(self, variance > NO_VARIANCE * p.size)
         scale, total = np.array([np.sqrt(variance)]), np.array([p.sum()])
-        whole = np.array([0, p.size])
-        return CellSum(np.arange(p.size), whole, total, scale, 1, {"asymptotic": standard_normal})
+        starts, law = np.array([0, p.size]), partial(normal, 0.0, 1.0)
+        return CellSum(np.arange(p.size), starts, total, scale, 1, {"asymptotic": law})
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,9 +154,7 @@ class HosmerLemeshow(OfLabels):
     df: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.groups, (int, np.integer)):
-            object.__setattr__(self, "groups", QuantileBins(int(self.groups)))
-        as_binning(self.groups)
+        object.__setattr__(self, "groups", as_binning(self.groups, QuantileBins))
         one_of("variance", self.variance, ("binomial", "exact"))
         if self.df is not None:
             whole("df", self.df)
@@ -184,11 +170,7 @@ class HosmerLemeshow(OfLabels):
             rest = np.add.reduceat(probs[order, 1], starts[:-1])
             variance = expected * rest / np.diff(starts)
         varies = variance > NO_VARIANCE * np.diff(starts)
-        if not varies.any():
-            raise StatisticError(
-                f"{self!r} is undefined: every prediction is 0 or 1, so a calibrated model has one "
-                "outcome only"
-            )
+        refuse_certain(self, bool(varies.any()))
         law = partial(chi_squared, self.df or int(varies.sum()))
         scale = np.where(varies, variance, np.inf)
         return CellSum(order, starts, expected, scale, 2, {"asymptotic": law})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -13,10 +13,10 @@ from caltest._numba import kernel
 from caltest.binning import Binning
 from caltest.checks import one_of
 from caltest.errors import StatisticError
-from caltest.nulls import AsymptoticNull
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import ECE
-from caltest.statistics.lanes.events import BoolArray, EventRedraws
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.statistics.binned import ECE, cell_of_rows
+from caltest.statistics.lanes.events import EventRedraws
+from caltest.statistics.laws import Law, normal
 from caltest.statistics.problem import OfLabels, as_problem
 from caltest.written import Written
 
@@ -87,15 +87,9 @@ class ScoredRows:
         return EventRedraws.of(np.arange(len(probs)), probs, self.values)
 
     @property
-    def laws(self) -> dict[str, Callable[[IntArray], AsymptoticNull]]:
+    def laws(self) -> Mapping[str, Law]:
         """The normal limit, by name."""
-        return {"asymptotic": partial(_normal, self)}
-
-
-def _normal(rows: ScoredRows, labels: IntArray) -> AsymptoticNull:
-    from scipy.stats import norm
-
-    return AsymptoticNull(norm(rows.expectation, rows.deviation))
+        return {"asymptotic": partial(normal, self.expectation, self.deviation)}
 
 
 @kernel
@@ -337,8 +331,7 @@ def brier_decomposition(probs: Any, labels: Any, bins: Binning | int = 15) -> Br
     rows, codes = as_problem(probs, labels)
     n, n_classes = rows.shape
     cells = ECE(bins).given(rows)
-    cell = np.empty(n, dtype=np.int64)
-    cell[cells.order] = np.repeat(np.arange(cells.counts.size), cells.counts)
+    cell = cell_of_rows(cells.order, cells.starts)
     outcomes = np.eye(n_classes)[codes]
     happened = np.zeros_like(cells.sums)
     np.add.at(happened, (cell, codes), 1.0)

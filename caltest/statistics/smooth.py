@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._numba import kernel
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes.events import BoolArray, EventRedraws
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.statistics.lanes.events import EventRedraws
 from caltest.statistics.problem import OfLabels, as_problem, event
 
 ComplexArray = NDArray[np.complex128]

@@ -9,9 +9,9 @@ import numpy as np
 
 from caltest._numba import kernel
 from caltest.checks import one_of
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes.events import BoolArray, EventRedraws, in_order
-from caltest.statistics.problem import OfLabels, event
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.statistics.lanes.events import EventRedraws, in_order
+from caltest.statistics.problem import OfLabels, by_value, event
 
 
 @kernel
@@ -131,7 +131,6 @@ class Sweep(OfLabels):
     def given(self, probs: FloatArray) -> SortedRows:
         """Fix the predictions: sort them once."""
         p = event(probs, repr(self))
-        order = np.argsort(p, kind="stable")
-        x = p[order]
-        group_end = np.searchsorted(x, x, side="right")
-        return SortedRows(order, group_end, np.append(0.0, np.cumsum(x)), self.norm)
+        order, ends = by_value(p)
+        group_end = np.repeat(ends, np.diff(ends, prepend=0))
+        return SortedRows(order, group_end, np.append(0.0, np.cumsum(p[order])), self.norm)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -10,19 +10,18 @@ import numpy as np
 
 from caltest.checks import one_of
 from caltest.errors import StatisticError
-from caltest.nulls import AsymptoticNull, NullDistribution, SimulatedNull
+from caltest.nulls import AsymptoticNull, SimulatedNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernel.features import Features
 from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, TVKernel, fitted
 from caltest.statistics.kernel.line import Line
 from caltest.statistics.kernel.pairs import PairRedraws, Pairs
 from caltest.statistics.kernel.tiles import Tiles
+from caltest.statistics.laws import Law, normal
 from caltest.statistics.problem import OfLabels
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
 DRAWS = 999
-
-Law = Callable[[IntArray], NullDistribution]
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,8 +193,6 @@ class FixedSKCE:
         return totals / (self.n * (self.size - 1))
 
     def _normal(self, labels: IntArray) -> AsymptoticNull:
-        from scipy.stats import norm
-
         blocks = self.row_means(labels).reshape(-1, self.size).mean(axis=1)
         spread = float(blocks.std())
         if spread == 0.0:
@@ -203,7 +200,7 @@ class FixedSKCE:
                 f"the asymptotic null needs blocks that differ, but all {blocks.size} have the "
                 f"value {blocks[0]:g}; use null=RedrawLabels()"
             )
-        return AsymptoticNull(norm(0.0, spread / blocks.size**0.5))
+        return normal(0.0, spread / blocks.size**0.5, labels)
 
     def _bootstrap(self, labels: IntArray) -> SimulatedNull:
         # Widmann et al. compare n/(n − 1) SKCE_uq − SKCE_b with a bootstrap of it; solved for

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from caltest.checks import one_of
 from caltest.errors import StatisticError
-from caltest.nulls import AsymptoticNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, fitted
+from caltest.statistics.laws import Law, chi_squared
 from caltest.statistics.problem import OfLabels
 
 
@@ -138,11 +139,7 @@ class FixedUCME:
         return float(scores @ scores)
 
     @property
-    def laws(self) -> Mapping[str, Callable[[IntArray], AsymptoticNull]]:
+    def laws(self) -> Mapping[str, Law]:
         """The χ² law of the score form."""
-        return {"asymptotic": self._chi2} if self.form == "score" else {}
-
-    def _chi2(self, labels: IntArray) -> AsymptoticNull:
-        from scipy.stats import chi2
-
-        return AsymptoticNull(chi2(self.weights.shape[1]))
+        law = partial(chi_squared, self.weights.shape[1])
+        return {"asymptotic": law} if self.form == "score" else {}

@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._numba import kernel
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, keys
-
-BoolArray = NDArray[np.bool_]
 
 #: Bytes of drawn events that are evaluated together. No number depends on it.
 AT_ONCE = 2**18
