@@ -360,7 +360,7 @@ def test_refusals(rng):
         ("model B: probs: row 3", bad, lambda: compare(a, wrong, y)),
         ("needs labels_b", bad, lambda: compare(a, b, y, paired=False)),
         ("labels are missing", bad, lambda: compare(a, b)),
-        ("method must be 'auto', .* or 'swap', not 't'", ct.StatisticError, lambda: compare(a, b, y, method="t")),
+        ("method must be one of", ct.StatisticError, lambda: compare(a, b, y, method="t")),
         ("level must lie", ct.StatisticError, lambda: compare(a, b, y, level=95)),
         ("margin must lie", ct.StatisticError, lambda: compare(a, b, y, margin=-0.1)),
         ("two models with different names", ct.StatisticError, lambda: compare({"a": a}, y)),

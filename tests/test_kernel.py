@@ -444,7 +444,7 @@ def test_one_and_two_rows(n_classes):
         (lambda: TVKernel("mean"), "'median-with-diagonal', not 'mean'"),
         (lambda: LaplaceKernel()(np.eye(2), np.eye(2)), "has no bandwidth yet"),
         (lambda: SKCE(LaplaceKernel), "kernel must be"),
-        (lambda: SKCE(estimator="quadratic"), "'block' or 'linear', not 'quadratic'"),
+        (lambda: SKCE(estimator="quadratic"), "'block', 'linear', not 'quadratic'"),
         (lambda: SKCE(block_size=4), "for estimator='block'"),
         (lambda: SKCE(estimator="block", block_size=1), "a number ≥ 2"),
         (lambda: SKCE(estimator="linear", features=4), "features are for"),

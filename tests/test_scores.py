@@ -155,7 +155,7 @@ def test_gap_refuses_what_has_no_variance(name, k):
 def test_printed_and_refused():
     assert [repr(s) for s in MEANS.values()] == ["BrierScore()", "LogScore()", "SphericalScore()"]
     assert repr(ScoreGap()) == "ScoreGap('brier')"
-    with pytest.raises(ct.StatisticError, match="'brier', 'log' or 'spherical', not 'crps'"):
+    with pytest.raises(ct.StatisticError, match="'brier', 'log', 'spherical', not 'crps'"):
         ScoreGap("crps")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest._version import __version__
+from caltest.checks import fraction, one_of, whole
 from caltest.errors import StatisticError
 from caltest.inference.inversion import SQUARED
 from caltest.inference.methods import (
@@ -23,12 +24,13 @@ from caltest.inference.methods import (
     by_sun,
     target_of,
 )
-from caltest.inference.parts import evaluated, name_of, unseen
+from caltest.inference.parts import evaluated, unseen
 from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import IntArray
 from caltest.resampling import Workers
 from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import ECE, Statistic
+from caltest.written import name_of
 
 Method = Literal[
     "auto", "inversion", "percentile", "basic", "bca", "bias-corrected", "normal", "sun"
@@ -139,7 +141,10 @@ def confidence_interval(
     (0.057, False)
     """
     data = unseen(probs, labels)
-    _check(level, method, side, n_resamples)
+    fraction("level", level)
+    one_of("method", method, METHODS)
+    one_of("side", side, SIDES)
+    whole("n_resamples", n_resamples)
     induced = apply(lens, data)
     _, estimate = evaluated(statistic, induced)
     asked = Asked(
@@ -203,17 +208,6 @@ def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Answer]]:
             "ECE(bins) or DebiasedL2(bins), for which method='auto' covers"
         )
     return fitting
-
-
-def _check(level: float, method: str, side: str, n_resamples: int) -> None:
-    if not (isinstance(level, (int, float, np.number)) and 0.0 < level < 1.0):
-        raise StatisticError(f"level must be between 0 and 1, such as 0.95, not {level!r}")
-    if method not in METHODS:
-        raise StatisticError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise StatisticError(f"n_resamples must be a whole number ≥ 1, not {n_resamples!r}")
-    if side not in SIDES:
-        raise StatisticError(f"side must be 'two-sided', 'lower' or 'upper', not {side!r}")
 
 
 def _clusters(groups: Any, n: int) -> IntArray | None:
