@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from measure import confident, seconds
 
 import caltest as ct
 from caltest.statistics.multiclass import ClasswiseECE
@@ -40,30 +39,10 @@ class Job(NamedTuple):
     exact: Callable[[], Any] | None = None
 
 
-def seconds(job: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the median CPU time of a call, after one that warms up."""
-    job()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        job()
-        times.append(time.process_time() - start)
-    return statistics.median(times)
-
-
-def softmax(n: int, n_classes: int) -> np.ndarray:
-    """Return confident predictions."""
-    rng = np.random.default_rng(0)
-    logits = rng.normal(scale=1.5, size=(n, n_classes))
-    logits[np.arange(n), rng.integers(n_classes, size=n)] += 4.0
-    probs = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return probs / probs.sum(axis=1, keepdims=True)
-
-
 def top(n: int) -> ct.Predictions:
     """Return ten-class predictions, with labels, seen through the top class."""
     labels = np.random.default_rng(1).integers(10, size=n)
-    return ct.TopK(1)(ct.Predictions.of(softmax(n, 10), labels))
+    return ct.TopK(1)(ct.Predictions.of(confident(n, 10), labels))
 
 
 def drawn(cumulative: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -215,7 +194,7 @@ def jobs(quick: bool) -> Iterator[Job]:
     sizes = [10**4] if quick else [10**4, 10**5, 10**6]
     for n in sizes:
         ece, data = ct.ECE(15), top(n)
-        whole = ct.Predictions(softmax(n, 10), np.zeros(n, dtype=np.int64))
+        whole = ct.Predictions(confident(n, 10), np.zeros(n, dtype=np.int64))
         yield Job(
             f"labels, top-1, 15 bins, n={n:.0e}", redrawing(ece, data.probs),
             partial(redraws, ece, data.probs), partial(redraw_in_c, ece, data.probs),
@@ -224,13 +203,13 @@ def jobs(quick: bool) -> Iterator[Job]:
     grid, tree = ct.ECE(10), ct.ECE(ct.VarianceTree(100))
     cases = [(grid, 3), (tree, 3), (grid, 10), (tree, 10), (tree, 100), (tree, 1000)]
     for statistic, k in cases[: 5 if quick else 6]:
-        probs = softmax(10**4, k)
+        probs = confident(10**4, k)
         yield Job(
             f"labels, {statistic.bins!r}, K={k}", redrawing(statistic, probs),
             partial(redraws, statistic, probs), partial(redraw_in_c, statistic, probs),
         )  # fmt: skip
     for k in (10, 100) if quick else (10, 100, 1000):
-        probs = softmax(10**4, k)
+        probs = confident(10**4, k)
         yield Job(
             f"labels, class-wise, K={k}", classwise(probs),
             partial(redraws, ClasswiseECE(), probs), partial(classwise_in_c, probs),
@@ -250,7 +229,7 @@ def jobs(quick: bool) -> Iterator[Job]:
     )  # fmt: skip
     by_mean = ct.ECE(ct.VarianceTree(100, "mean"))
     for statistic, k in [(grid, 3), (grid, 10), (by_mean, 3), (by_mean, 10), (tree, 3), (tree, 10)]:
-        data = ct.Predictions(softmax(10**4, k), np.zeros(10**4, dtype=np.int64))
+        data = ct.Predictions(confident(10**4, k), np.zeros(10**4, dtype=np.int64))
         yield Job(
             f"published, {statistic.bins!r}, K={k}", resampling(statistic, data, False),
             partial(resamples, statistic, data, False),

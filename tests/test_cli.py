@@ -93,7 +93,7 @@ def test_exit_code_for_gates(capsys, csv):
         (("test", "--statistic", "ECE(15, 'euclid')"), "unknown distance 'euclid'"),
         (("test", "--null", "permutation"), "there is no permutation"),
         (("test", "--null", "exact", "--lens", "Canonical"), "no exact null"),
-        (("audit", "--alpha", "2"), "alpha must lie between 0 and 1"),
+        (("audit", "--alpha", "2"), "not in the range 0<x<1"),
         (("audit", "--n-resamples", "0"), "n-resamples"),
         (("audit", "--nonsense"), "No such option"),
     ],

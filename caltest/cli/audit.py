@@ -7,15 +7,20 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest.cli.common import EXIT_CODES, INPUT, RUN, Outcome, finish, option, read
+from caltest.cli.common import EXIT_CODES, INPUT, RUN, SHARE, Outcome, finish, option, read
 
 
 @click.command(epilog=EXIT_CODES)
 @INPUT
-@option("--alpha", type=float, default=0.05, help="Chance of a false alarm, over all rows.")
-@option("--tolerance", type=float, default=0.1, help="An error you could not live with.")
-@option("--adjust", type=click.Choice(["holm", "max-T"]), default="holm", help="Of p-values.")
-@option("--n-resamples", type=click.IntRange(1), default=1999, help="For rows that simulate.")
+@option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
+@option("--tolerance", type=SHARE, default=0.1, help="An error you could not live with.")
+@option(
+    "--adjust",
+    type=click.Choice(["holm", "max-T"]),
+    default="holm",
+    help="How p-values are adjusted.",
+)
+@option("--n-resamples", type=click.IntRange(1), default=1999, help="Replicates of simulated rows.")
 @RUN
 def audit(
     alpha: float,

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import caltest as ct
+from caltest.cli.recipes import Recipe
 from caltest.results import Result
 
 EXIT_CODES = """
@@ -42,8 +43,20 @@ INPUT = options_of(
     click.argument("file", required=False, type=click.Path(path_type=Path)),
     COLUMNS,
 )
+#: Numbers strictly between 0 and 1.
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+LENS = option("--lens", type=Recipe("lens"), default="TopK(1)", help="Which aspect is asked about.")
+STATISTIC = option(
+    "--statistic",
+    type=Recipe("statistic"),
+    default="ECE(UniformBins(15))",
+    help="What is computed, as in Python: SKCE(), Kuiper(), …",
+)
+N_RESAMPLES = option(
+    "--n-resamples", type=click.IntRange(1), default=9999, help="Replicates of what is simulated."
+)
 OUTPUT = options_of(
-    option("--seed", type=click.IntRange(0), default=0, help="Seed of the simulated rows."),
+    option("--seed", type=click.IntRange(0), default=0, help="Seed of what is simulated."),
     option("--workers", type=click.IntRange(1), default=1, help="Threads."),
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
     option(

@@ -11,7 +11,18 @@ import click
 import numpy as np
 
 import caltest as ct
-from caltest.cli.common import COLUMNS, OUTPUT, Outcome, check_out, finish, option, read_file
+from caltest.cli.common import (
+    COLUMNS,
+    LENS,
+    N_RESAMPLES,
+    OUTPUT,
+    SHARE,
+    Outcome,
+    check_out,
+    finish,
+    option,
+    read_file,
+)
 from caltest.cli.recipes import Recipe
 from caltest.inference import compare as compare_models
 from caltest.io import read_column
@@ -28,17 +39,22 @@ Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --
 @COLUMNS
 @option("--id", "id_column", metavar="COLUMN", help="Match rows by this column.")
 @option("--unpaired", is_flag=True, help="The two files hold different observations.")
-@option("--lens", type=Recipe("lens"), default="TopK(1)", help="What is asked about.")
-@option("--statistic", type=Recipe("statistic"), default="DebiasedL2(15)", help="How far.")
+@LENS
+@option("--statistic", type=Recipe("statistic"), default="DebiasedL2(15)", help="What is compared.")
 @option(
     "--method",
     type=click.Choice(["auto", "z", "jackknife", "bootstrap", "swap"]),
     default="auto",
-    help="Of the test; swap has another hypothesis.",
+    help="How the difference is tested; swap has another hypothesis.",
 )
-@option("--level", type=click.FloatRange(0, 1), default=0.95, help="Of the intervals.")
-@option("--margin", type=click.FloatRange(0, 1), default=0.02, help="What does not matter.")
-@option("--n-resamples", type=click.IntRange(1), default=9999, help="For what is simulated.")
+@option("--level", type=SHARE, default=0.95, help="Level of the intervals.")
+@option(
+    "--margin",
+    type=click.FloatRange(0, 1),
+    default=0.02,
+    help="What does not matter.",
+)
+@N_RESAMPLES
 @OUTPUT
 @option("--fail-if-worse", is_flag=True, help="Exit with 1 if the last model is worse.")
 def compare(
@@ -55,9 +71,10 @@ def compare(
     margin: float,
     **options: Any,
 ) -> Outcome:
-    """Compare the calibration of the models behind FILES, two or more.
+    """Compare the calibration of several models.
 
-    Rows are matched by their order, or by --id. Each file has its probabilities and the labels.
+    Each of FILES, two or more, holds the probabilities of one model and the labels. Rows are
+    matched by their order, or by --id.
     """
     check_out(options)
     names = _names(files)

@@ -6,19 +6,30 @@ from typing import Any
 
 import click
 
-from caltest.cli.common import EXIT_CODES, INPUT, RUN, Outcome, finish, option, read
-from caltest.cli.recipes import Recipe
+from caltest.cli.common import (
+    EXIT_CODES,
+    INPUT,
+    LENS,
+    N_RESAMPLES,
+    RUN,
+    SHARE,
+    STATISTIC,
+    Outcome,
+    finish,
+    option,
+    read,
+)
 from caltest.inference.intervals import METHODS, SIDES, confidence_interval
 
 
 @click.command(epilog=EXIT_CODES)
 @INPUT
-@option("--lens", type=Recipe("lens"), default="TopK(1)", help="What is asked about.")
-@option("--statistic", type=Recipe("statistic"), default="ECE(UniformBins(15))", help="How far.")
-@option("--level", type=float, default=0.95, help="How often such intervals cover.")
+@LENS
+@STATISTIC
+@option("--level", type=SHARE, default=0.95, help="How often such intervals cover.")
 @option("--method", type=click.Choice(METHODS), default="auto", help="auto covers; see the docs.")
-@option("--side", type=click.Choice(SIDES), default="two-sided", help="Which bounds.")
-@option("--n-resamples", type=click.IntRange(1), default=9999, help="Draws.")
+@option("--side", type=click.Choice(SIDES), default="two-sided", help="Both bounds, or one.")
+@N_RESAMPLES
 @RUN
 def interval(
     lens: Any,
@@ -31,7 +42,7 @@ def interval(
     workers: int,
     **options: Any,
 ) -> Outcome:
-    """Say how large the calibration error of the model behind FILE may be.
+    """Say how large the calibration error may be.
 
     Lens and statistic are written as in Python, such as --lens 'OneVsRest(1)' and --statistic
     'ECE(QuantileBins(10))'. With --fail-on-miscalibration, miscalibrated means that the interval

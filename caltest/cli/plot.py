@@ -9,7 +9,7 @@ import click
 
 import caltest as ct
 from caltest import plots
-from caltest.cli.common import EXIT_CODES, INPUT, Outcome, option, read
+from caltest.cli.common import EXIT_CODES, INPUT, SHARE, Outcome, option, read
 from caltest.cli.recipes import Recipe
 from caltest.plots.canvas import RECIPE_IN
 from caltest.reliability import reliability_curve
@@ -34,15 +34,15 @@ KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
     required=True,
     help="The picture: .pdf, .svg or .png.",
 )
-@option("--lens", type=Recipe("lens"), help="What is asked about. [default: TopK(1)]")
+@option("--lens", type=Recipe("lens"), help="Which aspect is asked about.  [default: TopK(1)]")
 @option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
 @option(
     "--band",
     type=click.Choice(["consistency", "clopper-pearson", "wilson", "bootstrap"]),
     default="consistency",
-    help="Bars of the two diagrams.",
+    help="Bars of the diagrams.",
 )
-@option("--level", type=float, default=0.9, help="Of bars and bands.")
+@option("--level", type=SHARE, default=0.9, help="Level of bars and bands.")
 @option("--simultaneous", is_flag=True, help="The level is for all bars together.")
 @option("--log-odds", is_flag=True, help="An axis for rare events.")
 @option(
@@ -68,7 +68,7 @@ def plot(
     workers: int,
     **options: Any,
 ) -> Outcome:
-    """Draw a picture of the calibration of the model behind FILE, and print its numbers.
+    """Draw a picture, and print its numbers.
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
     isotonic and smooth are curves without bins; simplex is the triangle or tetrahedron of three or

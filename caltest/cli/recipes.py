@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +21,6 @@ STATISTICS = tuple(
     if isinstance(value := getattr(statistics, name), type) and hasattr(value, "given")
 )
 BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
-#: What statistics are made of.
-PARTS = (*BINNINGS, ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel)
 #: What an option may be in the end.
 HEADS: dict[str, tuple[Any, ...]] = {
     "lens": LENSES,
@@ -29,20 +28,20 @@ HEADS: dict[str, tuple[Any, ...]] = {
     "null": NULLS,
     "bins": (int, *BINNINGS, SimplexGrid),
 }
+#: What else it may be made of.
+PARTS = {"statistic": (*BINNINGS, ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel)}
 #: What may be written in it, as in Python.
 VOCABULARY: dict[str, dict[str, Any]] = {
-    "lens": {head.__name__: head for head in LENSES},
-    "statistic": {head.__name__: head for head in (*STATISTICS, *PARTS)},
-    "null": {head.__name__: head for head in NULLS},
-    "bins": {head.__name__: head for head in (*BINNINGS, SimplexGrid)},
+    kind: {head.__name__: head for head in (*heads, *PARTS.get(kind, ())) if head is not int}
+    for kind, heads in HEADS.items()
 }
 
 
-def parse(text: str, vocabulary: dict[str, Callable[..., Any]]) -> Any:
+def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str, ...] = ()) -> Any:
     """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``.
 
     Only the names of the vocabulary, numbers, strings and lists are understood; nothing is
-    evaluated.
+    evaluated. ``words`` are named in errors beside the vocabulary.
 
     Raises
     ------
@@ -50,24 +49,31 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]]) -> Any:
         With what was not understood and what is known.
     """
 
+    def made(name: str, *values: Any, **options: Any) -> Any:
+        if name not in vocabulary:
+            raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
+        signature = inspect.signature(vocabulary[name])
+        try:
+            signature.bind(*values, **options)
+        except TypeError as error:
+            takes = ", ".join(signature.parameters) or "nothing"
+            raise ValueError(f"{name} takes {takes}: {error}") from None
+        return vocabulary[name](*values, **options)
+
     def build(node: ast.expr) -> Any:
-        if isinstance(node, ast.Name) and node.id in vocabulary:
-            return vocabulary[node.id]()
+        if isinstance(node, ast.Name):
+            return made(node.id)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id not in vocabulary:
-                raise ValueError(f"there is no {node.func.id}; known: {', '.join(vocabulary)}")
             if any(k.arg is None for k in node.keywords):
                 raise ValueError(f"{ast.unparse(node)!r} is not understood")
-            keywords = {str(k.arg): build(k.value) for k in node.keywords}
-            return vocabulary[node.func.id](*[build(a) for a in node.args], **keywords)
+            options = {str(k.arg): build(k.value) for k in node.keywords}
+            return made(node.func.id, *map(build, node.args), **options)
         if isinstance(node, (ast.List, ast.Tuple)):
             return [build(element) for element in node.elts]
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
             return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -build(node.operand)
-        if isinstance(node, ast.Name):
-            raise ValueError(f"there is no {node.id}; known: {', '.join(vocabulary)}")
         raise ValueError(f"{ast.unparse(node)!r} is not understood")
 
     try:
@@ -90,7 +96,7 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
         if not isinstance(value, str) or value in self.words:
             return value
         try:
-            built = parse(value, VOCABULARY[self.kind])
+            built = parse(value, VOCABULARY[self.kind], self.words)
         except (TypeError, ValueError) as error:
             self.fail(f"{value!r}: {error}", param, ctx)
         if type(built) not in HEADS[self.kind]:

@@ -7,22 +7,39 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest.cli.common import EXIT_CODES, INPUT, RUN, Outcome, finish, option, read
+from caltest.cli.common import (
+    EXIT_CODES,
+    INPUT,
+    LENS,
+    N_RESAMPLES,
+    RUN,
+    SHARE,
+    STATISTIC,
+    Outcome,
+    finish,
+    option,
+    read,
+)
 from caltest.cli.recipes import Recipe
 
 
 @click.command(epilog=EXIT_CODES)
 @INPUT
-@option("--lens", type=Recipe("lens"), default="TopK(1)", help="What is asked about.")
-@option("--statistic", type=Recipe("statistic"), default="ECE(UniformBins(15))", help="How far.")
+@LENS
+@STATISTIC
 @option(
     "--null",
     type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free")),
     default="auto",
-    help="auto, exact, RedrawLabels, ConsistencyResampling or asymptotic, distribution-free.",
+    help="auto, exact, asymptotic, distribution-free, RedrawLabels or ConsistencyResampling.",
 )
-@option("--alpha", type=click.FloatRange(0, 1), default=0.05, help="Level of the gate.")
-@option("--n-resamples", type=click.IntRange(1), default=9999, help="If the null is simulated.")
+@option(
+    "--alpha",
+    type=SHARE,
+    default=0.05,
+    help="Level of the test, for --fail-on-miscalibration.",
+)
+@N_RESAMPLES
 @RUN
 def test(
     lens: Any,
@@ -34,7 +51,7 @@ def test(
     workers: int,
     **options: Any,
 ) -> Outcome:
-    """Test one aspect of the calibration of the model behind FILE.
+    """Test one aspect of calibration.
 
     Lens, statistic and null are written as in Python, such as --lens 'OneVsRest(1)' and
     --statistic 'ECE(QuantileBins(10), distance="l2")'.
