@@ -7,29 +7,22 @@ often than 6 % at the 5 % level, or calibrated ones more often than 5 %, beyond 
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtr, softmax
-from scipy.stats import binom
 
 import caltest as ct
 from caltest.inference import compare
 from caltest.inference.squared_error import SquaredError, variance_of_difference
-from caltest.statistics.debiased import DebiasedL2
+from validation.study import labels_from, largest_rate, run, table
+from validation.study import two_classes as two
 
-TARGET = Path(__file__).parents[1] / "docs" / "comparison.md"
 ALPHA, Z = 0.05, 1.959963984540054
-#: Chance that a test within its limit fails this study, over all its cells.
-FALSE_ALARM = 1e-3
 B = 199
 
 Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -46,10 +39,6 @@ class Scenario:
     bins: object = ct.UniformBins(15)
     sizes: tuple[int, ...] = (200, 500, 2000, 10_000)
     paired: bool = True
-
-
-def two(p):
-    return np.column_stack([1.0 - p, p])
 
 
 def probit(rng, latent):
@@ -96,7 +85,7 @@ def right_and_steep(slope, rng, n):
 def noisy_logits(n_classes, sharpness, slopes, rng, n):
     """Softmax models of the same classes, each with noise of its own."""
     logits = sharpness * rng.normal(size=(n, n_classes))
-    labels = labelled(rng, softmax(logits, axis=1))
+    labels = labels_from(softmax(logits, axis=1), rng)
     a, b = (
         softmax(slope * (logits + 0.5 * rng.normal(size=logits.shape)), axis=1) for slope in slopes
     )
@@ -106,12 +95,7 @@ def noisy_logits(n_classes, sharpness, slopes, rng, n):
 def mixed_truth(share, rng, n):
     """Calibrated against shrunk or sharpened Dirichlet predictions of three classes."""
     truth = rng.dirichlet(np.ones(3), n)
-    return truth, (1.0 - share) * truth + share / 3.0, labelled(rng, truth)
-
-
-def labelled(rng, probs):
-    cumulative = probs.cumsum(axis=1)[:, :-1]
-    return (rng.random(len(probs))[:, None] > cumulative).sum(axis=1)
+    return truth, (1.0 - share) * truth + share / 3.0, labels_from(truth, rng)
 
 
 mirrored = too_high_and_too_low
@@ -241,16 +225,16 @@ def differences(index, n, repetitions, seed):
     """Return the difference and its two standard errors, shape (repetitions, 3)."""
     scenario = SCENARIOS[index]
     rng = np.random.default_rng([seed, index, n])
-    statistic = DebiasedL2(scenario.bins)
-    table = np.empty((repetitions, 3))
+    statistic = ct.DebiasedL2(scenario.bins)
+    found = np.empty((repetitions, 3))
     for r in range(repetitions):
         a, b = (SquaredError.of(statistic, d) for d in pair(scenario, rng, n))
         errors = [
             variance_of_difference(a, b, scenario.paired, kind) ** 0.5
             for kind in ("corrected", "jackknife")
         ]
-        table[r] = a.estimate - b.estimate, *errors
-    return table
+        found[r] = a.estimate - b.estimate, *errors
+    return found
 
 
 def truth(scenario, seed):
@@ -259,7 +243,7 @@ def truth(scenario, seed):
         return 0.0
     rng = np.random.default_rng(seed)
     drawn = [pair(scenario, rng, 200_000) for _ in range(5)]
-    statistic = DebiasedL2(scenario.bins)
+    statistic = ct.DebiasedL2(scenario.bins)
     return float(np.mean([statistic(a.probs, a.labels) - statistic(b.probs, b.labels)
                           for a, b in drawn]))  # fmt: skip
 
@@ -269,22 +253,22 @@ def other_ways(index, n, repetitions, seed):
     warnings.simplefilter("ignore")
     scenario = SCENARIOS[index]
     rng = np.random.default_rng([seed, index, n, 1])
-    table = np.empty((repetitions, len(OTHERS)), dtype=bool)
+    called = np.empty((repetitions, len(OTHERS)), dtype=bool)
     for r in range(repetitions):
         a, b, labels = scenario.draw(rng, n)
         common = {"lens": scenario.lens, "n_resamples": B, "rng": rng}
-        z = compare(a, b, labels, DebiasedL2(15), **common)
+        z = compare(a, b, labels, ct.DebiasedL2(15), **common)
         ece = compare(a, b, labels, ct.ECE(15), method="swap", **common)
-        found = [
+        pvalues = [
             z.pvalue,
-            compare(a, b, labels, DebiasedL2(15), method="bootstrap", **common).pvalue,
-            compare(a, b, labels, DebiasedL2(15), method="swap", **common).pvalue,
+            compare(a, b, labels, ct.DebiasedL2(15), method="bootstrap", **common).pvalue,
+            compare(a, b, labels, ct.DebiasedL2(15), method="swap", **common).pvalue,
             ece.pvalue,
             float((ece.pvalue_a <= ALPHA) == (ece.pvalue_b <= ALPHA)),
             z.scores[0].pvalue,
         ]
-        table[r] = np.array(found) <= ALPHA
-    return table
+        called[r] = np.array(pvalues) <= ALPHA
+    return called
 
 
 def study(quick, seed, workers):
@@ -297,7 +281,7 @@ def study(quick, seed, workers):
     ]
     shown = [(i, n) for i, s in enumerate(SCENARIOS) if s.name in SHOWN for n in (500, 2000)]
     with ProcessPoolExecutor(workers) as pool:
-        tables = list(pool.map(differences, *zip(*tasks, strict=True), [seed] * len(tasks)))
+        found = list(pool.map(differences, *zip(*tasks, strict=True), [seed] * len(tasks)))
         others = []
         if not quick:
             indices, sizes = zip(*shown, strict=True)
@@ -305,46 +289,40 @@ def study(quick, seed, workers):
                                    [seed] * len(shown)))  # fmt: skip
     claims = sum(SCENARIOS[i].kind in LIMITS for i, *_ in tasks)
     broken = []
-    rows: dict[str, list[str]] = {"calibrated": [], "equal": [], "unequal": []}
-    for (i, n, repetitions), table in zip(tasks, tables, strict=True):
+    rows: dict[str, list[list[object]]] = {kind: [] for kind in HEADS}
+    for (i, n, repetitions), columns in zip(tasks, found, strict=True):
         s = SCENARIOS[i]
-        d, corrected, jackknife = table.T
+        d, corrected, jackknife = columns.T
         rates = [float((np.abs(d) > Z * error).mean()) for error in (corrected, jackknife)]
         cells = [f"{rate:.3f}" for rate in rates]
         if s.kind in LIMITS:
-            limit = binom.isf(FALSE_ALARM / claims, repetitions, LIMITS[s.kind]) / repetitions
-            if rates[0] > limit:
+            if rates[0] > largest_rate(LIMITS[s.kind], repetitions, claims):
                 cells[0] = f"**{cells[0]}**"
                 broken.append(f"{s.name}, n={n}: {rates[0]:.3f}")
         else:
             covered = np.abs(d - truth(s, seed)) <= Z * corrected
             cells.append(f"{covered.mean():.3f}")
         bins = getattr(s.bins, "m", None) or s.bins
-        rows[s.kind].append(f"| {s.name} | {bins} | {n} | {repetitions} | {' | '.join(cells)} |")
-    heads = {
-        "calibrated": "## Both models calibrated\n\nAt most 0.05 is wanted.\n",
-        "equal": "## Both miscalibrated, by the same squared error\n\n0.05 is wanted.\n",
-        "unequal": "## Different errors: power\n\nThe last column is the share of 95 % intervals "
-        "that contain the true difference.\n",
-    }
+        rows[s.kind].append([s.name, bins, n, repetitions, *cells])
     parts = []
-    for kind, head in heads.items():
-        last, rule = (" coverage |", "--:|") if kind == "unequal" else ("", "")
-        parts += [head, f"| models | bins | n | data sets | z | jackknife |{last}"]
-        parts += [f"|---|--:|--:|--:|--:|--:|{rule}", *rows[kind], ""]
+    for kind, title in HEADS.items():
+        head = ["models", "bins", "n", "data sets", "z", "jackknife"]
+        parts += [title, *table(head + ["coverage"] * (kind == "unequal"), rows[kind]), ""]
     if others:
-        parts += [OTHER_WAYS.format(b=B), f"| models | n | {' | '.join(OTHERS)} |"]
-        parts.append("|---|--:" + "|--:" * len(OTHERS) + "|")
-        parts += [
-            f"| {SCENARIOS[i].name} | {n} | "
-            + " | ".join(f"{rate:.3f}" for rate in table.mean(axis=0))
-            + " |"
-            for (i, n), table in zip(shown, others, strict=True)
+        rates_of = [
+            [SCENARIOS[i].name, n, *(f"{rate:.3f}" for rate in called.mean(axis=0))]
+            for (i, n), called in zip(shown, others, strict=True)
         ]
-        parts.append("")
+        parts += [OTHER_WAYS.format(b=B), *table(["models", "n", *OTHERS], rates_of), ""]
     return "\n".join(parts), broken
 
 
+HEADS = {
+    "calibrated": "## Both models calibrated\n\nAt most 0.05 is wanted.\n",
+    "equal": "## Both miscalibrated, by the same squared error\n\n0.05 is wanted.\n",
+    "unequal": "## Different errors: power\n\nThe last column is the share of 95 % intervals that "
+    "contain the true difference.\n",
+}
 HEADER = """# Comparing two models, measured
 
 How often does `compare` call two models differently calibrated, at the 5 % level? Pairs of models
@@ -369,27 +347,5 @@ exchangeability, which holds in S0 only; Brier scores measure skill.
 """
 
 
-def main() -> None:
-    """Run the study from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small version, printed only")
-    parser.add_argument("--seed", type=int, default=20190416)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
-    start = time.perf_counter()
-    tables, broken = study(options.quick, options.seed, options.workers)
-    seconds = time.perf_counter() - start
-    if options.quick:
-        print(tables)
-    else:
-        minutes = seconds * options.workers / 60.0
-        text = HEADER.format(seed=options.seed, minutes=minutes) + tables
-        TARGET.write_text(text, encoding="utf-8")
-    print(f"{len(SCENARIOS)} scenarios, {seconds:.0f} s")
-    for cell in broken:
-        print(f"too often: {cell}")
-    sys.exit(1 if broken else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, study, "comparison.md", HEADER)

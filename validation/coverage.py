@@ -7,16 +7,12 @@ chance allows.
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,15 +23,12 @@ import caltest as ct
 from caltest.inference import formulas
 from caltest.inference.intervals import confidence_interval
 from caltest.resampling import Bootstrap
-from caltest.statistics import DebiasedL2
 from caltest.statistics.binned import grouped
+from validation.study import FALSE_ALARM, run, table
 
-TARGET = Path(__file__).parents[1] / "docs" / "coverage.md"
 LEVEL, GOAL = 0.95, 0.93
 ALPHA = (1.0 - LEVEL) / 2.0
 B = 999
-#: Chance that a method that reaches the goal fails this study, over all its cells.
-FALSE_ALARM = 1e-3
 #: Rows from which the true error of fixed cells is computed.
 MANY = 1_000_000
 
@@ -212,7 +205,7 @@ def intervals(
     answers: dict[tuple[str, str], tuple[float, float]] = {}
     statistics = {
         "ECE": ct.ECE(scenario.bins),
-        "DebiasedL2": DebiasedL2(scenario.bins),
+        "DebiasedL2": ct.DebiasedL2(scenario.bins),
         "MCE": ct.MCE(scenario.bins),
     }
     for name, statistic in statistics.items():
@@ -287,15 +280,16 @@ def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
             )
         )
     letters = [chr(ord("A") + s) for s in range(len(SCENARIOS))]
-    lines = ["| | data | n | bins | data sets |", "|---|---|--:|---|--:|"]
-    for letter, s, size in zip(letters, SCENARIOS, sizes, strict=True):
-        lines.append(f"| {letter} | {s.name} | {s.n} | `{s.bins!r}` | {size} |")
+    data = [
+        (letter, s.name, s.n, f"`{s.bins!r}`", size)
+        for letter, s, size in zip(letters, SCENARIOS, sizes, strict=True)
+    ]
+    lines = table(["", "data", "n", "bins", "data sets"], data, left=2)
     claims = sum((name, "inversion") in part for name in METHODS for part in parts)
     missed = []
     for name, methods in METHODS.items():
         for title, column in (("coverage", 0), ("mean length", 1)):
-            lines += ["", f"## {name}: {title}", "", "| method | " + " | ".join(letters) + " |"]
-            lines.append("|---|" + "--:|" * len(letters))
+            rows = []
             for method in methods:
                 cells = []
                 for scenario, part in zip(SCENARIOS, parts, strict=True):
@@ -309,7 +303,8 @@ def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
                     chance = binom.cdf(round(values.sum()), values.size, GOAL)
                     if low and method == "inversion" and chance < FALSE_ALARM / claims:
                         missed.append(f"{name}, {scenario.name}, n={scenario.n}: {rate:.3f}")
-                lines.append(f"| {method} | {' | '.join(cells)} |")
+                rows.append([method, *cells])
+            lines += ["", f"## {name}: {title}", "", *table(["method", *letters], rows)]
     return "\n".join([*lines, ""]), missed
 
 
@@ -333,27 +328,13 @@ Inversion uses {b} draws, the bootstrap {resamples} samples. Seed {seed}; regene
 """
 
 
-def main() -> None:
-    """Run the study from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small version, printed only")
-    parser.add_argument("--seed", type=int, default=20190416)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
-    start = time.perf_counter()
-    table, missed = study(options.quick, options.seed, options.workers)
-    seconds = time.perf_counter() - start
-    if options.quick:
-        print(table)
-    else:
-        minutes = seconds * options.workers / 60.0
-        text = HEADER.format(b=B, resamples=RESAMPLES, seed=options.seed, minutes=minutes) + table
-        TARGET.write_text(text, encoding="utf-8")
-    print(f"{len(SCENARIOS)} scenarios, {seconds:.0f} s")
-    for cell in missed:
-        print(f"below the goal: {cell}")
-    sys.exit(1 if missed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run(
+        __doc__,
+        study,
+        "coverage.md",
+        HEADER,
+        broken="below the goal",
+        b=B,
+        resamples=RESAMPLES,
+    )

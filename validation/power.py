@@ -6,23 +6,21 @@ version that prints.
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 import caltest as ct
 from caltest.multiplicity import max_t
+from validation.study import DOCS, labels_from, run, table, two_classes
 
-TARGET = Path(__file__).parents[1] / "docs" / "power.md"
 LEVEL = 0.05
 B = 199
+REPETITIONS = 400
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def sigmoid(z):
 def binary(sample, truth, rng, n):
     p = sample(rng, n)
     q = np.clip(truth(p), 0.0, 1.0)
-    return np.column_stack([1.0 - p, p]), np.column_stack([1.0 - q, q])
+    return two_classes(p), two_classes(q)
 
 
 def uniform(rng, n):
@@ -185,37 +183,52 @@ STUDIES = ((TWO_CLASSES, TWO_CLASS_TESTS), (VECTORS, VECTOR_TESTS))
 def rejections(task: tuple[int, int, int, int]) -> np.ndarray:
     """Return which tests reject, shape (repetitions, tests)."""
     warnings.simplefilter("ignore")
-    study, index, repetitions, seed = task
-    alternatives, tests = STUDIES[study]
+    number, index, repetitions, seed = task
+    alternatives, tests = STUDIES[number]
     alternative = alternatives[index]
-    rng = np.random.default_rng([seed, study, index])
-    table = np.empty((repetitions, len(tests) + 1), dtype=bool)
+    rng = np.random.default_rng([seed, number, index])
+    found = np.empty((repetitions, len(tests) + 1), dtype=bool)
     together = [t for t, name in enumerate(tests) if name.removeprefix("top-1 ") in TOGETHER][:3]
     for r in range(repetitions):
         probs, truth = alternative.draw(rng, alternative.n)
-        u = rng.random((alternative.n, 1))
-        labels = np.minimum((u >= np.cumsum(truth, axis=1)).sum(axis=1), probs.shape[1] - 1)
+        labels = labels_from(truth, rng)
         joint = ct.calibration_test(probs, labels, list(tests.values()), n_resamples=B, rng=rng)
         three = [joint.tests[t] for t in together]
         draws = np.column_stack([np.asarray(test.null_distribution) for test in three])
         omnibus = min(max_t(np.array([test.estimate for test in three]), draws))
         pvalues = [*(test.pvalue for test in joint.tests), omnibus]
-        table[r] = np.array(pvalues) <= LEVEL + 1e-12
-    return table
+        found[r] = np.array(pvalues) <= LEVEL + 1e-12
+    return found
 
 
 def as_table(alternatives, tests, rates) -> str:
-    lines = ["| statistic | " + " | ".join(a.name for a in alternatives) + " |"]
-    lines.append("|---|" + "--:|" * len(alternatives))
-    best = rates[1:].max(axis=1)
-    for t, name in enumerate([*tests, OMNIBUS]):
-        cells = []
-        for a, rate in enumerate(rates[:, t]):
-            shown = f"{rate:.2f}"
-            near = a > 0 and rate >= best[a - 1] - 0.05 and rate > 0.2
-            cells.append(f"**{shown}**" if near else shown)
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    near = (rates >= rates.max(axis=1, keepdims=True) - 0.05) & (rates > 0.2)
+    near[0] = False  # calibrated
+    rows = [
+        [name, *(f"**{r:.2f}**" if b else f"{r:.2f}" for r, b in zip(row, bold, strict=True))]
+        for name, row, bold in zip([*tests, OMNIBUS], rates.T, near.T, strict=True)
+    ]
+    return "\n".join(table(["statistic", *(a.name for a in alternatives)], rows))
+
+
+def study(quick, seed, workers) -> tuple[str, list[str]]:
+    """Run everything; return the tables as Markdown, and draw the figure."""
+    repetitions = 20 if quick else REPETITIONS
+    tasks = [
+        (number, index, repetitions, seed)
+        for number, (alternatives, _) in enumerate(STUDIES)
+        for index in range(len(alternatives))
+    ]
+    with ProcessPoolExecutor(workers) as pool:
+        means = [found.mean(axis=0) for found in pool.map(rejections, tasks)]
+    rates = [np.array(means[: len(TWO_CLASSES)]), np.array(means[len(TWO_CLASSES) :])]
+    if not quick:
+        draw_figure(rates)
+    parts = [
+        head + as_table(alternatives, tests, found)
+        for head, (alternatives, tests), found in zip(SECTIONS, STUDIES, rates, strict=True)
+    ]
+    return "".join([*parts, "\n"]), []
 
 
 HEADER = """# Power
@@ -243,8 +256,8 @@ def draw_figure(rates: list[np.ndarray]) -> None:
     figure = Figure(figsize=(9.0, 0.28 * sum(heights) + 4.2), layout="constrained")
     FigureCanvasSVG(figure)
     axes = figure.subplots(2, 1, height_ratios=heights)
-    for ax, (alternatives, tests), table in zip(axes, STUDIES, rates, strict=True):
-        ax.imshow(table.T, vmin=0.0, vmax=1.0, cmap="Greys", aspect="auto")
+    for ax, (alternatives, tests), shares in zip(axes, STUDIES, rates, strict=True):
+        ax.imshow(shares.T, vmin=0.0, vmax=1.0, cmap="Greys", aspect="auto")
         ax.set_xticks(range(len(alternatives)), [a.name for a in alternatives], fontsize=8)
         ax.tick_params(axis="x", rotation=35, top=True, bottom=False, labeltop=True)
         ax.tick_params(axis="x", labelbottom=False)
@@ -252,50 +265,22 @@ def draw_figure(rates: list[np.ndarray]) -> None:
             label.set_horizontalalignment("left")
             label.set_rotation_mode("anchor")
         ax.set_yticks(range(len(tests) + 1), [*tests, OMNIBUS], fontsize=8)
-        for (a, t), rate in np.ndenumerate(table):
+        for (a, t), rate in np.ndenumerate(shares):
             ink = "white" if rate > 0.55 else "black"
             shown = f"{rate:.2f}".removeprefix("0") if rate < 0.995 else "1"
             ax.text(a, t, shown, ha="center", va="center", fontsize=7, color=ink)
-    figure.savefig(TARGET.with_suffix(".svg"), metadata={"Date": None})
-
-
-def main() -> None:
-    """Run the study from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small version, printed only")
-    parser.add_argument("--seed", type=int, default=20180719)
-    parser.add_argument("--repetitions", type=int, default=400)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
-    repetitions = 20 if options.quick else options.repetitions
-    start = time.perf_counter()
-    tasks = [
-        (study, index, repetitions, options.seed)
-        for study, (alternatives, _) in enumerate(STUDIES)
-        for index in range(len(alternatives))
-    ]
-    with ProcessPoolExecutor(options.workers) as pool:
-        means = [table.mean(axis=0) for table in pool.map(rejections, tasks)]
-    rates = [np.array(means[: len(TWO_CLASSES)]), np.array(means[len(TWO_CLASSES) :])]
-    seconds = time.perf_counter() - start
-    text = "".join(
-        head + as_table(alternatives, tests, table)
-        for head, (alternatives, tests), table in zip(SECTIONS, STUDIES, rates, strict=True)
-    )
-    if options.quick:
-        print(text)
-    else:
-        header = HEADER.format(
-            repetitions=repetitions,
-            error=0.5 / repetitions**0.5,
-            b=B,
-            seed=options.seed,
-            minutes=seconds * options.workers / 60.0,
-        )
-        TARGET.write_text(header + text + "\n", encoding="utf-8")
-        draw_figure(rates)
-    print(f"{len(tasks)} alternatives, {seconds:.0f} s")
+    figure.savefig(DOCS / "power.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    main()
+    error = 0.5 / REPETITIONS**0.5
+    run(
+        __doc__,
+        study,
+        "power.md",
+        HEADER,
+        seed=20180719,
+        b=B,
+        repetitions=REPETITIONS,
+        error=error,
+    )

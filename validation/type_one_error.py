@@ -7,27 +7,20 @@ than chance allows.
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 import caltest as ct
+from validation.study import labels_from, largest_rate, run, table, two_classes
 
-TARGET = Path(__file__).parents[1] / "docs" / "validity.md"
 LEVELS = (0.01, 0.05, 0.1)
 B = 199
-#: Chance that a valid test fails this study, over all its cells.
-FALSE_ALARM = 1e-3
 
 
 @dataclass(frozen=True)
@@ -40,8 +33,7 @@ class Scenario:
 
 
 def binary(sample, rng, n):
-    p = sample(rng, n)
-    return np.column_stack([1.0 - p, p])
+    return two_classes(sample(rng, n))
 
 
 def uniform(rng, n):
@@ -170,20 +162,16 @@ def p_values(index: int, repetitions: int, seed: int) -> np.ndarray:
     warnings.simplefilter("ignore")
     scenario = SCENARIOS[index]
     rng = np.random.default_rng([seed, index])
-    table = np.full((repetitions, len(TESTS)), np.nan)
+    found = np.full((repetitions, len(TESTS)), np.nan)
     asked = [(t, test) for t, test in enumerate(TESTS) if scenario.n <= test.largest]
     for r in range(repetitions):
         probs = scenario.draw(rng, scenario.n)
-        cumulative = np.cumsum(probs, axis=1)
-        cumulative[:, -1] = np.inf
-        labels = (rng.random(scenario.n)[:, None] >= cumulative).sum(axis=1)
-        labels = np.where(probs[np.arange(len(labels)), labels] > 0, labels, probs.argmax(axis=1))
-        data = ct.Predictions.of(probs, labels)
+        data = ct.Predictions.of(probs, labels_from(probs, rng))
         for t, test in asked:
-            table[r, t] = ct.calibration_test(
+            found[r, t] = ct.calibration_test(
                 data, None, test.statistic, lens=test.lens, null=test.null, n_resamples=B, rng=rng
             ).pvalue
-    return table
+    return found
 
 
 def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
@@ -191,29 +179,30 @@ def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
     full, least = (30, 10) if quick else (600, 200)
     sizes = [max(least, full * 300 // max(300, s.n)) for s in SCENARIOS]
     with ProcessPoolExecutor(workers) as pool:
-        tables = list(pool.map(p_values, range(len(SCENARIOS)), sizes, [seed] * len(SCENARIOS)))
-    claims = sum(test.valid for test in TESTS)
-    tail = FALSE_ALARM / (len(SCENARIOS) * claims * len(LEVELS))
+        found = list(pool.map(p_values, range(len(SCENARIOS)), sizes, [seed] * len(SCENARIOS)))
+    claims = len(SCENARIOS) * len(LEVELS) * sum(test.valid for test in TESTS)
     letters = [chr(ord("A") + s) for s in range(len(SCENARIOS))]
-    lines = ["| | data | n | data sets |", "|---|---|--:|--:|"]
-    for letter, scenario, size in zip(letters, SCENARIOS, sizes, strict=True):
-        lines.append(f"| {letter} | {scenario.name} | {scenario.n} | {size} |")
+    data = [
+        (letter, s.name, s.n, size)
+        for letter, s, size in zip(letters, SCENARIOS, sizes, strict=True)
+    ]
+    lines = table(["", "data", "n", "data sets"], data, left=2)
     broken = []
     for level in LEVELS:
-        lines += ["", f"## At level {level:g}", "", "| test | " + " | ".join(letters) + " |"]
-        lines.append("|---|" + "--:|" * len(letters))
+        rows = []
         for t, test in enumerate(TESTS):
             cells = []
-            for scenario, table in zip(SCENARIOS, tables, strict=True):
-                if np.isnan(table[0, t]):
+            for scenario, p in zip(SCENARIOS, found, strict=True):
+                if np.isnan(p[0, t]):
                     cells.append("–")
                     continue
-                rate = (table[:, t] <= level + 1e-12).mean()
-                too_often = rate > binom.isf(tail, len(table), level) / len(table)
+                rate = (p[:, t] <= level + 1e-12).mean()
+                too_often = rate > largest_rate(level, len(p), claims)
                 cells.append(f"**{rate:.3f}**" if too_often else f"{rate:.3f}")
                 if too_often and test.valid:
                     broken.append(f"{test}, {scenario.name}, n={scenario.n}: {rate:.3f} at {level}")
-            lines.append(f"| {test} | {' | '.join(cells)} |")
+            rows.append([str(test), *cells])
+        lines += ["", f"## At level {level:g}", "", *table(["test", *letters], rows)]
     return "\n".join([*lines, ""]), broken
 
 
@@ -235,27 +224,5 @@ with `python -m validation.type_one_error` ({minutes:.0f} minutes of one core).
 """
 
 
-def main() -> None:
-    """Run the study from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small version, printed only")
-    parser.add_argument("--seed", type=int, default=20190416)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
-    start = time.perf_counter()
-    table, broken = study(options.quick, options.seed, options.workers)
-    seconds = time.perf_counter() - start
-    if options.quick:
-        print(table)
-    else:
-        minutes = seconds * options.workers / 60.0
-        text = HEADER.format(b=B, seed=options.seed, minutes=minutes) + table
-        TARGET.write_text(text, encoding="utf-8")
-    print(f"{len(SCENARIOS)} scenarios, {len(TESTS)} tests, {seconds:.0f} s")
-    for cell in broken:
-        print(f"too often: {cell}")
-    sys.exit(1 if broken else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, study, "validity.md", HEADER, b=B)
