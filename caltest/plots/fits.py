@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caltest.errors import StatisticError
+from caltest.checks import one_of
 from caltest.plots.canvas import COLUMN, GREY, Picture, foot, headline, paper, tidy
 from caltest.plots.scales import (
     Scale,
@@ -53,11 +53,8 @@ def fitted(
     Picture
         With the artists "curve", "band", "diagonal", "histogram" and, where drawn, "truth".
     """
-    if style not in ("deviation", "classical") or axis not in ("probability", "log-odds"):
-        raise StatisticError(
-            f"style must be 'deviation' or 'classical' and axis 'probability' or 'log-odds', not "
-            f"{style!r} and {axis!r}"
-        )
+    one_of("style", style, ("deviation", "classical"))
+    one_of("axis", axis, ("probability", "log-odds"))
     scale, deviation = Scale(axis == "log-odds"), style == "deviation"
     ax = paper(ax, COLUMN, 2.35 if deviation else 2.9)
     x = scale(curve.predicted)

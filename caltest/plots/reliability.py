@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caltest.errors import StatisticError
+from caltest.checks import one_of
 from caltest.plots.canvas import (
     BLUE,
     COLUMN,
@@ -84,12 +84,10 @@ def reliability(
         With the artists "crosses", "bars", "histogram" and, where drawn, "columns", "gaps",
         "edge", "truth".
     """
-    draw = {"deviation": _deviations, "classical": _classical}.get(style)
-    if draw is None or axis not in ("probability", "log-odds"):
-        raise StatisticError(
-            f"style must be 'deviation' or 'classical' and axis 'probability' or 'log-odds', not "
-            f"{style!r} and {axis!r}"
-        )
+    styles = {"deviation": _deviations, "classical": _classical}
+    one_of("style", style, styles)
+    one_of("axis", axis, ("probability", "log-odds"))
+    draw = styles[style]
     scale = Scale(axis == "log-odds")
     if len(curve.names) == 1:
         ax = paper(ax, COLUMN, 2.35 if style == "deviation" else 3.3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,9 +9,8 @@ import numpy as np
 from caltest._version import __version__
 from caltest.binning import Binning, EdgeBins, UniformBins
 from caltest.checks import fraction
-from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference import calibration_test
-from caltest.lenses import Canonical, Lens, OneVsRest, Partition, TopK, apply
+from caltest.errors import StatisticError
+from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.reliability.bars import (
     Bars,
@@ -22,8 +19,9 @@ from caltest.reliability.bars import (
     consistency_bars,
     resampled_bars,
 )
+from caltest.reliability.parts import components_of, names_of, own_test
 from caltest.resampling import ConsistencyResampling, RedrawLabels, Workers
-from caltest.results import CalibrationTestResult, ReliabilityCurve
+from caltest.results import ReliabilityCurve
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
 from caltest.statistics import ECE
 from caltest.statistics.binned import Cells
@@ -133,35 +131,10 @@ def reliability_curve(
         n=induced.n,
         n_classes=data.n_classes,
         n_resamples=0 if name in COMPUTED else n_resamples,
-        tests=tuple(_test(part, statistic, lens, data, options) for part in seen),
+        tests=tuple(own_test(part, statistic, lens, data, **options) for part in seen),
         notes=data.notes,
         version=__version__,
     )
-
-
-def components_of(induced: Predictions) -> list[Predictions]:
-    """Return the two-class problems of an induced problem: its event, or each class in turn."""
-    if induced.n_classes == 2:
-        return [induced]
-    return [OneVsRest(j)(induced) for j in range(induced.n_classes)]
-
-
-def names_of(lens: Lens, data: Predictions, induced: Predictions) -> tuple[str, ...]:
-    """Return what the components of an induced problem are called in pictures."""
-    if isinstance(lens, TopK):
-        if lens.k == 1:
-            return ("top class",)
-        ordinals = ["largest", "second", "third", *(f"{j}th" for j in range(4, lens.k + 1))]
-        return (*ordinals[: lens.k], "all others")
-    if isinstance(lens, OneVsRest):
-        return (f"class {data.class_name(data.class_index(lens.c))}",)
-    if isinstance(lens, Partition):
-        groups = [
-            ", ".join(data.class_name(data.class_index(c)) for c in group) for group in lens.groups
-        ]
-        return tuple(groups[: 1 if len(groups) == 2 else None])
-    count = 1 if induced.n_classes == 2 else induced.n_classes
-    return tuple(f"class {induced.class_name(j)}" for j in range(count))
 
 
 def _table(part: Predictions, cells: Cells, bins: Any) -> dict[str, Any]:
@@ -248,12 +221,3 @@ def _numbered(cells: list[Cells]) -> IntArray:
         numbers[fixed.order, j] = before + np.repeat(np.arange(fixed.counts.size), fixed.counts)
         before += fixed.counts.size
     return numbers
-
-
-def _test(
-    part: Predictions, statistic: ECE, lens: Lens, data: Predictions, options: dict[str, Any]
-) -> CalibrationTestResult:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDataWarning)
-        test = calibration_test(part, None, statistic, lens=Canonical(), **options)
-    return replace(test, lens=name_of(lens), n_classes=data.n_classes, notes=data.notes)

@@ -12,7 +12,7 @@ from caltest.checks import fraction
 from caltest.errors import StatisticError
 from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.reliability.curve import names_of
+from caltest.reliability.parts import names_of, refuse_more_classes
 from caltest.results import ReliabilityDifference
 from caltest.statistics import ECE
 from caltest.written import name_of
@@ -81,11 +81,7 @@ def reliability_difference(
             "differ"
         )
     seen = [apply(lens, model) for model in models]
-    if any(part.n_classes != 2 for part in seen):
-        raise StatisticError(
-            f"the difference of two curves needs a two-class lens; {name_of(lens)} leaves "
-            f"{seen[0].n_classes} classes"
-        )
+    refuse_more_classes("the difference of two curves", lens, seen[0])
     n, statistic = models[0].n, ECE(bins)
     pooled = np.concatenate([part.probs for part in seen])
     cell: IntArray = np.unique(statistic.bins(pooled), return_inverse=True)[1]  # type: ignore[operator]

@@ -10,12 +10,10 @@ import numpy as np
 
 from caltest._version import __version__
 from caltest.checks import fraction, one_of
-from caltest.errors import StatisticError
-from caltest.inference import calibration_test
-from caltest.lenses import Canonical, Lens, TopK, apply
+from caltest.lenses import Lens, TopK, apply
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.reliability.bars import quantile_bars
-from caltest.reliability.curve import names_of
+from caltest.reliability.parts import names_of, own_test, refuse_more_classes
 from caltest.resampling import RedrawLabels, Workers, on_labels, simulate
 from caltest.results import ReliabilityFit
 from caltest.results.reliability import SPREAD_EDGES
@@ -94,10 +92,7 @@ def reliability_fit(
     fraction("level", level)
     data = Predictions.of(probs, labels)
     induced = apply(lens, data)
-    if induced.n_classes != 2:
-        raise StatisticError(
-            f"a curve needs a two-class lens; {name_of(lens)} leaves {induced.n_classes} classes"
-        )
+    refuse_more_classes("a curve", lens, induced)
     p = induced.probs[:, 0]
     at = np.unique(
         np.concatenate(
@@ -120,9 +115,6 @@ def reliability_fit(
         )
         low, high = quantile_bars(draws, level, simultaneous=simultaneous)
     statistic = CORP() if fit == "isotonic" else SmoothECE()
-    test = calibration_test(
-        induced, None, statistic, lens=Canonical(), n_resamples=n_resamples, **options
-    )
     return ReliabilityFit(
         predicted=at,
         fitted=evaluate(induced.labels),
@@ -137,7 +129,7 @@ def reliability_fit(
         n=induced.n,
         n_classes=data.n_classes,
         n_resamples=n_resamples if band is not None else 0,
-        test=replace(test, lens=name_of(lens), n_classes=data.n_classes, notes=data.notes),
+        test=own_test(induced, statistic, lens, data, n_resamples=n_resamples, **options),
         notes=data.notes,
         version=__version__,
     )

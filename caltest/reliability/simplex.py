@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import numpy as np
 from caltest._version import __version__
 from caltest.binning import EDGE_TOLERANCE, Binning
 from caltest.checks import fraction
-from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference import calibration_test
+from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, apply
 from caltest.multiplicity import holm
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.reliability.bars import cell_pvalues
-from caltest.reliability.curve import names_of
+from caltest.reliability.parts import names_of, own_test
 from caltest.resampling import Workers
 from caltest.results import ReliabilitySimplex
 from caltest.statistics import ECE
@@ -137,17 +135,6 @@ def reliability_simplex(
     if isinstance(bins, (int, np.integer)):
         bins = SimplexGrid(int(bins))
     statistic = ECE(bins)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDataWarning)
-        test = calibration_test(
-            induced,
-            None,
-            statistic,
-            lens=Canonical(),
-            n_resamples=n_resamples,
-            rng=rng,
-            workers=workers,
-        )
     cells: Any = statistic.given(induced.probs)
     first, counts = cells.starts[:-1], cells.counts[:, None]
     ordered = induced.probs[cells.order]
@@ -175,7 +162,9 @@ def reliability_simplex(
         level=level,
         n=induced.n,
         n_classes=data.n_classes,
-        test=replace(test, lens=name_of(lens), n_classes=data.n_classes, notes=data.notes),
+        test=own_test(
+            induced, statistic, lens, data, n_resamples=n_resamples, rng=rng, workers=workers
+        ),
         notes=data.notes,
         version=__version__,
     )
