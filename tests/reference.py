@@ -286,15 +286,17 @@ def decimal_l1_value(p, first, cells, digits):
     )
 
 
-def debiased_l2_by_pairs(cells, probs, labels):
-    """Average over rows of cells: n_b / n times the mean of r_i · r_j over ordered pairs i ≠ j."""
-    residuals = np.eye(probs.shape[1])[labels] - probs
-    if probs.shape[1] == 2:
-        residuals = residuals[:, :1]
+def debiased(residuals, cells):
+    """(1/n) Σ_b (1/(n_b − 1)) Σ_{i≠j in b} r_i·r_j, pair by pair; residuals of shape (n, d)."""
     total = 0.0
-    for b in np.unique(cells):
-        rows = np.flatnonzero(cells == b)
-        if rows.size > 1:
-            products = [residuals[i] @ residuals[j] for i in rows for j in rows if i != j]
-            total += rows.size / len(labels) * np.mean(products)
-    return total
+    for b in set(cells):
+        rows = [residuals[i] for i, c in enumerate(cells) if c == b]
+        pairs = [r @ s for i, r in enumerate(rows) for j, s in enumerate(rows) if i != j]
+        total += math.fsum(pairs) / max(1, len(rows) - 1)
+    return total / len(cells)
+
+
+def residuals(probs, labels):
+    """Onehot(y) − p; of two classes the first component, which says it all."""
+    r = np.eye(probs.shape[1])[labels] - probs
+    return r[:, :1] if probs.shape[1] == 2 else r

@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import numpy as np
+from reference import residuals
 
 
 def kernel(probs, labels, cells):
     """w_ij r_i · r_j for all pairs of rows; two classes are one-dimensional."""
-    n, k = probs.shape
-    r = np.eye(k)[labels] - probs
-    if k == 2:
-        r = r[:, :1]
+    n, r = len(probs), residuals(probs, labels)
     h = np.zeros((n, n))
     for i, j in product(range(n), repeat=2):
         if i != j and cells[i] == cells[j]:

@@ -123,13 +123,6 @@ def score_gap(probs, labels, score):
     return gap / math.sqrt(variance)
 
 
-def spiegelhalter(p, y):
-    """Spiegelhalter (1986), as printed in most textbooks."""
-    p, y = np.asarray(p), np.asarray(y)
-    top = ((y - p) * (1 - 2 * p)).sum()
-    return top / math.sqrt(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
-
-
 def murphy(p, y, cells):
     """Five parts of the two-class Brier score, Stephenson et al. (2008), Eqs. 4 to 8."""
     n, base = len(p), sum(y) / len(y)

@@ -18,18 +18,6 @@ def spiegelhalter(p, y):
     return top / math.sqrt(sum((1 - 2 * a) ** 2 * a * (1 - a) for a in p))
 
 
-def spiegelhalter_by_moments(probs, labels):
-    """The Brier score, standardised by its mean and variance summed over the possible labels."""
-    gap = variance = 0.0
-    for row, label in zip(probs, labels, strict=True):
-        k = len(row)
-        scores = [sum(((j == c) - row[j]) ** 2 for j in range(k)) for c in range(k)]
-        mean = sum(row[c] * scores[c] for c in range(k))
-        gap += scores[label] - mean
-        variance += sum(row[c] * (scores[c] - mean) ** 2 for c in range(k))
-    return gap / math.sqrt(variance)
-
-
 def in_the_large(p, y):
     return (sum(y) - sum(p)) / math.sqrt(sum(a * (1 - a) for a in p))
 
@@ -178,17 +166,6 @@ def sweep(p, y, norm=1):
 
 
 # --- scales --------------------------------------------------------------------------------------
-
-
-def debiased(residuals, cells):
-    """Mean product of residuals over pairs in the same cell, weighted by the cell's size."""
-    n, total = len(cells), 0.0
-    for b in set(cells):
-        rows = [i for i, c in enumerate(cells) if c == b]
-        if len(rows) > 1:
-            pairs = sum(float(residuals[i] @ residuals[j]) for i in rows for j in rows if i != j)
-            total += pairs / (len(rows) - 1)
-    return total / n
 
 
 def debiased_variance(covariances, cells):

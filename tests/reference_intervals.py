@@ -7,6 +7,7 @@ from collections import defaultdict
 from statistics import NormalDist
 
 import numpy as np
+from reference import debiased
 
 QUANTILE = NormalDist().inv_cdf
 
@@ -27,21 +28,10 @@ def mean_of(rows):
     return [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
 
 
-def pairs_statistic(residuals, cells):
-    """(1/n) Σ_b (1/(n_b − 1)) Σ_{i≠j in b} r_i·r_j, pair by pair."""
-    total = 0.0
-    for rows in by_cell(residuals, cells):
-        for i, a in enumerate(rows):
-            for j, b in enumerate(rows):
-                if i != j:
-                    total += dot(a, b) / (len(rows) - 1)
-    return total / len(residuals)
-
-
 def sun_interval(probs, residuals, cells, level=0.95):
     """Sun, Chaudhari, Barnett, Dobriban (2024): (low, high, whether 0 belongs)."""
     n, k = residuals.shape
-    t = pairs_statistic(residuals, cells)
+    t = debiased(residuals, cells)
     first = second = 0.0
     for rows in by_cell(residuals, cells):
         mean, m = mean_of(rows), len(rows)

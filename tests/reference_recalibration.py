@@ -33,22 +33,6 @@ def temperature(logits, labels, low=1e-3, high=1e3):
     return np.exp(0.5 * (a + b))
 
 
-def isotonic(p, event):
-    """The max-min formula: max over a ≤ i of min over b ≥ i of the mean of a … b, ties merged."""
-    levels = np.unique(p)
-    sums = np.array([event[p == v].sum() for v in levels], dtype=float)
-    sizes = np.array([(p == v).sum() for v in levels], dtype=float)
-    m = levels.size
-    fitted = [
-        max(
-            min(sums[a : b + 1].sum() / sizes[a : b + 1].sum() for b in range(i, m))
-            for a in range(i + 1)
-        )
-        for i in range(m)
-    ]
-    return levels, np.array(fitted)
-
-
 def logistic_curve(a, b, c, p):
     """Beta calibration's curve as a ratio of powers (Kull et al. 2017, Eq. 4)."""
     ratio = np.exp(c) * p**a / (1.0 - p) ** b

@@ -53,7 +53,7 @@ def test_tiny_values_of_tcal():
 def test_equals_the_average_over_pairs(rng, n_classes, bins):
     probs = rng.dirichlet(np.full(n_classes, 0.5), size=80)
     labels = rng.integers(n_classes, size=80)
-    expected = ref.debiased_l2_by_pairs(bins(probs), probs, labels)
+    expected = ref.debiased(ref.residuals(probs, labels), bins(probs))
     assert DebiasedL2(bins)(probs, labels) == pytest.approx(expected, rel=1e-10, abs=1e-14)
 
 

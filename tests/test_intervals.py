@@ -180,7 +180,7 @@ def test_squared_correction_is_the_pairs_statistic(rng):
     statistic = DebiasedL2(ct.UniformBins(4))
     residuals = (data.labels == 0)[:, None] - data.probs[:, :1]
     answer = interval(data, statistic)
-    expected = twin.pairs_statistic(residuals, cells_of(statistic, data))
+    expected = twin.debiased(residuals, cells_of(statistic, data))
     assert answer.estimate == answer.corrected == pytest.approx(expected)
     assert answer.bias == answer.null_bias == 0.0
     plain = interval(data, ct.ECE(4, "sqeuclidean"))

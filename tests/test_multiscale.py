@@ -42,7 +42,7 @@ def twin(probs, labels, m):
     covariances = [(np.diag(p) - np.outer(p, p))[:d, :d] for p in probs]
     cells = cells_of(probs, m)
     variance = slow.debiased_variance(covariances, cells)
-    return slow.debiased(residuals[:, :d], cells), np.sqrt(variance)
+    return ref.debiased(residuals[:, :d], cells), np.sqrt(variance)
 
 
 @pytest.mark.parametrize("style", ["plain", "ties", "corners"])
