@@ -131,7 +131,8 @@ class ExactNull:
         if two_sided:
             sides = [law.bracket(abs(t)) for law in (self, self._mirrored())]
             return min(sum(low for low, _ in sides), 1.0), min(sum(high for _, high in sides), 1.0)
-        threshold = below(t, self.support)
+        # The scale of rounding is that of likely values: others may be larger by any factor.
+        threshold = below(t, np.array([self.ppf(1e-4), self.ppf(1.0 - 1e-4)]))
         lower = self._tail_from(threshold + self.slack) - self.error
         upper = self._tail_from(threshold - self.slack) + self.error
         return min(max(lower, 0.0), 1.0), min(upper, 1.0)

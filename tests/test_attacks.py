@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -53,3 +54,22 @@ def test_smooth_curve_of_equal_predictions_is_their_event_rate(n, events, p):
     gap = abs(events / n - p)
     for statistic in (ct.ICI(), ct.E50(), ct.E90(), ct.Emax()):
         assert statistic(np.full(n, p), labels) == pytest.approx(gap, abs=1e-12)
+
+
+@pytest.mark.parametrize("tiny", [1e-6, 1e-10, 1e-12, 1e-16])
+def test_unlikely_huge_values_do_not_widen_the_ties_of_an_exact_null(tiny):
+    # A group of ten rows of 1e-16 can add 1e17 to the statistic: rounding of that made p = 1.
+    probs = np.repeat([tiny, 0.3, 0.6], 10)
+    events = np.array([0, 8, 2])
+    labels = np.concatenate([np.arange(10) < s for s in events])
+    statistic = ct.HosmerLemeshow(3)
+    result = ct.calibration_test(probs, labels, statistic, lens=ct.OneVsRest(1))
+    expected = 10 * tiny  # one event there exceeds everything
+    for s in np.ndindex(11, 11):
+        mass = [
+            math.comb(10, k) * p**k * (1 - p) ** (10 - k)
+            for k, p in zip(s, (0.3, 0.6), strict=True)
+        ]
+        gaps = [(k - 10 * p) ** 2 / (10 * p * (1 - p)) for k, p in zip(s, (0.3, 0.6), strict=True)]
+        expected += np.prod(mass) * (sum(gaps) + 10 * tiny >= result.estimate * (1 - 1e-9))
+    assert result.pvalue == pytest.approx(expected, rel=1e-4)
