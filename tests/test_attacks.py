@@ -73,3 +73,22 @@ def test_unlikely_huge_values_do_not_widen_the_ties_of_an_exact_null(tiny):
         gaps = [(k - 10 * p) ** 2 / (10 * p * (1 - p)) for k, p in zip(s, (0.3, 0.6), strict=True)]
         expected += np.prod(mass) * (sum(gaps) + 10 * tiny >= result.estimate * (1 - 1e-9))
     assert result.pvalue == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "statistic", "misses"),
+    [(50, ct.ECE(), 20), (20, ct.ECE(), 20), (50, ct.DebiasedL2(), 30)],
+)
+def test_intervals_cover_the_error_of_almost_certain_predictions(n, statistic, misses):
+    # One failure in 50 was said to prove an error above 1 % of predictions of 1 - 1e-9.
+    rng, failure = np.random.default_rng(n), 0.5 / n
+    target = failure - 1e-9
+    target = target**2 if isinstance(statistic, ct.DebiasedL2) else target
+    missed = 0
+    for _ in range(200):
+        labels = (rng.random(n) >= failure).astype(int)
+        interval = ct.confidence_interval(
+            np.full(n, 1.0 - 1e-9), labels, statistic, lens=ct.OneVsRest(1), n_resamples=499, rng=1
+        )
+        missed += not interval.low <= target <= interval.high
+    assert missed < misses  # 39 % of 200 before; 20 is 0.998 of a binomial with 5 %

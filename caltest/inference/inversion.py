@@ -87,6 +87,16 @@ class CellSums:
         """Standard deviation of the noise; a trace of it where all predictions are 0 or 1."""
         return np.sqrt(np.maximum(self.larger_variance, 1e-12 * self.size[:, None]))
 
+    def noise(self, most: float | FloatArray) -> FloatArray:
+        """Return draws of the noise when sums are off by no more than ``most``.
+
+        What that adds to the variance is normal: stretched, the law of counts that are almost
+        certain would have no spread in all draws but a few.
+        """
+        added = np.clip(self.larger_variance - self.null_variance, 0.0, most)
+        calibrated = np.sqrt(self.null_variance) * self.calibrated
+        return calibrated + np.sqrt(added) * np.roll(self.normal, 1, axis=0)
+
     def implied_variance(self, shift: FloatArray) -> FloatArray:
         """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
         slope = np.abs(1.0 - 2.0 * self.predicted)
@@ -110,7 +120,7 @@ def absolute_error(cells: CellSums) -> float:
 
 def absolute_null(cells: CellSums) -> FloatArray:
     """Return draws of T₁ of a calibrated model."""
-    return _absolute_noise(cells, cells.null_variance)
+    return np.abs(cells.noise(0.0)).sum(axis=(1, 2)) / cells.n
 
 
 def absolute_corrected(cells: CellSums) -> float:
@@ -132,8 +142,7 @@ def absolute_low(cells: CellSums, alpha: float) -> float:
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
 
     def plausible(theta: float) -> bool:
-        allowed = np.minimum(cells.larger_variance, cells.null_variance + cells.n * theta)
-        noise = _absolute_noise(cells, allowed)
+        noise = np.abs(cells.noise(cells.n * theta)).sum(axis=(1, 2)) / cells.n
         return reached(theta + noise + theta / observed * error * cells.shares, observed) > alpha
 
     return 0.0 if plausible(0.0) else _boundary(lambda x: not plausible(x), observed)
@@ -159,11 +168,6 @@ def absolute_high(cells: CellSums, alpha: float) -> float:
     return _boundary(plausible, max(2.0 * observed, total))
 
 
-def _absolute_noise(cells: CellSums, variance: FloatArray) -> FloatArray:
-    draws = np.abs(cells.calibrated).reshape(len(cells.calibrated), -1)
-    return draws @ np.sqrt(variance).ravel() / cells.n
-
-
 # --- Δ², the squared error ---------------------------------------------------------------------
 
 
@@ -174,8 +178,7 @@ def squared_error(cells: CellSums) -> float:
 
 def squared_null(cells: CellSums) -> FloatArray:
     """Return draws of T₂ of a calibrated model."""
-    draws = (cells.calibrated**2).reshape(len(cells.calibrated), -1)
-    return draws @ (cells.null_variance / cells.size[:, None]).ravel() / cells.n
+    return (cells.noise(0.0) ** 2 / cells.size[:, None]).sum(axis=(1, 2)) / cells.n
 
 
 def squared_corrected(cells: CellSums) -> float:
@@ -194,14 +197,11 @@ def squared_low(cells: CellSums, alpha: float) -> float:
     most = root * np.sqrt(cells.n * observed)  # |n_b Δ_b|, if all of θ₂ = T₂ were in one cell
 
     def plausible(k: float) -> bool:
-        noise = np.sqrt(np.minimum(cells.larger_variance, cells.null_variance + k * most))
-        values = ((k * cells.sums + noise * cells.calibrated) / root) ** 2
+        values = ((k * cells.sums + cells.noise(k * most)) / root) ** 2
         values = values.sum(axis=(1, 2)) / cells.n + k * k * error * cells.shares
         return reached(values, observed) > alpha
 
-    if plausible(0.0):
-        return 0.0
-    return _boundary(lambda k: not plausible(k), 1.0) ** 2 * observed
+    return 0.0 if plausible(0.0) else _boundary(lambda k: not plausible(k), 1.0) ** 2 * observed
 
 
 def squared_high(cells: CellSums, alpha: float) -> float:
