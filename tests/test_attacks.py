@@ -92,3 +92,13 @@ def test_intervals_cover_the_error_of_almost_certain_predictions(n, statistic, m
         )
         missed += not interval.low <= target <= interval.high
     assert missed < misses  # 39 % of 200 before; 20 is 0.998 of a binomial with 5 %
+
+
+def test_intervals_cover_where_all_outcomes_contradict_the_predictions():
+    # All of 50 certain predictions wrong: no scatter, but the error need not be 1.
+    labels = np.zeros(50, dtype=int)
+    for statistic, most in ((ct.ECE(), 0.95), (ct.DebiasedL2(), 0.95**2)):
+        interval = ct.confidence_interval(
+            np.full(50, 1.0 - 1e-9), labels, statistic, lens=ct.OneVsRest(1), rng=1
+        )
+        assert 0.85 < interval.low < most  # Clopper-Pearson: 0.929

@@ -17,9 +17,9 @@ bound errs on the safe side:
   since E|μ + σZ| has slope 2Φ(μ/σ) − 1 in μ, and equal slopes minimise the sum.
 * θ₂, both sides: T₂ is nearly a non-central χ² that depends on Δ through θ₂ only, so the observed
   direction will do: Δ_b = k S_b / n_b, θ₂ = k² T₂.
-* Noise adds to T, so a bound from below takes a large variance, but none that θ does not allow:
-  moving the mean of a cell by μ changes its variance by at most |μ|. At θ = 0 that leaves V0, so
-  that 0 lies within the bound exactly if the test of calibration does not reject.
+* Noise adds to T, so a bound from below takes the larger of V and the variance that Δ_b implies,
+  but none that θ does not allow: moving the mean of a cell by μ changes its variance by at most
+  |μ|. At θ = 0 that leaves V0: 0 lies within the bound exactly if the test does not reject.
 * For a bound from above, noise that is not there would hide error: only V, which the scatter shows,
   may raise T. Its spread gets the largest of V0, V and the variance that the hypothesis implies,
   because a cell in which nothing has gone wrong yet shows no scatter.
@@ -87,13 +87,12 @@ class CellSums:
         """Standard deviation of the noise; a trace of it where all predictions are 0 or 1."""
         return np.sqrt(np.maximum(self.larger_variance, 1e-12 * self.size[:, None]))
 
-    def noise(self, most: float | FloatArray) -> FloatArray:
-        """Return draws of the noise when sums are off by no more than ``most``.
-
-        What that adds to the variance is normal: stretched, the law of counts that are almost
-        certain would have no spread in all draws but a few.
-        """
-        added = np.clip(self.larger_variance - self.null_variance, 0.0, most)
+    def noise(self, k: float, most: float | FloatArray) -> FloatArray:
+        """Return draws of the noise for Δ_b = k S_b / n_b and sums off by ``most`` at most."""
+        step = k * self.gaps
+        moved = self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
+        added = np.clip(np.maximum(self.variance - self.null_variance, moved), 0.0, most)
+        # Normal: the counts of a calibrated model may be all but certain, and do not stretch.
         calibrated = np.sqrt(self.null_variance) * self.calibrated
         return calibrated + np.sqrt(added) * np.roll(self.normal, 1, axis=0)
 
@@ -120,7 +119,7 @@ def absolute_error(cells: CellSums) -> float:
 
 def absolute_null(cells: CellSums) -> FloatArray:
     """Return draws of T₁ of a calibrated model."""
-    return np.abs(cells.noise(0.0)).sum(axis=(1, 2)) / cells.n
+    return np.abs(cells.noise(0.0, 0.0)).sum(axis=(1, 2)) / cells.n
 
 
 def absolute_corrected(cells: CellSums) -> float:
@@ -142,8 +141,9 @@ def absolute_low(cells: CellSums, alpha: float) -> float:
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
 
     def plausible(theta: float) -> bool:
-        noise = np.abs(cells.noise(cells.n * theta)).sum(axis=(1, 2)) / cells.n
-        return reached(theta + noise + theta / observed * error * cells.shares, observed) > alpha
+        noise = np.abs(cells.noise(theta / observed, cells.n * theta))
+        values = theta + noise.sum(axis=(1, 2)) / cells.n + theta / observed * error * cells.shares
+        return reached(values, observed) > alpha
 
     return 0.0 if plausible(0.0) else _boundary(lambda x: not plausible(x), observed)
 
@@ -178,7 +178,7 @@ def squared_error(cells: CellSums) -> float:
 
 def squared_null(cells: CellSums) -> FloatArray:
     """Return draws of T₂ of a calibrated model."""
-    return (cells.noise(0.0) ** 2 / cells.size[:, None]).sum(axis=(1, 2)) / cells.n
+    return (cells.noise(0.0, 0.0) ** 2 / cells.size[:, None]).sum(axis=(1, 2)) / cells.n
 
 
 def squared_corrected(cells: CellSums) -> float:
@@ -197,7 +197,7 @@ def squared_low(cells: CellSums, alpha: float) -> float:
     most = root * np.sqrt(cells.n * observed)  # |n_b Δ_b|, if all of θ₂ = T₂ were in one cell
 
     def plausible(k: float) -> bool:
-        values = ((k * cells.sums + cells.noise(k * most)) / root) ** 2
+        values = ((k * cells.sums + cells.noise(k, k * most)) / root) ** 2
         values = values.sum(axis=(1, 2)) / cells.n + k * k * error * cells.shares
         return reached(values, observed) > alpha
 
