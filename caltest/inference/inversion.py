@@ -143,7 +143,7 @@ def absolute_low(cells: CellSums, alpha: float) -> float:
     def plausible(theta: float) -> bool:
         noise = np.abs(cells.noise(theta / observed, cells.n * theta))
         values = theta + noise.sum(axis=(1, 2)) / cells.n + theta / observed * error * cells.shares
-        return reached(values, observed) > alpha
+        return theta >= observed or reached(values, observed) > alpha
 
     return 0.0 if plausible(0.0) else _boundary(lambda x: not plausible(x), observed)
 
@@ -199,7 +199,7 @@ def squared_low(cells: CellSums, alpha: float) -> float:
     def plausible(k: float) -> bool:
         values = ((k * cells.sums + cells.noise(k, k * most)) / root) ** 2
         values = values.sum(axis=(1, 2)) / cells.n + k * k * error * cells.shares
-        return reached(values, observed) > alpha
+        return k >= 1.0 or reached(values, observed) > alpha
 
     return 0.0 if plausible(0.0) else _boundary(lambda k: not plausible(k), 1.0) ** 2 * observed
 
