@@ -102,3 +102,16 @@ def test_intervals_cover_where_all_outcomes_contradict_the_predictions():
             np.full(50, 1.0 - 1e-9), labels, statistic, lens=ct.OneVsRest(1), rng=1
         )
         assert 0.85 < interval.low < most  # Clopper-Pearson: 0.929
+
+
+@pytest.mark.parametrize(("p", "q", "r", "n"), [(1.0, 0.9, 0.95, 20), (1.0, 0.98, 0.99, 50)])
+def test_equal_errors_of_confident_models_are_not_told_apart(p, q, r, n):
+    # No failure in n rows left no scatter, hence no variance: 37 and 60 % of pairs "differed".
+    rng = np.random.default_rng(n)
+    rejected = 0
+    for _ in range(200):
+        labels = (rng.random(n) < r).astype(int)
+        models = np.full(n, min(p, 1.0 - 1e-9)), np.full(n, q)
+        result = ct.compare(*models, labels, lens=ct.OneVsRest(1), n_resamples=19, rng=1)
+        rejected += result.pvalue <= 0.05
+    assert rejected < 20  # 0.998 of a binomial with 5 %

@@ -148,8 +148,9 @@ def compare(
     T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
     the quadratic part twice there, and has the right size otherwise; taking the quadratic part off
-    once, and never going below it, is right for both (:func:`variance_of_difference`). Measured
-    sizes and power: the page "Comparing two models, measured". O(n K) plus the own tests.
+    once, and never going below it, is right for both (:func:`variance_of_difference`). Labels too
+    rare to show their variance are allowed for (:func:`unseen_variance`). Measured sizes and power:
+    the page "Comparing two models, measured". O(n K) plus the own tests.
 
     References
     ----------

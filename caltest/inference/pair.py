@@ -15,7 +15,7 @@ from caltest.inference.exchange import differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.parts import evaluated
 from caltest.inference.score_difference import score_differences
-from caltest.inference.squared_error import SquaredError, variance_of_difference
+from caltest.inference.squared_error import SquaredError, unseen_variance, variance_of_difference
 from caltest.lenses import Lens, apply
 from caltest.nulls import reaching
 from caltest.predictions import Predictions
@@ -176,6 +176,7 @@ def _by_variance(question: Question, a: Model, b: Model, options: dict[str, Any]
     assert b.error is not None
     kind: Any = "corrected" if question.method == "z" else "jackknife"
     variance = variance_of_difference(a.error, b.error, question.paired, kind)
+    variance += unseen_variance(a.error, b.error, question.paired)
     difference, pvalue = a.estimate - b.estimate, 1.0
     if abs(difference) > 1e-14:  # more than the rounding of a model compared with itself
         with np.errstate(divide="ignore"):

@@ -34,6 +34,8 @@ class SquaredError:
         r_i less the mean of its cell.
     omitting : ndarray of shape (n,)
         T on the other n − 1 rows, when row i is left out and cells are kept.
+    changes : ndarray of shape (n, K)
+        By how much T changes when row i has label k instead of its own.
     """
 
     estimate: float
@@ -42,6 +44,7 @@ class SquaredError:
     residuals: FloatArray
     centred: FloatArray
     omitting: FloatArray
+    changes: FloatArray
 
     @classmethod
     def of(cls, statistic: DebiasedL2, induced: Predictions) -> SquaredError:
@@ -58,7 +61,11 @@ class SquaredError:
         whole = float(weights @ totals)
         others = whole - (weights * totals)[cell] + _reciprocal(counts - 2)[cell] * left
         centred = r - sums[cell] / counts[cell, None]
-        return cls(whole / n, cell, weights, r, centred, others / max(n - 1, 1))
+        rest = 2.0 * weights[cell, None] * (sums[cell] - r) / n
+        if induced.n_classes == 2:  # the second component is not counted
+            rest = np.column_stack([rest, np.zeros(n)])
+        changes = rest - rest[np.arange(n), induced.labels, None]
+        return cls(whole / n, cell, weights, r, centred, others / max(n - 1, 1), changes)
 
     @property
     def n(self) -> int:
@@ -101,6 +108,17 @@ def variance_of_difference(
     if kind == "corrected":
         jackknife -= _quadratic(a, b, a.centred, b.centred, paired)
     return max(jackknife, _quadratic(a, b, a.residuals, b.residuals, paired), 0.0)
+
+
+def unseen_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
+    """Return the variance of T_a − T_b that two labels would add which happened not to occur.
+
+    Where almost all outcomes are alike, their scatter is no estimate of their variance: it is 0
+    when the rare label did not occur. Adding two of each, as Agresti & Coull (1998) do for a
+    proportion, adds two mean squared changes of a label.
+    """
+    parts = [a.changes - b.changes] if paired else [a.changes, b.changes]
+    return 2.0 * sum(float((c**2).sum()) / (c.shape[0] * (c.shape[1] - 1)) for c in parts)
 
 
 def _jackknife(omitting: FloatArray) -> float:
