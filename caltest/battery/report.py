@@ -188,9 +188,9 @@ def _what_is_wrong(
             f"The model is overconfident in some ranges and underconfident in others: {claim}."
         )
     elif significant and event is None:
-        passed = "passes" if top.verdict == "no evidence" else "cannot be judged"
+        passed = "passes as noise" if top.verdict == "no evidence" else "cannot be judged"
         sentences.append(
-            f"The confidence of the top class {passed}, but other probabilities are wrong: "
+            f"The binned error of the confidence (TopK(1)) {passed}, but miscalibration shows in: "
             + ", ".join(row.lens for row in significant)
             + "."
         )
