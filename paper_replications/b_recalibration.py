@@ -129,8 +129,7 @@ def _platt(result: Result, context: Context) -> list[list[object]]:
         rows.append(list(answer.row(name)))
         result.near(f"{name}: accuracy", nets.accuracy(data), 0.880, 0.01, digits=3)
         result.near(f"{name}: ECE, 10 bins", answer.estimate, error, 0.01)
-        found = float(-np.log(data.probs[np.arange(data.n), data.labels]).mean())
-        result.near(f"{name}: nLL", found, nll, 0.01, digits=3)
+        result.near(f"{name}: nLL", ct.LogScore()(data.probs, data.labels), nll, 0.01, digits=3)
         rejected = name.endswith("raw")
         result.holds(
             f"{name}: " + ("rejected" if rejected else "not rejected"),
@@ -142,35 +141,12 @@ def _platt(result: Result, context: Context) -> list[list[object]]:
 
 
 def _draw(result: Result, context: Context, raw: ct.Predictions, scaled: ct.Predictions) -> None:
-    figure, axes = canvas(8.0, 6.0, 2, 2)
-    edges = np.arange(11) / 10
-    for column, (title, data) in enumerate((("raw", raw), ("temperature-scaled", scaled))):
-        seen = ct.TopK(1)(data)
-        p, right = seen.probs[:, 0], seen.labels == 0
-        above, below = axes[0][column], axes[1][column]
-        above.hist(p, edges, weights=np.full(p.size, 1 / p.size), color="C0", alpha=0.6)
-        above.axvline(p.mean(), color="C3", ls="--", label="mean confidence")
-        above.axvline(right.mean(), color="k", ls="--", label="accuracy")
-        above.set(title=title, ylabel="share of predictions", xlim=(0, 1))
-        above.legend(frameon=False, loc="upper left")
-        cells = ct.UniformBins(10)(p)
-        count = np.bincount(cells, minlength=10)
-        used = np.flatnonzero(count)
-        accuracy = np.bincount(cells, right, minlength=10)[used] / count[used]
-        centre = (used + 0.5) / 10
-        below.bar(centre, accuracy, 0.1, color="C0", edgecolor="k", lw=0.5, label="accuracy")
-        gap = np.bincount(cells, p, minlength=10)[used] / count[used] - accuracy
-        below.bar(centre, gap, 0.1, bottom=accuracy, color="C3", alpha=0.4, hatch="//", label="gap")
-        below.plot([0, 1], [0, 1], color="0.4", ls="--", lw=1)
-        test = ct.calibration_test(data, None, ct.ECE(10))
-        below.text(
-            0.97,
-            0.05,
-            f"ECE {test.estimate:.3f}, p {test.shown_p}",
-            ha="right",
-            bbox={"color": "white", "alpha": 0.85},
-        )
-        below.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
-        below.legend(frameon=False, loc="upper left")
+    figure, axes = canvas(3.6, 1, 2)
+    for axis, (title, data) in zip(
+        axes, (("raw", raw), ("temperature-scaled", scaled)), strict=True
+    ):
+        curve = ct.reliability_curve(data, bins=10, band=None)
+        picture = curve.plot(axis, style="classical")
+        picture.artists["top"].set_title(title, pad=14)
     caption = "Confidence histograms and reliability diagrams before and after temperature scaling."
     result.save(figure, "b_recalibration", caption, context)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import binom, binomtest
 
 import caltest as ct
+from caltest.plots.canvas import PALE, RED
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas
 
@@ -35,12 +36,17 @@ def run(context: Context) -> Result:
     row = ask(data, ct.ECE(), ct.OneVsRest(1), context.seed, n_resamples=9999).row("thirty days")
     result.tables.append(Table("Two conventions.", ["data", *COLUMNS], [row]))
     if context.draw:
-        figure, axes = canvas(6.0, 3.2)
+        figure, (left, right) = canvas(2.3, 1, 2)
         days = np.arange(12, 31)
         extreme = np.abs(days / 30 - 0.8) >= 0.2 - 1e-9
-        axes.bar(days, binom.pmf(days, 30, 0.8), color=np.where(extreme, "C3", "0.75"))
-        axes.axvline(18, color="k", lw=1, ls="--")
-        axes.set(xlabel="sunny days of 30 if the 80 % are right", ylabel="probability")
-        caption = "Red: months at least as far from 80 % as the observed one (dashed)."
+        left.bar(days, binom.pmf(days, 30, 0.8), color=np.where(extreme, RED, PALE))
+        left.axvline(18, color=RED, lw=1.4)
+        left.set(xlabel="sunny days of 30 if the 80 % are right", ylabel="probability")
+        left.set_xticks(days[::3])
+        test.plot(right)
+        caption = (
+            "Sunny days, and the ECE they give; red: as far from 80 % as the observed month or "
+            "further."
+        )
         result.save(figure, "b_weather", caption, context)
     return result

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
-from paper_replications.c_values import equal_count, simulated
+from caltest.plots.canvas import BLUE, GREY, INK, RED
+from paper_replications.c_values import simulated
 from paper_replications.model import Context, Result, canvas
 
 PAPER = "calzone documentation"
@@ -27,10 +28,11 @@ BY_SIZE = {100: 0.0868, 500: 0.0392, 1000: 0.0284, 5000: 0.0123, 20_000: 0.0063,
 def run(context: Context) -> Result:
     """Compute the two curves, the noise floor, and the effect of the sample size."""
     result = Result()
-    data = ct.OneVsRest(1)(simulated())
-    bins = range(10, 300)
-    width = np.array([ct.ECE(m)(data.probs, data.labels) for m in bins])
-    count = np.array([_equal_count(data, m) for m in bins])
+    data, bins = simulated(), range(10, 300)
+    width, count = (
+        np.array([ct.presets.calzone(metric, m)(data) for m in bins])
+        for metric in ("ece-h", "ece-c")
+    )
     for name, curve, known in (("width", width, WIDTH), ("count", count, COUNT)):
         for m, value in zip(POINTS, known, strict=True):
             result.near(f"ECE, {m} bins of equal {name}", curve[m - 10], value, 6e-7, digits=6)
@@ -47,7 +49,7 @@ def run(context: Context) -> Result:
         f"smallest difference {np.abs(width - count).min():.1e}",
     )
     tests = {
-        m: ct.calibration_test(data, None, ct.ECE(m), lens=ct.OneVsRest(0), null="exact")
+        m: ct.calibration_test(data, None, **ct.presets.calzone("ece-h", m), null="exact")
         for m in (10, 20, 30, 50, 75, 100, 150, 200, 250, 299)
     }
     for m, floor in FLOORS.items():
@@ -61,25 +63,28 @@ def run(context: Context) -> Result:
     )
     _by_size(result, context)
     if context.draw:
-        figure, axes = canvas(6.8, 3.8)
+        figure, (top, axes) = canvas(
+            3.6, 2, sharex=True, width=4.5, gridspec_kw={"height_ratios": (1, 3)}
+        )
         low_band, high_band = np.array([_band(t) for t in tests.values()]).T
         means = [t.null_mean for t in tests.values()]
+        top.plot(list(tests), [t.pvalue for t in tests.values()], "o-", color=INK, ms=3)
+        top.axhline(0.05, color=GREY, ls="--", lw=0.8)
+        top.set(ylabel="p", ylim=(0, 1.05))
         axes.fill_between(
-            list(tests), low_band, high_band, color="0.85", label="5–95 % if calibrated"
+            list(tests), low_band, high_band, color="#d9d9d9", lw=0, label="5–95 % if calibrated"
         )
-        axes.plot(list(tests), means, color="0.4", ls="--", label="mean if calibrated")
-        axes.plot(bins, width, color="C0", label="equal width")
-        axes.plot(bins, count, color="C1", label="equal count")
+        axes.plot(list(tests), means, color=INK, ls="--", lw=0.9, label="mean if calibrated")
+        axes.plot(bins, width, color=RED, lw=0.9, label="equal width")
+        axes.plot(bins, count, color=BLUE, lw=0.9, label="equal count")
         axes.set(xlabel="number of bins", ylabel="ECE, class 1, n = 5000")
-        axes.legend(frameon=False)
-        caption = "The page's two curves, and what chance alone shows with bins of equal width."
+        axes.legend()
+        caption = (
+            "The page's two curves, what chance alone shows with bins of equal width, and the "
+            "p-value (dashed: 0.05)."
+        )
         result.save(figure, "c_curve", caption, context)
     return result
-
-
-def _equal_count(data: ct.Predictions, m: int) -> float:
-    kept, edges = equal_count(data, m)
-    return ct.ECE(edges)(kept.probs, kept.labels)
 
 
 def _band(test: ct.CalibrationTestResult) -> tuple[float, float]:

@@ -38,37 +38,22 @@ def simulated() -> ct.Predictions:
     return ct.Predictions.of(p, state.binomial(1, p))
 
 
-def equal_count(data: ct.Predictions, m: int) -> tuple[ct.Predictions, ct.EdgeBins]:
-    """Return the data without the smallest prediction, and calzone's bins of equal count.
-
-    Edges are quantiles, bins (low, high] with low the smallest prediction itself.
-    """
-    p = data.probs[:, 0]
-    edges = ct.EdgeBins(tuple(np.quantile(p, np.arange(1, m) / m)))
-    kept = p > p.min()
-    return ct.Predictions(data.probs[kept], data.labels[kept]), edges
-
-
 def run(context: Context) -> Result:
     """Compute the eight values, and test them."""
     result = Result()
     data, rows = simulated(), []
     for name, printed in PRINTED.items():
-        lens = ct.TopK(1) if "topclass" in name else ct.OneVsRest(1)
-        kind = ct.ECE if name.startswith("ECE") else ct.MCE
-        seen = lens(data)
-        bins: ct.UniformBins | ct.EdgeBins = ct.UniformBins(10)
-        if "-C" in name:
-            seen, bins = equal_count(seen, 10)
-        result.near(name, kind(bins)(seen.probs, seen.labels), printed, 1e-12, digits=12)
-        rows.append(ask(seen, kind(bins), ct.OneVsRest(0), context.seed).row(name))
+        metric, _, topclass = name.lower().partition(" ")
+        preset = ct.presets.calzone(metric, class_index=None if topclass else 1)  # type: ignore[arg-type]
+        result.near(name, preset(data), printed, 1e-12, digits=12)
+        rows.append(ask(data, preset.statistic, preset.lens, context.seed).row(name))
     result.tables.append(Table("All eight, tested; two conventions.", ["value", *COLUMNS], rows))
     for name, lens, known in (
         ("ECE-C", ct.OneVsRest(1), 0.00873222),
         ("ECE-C topclass", ct.TopK(1), 0.00955612),
     ):
         seen = lens(data)
-        edges = equal_count(seen, 10)[1]
+        edges = ct.EdgeBins(tuple(np.quantile(seen.probs[:, 0], np.arange(1, 10) / 10)))
         ours = ct.ECE(edges)(seen.probs, seen.labels)
         result.near(f"{name} with the smallest prediction kept", ours, known, 5e-9, digits=8)
     test = ct.calibration_test(data, None, ct.ECE(10), lens=ct.OneVsRest(1))

@@ -76,7 +76,8 @@ def run(name: str, context: Context) -> Outcome:
     module = import_module(f"paper_replications.{MODULES[name]}")
     started = time.perf_counter()
     try:
-        result: Result = module.run(context)
+        with context.style():
+            result: Result = module.run(context)
     except Exception as error:  # one item must not end the report
         traceback.print_exc()
         result = Result(checks=[Check("the item runs", "", repr(error), "no exception", False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -11,11 +12,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest.plots.canvas import BLUE, HEAD, INK, LABEL, PAGE, RED, TICK
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 #: Standard errors that a simulated number may be away from the document's.
 ERRORS = 4.0
+#: Settings that make the figures drawn here look like those of :mod:`caltest.plots`.
+STYLE: Any = {
+    "axes.labelsize": LABEL,
+    "axes.linewidth": 0.6,
+    "axes.prop_cycle": f"cycler(color={[BLUE, RED, '#c9a227', '#7a5195', INK]})",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": LABEL,
+    "font.size": TICK,
+    "legend.fontsize": HEAD,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "xtick.labelsize": TICK,
+    "ytick.labelsize": TICK,
+}
 
 
 @dataclass(frozen=True)
@@ -128,7 +146,7 @@ class Result:
         folder = context.out / "figures"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{name}.png"
-        canvas.savefig(path, dpi=100, metadata={"Software": None})
+        canvas.savefig(path, dpi=150, metadata={"Software": None})
         self.figures.append(Figure(path, caption))
 
 
@@ -171,6 +189,14 @@ class Context:
         """Return how often to repeat."""
         return quick if self.quick else full
 
+    def style(self) -> AbstractContextManager[None]:
+        """Return a context in which figures get their looks; matplotlib is as before after it."""
+        if not self.draw:
+            return nullcontext()
+        from matplotlib import rc_context
+
+        return rc_context(STYLE)
+
     def stored(self, name: str) -> Any | None:
         """Return a file of the optional data, or None."""
         if self.data is None or not (self.data / name).is_file():
@@ -184,9 +210,14 @@ def _loaded(path: Path) -> Any:
         return {name: content[name] for name in content.files}
 
 
-def canvas(width: float = 6.4, height: float = 4.0, rows: int = 1, columns: int = 1) -> Any:
-    """Return a matplotlib figure and its axes, without pyplot and its global state."""
+def canvas(
+    height: float, rows: int = 1, columns: int = 1, *, width: float = PAGE, **options: Any
+) -> Any:
+    """Return a matplotlib figure and its axes, without pyplot and its global state.
+
+    ``options`` are those of ``Figure.subplots``.
+    """
     from matplotlib.figure import Figure as Canvas
 
     figure = Canvas(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, columns)
+    return figure, figure.subplots(rows, columns, **options)

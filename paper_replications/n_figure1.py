@@ -14,8 +14,9 @@ import numpy as np
 from scipy.special import softmax
 
 import caltest as ct
+from caltest.plots.canvas import INK
 from caltest.resampling import LabelSampler
-from caltest.statistics.multiclass import ACE, SCE, TACE
+from caltest.statistics import ACE, SCE, TACE
 from paper_replications import nets
 from paper_replications.model import ERRORS, Context, Result, Table, canvas
 
@@ -154,17 +155,17 @@ def run(context: Context) -> Result:
         "largest p-value of the whole vector", pvalues.max(), 0.0, 0.05, "all rejected", digits=3
     )
     if context.draw:
-        figure, (left, right) = canvas(9.0, 3.6, 1, 2)
+        figure, (left, right) = canvas(2.7, 1, 2, sharex=True)
         for k, name in enumerate(NAMES):
             mean, sd = found[:, :, k].mean(axis=1), found[:, :, k].std(axis=1, ddof=1)
-            colour = "k" if k == 0 else f"C{k - 1}"
+            colour = INK if k == 0 else f"C{k - 1}"
             left.plot(NOISE, mean, "o-", ms=3, label=name, color=colour)
             left.fill_between(NOISE, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
             if k:
                 right.plot(NOISE, gaps[:, k - 1], "o-", ms=3, color=f"C{k - 1}")
         left.set(xscale="log", xlabel="label noise τ", ylabel="error")
         right.set(xscale="log", xlabel="label noise τ", ylabel="|measure − true error|")
-        left.legend(frameon=False)
+        left.legend()
         caption = (
             "Means ± sd over networks; raw scales as in the paper (ECE sums, the others average)."
         )

@@ -74,7 +74,7 @@ def run(context: Context) -> Result:
         "training set: lowest bound, epoch 200", train[-1, 0], 0.98, 1.0, "> 0.99", digits=3
     )
     if context.draw:
-        figure, axes = canvas(9.0, 6.4, 2, 2)
+        figure, axes = canvas(4.8, 2, 2, sharex=True)
         titles = (
             "adaptive, 100 ranges, validation (log)",
             "threshold 0.01, 15 ranges, training",
@@ -89,7 +89,11 @@ def run(context: Context) -> Result:
             colours = matplotlib.colormaps["viridis"](np.linspace(0, 1, bounds.shape[1]))
             for column, colour in zip(bounds.T, colours, strict=True):
                 axis.plot(np.arange(1, 201), column, color=colour, lw=0.6)
-            axis.set(title=title, xlabel="epoch", ylabel="lower bound")
+            axis.set(title=title)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("lower bound")
+        for axis in axes[1]:
+            axis.set_xlabel("epoch")
         axes[0, 0].set(yscale="log", ylim=(1e-12, 1))
         caption = "Lower bounds of the ranges, one line each, dark to light from the lowest."
         result.save(figure, "n_figure2", caption, context)

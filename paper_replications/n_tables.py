@@ -18,7 +18,7 @@ from caltest.recalibration import (
     TemperatureScaling,
     VectorScaling,
 )
-from caltest.statistics.multiclass import ACE, SCE, TACE
+from caltest.statistics import ACE, SCE, TACE
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import binom
 
 import caltest as ct
+from caltest.plots.canvas import RED
 from paper_replications.model import Context, Result, canvas
 
 PAPER = "Vaicenavicius et al. 2019"
@@ -91,14 +92,14 @@ def _reversed(n: int) -> float:
 
 
 def _draw(result: Result, context: Context) -> None:
-    figure, axes = canvas(6.0, 3.6)
-    axes.loglog(SIZES, [_constant(n) for n in SIZES], "o-", label="constant 1/2, calibrated")
+    figure, axes = canvas(2.8, width=4.5)
+    axes.loglog(SIZES, [_constant(n) for n in SIZES], "o-", ms=4, label="constant 1/2, calibrated")
     sizes = (1, 2, 5, 10, 20, 50, 100, 300)
-    axes.loglog(sizes, [_reversed(n) for n in sizes], "s-", label="reversed, true error 0.2")
-    axes.axhline(0.2, color="C1", ls="--", lw=1)
-    axes.text(1e4, 0.21, "true error of the reversed model", ha="right", color="C1")
+    axes.loglog(sizes, [_reversed(n) for n in sizes], "s-", ms=4, label="reversed, true error 0.2")
+    axes.axhline(0.2, color=RED, ls="--", lw=0.8)
+    axes.text(1e4, 0.21, "true error of the reversed model", ha="right", va="bottom", color=RED)
     axes.set(xlabel="n", ylabel="mean estimate, one bin")
-    axes.legend(frameon=False)
+    axes.legend(loc="lower left")
     caption = (
         "Mean estimates in one bin: the calibrated model and the miscalibrated one look alike."
     )

@@ -18,12 +18,15 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import caltest as ct
+from caltest.plots.canvas import RED
 from paper_replications.mixture import ETA, limit
 from paper_replications.model import Context, Result, canvas
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Proposition 1, Theorems 1 and 2"
 
+#: Ticks of the figure.
+SHOWN = (1, 2, 3, 5, 10, 20, 50, 100)
 NESTED = (1, 2, 4, 8, 16, 32, 64, 128)
 SHORT = (
     -0.391482, -0.063405, -0.031181, -0.003867, -0.002441, -0.0000651, -0.0000651, -0.0000356,
@@ -70,11 +73,13 @@ def run(context: Context) -> Result:
     )
     result.near("truth minus limit of three equal bins", ETA - limits[2], 1.1e-4, 1e-5, digits=6)
     if context.draw:
-        figure, axes = canvas(6.4, 3.6)
+        figure, axes = canvas(2.8, width=4.5)
         axes.plot(np.arange(1, 101), limits, "o-", ms=3, label="limit of the estimate")
-        axes.axhline(ETA, color="C3", label="true error")
+        axes.axhline(ETA, color=RED, lw=0.8, label="true error")
         axes.set(xscale="log", xlabel="bins of equal width", ylabel="error (total variation)")
-        axes.legend(frameon=False)
+        axes.set_xticks(SHOWN, [str(m) for m in SHOWN])
+        axes.minorticks_off()
+        axes.legend()
         result.save(figure, "v_a2", "With the bins fixed the estimate converges to less.", context)
     return result
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
+from caltest.plots.canvas import INK
+from caltest.plots.simplex import TRIANGLE
 from paper_replications.model import Context, Result, canvas
 
 PAPER = "Vaicenavicius et al. 2019"
@@ -54,13 +56,12 @@ def run(context: Context) -> Result:
                 f"densenet121: cells, {name} split", TREES[name](raw).max() + 1, known, 0, digits=0
             )
     if context.draw:
-        figure, axes = canvas(9.0, 4.0, 1, 2)
-        corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
+        figure, axes = canvas(3.1, 1, 2)
         for axis, (name, tree) in zip(axes, TREES.items(), strict=True):
             cells = tree(probs)
             colours = rng.permutation(cells.max() + 1)[cells]
-            axis.scatter(*(probs @ corners).T, c=colours, cmap="tab20", s=5)
-            axis.plot(*corners[[0, 1, 2, 0]].T, color="0.5", lw=1)
+            axis.scatter(*(probs @ TRIANGLE).T, c=colours, cmap="tab20", s=2)
+            axis.plot(*TRIANGLE[[0, 1, 2, 0]].T, color=INK, lw=0.8)
             axis.set(aspect="equal", title=f"{name} split, {cells.max() + 1} cells")
             axis.axis("off")
         caption = "2000 points from Dirichlet(1/2, 1/2, 1/2), coloured by their cell."

@@ -9,9 +9,6 @@ cells have little noise. The p-value tells them apart, the picture hardly does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from scipy.stats import spearmanr
 
@@ -28,34 +25,16 @@ RECONSTRUCTION = (
 )
 
 GROUPS = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
-CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
 
 
-@dataclass(frozen=True, eq=False)
-class Triangles:
-    """The occupied cells: their numbers along the axes, mean prediction, outcome, rows."""
-
-    index: np.ndarray
-    predicted: np.ndarray
-    observed: np.ndarray
-    count: np.ndarray
-
-    @property
-    def gap(self) -> np.ndarray:
-        """Total variation between prediction and outcome."""
-        return 0.5 * np.abs(self.observed - self.predicted).sum(axis=1)
+def cut(data: ct.Predictions, m: int, context: Context) -> ct.ReliabilitySimplex:
+    """Cut the triangle of the three groups into m² triangles of equal size."""
+    return ct.reliability_simplex(data, lens=GROUPS, bins=m, n_resamples=999, rng=context.seed)
 
 
-def cut(seen: ct.Predictions, m: int) -> Triangles:
-    """Cut three-class predictions into the m² triangles of equal size."""
-    index = np.minimum(np.floor(m * seen.probs + 1e-12), m - 1).astype(int)
-    cells, member, count = np.unique(index, axis=0, return_inverse=True, return_counts=True)
-    one_hot = np.eye(3)[seen.labels]
-    sums = np.zeros((2, len(cells), 3))
-    np.add.at(sums[0], member.ravel(), seen.probs)
-    np.add.at(sums[1], member.ravel(), one_hot)
-    predicted, observed = sums / count[:, None]
-    return Triangles(cells, predicted, observed, count)
+def gap(cells: ct.ReliabilitySimplex) -> np.ndarray:
+    """Return the total variation between prediction and outcome of every cell."""
+    return np.asarray(0.5 * np.abs(cells.deviation).sum(axis=1))
 
 
 def run(context: Context) -> Result:
@@ -63,21 +42,21 @@ def run(context: Context) -> Result:
     result, rows = Result(), []
     for seed in range(context.times(3, 1)):
         for stage, epoch in (("best", nets.best_epoch(seed)), ("final", -1)):
-            seen = GROUPS(nets.predictions(seed, epoch))
-            coarse, fine = cut(seen, 5), cut(seen, 10)
+            data = nets.predictions(seed, epoch)
+            coarse, fine = cut(data, 5, context), cut(data, 10, context)
             name = f"seed {seed}, {stage} epoch"
             result.inside(f"occupied of 25 cells, {name}", len(coarse.count), 22, 25, digits=0)
             result.inside(
                 f"occupied of 100 cells, {name}", len(fine.count), 55, 98, "62 … 93", digits=0
             )
-            three = np.sort(coarse.count)[-3:].sum() / seen.n
+            three = np.sort(coarse.count)[-3:].sum() / data.n
             low, high = (0.60, 0.72) if stage == "best" else (0.79, 0.86)
             paper = "0.63 … 0.69" if stage == "best" else "0.82 … 0.83"
             result.inside(
                 f"share of the three fullest of 25 cells, {name}", three, low, high, paper, digits=3
             )
             for m, cells in ((25, coarse), (100, fine)):
-                rank = float(spearmanr(cells.count, cells.gap).statistic)
+                rank = float(spearmanr(cells.count, gap(cells)).statistic)
                 result.inside(
                     f"rank correlation of rows and deviation, {m} cells, {name}", rank, -1.0, -0.4,
                     "< −0.4", digits=2,
@@ -112,13 +91,15 @@ def run(context: Context) -> Result:
     _real(result, context)
     if context.draw:
         for m in (5, 10):
-            figure, axes = canvas(9.0, 4.2, 1, 2)
+            figure, axes = canvas(3.3, 1, 2)
             for axis, (stage, epoch) in zip(
                 axes, (("best", nets.best_epoch(0)), ("final", -1)), strict=True
             ):
-                draw(axis, cut(GROUPS(nets.predictions(0, epoch)), m), m, f"{stage} epoch")
+                cut(nets.predictions(0, epoch), m, context).plot(axis)
+                axis.set_title(f"{stage} epoch", pad=14)
             caption = (
-                f"{m * m} cells; colour: share of predictions (log scale), arrows from 5 rows on."
+                f"{m * m} cells; colour: share of predictions (log scale); arrows from the mean "
+                "prediction to the outcomes, red beyond chance, grey below 5 rows."
             )
             result.save(figure, f"v_figure1_{m * m}", caption, context)
     return result
@@ -131,51 +112,14 @@ def _real(result: Result, context: Context) -> None:
         if stored is None:
             continue
         data = ct.Predictions.of(stored["probs"], stored["labels"])
-        seen = GROUPS(data)
-        coarse, fine = cut(seen, 5), cut(seen, 10)
-        estimates = [
-            ct.ECE(ct.UniformBins(m, closed="left"))(seen.probs, seen.labels) for m in (5, 10)
-        ]
+        coarse, fine = cut(data, 5, context), cut(data, 10, context)
         if values is not None:
             corner, error25, error100, occupied = values
-            in_corners = coarse.count[(coarse.index == 4).any(axis=1)].sum() / seen.n
+            in_corners = coarse.count[(coarse.lower > 0.79).any(axis=1)].sum() / data.n
             result.near(
                 f"{name}: share of the corner cells, 25 cells", in_corners, corner, 6e-4, digits=3
             )
-            result.near(f"{name}: error, 25 cells", estimates[0], error25, 6e-5)
-            result.near(f"{name}: error, 100 cells", estimates[1], error100, 6e-5)
+            result.near(f"{name}: error, 25 cells", coarse.test.estimate, error25, 6e-5)
+            result.near(f"{name}: error, 100 cells", fine.test.estimate, error100, 6e-5)
             result.near(f"{name}: occupied of 100 cells", len(fine.count), occupied, 0, digits=0)
-        test = ct.calibration_test(
-            data, None, ct.ECE(ct.UniformBins(5, closed="left")), lens=GROUPS, n_resamples=999,
-            rng=context.seed,
-        )  # fmt: skip
-        result.near(f"{name}: p-value", test.pvalue, 0.001, 0.0, digits=3)
-
-
-def draw(axis: Any, cells: Triangles, m: int, title: str, min_count: int = 5) -> None:
-    """Draw the triangles, coloured by their share of rows, and the arrows."""
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import LogNorm
-
-    up = cells.index.sum(axis=1) >= m - 1
-    steps = np.where(up[:, None, None], np.eye(3), 1.0 - np.eye(3))
-    patches = PolyCollection(
-        ((cells.index[:, None, :] + steps) / m) @ CORNERS,
-        array=cells.count / cells.count.sum(),
-        cmap="Blues",
-        norm=LogNorm(1.0 / cells.count.sum(), 1.0),
-        edgecolor="0.8",
-        linewidth=0.4,
-    )
-    axis.add_collection(patches)
-    axis.figure.colorbar(patches, ax=axis, shrink=0.7, label="proportion")
-    axis.plot(*CORNERS[[0, 1, 2, 0]].T, color="0.4", lw=1)
-    for tail, head, count in zip(cells.predicted, cells.observed, cells.count, strict=True):
-        if count >= min_count:
-            arrow = {"arrowstyle": "-|>", "color": "C3", "lw": 1, "shrinkA": 0, "shrinkB": 0}
-            axis.annotate("", head @ CORNERS, tail @ CORNERS, arrowprops=arrow)
-    for (x, y), name in zip(CORNERS, ("0, 1, 2", "3, 4, 5", "6, 7, 8, 9"), strict=True):
-        axis.text(x, y + (0.02 if y else -0.07), name, ha="center", fontsize=9)
-    axis.set_title(title, pad=18)
-    axis.set(aspect="equal", xlim=(-0.08, 1.08), ylim=(-0.1, 0.93))
-    axis.axis("off")
+        result.near(f"{name}: p-value", coarse.test.pvalue, 0.001, 0.0, digits=3)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import caltest as ct
+from caltest.plots.canvas import INK
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas
@@ -190,18 +191,20 @@ def run(context: Context) -> Result:
 
 def draw(result: Result, context: Context, runs: list[Run], name: str) -> None:
     """Draw likelihood, accuracy, error and p-value by epoch."""
-    figure, axes = canvas(6.8, 8.0, 4, 1)
+    figure, axes = canvas(6.0, 4, sharex=True, width=5.0)
     epochs = np.arange(1, runs[0].nll.size + 1)
     for axis, field in zip(axes, ("nll", "accuracy", "ece", "p_top"), strict=True):
         for j, curve in enumerate(runs):
             values = getattr(curve, field)
-            axis.plot(epochs, values, color=f"C{j}", lw=1.2)
+            axis.plot(epochs, values, color=f"C{j}", lw=0.9, label=f"seed {j}")
             axis.plot(
-                curve.best + 1, values[curve.best], "*", color=f"C{j}", ms=12, mec="k", mew=0.5
+                curve.best + 1, values[curve.best], "*", color=f"C{j}", ms=9, mec=INK, mew=0.5
             )
     for axis, label in zip(axes, ("nLL", "accuracy", "ECE", "p-value"), strict=True):
         axis.set(ylabel=label, xlim=(0, epochs[-1] + 1))
-    axes[3].axhline(0.05, color="k", ls="--", lw=1)
+    axes[0].legend(ncols=len(runs), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes[3].axhline(0.05, color=INK, ls="--", lw=0.8)
     axes[3].set(xlabel="epoch", ylim=(-0.03, 1.03))
+    figure.align_ylabels()
     caption = "On the test images; stars: best validation likelihood; dashed: 0.05."
     result.save(figure, name, caption, context)

@@ -12,7 +12,6 @@ import caltest as ct
 from caltest.binning import Binning
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.diagrams import Deviations, deviations
 from paper_replications.model import Context, Result, Table, canvas
 
 PAPER = "Vaicenavicius et al. 2019"
@@ -29,7 +28,6 @@ def run(context: Context) -> Result:
     """Count the bins outside their bars."""
     result, panels = Result(), {}
     rows = []
-    n_resamples = context.times(1000, 300)
     for seed in range(context.times(3, 1)):
         data = {
             "scaled": nets.scaled(seed, nets.best_epoch(seed))[0],
@@ -37,8 +35,7 @@ def run(context: Context) -> Result:
         }
         for stage, model in data.items():
             for j, (scheme, bins) in enumerate(SCHEMES.items()):
-                found = deviations(model, bins, context.rng(1, seed, j), n_resamples=n_resamples)
-                panels[seed, stage, scheme] = found
+                panels[seed, stage, scheme] = _curve(model, bins, context, 1, seed, j)
                 rows.append(
                     ask(model, ct.ECE(bins), ct.TopK(1), context.seed).row(
                         f"seed {seed}, {stage}, {scheme}"
@@ -80,28 +77,37 @@ def run(context: Context) -> Result:
             f"epoch 40: share of these that are overconfident, {name}", below, 0.7, 1.0, digits=2
         )
     result.tables.append(Table("Two conventions.", ["model and bins", *COLUMNS], rows))
-    _real(result, context, n_resamples)
+    _real(result, context)
     if context.draw:
-        figure, axes = canvas(9.0, 7.0, 2, 2)
+        figure, axes = canvas(5.2, 2, 2)
         titles = {"scaled": "best epoch, temperature-scaled", "final": "epoch 40"}
         for row, stage in zip(axes, titles, strict=True):
             for axis, scheme in zip(row, SCHEMES, strict=True):
-                panels[0, stage, scheme].draw(axis, f"{titles[stage]}\n{scheme} bins")
+                panels[0, stage, scheme].plot(axis)
+                axis.set_title(f"{titles[stage]}: {scheme} bins", pad=14)
         caption = "Deviations (crosses), 5–95 % of consistency resamples (red), predictions (blue)."
         result.save(figure, "v_figure4", caption, context)
     return result
 
 
-def _real(result: Result, context: Context, n_resamples: int) -> None:
+def _curve(data: ct.Predictions, bins: Binning, context: Context, *key: int) -> ct.ReliabilityCurve:
+    """Return deviations of the top class with bars as published."""
+    return ct.reliability_curve(
+        data, bins=bins, band=ct.ConsistencyResampling(), n_resamples=context.times(1000, 300),
+        rng=context.rng(*key),
+    )  # fmt: skip
+
+
+def _real(result: Result, context: Context) -> None:
     stored = context.stored("multiclass/cifar10_densenet121.npz")
     if stored is None:
         return
     data = ct.Predictions.of(stored["probs"], stored["labels"])
-    panels: dict[str, Deviations] = {}
-    for j, (scheme, bins) in enumerate(
-        {"equal size": ct.UniformBins(10), "data-dependent": ct.VarianceTree(100)}.items()
-    ):
-        panels[scheme] = deviations(data, bins, context.rng(2, j), n_resamples=n_resamples)
+    schemes: tuple[tuple[str, Binning], ...] = (
+        ("equal size", ct.UniformBins(10)),
+        ("data-dependent", ct.VarianceTree(100)),
+    )
+    panels = {name: _curve(data, bins, context, 2, j) for j, (name, bins) in enumerate(schemes)}
     equal, tree = panels.values()
     result.near("densenet121: occupied equal bins", equal.count.size, 9, 0, digits=0)
     result.near("densenet121: equal bins outside", equal.outside.sum(), 5, 1, digits=0)
@@ -112,7 +118,8 @@ def _real(result: Result, context: Context, n_resamples: int) -> None:
     last = equal.count[-1] / data.n
     result.near("densenet121: share of the last equal bin", last, 0.918, 5.1e-4, digits=3)
     if context.draw:
-        figure, axes = canvas(9.0, 3.6, 1, 2)
+        figure, axes = canvas(2.7, 1, 2)
         for axis, (scheme, panel) in zip(axes, panels.items(), strict=True):
-            panel.draw(axis, f"densenet121\n{scheme} bins")
+            panel.plot(axis)
+            axis.set_title(f"densenet121: {scheme} bins", pad=14)
         result.save(figure, "v_figure15", "Figure 15/16: densenet121 on CIFAR-10.", context)

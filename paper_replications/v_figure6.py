@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
+from caltest.plots.canvas import BLUE, INK, RED
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.diagrams import deviations
 from paper_replications.mixture import ETA, limit
 from paper_replications.model import Context, Result, Table, canvas
 
@@ -60,6 +60,8 @@ MILD = {
     (0.0, -2.4): {30: 0.095, 100: 0.13, 300: 0.19, 1000: 0.475},
     (0.2, -2.0): {30: 0.045, 100: 0.083, 300: 0.08, 1000: 0.23},
 }
+#: What a box of a box plot is made of.
+PARTS = ("medianprops", "boxprops", "whiskerprops", "capprops")
 BIN_DEVIATIONS = (0.925, 0.841, 0.733, 0.610, 0.464, 0.277, 0.022, -0.314, -0.669, -0.910)
 
 
@@ -177,13 +179,12 @@ def _rejections(result: Result, context: Context) -> None:
 
 
 def _diagrams(result: Result, context: Context) -> None:
-    n_resamples = context.times(1000, 300)
     panels, rows = {}, []
     for k, (name, beta) in enumerate(MODELS.items()):
         data = ct.examples.GaussianMixture(*beta).sample(10_000, context.rng(4, k))
-        panels[name] = deviations(
-            data, ct.UniformBins(10), context.rng(5, k), lens=ct.OneVsRest(0),
-            n_resamples=n_resamples,
+        panels[name] = ct.reliability_curve(
+            data, lens=ct.OneVsRest(0), bins=10, band=ct.ConsistencyResampling(),
+            n_resamples=context.times(1000, 300), rng=context.rng(5, k),
         )  # fmt: skip
         rows.append(ask(data, ct.ECE(10), ct.OneVsRest(0), context.seed).row(name))
     result.tables.append(Table("n = 10 000, two conventions.", ["model", *COLUMNS], rows))
@@ -206,12 +207,13 @@ def _diagrams(result: Result, context: Context) -> None:
     )
     result.near("uncalibrated: bins outside their bars", wrong.outside.sum(), 10, 0.0, digits=0)
     if context.draw:
-        figure, axes = canvas(11.0, 3.6, 1, 3)
-        grid = np.linspace(0.005, 0.995, 199)
+        figure, axes = canvas(2.5, 1, 3)
         for axis, (name, panel) in zip(axes, panels.items(), strict=True):
             model = ct.examples.GaussianMixture(*MODELS[name])
-            truth = None if name == "constant" else (grid, model.calibration_function(grid) - grid)
-            panel.draw(axis, name, truth)
+            panel.plot(axis, truth=None if name == "constant" else model.calibration_function)
+            axis.set_title(name, pad=14)
+        # One point needs the frame of its neighbour.
+        axes[1].set(xlim=axes[0].get_xlim(), ylim=axes[0].get_ylim())
         caption = (
             "Figures 8, 11, 14: deviations (crosses), 5–95 % of consistency resamples (red), true "
             "deviation (green), share of predictions (blue)."
@@ -222,9 +224,11 @@ def _diagrams(result: Result, context: Context) -> None:
 def _draw(
     result: Result, context: Context, estimates: dict[tuple[str, int, int], np.ndarray]
 ) -> None:
-    figure, axes = canvas(11.0, 3.6, 1, 3)
+    figure, axes = canvas(2.5, 1, 3)
     for axis, name in zip(axes, MODELS, strict=True):
-        for m, colour in ((10, "C0"), (100, "C1")):
+        truth = ETA if name == "uncalibrated" else 0.0
+        axis.axhline(truth, color=RED, lw=0.8, ls="--", label="true error")
+        for m, colour in ((10, BLUE), (100, INK)):
             keys = [key for key in estimates if key[0] == name and key[2] == m]
             for i, key in enumerate(keys):
                 axis.boxplot(
@@ -232,18 +236,16 @@ def _draw(
                     positions=[np.log10(key[1]) + (0.12 if m == 100 else -0.12)],
                     widths=0.2,
                     showfliers=False,
-                    medianprops={"color": colour},
-                    boxprops={"color": colour},
+                    **{part: {"color": colour, "linewidth": 0.9} for part in PARTS},
                     label=f"{m} bins" if i == 0 else None,
                 )
-        axis.axhline(ETA if name == "uncalibrated" else 0.0, color="C3", lw=1)
         sizes = sorted({key[1] for key in estimates if key[0] == name})
         axis.set_xticks(np.log10(sizes), [str(n) for n in sizes])
         axis.set(title=name, xlabel="n", ylabel="estimate" if name == "perfect" else "")
-        axis.legend(frameon=False)
+        axis.legend()
     caption = "Figures 6, 9, 12: estimates in simulated data sets; red, the true error."
     result.save(figure, "v_figure6", caption, context)
-    figure, axes = canvas(6.4, 3.6)
+    figure, axes = canvas(2.8, width=4.5)
     bins = np.arange(1, 101)
     for name, beta in MODELS.items():
         data = [
@@ -251,8 +253,15 @@ def _draw(
         ]
         mean = [np.mean([ct.ECE(int(m))(d.probs, d.labels) for d in data]) for m in bins[::3]]
         axes.plot(bins[::3], mean, label=name)
-    axes.plot(bins, [limit(np.arange(m + 1) / m) for m in bins], "k:", lw=1, label="limit n → ∞")
+    axes.plot(
+        bins,
+        [limit(np.arange(m + 1) / m) for m in bins],
+        ":",
+        color=INK,
+        lw=1,
+        label="uncalibrated, n → ∞",
+    )
     axes.set(xlabel="bins", ylabel="mean estimate, n = 1000")
-    axes.legend(frameon=False)
+    axes.legend()
     caption = "Figures 7, 10, 13: mean estimates against the number of bins (20 data sets)."
     result.save(figure, "v_figure7", caption, context)

@@ -15,6 +15,7 @@ import numpy as np
 
 import caltest as ct
 from caltest.lenses import Lens
+from caltest.plots.canvas import GREY
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas
 
@@ -127,23 +128,20 @@ def _brier(p: np.ndarray, truth: np.ndarray) -> float:
 def _draw(
     result: Result, context: Context, g: np.ndarray, r: np.ndarray, power: np.ndarray
 ) -> None:
-    figure, (left, right) = canvas(9.0, 3.8, 1, 2)
-    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
-    left.plot(*corners[[0, 1, 2, 0]].T, color="0.5", lw=1)
-    tails, heads = g @ corners, r @ corners
-    left.plot(*tails.T, "o", color="C0", label="prediction")
-    for tail, head in zip(tails, heads, strict=True):
-        left.annotate("", head, tail, arrowprops={"arrowstyle": "->", "color": "C3", "lw": 1.5})
-    for k, (x, y) in enumerate(corners):
-        left.text(x, y + (0.03 if k == 2 else -0.08), f"class {k + 1}", ha="center")
-    left.set(aspect="equal", title="from prediction to truth", ylim=(-0.12, 1.0))
-    left.axis("off")
+    figure, (left, right) = canvas(3.1, 1, 2)
+    # 100 rows of each prediction, with labels in exactly the true proportions
+    labels = np.concatenate([np.repeat(range(3), np.rint(100 * row).astype(int)) for row in r])
+    rows = ct.Predictions.of(
+        np.repeat(g, 100, axis=0), labels, classes=["class 1", "class 2", "class 3"]
+    )
+    ct.reliability_simplex(rows, bins=4, rng=context.seed).plot(left)
+    left.set_title("from prediction to truth", pad=14)
     for k, name in enumerate(("whole vector", "top class", "class 1 against the rest")):
-        right.plot(SIZES, power[:, k], "o-", label=name)
-    right.axhline(0.05, color="0.5", lw=1, ls="--")
+        right.plot(SIZES, power[:, k], "o-", ms=3, label=name)
+    right.axhline(0.05, color=GREY, lw=0.8, ls="--")
     right.set(xscale="log", xlabel="n", ylabel="share of data sets rejected", ylim=(-0.03, 1.03))
     right.set_xticks(SIZES, [str(n) for n in SIZES])
     right.minorticks_off()
-    right.legend(frameon=False)
+    right.legend()
     caption = "Left: predictions and truth on the simplex. Right: power of three tests at 5 %."
     result.save(figure, "v_table1", caption, context)

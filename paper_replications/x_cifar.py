@@ -43,16 +43,16 @@ def run(context: Context) -> Result:
                 1e-7 * published_skce,
                 digits=10,
             )
-        for column, statistic in (
-            ("ECE_uniform", ct.ECE(ct.UniformBins(10))),
-            ("ECE_dynamic", ct.ECE(ct.VarianceTree(100))),
+        for column, preset in (
+            ("ECE_uniform", ct.presets.calibrationerrors_jl()),
+            ("ECE_dynamic", ct.presets.calibrationerrors_jl("median-variance", min_size=100)),
         ):
             known = float(row[column])
             entry = f"{name}, {column}"
-            result.near(entry, statistic(probs, labels), known, 1e-8, digits=9)
+            result.near(entry, preset(probs, labels), known, 1e-8, digits=9)
             test = ct.calibration_test(
-                stored["probs"], labels, statistic, lens=ct.Canonical(),
-                n_resamples=context.times(999, 99), rng=context.seed,
+                stored["probs"], labels, **preset, n_resamples=context.times(999, 99),
+                rng=context.seed,
             )  # fmt: skip
             floor = 1.0 / (1 + test.n_resamples)
             result.near(f"p-value of {entry}", test.pvalue, floor, 1e-12)

@@ -133,34 +133,6 @@ def test_mixture_integrals_against_quadrature():
     assert ((y - p) * inside).mean() == pytest.approx(gap(0.3, 0.7), abs=0.004)
 
 
-def test_triangles_are_of_equal_size():
-    from paper_replications.v_figure1 import cut
-
-    probs = np.random.default_rng(0).dirichlet(np.ones(3), 20_000)
-    for m in (5, 10):
-        cells = cut(ct.Predictions.of(probs, np.zeros(len(probs), dtype=int)), m)
-        assert len(cells.count) == m * m
-        expected = len(probs) / (m * m)
-        assert abs(cells.count - expected).max() < 5 * np.sqrt(expected)
-
-
-def test_published_bars_against_exact_ones():
-    from paper_replications.diagrams import deviations
-
-    data = ct.examples.GaussianMixture().sample(2000, 1)
-    bars = [
-        deviations(
-            data, ct.UniformBins(5), np.random.default_rng(2), lens=ct.Canonical(), published=kind
-        )
-        for kind in (True, False)
-    ]
-    seen = ct.ECE(5)(data.probs, data.labels)
-    for found in bars:
-        assert (np.abs(found.deviation) @ found.count) / 2000 == pytest.approx(seen)
-        spread = np.sqrt(found.predicted * (1 - found.predicted) / found.count)
-        np.testing.assert_allclose(found.high - found.low, 2 * 1.645 * spread, rtol=0.15)
-
-
 def test_registry_and_modules_agree():
     from pathlib import Path
 
