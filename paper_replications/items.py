@@ -31,6 +31,7 @@ MODULES = {
     "C-CURVE": "c_curve",
     "B-WEATHER": "b_weather",
     "B-RECAL": "b_recalibration",
+    "B-FACTORS": "b_factors",
     "T": "t_examples",
     "X-CIFAR": "x_cifar",
 }

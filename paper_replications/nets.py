@@ -56,8 +56,12 @@ def train(
     hidden: int = 64,
     rate: float = 3e-3,
     batch: int = 32,
+    decay: float = 0.0,
 ) -> Iterator[Parameters]:
-    """Yield the parameters after every epoch: one hidden layer, He initialisation, Adam."""
+    """Yield the parameters after every epoch: one hidden layer, He initialisation, Adam.
+
+    ``decay`` times the parameters is added to their gradient, as in Adam with weight decay.
+    """
     rng = np.random.default_rng(seed)
     parameters = [
         rng.normal(0.0, np.sqrt(2.0 / x.shape[1]), (x.shape[1], hidden)),
@@ -75,6 +79,8 @@ def train(
             step += 1
             gradients = _gradients(parameters, x[rows], y[rows])
             for p, g, m, v in zip(parameters, gradients, first, second, strict=True):
+                if decay:
+                    g = g + decay * p
                 m += 0.1 * (g - m)
                 v += 0.001 * (g * g - v)
                 p -= rate * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)

@@ -91,7 +91,7 @@ def run(context: Context) -> Result:
     _real(result, context)
     if context.draw:
         for m in (5, 10):
-            figure, axes = canvas(3.3, 1, 2)
+            figure, axes = canvas(3.7, 1, 2)
             for axis, (stage, epoch) in zip(
                 axes, (("best", nets.best_epoch(0)), ("final", -1)), strict=True
             ):

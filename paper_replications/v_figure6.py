@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import BLUE, INK, RED
+from caltest.plots.canvas import BLUE, COLUMN, INK, RED
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.mixture import ETA, limit
 from paper_replications.model import Context, Result, Table, canvas
@@ -207,7 +207,7 @@ def _diagrams(result: Result, context: Context) -> None:
     )
     result.near("uncalibrated: bins outside their bars", wrong.outside.sum(), 10, 0.0, digits=0)
     if context.draw:
-        figure, axes = canvas(2.5, 1, 3)
+        figure, axes = canvas(2.6, 1, 3, width=3 * COLUMN)
         for axis, (name, panel) in zip(axes, panels.items(), strict=True):
             model = ct.examples.GaussianMixture(*MODELS[name])
             panel.plot(axis, truth=None if name == "constant" else model.calibration_function)

@@ -129,11 +129,9 @@ def _draw(
     result: Result, context: Context, g: np.ndarray, r: np.ndarray, power: np.ndarray
 ) -> None:
     figure, (left, right) = canvas(3.1, 1, 2)
-    # 100 rows of each prediction, with labels in exactly the true proportions
-    labels = np.concatenate([np.repeat(range(3), np.rint(100 * row).astype(int)) for row in r])
-    rows = ct.Predictions.of(
-        np.repeat(g, 100, axis=0), labels, classes=["class 1", "class 2", "class 3"]
-    )
+    # 1000 rows of each prediction, with labels in exactly the true proportions
+    labels = np.concatenate([np.repeat((1, 2, 3), np.rint(1000 * row).astype(int)) for row in r])
+    rows = ct.Predictions.of(np.repeat(g, 1000, axis=0), labels, classes=[1, 2, 3])
     ct.reliability_simplex(rows, bins=4, rng=context.seed).plot(left)
     left.set_title("from prediction to truth", pad=14)
     for k, name in enumerate(("whole vector", "top class", "class 1 against the rest")):

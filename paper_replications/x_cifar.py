@@ -49,7 +49,7 @@ def run(context: Context) -> Result:
         ):
             known = float(row[column])
             entry = f"{name}, {column}"
-            result.near(entry, preset(probs, labels), known, 1e-8, digits=9)
+            result.near(entry, preset.statistic(probs, labels), known, 1e-8, digits=9)
             test = ct.calibration_test(
                 stored["probs"], labels, **preset, n_resamples=context.times(999, 99),
                 rng=context.seed,
