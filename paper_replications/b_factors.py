@@ -60,7 +60,7 @@ def run(context: Context) -> Result:
         axes[0].set(xscale="log", xlabel="hidden units", ylabel="ECE, 10 bins", ylim=(0, None))
         axes[0].set_xticks(WIDTHS, [str(w) for w in WIDTHS])
         axes[0].minorticks_off()
-        axes[0].legend()
+        axes[1].legend(*axes[0].get_legend_handles_labels(), loc="lower left")
         axes[1].set(xlabel="hidden units", ylabel="share of wrong answers", ylim=(0, 0.25))
         result.save(figure, "b_factors", f"{caption}.", context)
     return result

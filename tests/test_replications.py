@@ -46,6 +46,9 @@ def test_published_networks(data_dir, tmp_path):
 
 
 def test_report_holds_every_check_and_figure(tmp_path):
+    import matplotlib
+
+    settings = dict(matplotlib.rcParams)
     result = CliRunner().invoke(main, ["V-A1", "B-W", "X", "--quick", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     markdown = (tmp_path / "replications.md").read_text(encoding="utf-8")
@@ -58,6 +61,7 @@ def test_report_holds_every_check_and_figure(tmp_path):
         for figure in ("v_a1", "b_weather"):
             assert f"figures/{figure}.png" in text
             assert (tmp_path / "figures" / f"{figure}.png").stat().st_size > 5000
+    assert dict(matplotlib.rcParams) == settings
     assert "<td>0.010731062<td>" in html
     assert "&lt;" not in html.split("</style>")[0]
 
@@ -121,6 +125,13 @@ def test_network_is_the_one_of_the_examples():
             ours, stored = nets.predictions(0, epoch, part), ct.examples.digits(stage, part)
             np.testing.assert_array_equal(ours.labels, stored.labels)
             np.testing.assert_allclose(ours.probs, stored.probs, atol=1e-5)
+
+
+def test_strong_weight_decay_moves_every_weight_towards_zero():
+    x, y = (part[:32] for part in nets.digits().train)
+    first = np.random.default_rng(1).normal(0.0, np.sqrt(2.0 / 64), (64, 64))
+    moved, *_ = next(nets.train(x, y, epochs=1, seed=1, rate=1e-4, decay=1e9))
+    np.testing.assert_allclose(moved, first - 1e-4 * np.sign(first), atol=1e-9)
 
 
 def test_mixture_integrals_against_quadrature():
