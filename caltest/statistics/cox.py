@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.statistics.lanes.events import EventRedraws
@@ -160,7 +160,7 @@ def fit_logistic(
     beta = np.zeros(design.shape[1])
     logits, value = offset, log_likelihood(offset, events)
     for _ in range(100):
-        fitted = expit(logits)
+        fitted = scipy.special.expit(logits)
         information = (design * (fitted * (1.0 - fitted))[:, None]).T @ design
         step = np.linalg.lstsq(information, design.T @ (events - fitted), rcond=None)[0]
         gain = -1.0

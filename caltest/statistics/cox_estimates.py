@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import chdtrc, expit, ndtri
+import scipy
 
 from caltest.errors import StatisticError
 from caltest.lenses import Lens, OneVsRest, apply
@@ -172,10 +172,10 @@ def cox_recalibration(
 
     def interval(estimate: float, se: float, profile: Callable[[float], float], top: float) -> Any:
         if intervals == "wald":
-            reach = float(ndtri(0.5 + level / 2.0)) * se
+            reach = float(scipy.special.ndtri(0.5 + level / 2.0)) * se
             return estimate - reach, estimate + reach
         return _not_rejected(
-            estimate, se, profile, top - 0.5 * float(ndtri(0.5 + level / 2.0)) ** 2
+            estimate, se, profile, top - 0.5 * float(scipy.special.ndtri(0.5 + level / 2.0)) ** 2
         )
 
     ratios = [
@@ -201,11 +201,11 @@ def cox_recalibration(
             float(offset[0]), offset_se, lambda a: log_likelihood(z + a, y), offset_best
         ),
         lr=lr,
-        lr_pvalue=float(chdtrc(2, lr)),
+        lr_pvalue=float(scipy.special.chdtrc(2, lr)),
         lr_intercept=lr_intercept,
-        lr_intercept_pvalue=float(chdtrc(1, lr_intercept)),
+        lr_intercept_pvalue=float(scipy.special.chdtrc(1, lr_intercept)),
         lr_slope=lr_slope,
-        lr_slope_pvalue=float(chdtrc(1, lr_slope)),
+        lr_slope_pvalue=float(scipy.special.chdtrc(1, lr_slope)),
         n=y.size,
         events=int(y.sum()),
         level=level,
@@ -227,7 +227,7 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
 
 
 def _standard_errors(design: FloatArray, logits: FloatArray) -> list[float]:
-    v = expit(logits) * expit(-logits)
+    v = scipy.special.expit(logits) * scipy.special.expit(-logits)
     covariance = np.linalg.inv((design * v[:, None]).T @ design)
     return [float(s) for s in np.sqrt(np.diag(covariance))]
 
