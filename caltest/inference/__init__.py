@@ -1,7 +1,5 @@
 """The verbs."""
 
-from caltest.inference.calibration import calibration_test
-from caltest.inference.comparison import compare
-from caltest.inference.intervals import confidence_interval
+import lazy_loader
 
-__all__ = ["calibration_test", "compare", "confidence_interval"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,18 @@ import numpy as np
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.written import Written
+
+#: ``(probs, labels) -> float``, of an induced problem.
+Statistic = Callable[[FloatArray, IntArray], float]
+
+
+def given(statistic: Statistic, probs: FloatArray) -> Callable[[IntArray], float]:
+    """Fix the predictions of a statistic, by its own method where it has one."""
+    own: Any = getattr(statistic, "given", None)
+    if own is not None:
+        fixed: Callable[[IntArray], float] = own(probs)
+        return fixed
+    return partial(statistic, probs)
 
 
 def as_problem(probs: Any, labels: Any) -> tuple[FloatArray, IntArray]:
