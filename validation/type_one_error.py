@@ -176,7 +176,7 @@ def p_values(index: int, repetitions: int, seed: int) -> np.ndarray:
 
 def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
     """Run everything; return the tables as Markdown and the cells that broke their promise."""
-    full, least = (30, 10) if quick else (300, 100)
+    full, least = (30, 10) if quick else (200, 60)
     sizes = [max(least, full * 300 // max(300, s.n)) for s in SCENARIOS]
     with ProcessPoolExecutor(workers) as pool:
         found = list(pool.map(p_values, range(len(SCENARIOS)), sizes, [seed] * len(SCENARIOS)))
