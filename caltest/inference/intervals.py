@@ -81,7 +81,8 @@ def confidence_interval(
     groups : array_like of shape (n,), optional
         The cluster of every row, by number or name, such as the patient. Rows of a cluster may
         depend on each other, clusters may not. With 10, 30 and 60 clusters of 1000 rows in all, 95
-        to 100 % of 95 % intervals covered.
+        to 100 % of 95 % intervals covered; with strong dependence and 6 clusters, 11 % of them lay
+        too high for a calibrated model: take at least 20.
     n_resamples : int, default 9999
         Draws of cell sums (fewer for very many cells) or bootstrap samples.
     rng : None, int, Generator or SeedSequence
