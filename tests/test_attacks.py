@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import caltest as ct
 
@@ -136,3 +137,12 @@ def test_audit_does_not_clear_the_top_class_that_it_refutes():
             said.append(" ".join(report.summary))
     assert said
     assert not any("of the top class passes" in words for words in said)
+
+
+def test_an_estimate_of_exactly_zero_has_an_upper_bound():
+    """20 events of 40 at one half: errors up to 0.15 are plausible, by the binomial law."""
+    forecast, labels = np.full(40, 0.5), np.repeat([0, 1], 20)
+    interval = ct.confidence_interval(forecast, labels, lens=ct.OneVsRest(1), rng=0)
+    exact = scipy.stats.binomtest(20, 40).proportion_ci(0.95)
+    assert interval.estimate == 0.0
+    assert 0.8 * (exact.high - 0.5) < interval.high < 1.3 * (exact.high - 0.5)

@@ -155,11 +155,14 @@ def absolute_high(cells: CellSums, alpha: float) -> float:
     towards = np.where(cells.sums < 0.0, -cells.unit, cells.unit)
     total = float(cells.unit.sum()) / cells.n
     others = np.roll(cells.normal, 1, axis=0)  # of other draws, so independent of its own
+    # Counts are whole: one that meets its prediction does so by chance, a normal sum never would.
+    met = observed * cells.n < 0.5
 
     def plausible(theta: float) -> bool:
         shift = theta / total * towards
         implied = cells.implied_variance(np.abs(shift) / cells.size[:, None])
-        shown = np.abs(shift + np.sqrt(cells.variance) * cells.normal)
+        drawn = shift + np.sqrt(cells.variance) * cells.normal
+        shown = np.abs(cells.sums + np.rint(drawn - cells.sums) if met else drawn)
         rest = np.copysign(np.sqrt(np.maximum(implied - cells.variance, 0.0)), towards) * others
         values = (shown + rest).sum(axis=(1, 2)) / cells.n
         values += min(1.0, theta / max(observed, 1e-300)) * error * cells.shares
