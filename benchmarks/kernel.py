@@ -15,11 +15,10 @@ from collections.abc import Callable
 import numpy as np
 from measure import confident, seconds
 
+from caltest import Predictions, RedrawLabels, replicate
 from caltest.statistics.kernel import SKCE, GaussianKernel, LaplaceKernel, TVKernel
 
 B = 1000
-CHUNK = 128
-SEED = (1, 2)
 WIDTH = 0.3
 
 
@@ -30,9 +29,8 @@ def flat(n: int, n_classes: int) -> np.ndarray:
 
 def ours(statistic: SKCE, probs: np.ndarray) -> None:
     """Prepare and run the redraws."""
-    redraws = statistic.given(probs).redraws(probs)
-    for first in range(0, B, CHUNK):
-        redraws.replicates(SEED, first, min(CHUNK, B - first))
+    data = Predictions(probs, np.zeros(len(probs), dtype=np.int64), induced=True)
+    replicate(statistic, RedrawLabels(), data, B, rng=1)
 
 
 def numpy_loop(kernel: Callable[..., np.ndarray], probs: np.ndarray, replicates: int) -> float:
@@ -78,8 +76,8 @@ def main() -> None:
     report("flat, 512 features", SKCE(LaplaceKernel(WIDTH), features=512), flat(n, 10), repeats)
     for label, statistic in [
         ("two classes, TV, along the line", SKCE(TVKernel(WIDTH))),
-        ("flat, linear", SKCE(LaplaceKernel(WIDTH), "linear")),
-        ("flat, blocks of √n", SKCE(LaplaceKernel(WIDTH), "block")),
+        ("flat, linear", SKCE(LaplaceKernel(WIDTH), estimator="linear")),
+        ("flat, blocks of √n", SKCE(LaplaceKernel(WIDTH), estimator="block")),
         ("flat, 512 features", SKCE(LaplaceKernel(WIDTH), features=512)),
     ]:
         n_classes = 2 if label.startswith("two") else 10

@@ -24,7 +24,6 @@ import caltest as ct
 from caltest.statistics.multiclass import ClasswiseECE
 
 B = 1000
-SEED = (1, 2)
 #: A replicate, by NumPy and by hand.
 Replicate = Callable[[np.random.Generator], float]
 
@@ -115,6 +114,11 @@ def anchor() -> ctypes.CDLL | None:
     return ctypes.CDLL(str(library))
 
 
+def as_seen(probs: np.ndarray) -> ct.Predictions:
+    """Return predictions as a lens would show them; their labels do not matter."""
+    return ct.Predictions(probs, np.zeros(len(probs), dtype=np.int64), induced=True)
+
+
 def run(function: Any, arrays: list[Any], sizes: list[int], replicates: int = B) -> None:
     """Call a C program: arrays, sizes, the number of replicates, a seed, room for the answer."""
     kept = [None if a is None else np.ascontiguousarray(a) for a in arrays]
@@ -135,32 +139,34 @@ def alias_tables(library: ctypes.CDLL, probs: np.ndarray) -> list[np.ndarray]:
 
 def redraw_in_c(statistic: ct.ECE, probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Threshold ladders for few classes, alias tables for many."""
-    cells = statistic.given(probs)
+    fixed = statistic.given(as_seen(probs))
+    cells, sums = fixed.cells, fixed.sums
     n, n_classes = probs.shape
     grouped = probs[cells.order]
-    sizes = [n, cells.starts.size - 1, n_classes]
+    sizes = [n, len(cells), n_classes]
     if n_classes <= 40:
         cumulative = np.cumsum(grouped, axis=1)[:, :-1] * 2.0**32
         thresholds = np.minimum(cumulative, 2.0**32 - 1).astype(np.uint32)
-        run(library.ladder, [thresholds, cells.starts, cells.sums], sizes, -(-B // 64) * 64)
+        run(library.ladder, [thresholds, cells.starts, sums], sizes, -(-B // 64) * 64)
         return
     tables = alias_tables(library, grouped)
-    run(library.alias, [*tables, cells.starts, cells.sums, cells.sums.sum(axis=1)], sizes)
+    run(library.alias, [*tables, cells.starts, sums, sums.sum(axis=1)], sizes)
 
 
 def classwise_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Alias tables, and a table of events."""
-    cells = ClasswiseECE().given(probs)
-    arrays = [*alias_tables(library, probs), cells.cell, cells.starts.astype(np.int64), cells.sums]
+    cells = ClasswiseECE().given(as_seen(probs))
+    cell, starts = cells.cell.astype(np.int32), cells.starts.astype(np.int64)
+    arrays = [*alias_tables(library, probs), cell, starts, cells.sums]
     run(library.classwise, arrays, list(probs.shape))
 
 
 def tile_in_c(data: ct.Predictions, with_labels: bool, library: ctypes.CDLL) -> None:
     """Poisson counts in 256 lanes."""
-    cells = ct.ECE(15).given(data.probs)
+    cells = ct.ECE(15).given(data).cells
     hit = (data.labels == 0).astype(np.uint8)[cells.order] if with_labels else None
     arrays = [data.probs[cells.order, 0], hit, cells.starts]
-    run(library.tile, arrays, [data.n, cells.starts.size - 1], -(-B // 256) * 256)
+    run(library.tile, arrays, [data.n, len(cells)], -(-B // 256) * 256)
 
 
 def equal_mass_in_c(data: ct.Predictions, library: ctypes.CDLL) -> None:
@@ -176,17 +182,13 @@ def tree_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
 
 def redraws(statistic: Any, probs: np.ndarray) -> None:
     """Prepare and run the replicates of this package with redrawn labels."""
-    statistic.given(probs).redraws(probs).replicates(SEED, 0, B)
+    ct.replicate(statistic, ct.RedrawLabels(), as_seen(probs), B, rng=1)
 
 
 def resamples(statistic: ct.ECE, data: ct.Predictions, with_labels: bool) -> None:
     """The same with resampled rows."""
-    cells = statistic.given(data.probs)
-    ready = (
-        cells.bootstraps(data.probs, data.labels) if with_labels else cells.resamples(data.probs)
-    )
-    assert ready is not None
-    ready.replicates(SEED, 0, B)
+    scheme = ct.Bootstrap() if with_labels else ct.ConsistencyResampling()
+    ct.replicate(statistic, scheme, data, B, rng=1)
 
 
 def jobs(quick: bool) -> Iterator[Job]:
@@ -198,7 +200,7 @@ def jobs(quick: bool) -> Iterator[Job]:
         yield Job(
             f"labels, top-1, 15 bins, n={n:.0e}", redrawing(ece, data.probs),
             partial(redraws, ece, data.probs), partial(redraw_in_c, ece, data.probs),
-            partial(ct.calibration_test, whole, statistic=ece, null="exact"),
+            partial(ct.calibration_test, whole, None, ece, null="exact"),
         )  # fmt: skip
     grid, tree = ct.ECE(10), ct.ECE(ct.VarianceTree(100))
     cases = [(grid, 3), (tree, 3), (grid, 10), (tree, 10), (tree, 100), (tree, 1000)]
@@ -227,9 +229,9 @@ def jobs(quick: bool) -> Iterator[Job]:
         "published, top-1, equal mass", resampling(equal, data, False),
         partial(resamples, equal, data, False), partial(equal_mass_in_c, data),
     )  # fmt: skip
-    by_mean = ct.ECE(ct.VarianceTree(100, "mean"))
+    by_mean = ct.ECE(ct.VarianceTree(100, split="mean"))
     for statistic, k in [(grid, 3), (grid, 10), (by_mean, 3), (by_mean, 10), (tree, 3), (tree, 10)]:
-        data = ct.Predictions(confident(10**4, k), np.zeros(10**4, dtype=np.int64))
+        data = as_seen(confident(10**4, k))
         yield Job(
             f"published, {statistic.bins!r}, K={k}", resampling(statistic, data, False),
             partial(resamples, statistic, data, False),

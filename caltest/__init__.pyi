@@ -1,162 +1,102 @@
 """Statistical hypothesis tests for the calibration of probabilistic classifiers."""
 
-from . import distances, examples, plots, presets, recalibration
-from ._version import __version__
-from .battery import audit
-from .binning import EdgeBins, QuantileBins, UniformBins, VarianceTree
-from .errors import (
-    DegenerateDataWarning,
-    InvalidPredictionsError,
-    SparseBinsWarning,
-    StatisticError,
-)
-from .inference import calibration_test, compare, confidence_interval
-from .io import read_predictions
-from .lenses import Canonical, OneVsRest, Partition, TopK
-from .predictions import Predictions
-from .reliability import (
-    SimplexGrid,
-    bin_sensitivity,
-    reliability_curve,
-    reliability_difference,
-    reliability_fit,
-    reliability_simplex,
-)
-from .resampling import Bootstrap, ConsistencyResampling, RedrawLabels, replicate
-from .results import (
-    AuditReport,
-    BinSensitivity,
-    CalibrationTestResult,
-    ComparisonResult,
-    ComparisonTable,
-    ConfidenceIntervalResult,
-    JointTestResult,
-    ReliabilityCurve,
-    ReliabilityDifference,
-    ReliabilityFit,
-    ReliabilitySimplex,
-)
-from .statistics import (
-    ACE,
-    CORP,
-    E50,
-    E90,
-    ECE,
-    ICI,
-    MCE,
-    MMCE,
-    RMSCE,
-    SCE,
-    SKCE,
-    TACE,
-    UCME,
-    BrierScore,
-    CalibrationInTheLarge,
-    ClasswiseECE,
-    CoxLR,
-    CoxScore,
-    DebiasedL1,
-    DebiasedL2,
-    Emax,
-    GaussianKernel,
-    HosmerLemeshow,
-    KolmogorovSmirnov,
-    Kuiper,
-    LaplaceKernel,
-    LogScore,
-    MultiScale,
-    ScoreGap,
-    SmoothECE,
-    SphericalScore,
-    Spiegelhalter,
-    Sweep,
-    TVKernel,
-    brier_decomposition,
-    corp_decomposition,
-    cox_recalibration,
-)
-
-__all__ = [
-    "ACE",
-    "CORP",
-    "E50",
-    "E90",
-    "ECE",
-    "ICI",
-    "MCE",
-    "MMCE",
-    "RMSCE",
-    "SCE",
-    "SKCE",
-    "TACE",
-    "UCME",
-    "AuditReport",
-    "BinSensitivity",
-    "Bootstrap",
-    "BrierScore",
-    "CalibrationInTheLarge",
-    "CalibrationTestResult",
-    "Canonical",
-    "ClasswiseECE",
-    "ComparisonResult",
-    "ComparisonTable",
-    "ConfidenceIntervalResult",
-    "ConsistencyResampling",
-    "CoxLR",
-    "CoxScore",
-    "DebiasedL1",
-    "DebiasedL2",
-    "DegenerateDataWarning",
-    "EdgeBins",
-    "Emax",
-    "GaussianKernel",
-    "HosmerLemeshow",
-    "InvalidPredictionsError",
-    "JointTestResult",
-    "KolmogorovSmirnov",
-    "Kuiper",
-    "LaplaceKernel",
-    "LogScore",
-    "MultiScale",
-    "OneVsRest",
-    "Partition",
-    "Predictions",
-    "QuantileBins",
-    "RedrawLabels",
-    "ReliabilityCurve",
-    "ReliabilityDifference",
-    "ReliabilityFit",
-    "ReliabilitySimplex",
-    "ScoreGap",
-    "SimplexGrid",
-    "SmoothECE",
-    "SparseBinsWarning",
-    "SphericalScore",
-    "Spiegelhalter",
-    "StatisticError",
-    "Sweep",
-    "TVKernel",
-    "TopK",
-    "UniformBins",
-    "VarianceTree",
-    "__version__",
-    "audit",
-    "bin_sensitivity",
-    "brier_decomposition",
-    "calibration_test",
-    "compare",
-    "confidence_interval",
-    "corp_decomposition",
-    "cox_recalibration",
-    "distances",
-    "examples",
-    "plots",
-    "presets",
-    "read_predictions",
-    "recalibration",
-    "reliability_curve",
-    "reliability_difference",
-    "reliability_fit",
-    "reliability_simplex",
-    "replicate",
-]
+from . import distances as distances
+from . import examples as examples
+from . import plots as plots
+from . import presets as presets
+from . import recalibration as recalibration
+from ._version import __version__ as __version__
+from .battery import audit as audit
+from .binning import EdgeBins as EdgeBins
+from .binning import QuantileBins as QuantileBins
+from .binning import UniformBins as UniformBins
+from .binning import VarianceTree as VarianceTree
+from .errors import DegenerateDataWarning as DegenerateDataWarning
+from .errors import InvalidPredictionsError as InvalidPredictionsError
+from .errors import SparseBinsWarning as SparseBinsWarning
+from .errors import StatisticError as StatisticError
+from .inference import brier_decomposition as brier_decomposition
+from .inference import calibration_test as calibration_test
+from .inference import compare as compare
+from .inference import confidence_interval as confidence_interval
+from .inference import corp_decomposition as corp_decomposition
+from .inference import cox_recalibration as cox_recalibration
+from .inference import joint_test as joint_test
+from .inference import replicate as replicate
+from .io import read_predictions as read_predictions
+from .lenses import Canonical as Canonical
+from .lenses import Lens as Lens
+from .lenses import OneVsRest as OneVsRest
+from .lenses import Partition as Partition
+from .lenses import TopK as TopK
+from .predictions import Predictions as Predictions
+from .reliability import SimplexGrid as SimplexGrid
+from .reliability import bin_sensitivity as bin_sensitivity
+from .reliability import reliability_curve as reliability_curve
+from .reliability import reliability_difference as reliability_difference
+from .reliability import reliability_fit as reliability_fit
+from .reliability import reliability_simplex as reliability_simplex
+from .results import AuditReport as AuditReport
+from .results import AuditRow as AuditRow
+from .results import AuditVerdict as AuditVerdict
+from .results import BinSensitivity as BinSensitivity
+from .results import BrierDecomposition as BrierDecomposition
+from .results import CalibrationTestResult as CalibrationTestResult
+from .results import ComparisonResult as ComparisonResult
+from .results import ComparisonTable as ComparisonTable
+from .results import ComparisonVerdict as ComparisonVerdict
+from .results import ConfidenceIntervalResult as ConfidenceIntervalResult
+from .results import CORPDecomposition as CORPDecomposition
+from .results import CoxRecalibration as CoxRecalibration
+from .results import Finding as Finding
+from .results import JointTestResult as JointTestResult
+from .results import ReliabilityCurve as ReliabilityCurve
+from .results import ReliabilityDifference as ReliabilityDifference
+from .results import ReliabilityFit as ReliabilityFit
+from .results import ReliabilitySimplex as ReliabilitySimplex
+from .results import ScoreDifference as ScoreDifference
+from .simulate import Bootstrap as Bootstrap
+from .simulate import ConsistencyResampling as ConsistencyResampling
+from .simulate import LabelScheme as LabelScheme
+from .simulate import RedrawLabels as RedrawLabels
+from .simulate import RowScheme as RowScheme
+from .simulate import Scheme as Scheme
+from .statistics import ACE as ACE
+from .statistics import CORP as CORP
+from .statistics import E50 as E50
+from .statistics import E90 as E90
+from .statistics import ECE as ECE
+from .statistics import ICI as ICI
+from .statistics import MCE as MCE
+from .statistics import MMCE as MMCE
+from .statistics import RMSCE as RMSCE
+from .statistics import SCE as SCE
+from .statistics import SKCE as SKCE
+from .statistics import TACE as TACE
+from .statistics import UCME as UCME
+from .statistics import BrierScore as BrierScore
+from .statistics import CalibrationInTheLarge as CalibrationInTheLarge
+from .statistics import CellLaw as CellLaw
+from .statistics import Cells as Cells
+from .statistics import ClasswiseECE as ClasswiseECE
+from .statistics import CoxLR as CoxLR
+from .statistics import CoxScore as CoxScore
+from .statistics import DebiasedL1 as DebiasedL1
+from .statistics import DebiasedL2 as DebiasedL2
+from .statistics import Emax as Emax
+from .statistics import Estimand as Estimand
+from .statistics import GaussianKernel as GaussianKernel
+from .statistics import HosmerLemeshow as HosmerLemeshow
+from .statistics import KolmogorovSmirnov as KolmogorovSmirnov
+from .statistics import Kuiper as Kuiper
+from .statistics import LaplaceKernel as LaplaceKernel
+from .statistics import LogScore as LogScore
+from .statistics import MultiScale as MultiScale
+from .statistics import Prepared as Prepared
+from .statistics import ScoreGap as ScoreGap
+from .statistics import SmoothECE as SmoothECE
+from .statistics import SphericalScore as SphericalScore
+from .statistics import Spiegelhalter as Spiegelhalter
+from .statistics import Statistic as Statistic
+from .statistics import Sweep as Sweep
+from .statistics import TVKernel as TVKernel

@@ -8,17 +8,17 @@ first column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.checks import one_of
+from caltest._base.checks import one_of
+from caltest._base.written import Written
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.written import Written
 
 Binning = Callable[[FloatArray], IntArray]
 Closed = Literal["right", "left"]
@@ -67,7 +67,7 @@ class UniformBins(Written):
 
     Parameters
     ----------
-    m : int, default 15
+    n_bins : int, default 15
         Number of bins along an axis.
     closed : {"right", "left"}, default "right"
         To which bin an edge belongs.
@@ -85,31 +85,38 @@ class UniformBins(Written):
     array([0, 0, 2, 3, 4])
     """
 
-    m: int = 15
+    n_bins: int = 15
+    _: KW_ONLY
     closed: Closed = "right"
     axes: Literal["all", "first"] = "all"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.m, (int, np.integer)) or self.m < 1:
-            raise StatisticError(f"UniformBins needs a whole number of bins ≥ 1, not {self.m!r}")
+        if not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 1:
+            raise StatisticError(
+                f"UniformBins needs a whole number of bins ≥ 1, not {self.n_bins!r}"
+            )
         one_of("closed", self.closed, ("right", "left"))
         one_of("axes", self.axes, ("all", "first"))
+
+    @property
+    def edges(self) -> FloatArray:
+        """The inner edges along an axis."""
+        return np.arange(1, self.n_bins) / self.n_bins
 
     def __call__(self, probs: FloatArray) -> IntArray:
         x = coordinate(probs)
         if x is not None:
             return self._along_axis(x)
         kept = probs if self.axes == "all" else probs[:, :-1]
-        small = np.dtype(np.min_scalar_type(self.m))
+        small = np.dtype(np.min_scalar_type(self.n_bins))
         return _distinct(
             np.column_stack([self._along_axis(column).astype(small) for column in kept.T])
         )
 
     def _along_axis(self, x: FloatArray) -> IntArray:
-        edges = np.arange(1, self.m) / self.m
         if self.closed == "right":
-            return np.searchsorted(edges + EDGE_TOLERANCE, x, side="left")
-        return np.searchsorted(edges - EDGE_TOLERANCE, x, side="right")
+            return np.searchsorted(self.edges + EDGE_TOLERANCE, x, side="left")
+        return np.searchsorted(self.edges - EDGE_TOLERANCE, x, side="right")
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,7 +151,7 @@ class EdgeBins(Written):
     edges: tuple[float, ...]
     closed: Closed = "right"
 
-    def __init__(self, edges: Iterable[float], closed: Closed = "right") -> None:
+    def __init__(self, edges: Iterable[float], *, closed: Closed = "right") -> None:
         object.__setattr__(self, "edges", tuple(float(e) for e in edges))
         object.__setattr__(self, "closed", closed)
         if not self.edges or not all(a < b for a, b in pairwise(self.edges)):
@@ -166,7 +173,7 @@ class QuantileBins(Written):
 
     Parameters
     ----------
-    m : int, default 15
+    n_bins : int, default 15
         Number of bins asked for.
     closed : {"right", "left"}, default "right"
         On which side of a cut the tied values stay.
@@ -187,22 +194,25 @@ class QuantileBins(Written):
     array([0, 0, 0, 1])
     """
 
-    m: int = 15
+    n_bins: int = 15
+    _: KW_ONLY
     closed: Closed = "right"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.m, (int, np.integer)) or self.m < 1:
-            raise StatisticError(f"QuantileBins needs a whole number of bins ≥ 1, not {self.m!r}")
+        if not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 1:
+            raise StatisticError(
+                f"QuantileBins needs a whole number of bins ≥ 1, not {self.n_bins!r}"
+            )
         one_of("closed", self.closed, ("right", "left"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
         x = one_coordinate(probs, self)
         ordered = np.sort(x)
-        j = np.arange(1, self.m)
+        j = np.arange(1, self.n_bins)
         if self.closed == "right":
-            edges = ordered[-(-j * x.size // self.m) - 1]
+            edges = ordered[-(-j * x.size // self.n_bins) - 1]
             return np.searchsorted(np.unique(edges), x, side="left")
-        edges = ordered[j * x.size // self.m]
+        edges = ordered[j * x.size // self.n_bins]
         return np.searchsorted(np.unique(edges[edges > ordered[0]]), x, side="right")
 
 
@@ -236,6 +246,7 @@ class VarianceTree(Written):
     """
 
     min_size: int = 100
+    _: KW_ONLY
     split: Literal["median", "mean"] = "median"
     stop: Literal["child", "node"] | None = None
 
@@ -277,3 +288,31 @@ class VarianceTree(Written):
 
 def _widest_axis(columns: FloatArray) -> int:
     return int(np.argmax(columns.var(axis=0))) if columns.shape[1] > 1 else 0
+
+
+#: Binnings that give every row its cell whatever the other rows are.
+FIXED = (UniformBins, EdgeBins)
+
+
+def as_binning(bins: Any, *, number: bool = True) -> Binning:
+    """Return a binning; a number of bins is that many of equal width.
+
+    Raises
+    ------
+    StatisticError
+        When it is neither a number nor callable; with ``number=False`` also for a number.
+    """
+    if isinstance(bins, (int, np.integer)):
+        if not number:
+            raise StatisticError(
+                f"name the binning: QuantileBins({bins}) for equal mass or UniformBins({bins}) for "
+                f"equal width, not {bins!r}"
+            )
+        return UniformBins(int(bins))
+    if not callable(bins):
+        raise StatisticError(
+            f"bins must be a number of bins, a binning such as UniformBins(15), or a function "
+            f"of the probabilities, not {bins!r}"
+        )
+    chosen: Binning = bins
+    return chosen

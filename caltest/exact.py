@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import pairwise, product
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy
 
-from caltest._progress import progress
-from caltest.counts import NEGLIGIBLE, poisson_binomial
+from caltest._base.poisson_binomial import NEGLIGIBLE, poisson_binomial
+from caltest._base.progress import progress
 from caltest.errors import StatisticError
-from caltest.nulls import ExactNull
+from caltest.nulls import ExactNull, RootNull
 from caltest.predictions import FloatArray, IntArray
+from caltest.statistics.prepared import CellLaw, Cells
 
 #: Cells up to which the exact null is computed without being asked for.
 MAX_CELLS = 128
@@ -39,30 +40,15 @@ PRECISION = 0.01
 MERGING = 2e-15
 
 
-class CellStatistic(Protocol):
-    """A statistic whose predictions are fixed and that depends on the labels by cell counts."""
-
-    combine: str
-    order: IntArray
-    starts: IntArray
-
-    @property
-    def unit(self) -> float | None:
-        """The step of a term from one count to the next, where all cells share it."""
-
-    def term(self, cell: int, count: IntArray) -> FloatArray:
-        """Return the cell's contribution when ``count`` of its rows carry label 0."""
-
-
-def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> ExactNull:
-    """Return the law of a cell statistic when labels are drawn from the predictions.
+def cell_null(law: CellLaw, probs: FloatArray, estimate: float) -> ExactNull:
+    """Return the law of a statistic of cell counts when labels are drawn from the predictions.
 
     Parameters
     ----------
-    statistic
-        A statistic with its predictions fixed, whose ``combine`` is ``"sum"`` or ``"max"``.
-    p : ndarray of shape (n, 2) or (n,)
-        Probabilities of the two induced labels, or of label 0.
+    law
+        How the statistic is made of the counts.
+    probs : ndarray of shape (n, 2)
+        Probabilities of the two induced labels.
     estimate : float
         The observed value, around which the grid is refined until the bracket of the p-value is
         narrower than 1 % of it, or a finer grid no longer helps: off the grid, the lower end leaves
@@ -74,8 +60,8 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
     """
     masses, values = [], []
     error = 0.0
-    for cell, (first, pmf, lost) in enumerate(cell_laws(statistic, p)):
-        terms = statistic.term(cell, first + np.arange(pmf.size))
+    for cell, (first, pmf, lost) in enumerate(event_laws(law.cells, probs)):
+        terms = law.term(cell, first + np.arange(pmf.size))
         if not np.isfinite(terms).all():
             raise StatisticError(
                 f"the statistic is {terms[~np.isfinite(terms)][0]} for some labels of cell {cell}; "
@@ -84,16 +70,18 @@ def cell_null(statistic: CellStatistic, p: FloatArray, estimate: float) -> Exact
         masses.append(pmf)
         values.append(terms)
         error += lost
-    if statistic.combine == "max":
-        return _largest_term(masses, values, error)
-    return _sum_of_terms(masses, values, error, estimate, statistic.unit)
+    if law.combine == "max":
+        combined = _largest_term(masses, values, error)
+    else:
+        at = estimate**2 if law.root else estimate
+        combined = _sum_of_terms(masses, values, error, at, law.unit)
+    return RootNull.of(combined) if law.root else combined
 
 
-def cell_laws(statistic: CellStatistic, p: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
+def event_laws(cells: Cells, probs: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
     """Yield, for every cell, the law of its number of label-0 rows, as :func:`poisson_binomial`."""
-    two = np.column_stack([p, 1.0 - p]) if p.ndim == 1 else p
-    ordered = two[statistic.order]
-    for first, last in pairwise(statistic.starts):
+    ordered = probs[cells.order]
+    for first, last in pairwise(cells.starts):
         rows = ordered[first:last]
         if rows[:, 0].sum() <= rows[:, 1].sum():
             yield poisson_binomial(rows[:, 0])

@@ -7,25 +7,74 @@ usual questions. Statistics, nulls and pictures see only the induced problem.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
-from caltest.predictions import IntArray, Predictions
-from caltest.written import Written
+from caltest.predictions import FloatArray, IntArray, Predictions
 
-Lens = Callable[[Predictions], Predictions]
-#: Turns labels into the labels of the induced problem, for given predictions.
+#: Turns labels, of shape (…, n), into the labels of the induced problem.
 Relabelling = Callable[[IntArray], IntArray]
 
 
+#: What a lens looks at: one event, the top class, the largest probabilities, all classes one by
+#: one, or the whole vector.
+Subject = Literal["event", "top", "ranks", "classes", "vector"]
+
+
+class Lens(ABC, Written):
+    """What all lenses share: called on predictions, they return those of the induced problem."""
+
+    @abstractmethod
+    def __call__(self, data: Predictions) -> Predictions:
+        """Return the induced problem, made with ``dataclasses.replace``."""
+
+    @property
+    def subject(self) -> Subject:
+        """What is looked at."""
+        return "vector"
+
+    def components(self, data: Predictions) -> tuple[str, ...]:
+        """Return what the induced classes are called; of two, what the event is called."""
+        seen = self(data)
+        shown = 1 if seen.n_classes == 2 else seen.n_classes
+        return tuple(f"class {seen.class_name(j)}" for j in range(shown))
+
+    def relabelling(self, data: Predictions) -> Relabelling:
+        """Return the function from labels to induced labels, for predictions that stay as they are.
+
+        Here by applying the lens once for each class, which any lens allows that looks at every
+        row by itself.
+        """
+        seen = self(data)
+        backwards = self(data.take(np.arange(data.n)[::-1]))
+        if seen.n != data.n or not np.array_equal(backwards.probs[::-1], seen.probs):
+            raise StatisticError(
+                f"the lens {name_of(self)} picks or moves rows; tests on the same draws need a "
+                "lens that treats every row by itself"
+            )
+        every = [np.full(data.n, k, dtype=np.int64) for k in range(data.n_classes)]
+        table = np.column_stack([self(replace(data, labels=k)).labels for k in every])
+        return partial(_looked_up, table)
+
+
+def _looked_up(table: IntArray, labels: IntArray) -> IntArray:
+    return table[np.arange(table.shape[0]), labels]
+
+
+#: What verbs accept: a lens, a function, or None for the usual one.
+LensLike = Lens | Callable[[Predictions], Predictions]
+
+
 @dataclass(frozen=True, repr=False)
-class TopK(Written):
+class TopK(Lens):
     """The k largest predictions: can the ranking's probabilities be believed?
 
     Induced classes 0 … k−1 are the ranks, class k is "none of them" (Vaicenavicius et al. 2019,
@@ -72,7 +121,19 @@ class TopK(Written):
         others = data.probs.copy()
         others[rows, ranked] = 0.0
         probs = np.column_stack([data.probs[rows, ranked], others.sum(axis=1)])
-        return Predictions(np.minimum(probs, 1.0), labels)
+        return _induced(data, np.minimum(probs, 1.0), labels)
+
+    @property
+    def subject(self) -> Subject:
+        """What is looked at."""
+        return "top" if self.k == 1 else "ranks"
+
+    def components(self, data: Predictions) -> tuple[str, ...]:
+        """Return the names of the ranks."""
+        if self.k == 1:
+            return ("top class",)
+        ordinals = ["largest", "second", "third", *(f"{j}th" for j in range(4, self.k + 1))]
+        return (*ordinals[: self.k], "all others")
 
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function that turns labels into induced labels."""
@@ -90,8 +151,10 @@ class TopK(Written):
 
 
 def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
-    hit = ranked == labels[:, None]
-    return np.where(hit.any(axis=1), hit.argmax(axis=1), ranked.shape[1]).astype(np.int64)
+    if ranked.shape[1] == 1:
+        return (labels != ranked[:, 0]).astype(np.int64)
+    hit = ranked == labels[..., None]
+    return np.where(hit.any(axis=-1), hit.argmax(axis=-1), ranked.shape[1]).astype(np.int64)
 
 
 def _is_not(c: int, labels: IntArray) -> IntArray:
@@ -110,11 +173,15 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
     others = data.probs[sure]
     others[np.arange(sure.size), np.broadcast_to(chosen, data.n)[sure]] = 0.0
     rest[sure] = others.sum(axis=1)
-    return Predictions(np.column_stack([p, rest]), labels)
+    return _induced(data, np.column_stack([p, rest]), labels)
+
+
+def _induced(data: Predictions, probs: FloatArray, labels: IntArray) -> Predictions:
+    return replace(data, probs=probs, labels=labels, classes=None, induced=True)
 
 
 @dataclass(frozen=True, repr=False)
-class Partition(Written):
+class Partition(Lens):
     """A fixed grouping of the classes: is the probability of each group right?
 
     Induced class j is group j, its probability the sum over the group (Vaicenavicius et al. 2019,
@@ -155,7 +222,17 @@ class Partition(Written):
         groups = self._numbered(data)
         sums = [data.probs[:, group].sum(axis=1) for group in groups]
         labels = self.relabelling(data)(data.labels)
-        return Predictions(np.minimum(np.column_stack(sums), 1.0), labels)
+        return _induced(data, np.minimum(np.column_stack(sums), 1.0), labels)
+
+    @property
+    def subject(self) -> Subject:
+        """What is looked at."""
+        return "event" if len(self.groups) == 2 else "classes"
+
+    def components(self, data: Predictions) -> tuple[str, ...]:
+        """Return the members of the groups; of two groups, those of the first."""
+        names = [", ".join(map(data.class_name, group)) for group in self._numbered(data)]
+        return tuple(names[: 1 if len(names) == 2 else None])
 
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function that turns labels into induced labels."""
@@ -176,7 +253,7 @@ class Partition(Written):
 
 
 @dataclass(frozen=True, repr=False)
-class OneVsRest(Written):
+class OneVsRest(Lens):
     """One class against all others: is the probability of this class right?
 
     Induced class 0 is the class, 1 is the rest. For binary data ``OneVsRest(1)`` looks at the
@@ -207,13 +284,22 @@ class OneVsRest(Written):
         c = data.class_index(self.c)
         return _two_class(data, c, _is_not(c, data.labels))
 
+    @property
+    def subject(self) -> Subject:
+        """What is looked at."""
+        return "event"
+
+    def components(self, data: Predictions) -> tuple[str, ...]:
+        """Return the name of the class."""
+        return (f"class {data.class_name(data.class_index(self.c))}",)
+
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function that turns labels into induced labels."""
         return partial(_is_not, data.class_index(self.c))
 
 
 @dataclass(frozen=True, repr=False)
-class Canonical(Written):
+class Canonical(Lens):
     """The whole probability vector: the strictest question, and the induced problem is the problem.
 
     Canonical calibration implies calibration under every other lens; the reverse fails
@@ -221,7 +307,7 @@ class Canonical(Written):
     """
 
     def __call__(self, data: Predictions) -> Predictions:
-        return data
+        return replace(data, induced=True)
 
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function that turns labels into induced labels."""
@@ -238,28 +324,3 @@ def _class(c: Any) -> int | str:
     if not _is_whole(c):
         raise StatisticError(f"a class is a whole number or a name, not {c!r}")
     return int(c)
-
-
-def apply(lens: Lens, data: Predictions) -> Predictions:
-    """Look through a lens, checking that what a user's function returns is predictions."""
-    if not callable(lens) or isinstance(lens, type):
-        raise StatisticError(f"lens must be a lens such as TopK(1) or a function, not {lens!r}")
-    induced = _looked_through(lens, data)
-    if not isinstance(lens, (TopK, Partition, OneVsRest, Canonical)):
-        swapped = Predictions(data.probs, (data.labels + 1) % data.n_classes)
-        if not np.array_equal(_looked_through(lens, swapped).probs, induced.probs):
-            raise StatisticError(
-                f"the lens {getattr(lens, '__name__', repr(lens))} makes probabilities, or picks "
-                "rows, by looking at the labels: no test would be valid after that"
-            )
-    return induced
-
-
-def _looked_through(lens: Lens, data: Predictions) -> Predictions:
-    induced = lens(data)
-    if not isinstance(induced, Predictions):
-        raise StatisticError(
-            f"the lens {lens!r} returned {type(induced).__name__}; a lens takes Predictions and "
-            "returns Predictions, for instance with Predictions.of(probs, labels)"
-        )
-    return induced

@@ -7,7 +7,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from caltest.predictions import BoolArray, FloatArray
+from caltest._base.arrays import FloatArray
+from caltest._base.ties import below, reaching
 
 
 class NullDistribution(Protocol):
@@ -27,24 +28,6 @@ class NullDistribution(Protocol):
 
     def rvs(self, size: int, rng: Any = None) -> FloatArray:
         """Draw values at random."""
-
-
-def below(t: float, values: FloatArray) -> float:
-    """Return the threshold from which on one of the values counts as a tie with t or as larger.
-
-    Statistics of labels are often discrete, and rounding must not split their ties. Frequencies
-    are of order 1, so their differences carry rounding of order 1e-16 however small they are.
-    """
-    scale = max(abs(float(values.min())), abs(float(values.max())))
-    return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
-
-
-def reaching(t: float, values: FloatArray, two_sided: bool = False) -> BoolArray:
-    """Return which values speak at least as loudly against calibration as t, ties included."""
-    if two_sided:
-        t, values = abs(t), np.abs(values)
-    reached: BoolArray = values >= below(t, values)
-    return reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +66,8 @@ class SimulatedNull:
         return np.random.default_rng(rng).choice(self.values, size)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is None:  # which NumPy before 2 does not know
+            return np.asarray(self.values, dtype=dtype)
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
@@ -166,6 +151,27 @@ class ExactNull:
         """Draw independent values by inversion."""
         u = np.random.default_rng(rng).random(size)
         return self.support[np.searchsorted(-self.tail, -u, side="right") - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class RootNull(ExactNull):
+    """The law of √T for a T ≥ 0 whose law was computed; ``support`` is that of the root."""
+
+    square: ExactNull | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, square: ExactNull) -> RootNull:
+        """Take the root; O(m)."""
+        support = np.sqrt(np.maximum(square.support, 0.0))
+        mass = square.tail - np.append(square.tail[1:], 0.0)
+        mean = float(mass @ support)
+        deviation = float(np.sqrt(mass @ (support - mean) ** 2))
+        return cls(support, square.tail, mean, deviation, error=square.error, square=square)
+
+    def bracket(self, t: float, two_sided: bool = False) -> tuple[float, float]:
+        """Return two numbers between which P(√T ≥ t) lies, which is P(T ≥ t²)."""
+        assert self.square is not None
+        return self.square.bracket(t * t) if t > 0.0 else (1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

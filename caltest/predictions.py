@@ -3,29 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._arrays import BoolArray as BoolArray
-from caltest._arrays import FloatArray as FloatArray
-from caltest._arrays import IntArray as IntArray
+from caltest._base import reading
+from caltest._base.arrays import BoolArray as BoolArray
+from caltest._base.arrays import FloatArray as FloatArray
+from caltest._base.arrays import IntArray as IntArray
 from caltest.errors import InvalidPredictionsError, StatisticError
 
-#: Rows whose sum is further from 1 than this are refused.
-SUM_TOLERANCE = 1e-3
-#: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
-SUM_EXACT = 1e-12
+
+class Facts(TypedDict, total=False):
+    """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""
+
+    classes: Sequence[Any] | None
+    weights: Any
+    clusters: Any
+    by: Any
+    ids: Any
+    from_logits: bool
+    pos_label: Any
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """A recalibration that predictions went through.
+
+    Attributes
+    ----------
+    method : str
+        How, as it would be written in Python.
+    n_fitted : int
+        Rows of the data on which it was fitted.
+    n_known : int
+        How many of the rows at hand are rows of the fit.
+    """
+
+    method: str
+    n_fitted: int
+    n_known: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
-    """Probabilities of ``K`` classes for ``n`` observations, and what was observed.
+    """Probabilities of ``K`` classes for ``n`` observations, what was observed, and what is known.
 
     Make one with :meth:`Predictions.of`, which checks everything once; the constructor itself
-    trusts its arguments and is meant for lenses.
+    trusts its arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, so that
+    the facts about the rows survive it; :meth:`take` picks or reorders rows with their facts.
 
     Attributes
     ----------
@@ -35,20 +63,36 @@ class Predictions:
         The observed classes, 0 … K−1.
     classes : tuple of str, optional
         The names of the classes, in the order of the columns.
+    weights : ndarray of shape (n,), optional
+        How much each row counts; None where all count alike.
+    clusters : ndarray of shape (n,), int64, optional
+        The number of the cluster of each row: rows of one cluster may depend on each other.
+    by, ids : ndarray of shape (n,), optional
+        The subgroup of each row, and its name.
+    induced : bool
+        Whether a lens made these predictions. The first class of an induced two-class problem is
+        its event.
     notes : tuple of str
-        What was done to the input on the way in, such as renormalised rows.
+        What was done to the input on the way in, for people to read.
+    provenance : tuple of Provenance
+        The recalibrations these predictions went through.
     """
 
     probs: FloatArray
     labels: IntArray
     classes: tuple[str, ...] | None = None
+    weights: FloatArray | None = None
+    clusters: IntArray | None = None
+    by: NDArray[Any] | None = None
+    ids: NDArray[Any] | None = None
+    induced: bool = False
     notes: tuple[str, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("probs", "labels"):  # a statistic that writes into its arguments must fail
-            view = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        # a statistic that writes into its arguments must fail
+        object.__setattr__(self, "probs", _read_only(self.probs))
+        object.__setattr__(self, "labels", _read_only(self.labels))
 
     @classmethod
     def of(
@@ -57,7 +101,12 @@ class Predictions:
         labels: Any = None,
         classes: Sequence[Any] | None = None,
         *,
+        weights: Any = None,
+        clusters: Any = None,
+        by: Any = None,
+        ids: Any = None,
         from_logits: bool = False,
+        pos_label: Any = None,
     ) -> Predictions:
         """Check probabilities and labels, and bring them into one form.
 
@@ -68,13 +117,26 @@ class Predictions:
             becomes the two columns (1 − p, p). Anything NumPy can read is welcome: lists, pandas,
             polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3
             are divided by their sum, which is noted; sums within 1e-12 are left alone.
-            A :class:`Predictions` is returned as it is when ``labels`` is left out.
+            A :class:`Predictions` is returned as it is when nothing else is given; with labels or
+            facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``.
         classes : sequence, optional
             The label values (strings or integers) in the order of the columns of ``probs``.
+        weights : array_like of shape (n,), optional
+            Importance of each row, ≥ 0. A row of weight 3 is one observation that counts three
+            times, not three observations.
+        clusters : array_like of shape (n,), optional
+            The cluster of each row, by number or name, such as the patient: rows of a cluster may
+            depend on each other, clusters may not. Clusters of one row each are none.
+        by : array_like of shape (n,), optional
+            The subgroup of each row.
+        ids : array_like of shape (n,), optional
+            The name of each row, by which rows of two models are checked to be the same.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
+        pos_label : optional
+            The label whose probability a single column is, where labels are not 0 and 1.
 
         Returns
         -------
@@ -96,23 +158,70 @@ class Predictions:
         Predictions(n=2, K=2)
         >>> Predictions.of([[0.7, 0.2, 0.1]], ["cat"], classes=["cat", "dog", "owl"]).labels
         array([0])
+        >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
+        Predictions(n=3, K=2, 2 clusters)
         """
-        if labels is None:
-            if isinstance(probs, Predictions):
-                return probs
+        if isinstance(probs, Predictions):
+            data = probs
+            if from_logits or pos_label is not None:
+                raise InvalidPredictionsError(
+                    "Predictions hold probabilities and numbered labels: from_logits and pos_label "
+                    "are for arrays"
+                )
+            if labels is not None or classes is not None:
+                data = data._relabelled(labels, classes)
+        elif labels is None:
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
-        _refuse_misaligned(probs, labels)
-        raw_probs, raw_labels = _as_array(probs, "probs"), _as_array(labels, "labels")
-        _refuse_swapped(raw_probs, raw_labels)
-        rows, notes = _as_probabilities(raw_probs, from_logits)
-        names = _class_names(classes, rows.shape[1])
-        if len(raw_labels) != len(rows):
+        else:
+            data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
+        facts: dict[str, Any] = {}
+        if weights is not None:
+            facts["weights"] = reading.as_weights(weights, data.n)
+        if clusters is not None:
+            codes = reading.numbered(clusters, data.n, "clusters")
+            facts["clusters"] = codes if codes.max() + 1 < data.n else None
+        if by is not None:
+            facts["by"] = reading.as_names(by, data.n, "by")
+        if ids is not None:
+            facts["ids"] = reading.as_names(ids, data.n, "ids")
+        return replace(data, **facts) if facts else data
+
+    @classmethod
+    def _from_arrays(
+        cls, probs: Any, labels: Any, classes: Any, from_logits: bool, pos_label: Any
+    ) -> Self:
+        reading.refuse_misaligned(probs, labels)
+        rows = reading.as_array(probs, "probs")
+        marks = reading.as_array(labels, "labels")
+        reading.refuse_swapped(rows, marks)
+        rows, notes = reading.as_probabilities(rows, from_logits)
+        if len(marks) != len(rows):
             raise InvalidPredictionsError(
-                f"probs has {len(rows)} rows but labels has {len(raw_labels)}; "
+                f"probs has {len(rows)} rows but labels has {len(marks)}; "
                 "they must describe the same observations in the same order"
             )
-        indices = _as_labels(raw_labels, rows.shape[1], classes)
-        return cls(rows, indices, names, notes)
+        if pos_label is None:
+            names = reading.class_names(classes, rows.shape[1])
+            return cls(rows, reading.as_labels(marks, rows.shape[1], classes), names, notes=notes)
+        if np.ndim(probs) == 2 and rows.shape[1] > 1 and np.shape(probs)[1] != 1:
+            raise InvalidPredictionsError(
+                "pos_label is for a single column of probabilities; with a column for each class "
+                "pass classes=[…], the label values in the order of the columns"
+            )
+        codes, named = reading.as_event(marks, pos_label)
+        return cls(rows, codes, reading.class_names(classes, 2) or named, notes=notes)
+
+    def _relabelled(self, labels: Any, classes: Any) -> Predictions:
+        names = self.classes if classes is None else reading.class_names(classes, self.n_classes)
+        if labels is None:
+            return replace(self, classes=names)
+        marks = reading.as_array(labels, "labels")
+        if len(marks) != self.n:
+            raise InvalidPredictionsError(
+                f"these predictions have {self.n} rows but labels has {len(marks)}"
+            )
+        values = self.classes if classes is None else classes
+        return replace(self, labels=reading.as_labels(marks, self.n_classes, values), classes=names)
 
     @property
     def n(self) -> int:
@@ -125,12 +234,32 @@ class Predictions:
         return self.probs.shape[1]
 
     @property
+    def residuals(self) -> FloatArray:
+        """w_i (onehot(y_i) − p_i), shape (n, K); w_i is 1 without weights."""
+        residuals = (self.labels[:, None] == np.arange(self.n_classes)) - self.probs
+        return residuals if self.weights is None else residuals * self.weights[:, None]
+
+    @property
     def impossible(self) -> IntArray:
         """Rows whose observed label had predicted probability exactly 0.
 
         One such row refutes calibration by itself.
         """
         return np.flatnonzero(self.probs[np.arange(self.n), self.labels] == 0.0)
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None without clusters, also where each row is one of its own."""
+        if self.clusters is None:
+            return None
+        count = np.unique(self.clusters).size
+        return None if count == self.n else count
+
+    def take(self, rows: IntArray | BoolArray) -> Predictions:
+        """Return some of the rows, in the order given, with all that is known of them."""
+        facts = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
+        kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
+        return replace(self, probs=self.probs[rows], labels=self.labels[rows], **kept)
 
     def class_index(self, c: int | str) -> int:
         """Return the number of a class given by its number or its name."""
@@ -151,250 +280,14 @@ class Predictions:
         return self.classes[index] if self.classes else str(index)
 
     def __repr__(self) -> str:
-        return f"Predictions(n={self.n}, K={self.n_classes})"
+        known = [
+            *(["weighted"] if self.weights is not None else []),
+            *([f"{self.n_clusters} clusters"] if self.n_clusters else []),
+        ]
+        return f"Predictions({', '.join([f'n={self.n}', f'K={self.n_classes}', *known])})"
 
 
-def _refuse_misaligned(probs: Any, labels: Any) -> None:
-    a, b = getattr(probs, "index", None), getattr(labels, "index", None)
-    if a is None or b is None or not (hasattr(a, "equals") and hasattr(b, "equals")):
-        return
-    if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
-        raise InvalidPredictionsError(
-            "probs and labels have the same index in different orders: align them first, for "
-            "instance with labels.loc[probs.index]"
-        )
-
-
-def _as_array(values: Any, name: str) -> NDArray[Any]:
-    if np.ma.is_masked(values):
-        raise InvalidPredictionsError(
-            f"{name} is a masked array with {int(np.ma.getmaskarray(values).sum())} masked values; "
-            "remove these rows first, nothing is dropped for you"
-        )
-    if hasattr(values, "detach"):  # a torch tensor that takes part in a gradient
-        values = values.detach()
-    if "bfloat16" in str(getattr(values, "dtype", "")):  # a type that NumPy does not have
-        values = values.float()
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        try:
-            array = np.from_dlpack(values)
-        except (TypeError, AttributeError, ValueError, RuntimeError, BufferError):
-            raise InvalidPredictionsError(
-                f"{name} cannot be read as one array ({error}); pass an array on the CPU in "
-                "which all rows have the same length"
-            ) from None
-    if array.ndim == 2 and array.shape[1] == 1:
-        if name == "probs" and bool((array == 1).all()):
-            raise InvalidPredictionsError(
-                "probs is a single column of ones, a classifier with one class: there is nothing "
-                "to test. For a binary problem pass the probability of label 1"
-            )
-        array = array[:, 0]
-    if array.ndim not in (1, 2):
-        raise InvalidPredictionsError(
-            f"{name} must have one or two dimensions, but its shape is {array.shape}"
-        )
-    if array.shape[0] == 0:
-        raise InvalidPredictionsError(f"{name} is empty: there is nothing to test")
-    return array
-
-
-def _is_text(array: NDArray[Any]) -> bool:
-    return array.dtype.kind in "US" or (
-        array.dtype.kind == "O" and any(isinstance(v, str) for v in array.ravel()[:100])
-    )
-
-
-def _is_fractional(array: NDArray[Any]) -> bool:
-    if array.dtype.kind != "f":
-        return False
-    finite = array[np.isfinite(array)]
-    return bool(((finite > 0) & (finite < 1)).any()) and bool(((finite >= 0) & (finite <= 1)).all())
-
-
-def _refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
-    if not _is_fractional(labels):
-        return
-    real = probs.dtype.kind == "f"
-    whole = probs.dtype.kind in "biu" or (real and bool((probs == np.floor(probs)).all()))
-    if _is_text(probs) or (probs.ndim == 1 and whole):
-        raise InvalidPredictionsError(
-            "probs and labels look swapped: labels holds fractions between 0 and 1 and probs "
-            "holds none. The order is (probs, labels), the reverse of scikit-learn's"
-        )
-
-
-def _first(bad: BoolArray) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
-
-
-def _at(position: tuple[int, ...]) -> str:
-    row = f"row {position[0]}"
-    return row if len(position) == 1 else f"{row}, column {position[1]}"
-
-
-def _as_numbers(array: NDArray[Any], name: str) -> FloatArray:
-    if array.dtype.kind in "USO":
-        for position, value in np.ndenumerate(array):
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                raise InvalidPredictionsError(
-                    f"{name}: {_at(position)} is {str(value)!r}, which is not a number"
-                ) from None
-    elif array.dtype.kind not in "biuf":
-        raise InvalidPredictionsError(f"{name} must hold real numbers, not {array.dtype}")
-    numbers = np.ascontiguousarray(array, dtype=np.float64)
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        position = _first(~finite)
-        raise InvalidPredictionsError(
-            f"{name}: {_at(position)} is {numbers[position]} ({(~finite).sum()} such values in "
-            "all); remove or repair these rows first, nothing is dropped for you"
-        )
-    return numbers
-
-
-def _as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArray, tuple[str, ...]]:
-    probs = _as_numbers(array, "probs")
-    notes: list[str] = []
-    if from_logits:
-        from scipy.special import expit, softmax
-
-        probs = expit(probs) if probs.ndim == 1 else softmax(probs, axis=1)
-        notes.append("probabilities computed from logits")
-    _refuse_out_of_range(probs)
-    if probs.ndim == 1:
-        above = int((probs > 1.0).sum())
-        if above:
-            probs = np.minimum(probs, 1.0)
-            notes.append(f"{above} values were above 1 by rounding and count as 1")
-        return np.column_stack([1.0 - probs, probs]), tuple(notes)
-    sums = probs.sum(axis=1)
-    deviation = np.abs(sums - 1.0)
-    refused = deviation > SUM_TOLERANCE * (1.0 + 1e-9)
-    if refused.any():
-        row, count = int(np.argmax(refused)), int(refused.sum())
-        raise InvalidPredictionsError(
-            f"probs: row {row} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
-            f"than {SUM_TOLERANCE:g} from 1); each row must be a distribution over all classes. If "
-            "it is one, rounded to few decimals, divide each row by its sum"
-        )
-    inexact = deviation > SUM_EXACT
-    if inexact.any():
-        probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
-        count, most = int(inexact.sum()), deviation.max()
-        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1)")
-    return np.minimum(probs, 1.0), tuple(notes)
-
-
-def _refuse_out_of_range(probs: FloatArray) -> None:
-    slack = SUM_TOLERANCE if probs.ndim == 2 else 1e-6  # a rounded 1.0000001 is repaired later
-    outside = (probs < 0.0) | (probs > 1.0 + slack)
-    if not outside.any():
-        return
-    position = _first(outside)
-    curve = "softmax" if probs.ndim == 2 else "logistic function"
-    logits = f"apply the {curve}, or pass from_logits=True (--from-logits)"
-    if (probs <= 0.0).all():
-        advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
-    elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
-        advice = f"If these are percentages, divide by 100; if they are logits, {logits}"
-    elif (probs < 0.0).any() and (probs > 1.0).any():
-        advice = f"These look like logits: {logits}"
-    else:
-        advice = f"Repair these values; if all are logits, {logits}"
-    raise InvalidPredictionsError(
-        f"probs: {_at(position)} is {probs[position]:.9g}, outside [0, 1] "
-        f"({int(outside.sum())} such values in all). {advice}"
-    )
-
-
-def _class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...] | None:
-    if classes is None:
-        return None
-    names = tuple(str(c) for c in classes)
-    if len(set(names)) != len(names):
-        raise InvalidPredictionsError(f"classes holds a name twice: {', '.join(names)}")
-    if len(names) == 1:
-        raise InvalidPredictionsError(
-            f"there is a single class, {names[0]!r}: a one-class problem has nothing to test"
-        )
-    if len(names) != n_classes:
-        raise InvalidPredictionsError(
-            f"classes has {len(names)} names but probs describes {n_classes} classes"
-        )
-    return names
-
-
-def _as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None) -> IntArray:
-    if array.ndim == 2:
-        return _from_one_hot(array, n_classes)
-    if classes is not None and (_is_text(array) or _are_integers(classes)):
-        return _from_names(array, classes)
-    if _is_text(array):
-        shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
-        raise InvalidPredictionsError(
-            f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
-            "order of the columns of probs"
-        )
-    numbers = _as_numbers(array, "labels")
-    fractional = numbers % 1 != 0
-    if fractional.any():
-        (row,) = _first(fractional)
-        raise InvalidPredictionsError(
-            f"labels: row {row} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
-            f"{n_classes - 1}"
-        )
-    outside = (numbers < 0) | (numbers >= n_classes)
-    if outside.any():
-        (row,) = _first(outside)
-        advice = ""
-        if numbers.min() >= 1 and numbers.max() == n_classes:
-            advice = ". They seem to run from 1: subtract 1"
-        elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
-            advice = ". They seem to be −1 and 1: pass labels > 0"
-        raise InvalidPredictionsError(
-            f"labels: row {row} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
-            f"from 0 to {n_classes - 1}{advice}"
-        )
-    return numbers.astype(np.int64)
-
-
-def _are_integers(classes: Sequence[Any]) -> bool:
-    return all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in classes)
-
-
-def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
-    text = _is_text(array)
-    index = {(str(c) if text else float(c)): i for i, c in enumerate(classes)}
-    values, inverse = np.unique(array.astype(str) if text else array, return_inverse=True)
-    for value in values:
-        if (str(value) if text else float(value)) not in index:
-            row = int(np.argmax((array.astype(str) if text else array) == value))
-            shown = repr(str(value)) if text else f"{value:g}"
-            raise InvalidPredictionsError(
-                f"labels: row {row} is {shown}, which is not one of the classes "
-                f"{', '.join(str(c) for c in classes)}"
-            )
-    codes = np.array([index[str(v) if text else float(v)] for v in values], dtype=np.int64)
-    return codes[inverse.ravel()]
-
-
-def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
-    numbers = _as_numbers(array, "labels")
-    wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InvalidPredictionsError(
-            f"labels: row {row} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
-            "else 0); pass the class numbers as a 1-D array"
-        )
-    if numbers.shape[1] != n_classes:
-        raise InvalidPredictionsError(
-            f"labels is one-hot with {numbers.shape[1]} columns but probs describes "
-            f"{n_classes} classes"
-        )
-    return numbers.argmax(axis=1)
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+    view = values.view()
+    view.flags.writeable = False
+    return view

@@ -7,17 +7,18 @@ program lacks: ``calibration_test(probs, labels, **presets.guo2017())``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest._base.written import Written
 from caltest.binning import EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
-from caltest.lenses import Canonical, Lens, OneVsRest, TopK, apply
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.lenses import Canonical, Lens, OneVsRest, TopK
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.statistics import (
     ACE,
     ECE,
@@ -25,13 +26,15 @@ from caltest.statistics import (
     RMSCE,
     SCE,
     TACE,
+    CellLaw,
+    ClasswiseECE,
     DebiasedL2,
     HosmerLemeshow,
+    Prepared,
     SmoothECE,
     Statistic,
 )
-from caltest.statistics.problem import OfLabels
-from caltest.written import Written
+from caltest.statistics.prepared import Law
 
 Task = Literal["multiclass", "binary"]
 
@@ -62,10 +65,9 @@ class Preset:
     source: str
     root: bool = False
 
-    def __call__(self, probs: Any, labels: Any = None) -> float:
-        """Return the number."""
-        seen = apply(self.lens, Predictions.of(probs, labels))
-        value = float(self.statistic(seen.probs, seen.labels))
+    def __call__(self, probs: Any, labels: Any = None, **facts: Unpack[Facts]) -> float:
+        """Return the number; arguments are those of :meth:`Predictions.of`."""
+        value = self.statistic(self.lens(Predictions.of(probs, labels, **facts)))
         return max(value, 0.0) ** 0.5 if self.root else value
 
     def keys(self) -> tuple[str, str]:
@@ -104,24 +106,33 @@ def guo2017(bins: int = 15) -> Preset:
 def nixon2019(
     metric: Literal["sce", "ace", "tace"] = "ace",
     bins: int = 15,
+    *,
     threshold: float = 0.01,
     variant: Literal["paper", "nixon"] = "paper",
 ) -> Preset:
     """Return the static, adaptive or thresholded adaptive error of Nixon et al. (2019).
 
-    ``variant="nixon"`` is the authors' code where it differs from the paper.
+    ``variant="nixon"`` is the authors' code where it differs from the paper. Its static bins are
+    [a, b) with p = 1 in a bin of its own; its ranges are [a, b) and start at ranks round(j n_k / m)
+    of the n_k predictions above the threshold, and each is weighted by its share of them.
     """
-    statistics = {
-        "sce": SCE(bins, variant),
-        "ace": ACE(bins, variant),
-        "tace": TACE(bins, threshold, variant),
+    ranges = _Ranks(bins)
+    variants: dict[str, dict[str, Statistic]] = {
+        "paper": {"sce": SCE(bins), "ace": ACE(bins), "tace": TACE(bins, threshold=threshold)},
+        "nixon": {
+            "sce": ClasswiseECE(EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")),
+            "ace": ClasswiseECE(ranges),
+            "tace": ClasswiseECE(ranges, threshold=threshold),
+        },
     }
-    return Preset(_one_of("metric", metric, statistics), Canonical(), "Nixon et al. (2019), §4")
+    chosen = _one_of("metric", metric, _one_of("variant", variant, variants))
+    return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
 
 
 def calzone(
     metric: Literal["ece-h", "ece-c", "mce-h", "mce-c", "hl-h", "hl-c"] = "ece-h",
     bins: int = 10,
+    *,
     class_index: int | None = 1,
 ) -> Preset:
     """Return an error of calzone 0.1: bins of equal width (h) or of equal count (c).
@@ -130,20 +141,19 @@ def calzone(
     with the smallest prediction are in no bin. ``class_index=None`` is the top class.
     """
     even = UniformBins(bins)
-    statistics: dict[str, Any] = {
-        "ece-h": ECE(even),
-        "mce-h": MCE(even),
-        "hl-h": HosmerLemeshow(even),
-        "ece-c": _WithoutSmallest(ECE, bins),
-        "mce-c": _WithoutSmallest(MCE, bins),
-        "hl-c": _WithoutSmallest(HosmerLemeshow, bins),
+    kinds: dict[str, type[ECE] | type[MCE] | type[HosmerLemeshow]] = {
+        "ece": ECE,
+        "mce": MCE,
+        "hl": HosmerLemeshow,
     }
+    statistics: dict[str, Statistic] = {f"{name}-h": kind(even) for name, kind in kinds.items()}
+    statistics |= {f"{name}-c": _WithoutSmallest(kind, bins) for name, kind in kinds.items()}
     lens: Lens = TopK(1) if class_index is None else OneVsRest(class_index)
     return Preset(_one_of("metric", metric, statistics), lens, "calzone 0.1")
 
 
 def sklearn(
-    bins: int = 5, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
+    bins: int = 5, *, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
 ) -> Preset:
     """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws.
 
@@ -156,15 +166,15 @@ def sklearn(
 
 
 def torchmetrics(
-    norm: Literal["l1", "l2", "max"] = "l1", bins: int = 15, task: Task = "multiclass"
+    norm: Literal["l1", "l2", "max"] = "l1", bins: int = 15, *, task: Task = "multiclass"
 ) -> Preset:
     """Return the calibration error of torchmetrics 1.9: [a, b) bins, and 1 in a bin of its own.
 
     torchmetrics computes the multi-class error in single precision, so its number is right to
     about 1e-6.
     """
-    edges = EdgeBins(np.arange(1, bins + 1) / bins, "left")
-    statistics = {"l1": ECE(edges), "l2": RMSCE(edges), "max": MCE(edges)}
+    edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
+    statistics: dict[str, Statistic] = {"l1": ECE(edges), "l2": RMSCE(edges), "max": MCE(edges)}
     source = "torchmetrics 1.9, calibration_error"
     return Preset(_one_of("norm", norm, statistics), _top_or_event(task), source)
 
@@ -172,6 +182,7 @@ def torchmetrics(
 def netcal(
     metric: Literal["ece", "mce"] = "ece",
     bins: int = 10,
+    *,
     equal_intervals: bool = True,
     task: Task = "multiclass",
 ) -> Preset:
@@ -181,13 +192,13 @@ def netcal(
     take ``task="binary"`` for it.
     """
     inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
-    edges = EdgeBins(inner, "left") if equal_intervals else _Quantiles(bins, "left")
+    edges = EdgeBins(inner, closed="left") if equal_intervals else _Quantiles(bins, closed="left")
     statistics = {"ece": ECE(edges), "mce": MCE(edges)}
     return Preset(_one_of("metric", metric, statistics), _top_or_event(task), "netcal 1.4")
 
 
 def verified_calibration(
-    metric: Literal["ece", "ece-em", "l2"] = "ece", bins: int = 15, task: Task = "multiclass"
+    metric: Literal["ece", "ece-em", "l2"] = "ece", bins: int = 15, *, task: Task = "multiclass"
 ) -> Preset:
     """Return an error of uncertainty-calibration 0.1.4 (Kumar et al. 2019).
 
@@ -199,14 +210,14 @@ def verified_calibration(
     statistics: dict[str, Any] = {
         "ece": ECE(even),
         "ece-em": ECE(mass),
-        "l2": DebiasedL2(mass, "kumar"),
+        "l2": DebiasedL2(mass, estimator="kumar"),
     }
     chosen = _one_of("metric", metric, statistics)
     source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
 
 
-def relplot(task: Task = "multiclass") -> Preset:
+def relplot(*, task: Task = "multiclass") -> Preset:
     """Return the smooth ECE of relplot 1.0 (Błasiok & Nakkiran 2023)."""
     return Preset(SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
@@ -214,19 +225,20 @@ def relplot(task: Task = "multiclass") -> Preset:
 def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
     """Return the plug-in l1 or the debiased squared l2 error of T-Cal (Lee et al. 2022)."""
     cells = UniformBins(bins, closed="left")
-    statistics: dict[str, Any] = {"l1": ECE(cells), "l2": DebiasedL2(cells, "tcal")}
+    statistics: dict[str, Any] = {"l1": ECE(cells), "l2": DebiasedL2(cells, estimator="tcal")}
     return Preset(_one_of("metric", metric, statistics), TopK(1), "T-Cal (Lee et al. 2022)")
 
 
 def calibrationerrors_jl(
     binning: Literal["uniform", "median-variance"] = "uniform",
     bins: int = 10,
+    *,
     min_size: int = 10,
     distance: str = "tv",
 ) -> Preset:
     """Return the ECE of CalibrationErrors.jl (Widmann et al. 2019), of the whole vector."""
     partitions = {"uniform": UniformBins(bins), "median-variance": VarianceTree(min_size)}
-    statistic = ECE(_one_of("binning", binning, partitions), distance)
+    statistic = ECE(_one_of("binning", binning, partitions), distance=distance)
     return Preset(statistic, Canonical(), "CalibrationErrors.jl (Widmann et al. 2019)")
 
 
@@ -234,12 +246,13 @@ def calibrationerrors_jl(
 class _Quantiles(Written):
     """Bins from quantile to quantile, interpolated as NumPy does."""
 
-    m: int
+    n_bins: int
+    _: KW_ONLY
     closed: Literal["right", "left"] = "right"
 
     def __call__(self, probs: FloatArray) -> IntArray:
         x = one_coordinate(probs, self)
-        inner = np.quantile(x, np.linspace(0.0, 1.0, self.m + 1))[1:-1]
+        inner = np.quantile(x, np.linspace(0.0, 1.0, self.n_bins + 1))[1:-1]
         return np.searchsorted(inner, x, side="left" if self.closed == "right" else "right")
 
 
@@ -247,30 +260,67 @@ class _Quantiles(Written):
 class _Halfway(Written):
     """Bins of equal mass, cut half-way between the last value of one and the first of the next."""
 
-    m: int
+    n_bins: int
 
     def __call__(self, probs: FloatArray) -> IntArray:
         x = one_coordinate(probs, self)
         ordered = np.sort(x)
-        parts = np.array_split(ordered, min(self.m, x.size))
+        parts = np.array_split(ordered, min(self.n_bins, x.size))
         inner = np.unique([(a[-1] + b[0]) / 2.0 for a, b in pairwise(parts)])
         return np.searchsorted(inner, x, side="left")
 
 
-@dataclass(frozen=True)
-class _WithoutSmallest(OfLabels):
+@dataclass(frozen=True, repr=False)
+class _Ranks(Written):
+    """Bins [a, b) that start at the values of ranks round(j n / m)."""
+
+    n_bins: int
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        x = one_coordinate(probs, self)
+        ranks = np.round(np.linspace(0, x.size, self.n_bins, endpoint=False)).astype(np.int64)
+        return np.digitize(x, np.sort(x)[np.minimum(ranks, x.size - 1)][1:])
+
+
+@dataclass(frozen=True, repr=False)
+class _WithoutSmallest(Statistic):
     """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
 
     make: type[ECE] | type[MCE] | type[HosmerLemeshow]
-    m: int
+    n_bins: int
 
-    def given(self, probs: FloatArray) -> Any:
-        """Fix the predictions; cells refer to the rows of the whole."""
-        x = one_coordinate(probs, self)
-        edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, self.m + 1))[1:-1])
+    def given(self, data: Predictions) -> _KeptRows:
+        """Fix the predictions of the rows that are in a bin."""
+        x = one_coordinate(data.probs, self)
+        edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, self.n_bins + 1))[1:-1])
         kept = np.flatnonzero(x > x.min())
-        cells = self.make(EdgeBins(edges)).given(probs[kept])
-        return replace(cells, order=kept[cells.order])
+        return _KeptRows(data, self.make(EdgeBins(edges)).given(data.take(kept)), kept)
 
     def __repr__(self) -> str:
-        return f"{self.make.__name__}(quantiles without the smallest, {self.m})"
+        return f"{self.make.__name__}(quantiles without the smallest, {self.n_bins})"
+
+
+@dataclass(frozen=True, eq=False)
+class _KeptRows(Prepared):
+    """A statistic of some of the rows."""
+
+    inner: Prepared = field(repr=False)
+    kept: IntArray = field(repr=False)
+
+    def __call__(self, labels: IntArray) -> float:
+        return self.inner(labels[self.kept])
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        return self.inner.batch(labels[:, self.kept])
+
+    def cell_law(self) -> CellLaw | None:
+        """Return the law of the inner statistic; its cells refer to the rows of the whole."""
+        law = self.inner.cell_law()
+        if law is None:
+            return None
+        return replace(law, cells=replace(law.cells, order=self.kept[law.cells.order]))
+
+    def laws(self) -> Mapping[str, Law]:
+        """Return the limit laws of the inner statistic."""
+        return self.inner.laws()

@@ -129,7 +129,7 @@ def _platt(result: Result, context: Context) -> list[list[object]]:
         rows.append(list(answer.row(name)))
         result.near(f"{name}: accuracy", nets.accuracy(data), 0.880, 0.01, digits=3)
         result.near(f"{name}: ECE, 10 bins", answer.estimate, error, 0.01)
-        result.near(f"{name}: nLL", ct.LogScore()(data.probs, data.labels), nll, 0.01, digits=3)
+        result.near(f"{name}: nLL", ct.LogScore()(data), nll, 0.01, digits=3)
         rejected = name.endswith("raw")
         result.holds(
             f"{name}: " + ("rejected" if rejected else "not rejected"),

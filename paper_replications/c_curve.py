@@ -30,7 +30,7 @@ def run(context: Context) -> Result:
     result = Result()
     data, bins = simulated(), range(10, 300)
     width, count = (
-        np.array([ct.presets.calzone(metric, m)(data) for m in bins])
+        np.array([ct.presets.calzone(metric, bins=m)(data) for m in bins])
         for metric in ("ece-h", "ece-c")
     )
     for name, curve, known in (("width", width, WIDTH), ("count", count, COUNT)):
@@ -49,7 +49,7 @@ def run(context: Context) -> Result:
         f"smallest difference {np.abs(width - count).min():.1e}",
     )
     tests = {
-        m: ct.calibration_test(data, None, **ct.presets.calzone("ece-h", m), null="exact")
+        m: ct.calibration_test(data, None, **ct.presets.calzone("ece-h", bins=m), null="exact")
         for m in (10, 20, 30, 50, 75, 100, 150, 200, 250, 299)
     }
     for m, floor in FLOORS.items():

@@ -54,7 +54,7 @@ def run(context: Context) -> Result:
     ):
         seen = lens(data)
         edges = ct.EdgeBins(tuple(np.quantile(seen.probs[:, 0], np.arange(1, 10) / 10)))
-        ours = ct.ECE(edges)(seen.probs, seen.labels)
+        ours = ct.ECE(edges)(seen)
         result.near(f"{name} with the smallest prediction kept", ours, known, 5e-9, digits=8)
     test = ct.calibration_test(data, None, ct.ECE(10), lens=ct.OneVsRest(1))
     low, high = test.pvalue_bracket

@@ -100,13 +100,11 @@ def run(context: Context) -> Result:
         )
         result.near(f"{name}: SKCE, unbiased", kernel.estimate, known["kernel"], 1.5e-4, digits=4)
         result.inside(f"{name}: p-value, SKCE", kernel.pvalue, 0.0, 0.0051, "0.002")
-        seen = one(data)
-        z = ct.Spiegelhalter()(seen.probs, seen.labels)
+        z = ct.Spiegelhalter()(data)
         result.near(
             f"{name}: Spiegelhalter's z (sign by convention)", -abs(z), known["z"], 0.051, digits=1
         )
-    small = one(pathology(100))
-    z = ct.Spiegelhalter()(small.probs, small.labels)
+    z = ct.Spiegelhalter()(pathology(100))
     result.near("Spiegelhalter's z at n = 100", -abs(z), -4.6, 0.051, digits=1)
     result.tables.append(Table("n = 2000, two conventions.", ["data", "statistic", *COLUMNS], rows))
     return result

@@ -15,8 +15,7 @@ from scipy.special import softmax
 
 import caltest as ct
 from caltest.plots.canvas import INK
-from caltest.resampling import LabelSampler
-from caltest.statistics import ACE, SCE, TACE
+from caltest.simulate import LabelSampler
 from paper_replications import nets
 from paper_replications.model import ERRORS, Context, Result, Table, canvas
 
@@ -67,11 +66,10 @@ def _measure(tau: float, seed: int, context: Context) -> tuple[list[float], floa
     tv = float(0.5 * np.abs(truth - g).sum(axis=1).mean())
     x, _, y = draw(5000)
     data = ct.Predictions.of(softmax(nets.logits(last, x), axis=1), y)
-    seen = ct.TopK(1)(data)
     values = [
         float(np.mean(errors)),
-        ct.ECE(15)(seen.probs, seen.labels),
-        *(s(data.probs, data.labels) for s in (SCE(15), ACE(15), TACE(15))),
+        ct.ECE(15)(ct.TopK(1)(data)),
+        *(s(data) for s in (ct.SCE(15), ct.ACE(15), ct.TACE(15))),
     ]
     whole = ct.calibration_test(
         data, None, ct.ECE(ct.VarianceTree(100)), lens=ct.Canonical(), n_resamples=199,

@@ -18,7 +18,6 @@ from caltest.recalibration import (
     TemperatureScaling,
     VectorScaling,
 )
-from caltest.statistics import ACE, SCE, TACE
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table
@@ -114,14 +113,10 @@ def _own(result: Result, context: Context, seed: int) -> bool:
         for method in (TemperatureScaling(), VectorScaling(), MatrixScaling(), IsotonicRegression())
     ]
     models = dict(zip(METHODS, (test, *(fitted(test) for fitted in fits)), strict=True))
-    statistics = (TACE(15, threshold=0.01), SCE(15), ACE(15))
+    statistics = (ct.TACE(15, threshold=0.01), ct.SCE(15), ct.ACE(15))
     table, rows = [], []
     for name, data in models.items():
-        seen = ct.TopK(1)(data)
-        values = [
-            ct.ECE(15)(seen.probs, seen.labels),
-            *(s(data.probs, data.labels) for s in statistics),
-        ]
+        values = [ct.ECE(15)(ct.TopK(1)(data)), *(s(data) for s in statistics)]
         table.append(values)
         top = ask(data, ct.ECE(15), ct.TopK(1), context.seed)
         whole = ct.calibration_test(

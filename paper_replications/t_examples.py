@@ -96,8 +96,7 @@ def run(context: Context) -> Result:
 
 
 def _value(data: ct.Predictions, statistic: ct.ECE | ct.MCE) -> float:
-    seen = ct.TopK(1)(data)
-    return statistic(seen.probs, seen.labels)
+    return statistic(ct.TopK(1)(data))
 
 
 def _ece(data: ct.Predictions, m: int, closed: str) -> float:

@@ -115,7 +115,7 @@ def _real(result: Result, context: Context) -> None:
         coarse, fine = cut(data, 5, context), cut(data, 10, context)
         if values is not None:
             corner, error25, error100, occupied = values
-            in_corners = coarse.count[(coarse.lower > 0.79).any(axis=1)].sum() / data.n
+            in_corners = coarse.count[(coarse.bin_low > 0.79).any(axis=1)].sum() / data.n
             result.near(
                 f"{name}: share of the corner cells, 25 cells", in_corners, corner, 6e-4, digits=3
             )

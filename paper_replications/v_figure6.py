@@ -104,7 +104,7 @@ def _estimates(result: Result, context: Context) -> dict[tuple[str, int, int], n
             for j in range(repeats):
                 data = ct.examples.GaussianMixture(*beta).sample(n, context.rng(1, k, n, j))
                 for m in bins:
-                    values[name, n, m].append(ct.ECE(m)(data.probs, data.labels))
+                    values[name, n, m].append(ct.ECE(m)(data))
     for (name, n, m), (mean, above) in ESTIMATES.items():
         found = np.array(values[name, n, m])
         trials = 2000 if n < 10_000 else 500
@@ -129,7 +129,7 @@ def _floor(result: Result, context: Context) -> None:
         found = []
         for j in range(context.times(200, 60)):
             data = ct.examples.GaussianMixture().sample(2000, context.rng(2, m, j))
-            found.append(ct.ECE(m)(data.probs, data.labels) * np.sqrt(2000))
+            found.append(ct.ECE(m)(data) * np.sqrt(2000))
         error = 4.0 * float(np.std(found)) / np.sqrt(len(found))
         result.near(
             f"√n × mean estimate of the perfect model, {m} bins",
@@ -251,7 +251,7 @@ def _draw(
         data = [
             ct.examples.GaussianMixture(*beta).sample(1000, context.rng(6, j)) for j in range(20)
         ]
-        mean = [np.mean([ct.ECE(int(m))(d.probs, d.labels) for d in data]) for m in bins[::3]]
+        mean = [np.mean([ct.ECE(int(m))(d) for d in data]) for m in bins[::3]]
         axes.plot(bins[::3], mean, label=name)
     axes.plot(
         bins,

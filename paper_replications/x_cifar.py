@@ -31,14 +31,15 @@ def run(context: Context) -> Result:
         stored = context.stored(row["file"])
         if stored is None:
             continue
-        probs, labels = stored["probs"].astype(float), stored["labels"].astype(np.int64)
+        labels = stored["labels"].astype(np.int64)
+        data = ct.Predictions(stored["probs"].astype(float), labels)  # sums stay as published
         name = row["file"].removeprefix("multiclass/").removesuffix(".npz")
         if not context.quick or name == "cifar10_densenet121":
             kernel = ct.SKCE(ct.TVKernel("median-with-diagonal"))
             published_skce = float(row["SKCEuq_median"])
             result.near(
                 f"{name}, SKCEuq",
-                kernel(probs, labels),
+                kernel(data),
                 published_skce,
                 1e-7 * published_skce,
                 digits=10,
@@ -49,7 +50,7 @@ def run(context: Context) -> Result:
         ):
             known = float(row[column])
             entry = f"{name}, {column}"
-            result.near(entry, preset.statistic(probs, labels), known, 1e-8, digits=9)
+            result.near(entry, preset.statistic(data), known, 1e-8, digits=9)
             test = ct.calibration_test(
                 stored["probs"], labels, **preset, n_resamples=context.times(999, 99),
                 rng=context.seed,

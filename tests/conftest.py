@@ -1,12 +1,115 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests, and the tables over which every invariant runs."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+import caltest as ct
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statistic of the table, and what is known of it."""
+
+    statistic: Any
+    two_classes: bool = False
+    #: Whether repeating all rows leaves the value as it is, up to a known factor.
+    repeats: bool = True
+    #: Whether the order of the rows does not matter.
+    any_order: bool = True
+
+    def __str__(self) -> str:
+        return repr(self.statistic)
+
+
+#: Every statistic, in the forms that take different paths. A new one gets a row here.
+STATISTICS = [
+    Row(ct.ECE()),
+    Row(ct.ECE(7, distance="l2")),
+    Row(ct.ECE(ct.VarianceTree(20), distance="sqeuclidean")),
+    Row(ct.ECE(ct.QuantileBins(8), distance="max"), two_classes=True),
+    Row(ct.MCE(5)),
+    Row(ct.RMSCE(), two_classes=True),
+    Row(ct.DebiasedL2(), repeats=False),
+    Row(ct.DebiasedL2(8, estimator="tcal"), repeats=False),
+    Row(ct.DebiasedL2(8, estimator="kumar"), two_classes=True, repeats=False),
+    Row(ct.DebiasedL1(8), two_classes=True, repeats=False),
+    Row(ct.ClasswiseECE()),
+    Row(ct.ClasswiseECE(5, aggregate="max", threshold=0.1)),
+    Row(ct.SCE(10)),
+    Row(ct.ACE(5), repeats=False),
+    Row(ct.TACE(5), repeats=False),
+    Row(ct.Sweep(), two_classes=True, repeats=False),
+    Row(ct.Sweep(norm="l2"), two_classes=True, repeats=False),
+    Row(ct.MultiScale(), repeats=False),
+    Row(ct.KolmogorovSmirnov(), two_classes=True),
+    Row(ct.KolmogorovSmirnov(scaled=True), two_classes=True, repeats=False),
+    Row(ct.Kuiper(), two_classes=True),
+    Row(ct.CORP(), two_classes=True),
+    Row(ct.CORP("log"), two_classes=True),
+    Row(ct.SmoothECE(), two_classes=True, repeats=False),
+    Row(ct.ICI(), two_classes=True, repeats=False),
+    Row(ct.E50(), two_classes=True, repeats=False),
+    Row(ct.E90(), two_classes=True, repeats=False),
+    Row(ct.Emax(), two_classes=True, repeats=False),
+    Row(ct.BrierScore()),
+    Row(ct.LogScore()),
+    Row(ct.SphericalScore()),
+    Row(ct.ScoreGap(), repeats=False),
+    Row(ct.ScoreGap("log"), repeats=False),
+    Row(ct.CalibrationInTheLarge(), two_classes=True, repeats=False),
+    Row(ct.HosmerLemeshow(), two_classes=True, repeats=False),
+    Row(ct.HosmerLemeshow(ct.UniformBins(6), variance="exact"), two_classes=True, repeats=False),
+    Row(ct.CoxScore(), two_classes=True, repeats=False),
+    Row(ct.CoxLR(), two_classes=True, repeats=False),
+    Row(ct.SKCE(), repeats=False),
+    Row(ct.SKCE(ct.TVKernel(0.3), estimator="biased")),
+    Row(ct.SKCE(ct.GaussianKernel(0.3), estimator="block"), repeats=False, any_order=False),
+    Row(ct.SKCE(ct.LaplaceKernel(0.3), features=32), repeats=False),
+    Row(ct.MMCE(), two_classes=True),
+    Row(ct.MMCE(balanced=True), two_classes=True),
+    Row(ct.UCME(), repeats=False),
+    Row(ct.UCME(3, ct.TVKernel(0.5), estimator="score"), repeats=False),
+]
+LENSES = [
+    ct.TopK(1),
+    ct.TopK(2),
+    ct.Partition([[0, 2], [1, 3]]),
+    ct.OneVsRest(2),
+    ct.Canonical(),
+]
+PARTITIONS = [
+    ct.UniformBins(10),
+    ct.UniformBins(7, closed="left", axes="first"),
+    ct.EdgeBins([0.2, 0.5, 0.9]),
+    ct.QuantileBins(8),
+    ct.VarianceTree(15),
+    ct.VarianceTree(15, split="mean"),
+]
+SCHEMES = [ct.RedrawLabels(), ct.ConsistencyResampling(), ct.Bootstrap()]
+
+
+def drawn(n: int, k: int, seed: int = 0, style: str = "smooth") -> ct.Predictions:
+    """Return predictions of a calibrated model with labels, as a lens would show them."""
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet(np.full(k, 0.8), n)
+    if style == "ties":
+        probs = generator.multinomial(20, probs) / 20
+    labels = (generator.random((n, 1)) >= probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    return seen(probs, np.minimum(labels, k - 1 - (probs[:, ::-1] > 0).argmax(axis=1)))
+
+
+def seen(probs: Any, labels: Any = None) -> ct.Predictions:
+    """Return rows of probabilities and labels as a lens would show them: class 0 is the event."""
+    rows = np.asarray(probs, dtype=np.float64)
+    marks = np.zeros(len(rows), dtype=np.int64) if labels is None else np.asarray(labels)
+    return ct.Predictions(rows, marks.astype(np.int64), induced=True)
 
 
 @pytest.fixture

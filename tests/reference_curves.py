@@ -10,11 +10,12 @@ import numpy as np
 # --- cumulative errors (Arrieta-Ibarra et al. 2022) ---------------------------------------------
 
 
-def cumulative(p, y):
+def cumulative(p, y, signs=None):
     """(largest |C|, range of C) in exact fractions: C after each distinct prediction, and 0."""
-    p = [Fraction(float(v)) for v in p]
-    rows, n = list(zip(p, y, strict=True)), len(p)
-    walk = [sum(int(b) - a for a, b in rows if a <= edge) for edge in [Fraction(-1), *set(p)]]
+    p, n = [Fraction(float(v)) for v in p], len(p)
+    rows = list(zip(p, y, [1] * n if signs is None else signs, strict=True))
+    edges = [Fraction(-1), *set(p)]
+    walk = [sum(int(s) * (int(b) - a) for a, b, s in rows if a <= edge) for edge in edges]
     return float(max(map(abs, walk)) / n), float((max(walk) - min(walk)) / n)
 
 
@@ -61,16 +62,16 @@ def corp(p, y, score):
 # --- smooth ECE (Błasiok & Nakkiran 2024, as relplot 1.0.3 discretises it) ----------------------
 
 
-def smooth_at(p, y, width):
+def smooth_at(p, y, width, signs=None):
     """The error for one width, by direct sums over the data and their mirror images."""
     size = max(2000, round(20 / width)) // 2 + 1
     step = 1 / (size - 1)
     residual, count = np.zeros(size), np.zeros(size)
-    for a, b in zip(p, y, strict=True):
+    for a, b, s in zip(p, y, [1] * len(p) if signs is None else signs, strict=True):
         cell = min(int(a * (size - 1)), size - 2)
         share = a * (size - 1) - cell
         for j, w in ((cell, 1 - share), (cell + 1, share)):
-            residual[j] += w * (a - b)
+            residual[j] += w * s * (a - b)
             count[j] += w
     x = np.linspace(0, 1, size)
     nodes = x + (step / 2 if size % 2 == 0 else 0)  # an even grid has no middle
@@ -86,16 +87,16 @@ def smooth_at(p, y, width):
     return np.abs(smooth[0]).sum() / (smooth[1] + 1e-4).sum()
 
 
-def smooth_ece(p, y):
+def smooth_ece(p, y, signs=None):
     """(error, width): ten halvings, towards the smallest width that the error does not exceed."""
     wide, narrow = 1.0, 0.0
     for _ in range(10):
         middle = (wide + narrow) / 2
-        if middle < 0.001 or middle < smooth_at(p, y, middle):
+        if middle < 0.001 or middle < smooth_at(p, y, middle, signs):
             narrow = middle
         else:
             wide = middle
-    return smooth_at(p, y, wide), wide
+    return smooth_at(p, y, wide, signs), wide
 
 
 # --- proper scores -------------------------------------------------------------------------------
@@ -112,14 +113,14 @@ def row_score(row, y, score):
     return 1 - row[y] / norm
 
 
-def score_gap(probs, labels, score):
+def score_gap(probs, labels, score, signs=None):
     """(Observed − expected) / standard deviation, moments by listing the labels of every row."""
     gap = variance = 0.0
-    for row, y in zip(probs, labels, strict=True):
+    for row, y, s in zip(probs, labels, [1] * len(probs) if signs is None else signs, strict=True):
         possible = [(float(v), row_score(row, k, score)) for k, v in enumerate(row) if v > 0]
-        mean = math.fsum(v * s for v, s in possible)
-        variance += math.fsum(v * (s - mean) ** 2 for v, s in possible)
-        gap += row_score(row, y, score) - mean
+        mean = math.fsum(v * each for v, each in possible)
+        variance += math.fsum(v * (each - mean) ** 2 for v, each in possible)
+        gap += s * (row_score(row, y, score) - mean)
     return gap / math.sqrt(variance)
 
 

@@ -18,12 +18,19 @@ def spiegelhalter(p, y):
     return top / math.sqrt(sum((1 - 2 * a) ** 2 * a * (1 - a) for a in p))
 
 
-def in_the_large(p, y):
-    return (sum(y) - sum(p)) / math.sqrt(sum(a * (1 - a) for a in p))
+def signed(p, y, signs):
+    """y − p, its signs changed."""
+    return [
+        s * (b - a) for a, b, s in zip(p, y, [1] * len(p) if signs is None else signs, strict=True)
+    ]
 
 
-def hosmer_lemeshow(p, y, groups, variance="binomial"):
-    total = 0.0
+def in_the_large(p, y, signs=None):
+    return sum(signed(p, y, signs)) / math.sqrt(sum(a * (1 - a) for a in p))
+
+
+def hosmer_lemeshow(p, y, groups, variance="binomial", signs=None):
+    total, residuals = 0.0, signed(p, y, signs)
     for g in set(groups):
         rows = [i for i, other in enumerate(groups) if other == g]
         n, expected = len(rows), sum(p[i] for i in rows)
@@ -31,7 +38,7 @@ def hosmer_lemeshow(p, y, groups, variance="binomial"):
         if variance == "binomial":
             v = expected * (1 - expected / n)
         if v > 1e-20:
-            total += (sum(y[i] for i in rows) - expected) ** 2 / v
+            total += sum(residuals[i] for i in rows) ** 2 / v
     return total
 
 
@@ -40,11 +47,11 @@ def logits(p):
     return [math.log(max(a, 1e-12)) - math.log(max(1 - a, 1e-12)) for a in p]
 
 
-def cox_score(p, y):
-    z = np.array(logits(p))
-    p, y = np.asarray(p, float), np.asarray(y, float)
+def cox_score(p, y, signs=None):
+    z, r = np.array(logits(p)), np.array(signed(p, y, signs))
+    p = np.asarray(p, float)
     v = p * (1 - p)
-    u = np.array([(y - p).sum(), ((y - p) * z).sum()])
+    u = np.array([r.sum(), (r * z).sum()])
     information = np.array([[v.sum(), (v * z).sum()], [(v * z).sum(), (v * z * z).sum()]])
     return float(u @ np.linalg.solve(information, u))
 

@@ -63,7 +63,7 @@ def test_unlikely_huge_values_do_not_widen_the_ties_of_an_exact_null(tiny):
     probs = np.repeat([tiny, 0.3, 0.6], 10)
     events = np.array([0, 8, 2])
     labels = np.concatenate([np.arange(10) < s for s in events])
-    statistic = ct.HosmerLemeshow(3)
+    statistic = ct.HosmerLemeshow(ct.QuantileBins(3))
     result = ct.calibration_test(probs, labels, statistic, lens=ct.OneVsRest(1))
     expected = 10 * tiny  # one event there exceeds everything
     for s in np.ndindex(11, 11):
@@ -76,6 +76,7 @@ def test_unlikely_huge_values_do_not_widen_the_ties_of_an_exact_null(tiny):
     assert result.pvalue == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "statistic", "misses"),
     [(50, ct.ECE(), 20), (20, ct.ECE(), 20), (50, ct.DebiasedL2(), 30)],
@@ -105,6 +106,7 @@ def test_intervals_cover_where_all_outcomes_contradict_the_predictions():
         assert 0.85 < interval.low < most  # Clopper-Pearson: 0.929
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "q", "r", "n"), [(1.0, 0.9, 0.95, 20), (1.0, 0.98, 0.99, 50)])
 def test_equal_errors_of_confident_models_are_not_told_apart(p, q, r, n):
     # No failure in n rows left no scatter, hence no variance: 37 and 60 % of pairs "differed".
@@ -118,6 +120,7 @@ def test_equal_errors_of_confident_models_are_not_told_apart(p, q, r, n):
     assert rejected < 20  # 0.998 of a binomial with 5 %
 
 
+@pytest.mark.slow
 def test_audit_does_not_clear_the_top_class_that_it_refutes():
     # "The confidence of the top class passes, but other probabilities are wrong: TopK(1) no bins"
     def softmax(z):

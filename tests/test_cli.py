@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_test_command_equals_python(capsys, csv):
     expected = ct.calibration_test(
         ct.read_predictions(csv),
         None,
-        ct.ECE(ct.QuantileBins(10), "l2"),
+        ct.ECE(ct.QuantileBins(10), distance="l2"),
         lens=ct.OneVsRest(1),
         null=ct.RedrawLabels(),
         n_resamples=99,
@@ -88,9 +89,12 @@ def test_exit_code_for_gates(capsys, csv):
         (("test", "--lens", "TopK(1"), "not written as in Python"),
         (("test", "--lens", "TopK(1 + 1)"), "'1 + 1' is not understood"),
         (("test", "--statistic", "__import__('os')"), "there is no __import__"),
-        (("test", "--statistic", "ECE(bins=ECE)"), "failed on probs of shape"),
+        (("test", "--statistic", "ECE(bins=ECE)"), "ECE is not made of statistics"),
+        (("test", "--statistic", "Statistic()"), "there is no Statistic"),
+        (("test", "--statistic", "UniformBins(5)"), "is not a statistic; choose one of"),
         (("test", "--statistic", "ECE(0)"), "bins ≥ 1"),
-        (("test", "--statistic", "ECE(15, 'euclid')"), "unknown distance 'euclid'"),
+        (("test", "--statistic", "ECE(15, distance='euclid')"), "unknown distance 'euclid'"),
+        (("test", "--statistic", "ECE(15, 'l2')"), "ECE takes bins, distance=…: too many"),
         (("test", "--null", "permutation"), "there is no permutation"),
         (("test", "--null", "exact", "--lens", "Canonical"), "no exact null"),
         (("audit", "--alpha", "2"), "not in the range 0<x<1"),
@@ -104,6 +108,98 @@ def test_bad_input_is_one_clear_sentence_and_code_two(capsys, arguments, message
     assert message in err
     assert out == ""
     assert "Traceback" not in err
+
+
+def test_lens_of_two_classes_is_the_event(capsys, csv):
+    code, out, _ = run(capsys, "test", csv, "--json", "--n-resamples", 99)
+    assert code == 0
+    assert json.loads(out)["lens"] == "OneVsRest(1)"
+    assert json.loads(run(capsys, "test", "--json")[1])["lens"] == "TopK(1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("SCE", ct.ClasswiseECE(ct.UniformBins(15))),
+        ("TACE(10, threshold=0.02)", ct.ACE(10, threshold=0.02)),
+        ("Spiegelhalter()", ct.ScoreGap("brier")),
+    ],
+)
+def test_statistics_by_their_other_names(text, value):
+    assert recipes.Recipe("statistic").convert(text, None, None) == value
+
+
+def test_interval_of_clusters(capsys, tmp_path):
+    data = ct.examples.GaussianMixture(0.0, -2.0).sample(600, 1)
+    path = tmp_path / "f.csv"
+    rows = [
+        f"{float(p)!r},{y},s{i % 60}\n"
+        for i, (p, y) in enumerate(zip(data.probs[:, 1], data.labels, strict=True))
+    ]
+    path.write_text("p,label,site\n" + "".join(rows))
+    arguments = ("interval", path, "--clusters", "site", "--n-resamples", 199, "--json")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert json.loads(out)["n_clusters"] == 60
+    code, _, err = run(capsys, "interval", path, "--clusters", "patient")
+    assert code == 2
+    assert "no column 'patient' among p, label, site" in err
+
+
+@pytest.fixture
+def models(tmp_path):
+    data = ct.examples.GaussianMixture(0.0, -2.0).sample(1000, 1)
+    odds = np.log(data.probs[:, 1] / data.probs[:, 0])
+    for name, slope in (("good", 1.0), ("steep", 4.0), ("flat", 0.2)):
+        p = 1.0 / (1.0 + np.exp(-slope * odds))
+        rows = list(enumerate(zip(p, data.labels, strict=True)))
+        text = "".join(
+            f"id{i},{float(p)!r},{y}\n" for i, (p, y) in (rows if name == "good" else rows[::-1])
+        )
+        (tmp_path / f"{name}.csv").write_text("id,p,y\n" + text)
+    return tmp_path
+
+
+def test_compare_matches_rows_by_id(capsys, models):
+    good, steep, flat = (models / f"{name}.csv" for name in ("good", "steep", "flat"))
+    code, _, err = run(capsys, "compare", good, steep)
+    assert code == 2
+    assert "different labels" in err
+    code, out, _ = run(capsys, "compare", good, steep, "--id", "id", "--json")
+    assert code == 0
+    pair = ct.ComparisonResult.from_json(out)
+    assert pair.verdict is ct.ComparisonVerdict.FIRST_BETTER
+    assert run(capsys, "compare", good, steep, "--id", "id", "--fail-if-worse")[0] == 1
+    assert run(capsys, "compare", steep, good, "--id", "id", "--fail-if-worse")[0] == 0
+    three = ("compare", "--id", "id", "--fail-if-worse")
+    assert run(capsys, *three, good, flat, steep)[0] == 1
+    assert run(capsys, *three, steep, flat, good)[0] == 0
+    steep.write_text(steep.read_text().replace("id7,", "id8,"))
+    code, _, err = run(capsys, "compare", good, steep, "--id", "id")
+    assert code == 2
+    assert "steep has ids more than once (1 in all): id8" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "verb"),
+    [
+        (("test",), "calibration_test"),
+        (("audit",), "audit"),
+        (("plot", "--kind", "null", "--out", "f.png"), "calibration_test"),
+        (("plot", "--kind", "audit", "--out", "f.png"), "audit"),
+    ],
+)
+def test_a_run_that_was_cut_short_says_so(capsys, monkeypatch, tmp_path, command, verb):
+    original = getattr(ct, verb)
+
+    def cut_short(*args, **options):
+        return replace(original(*args, **options), ended="interrupted")
+
+    monkeypatch.setattr(ct, verb, cut_short)
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, *command)
+    assert code == 130
+    assert "Interrupted" in out
 
 
 def test_ctrl_c_ends_cleanly(capsys, monkeypatch):
@@ -132,7 +228,7 @@ def test_help_documents_exit_codes(capsys):
         ct.ECE(ct.UniformBins(10, closed="left"), distance="sqeuclidean"),
         ct.MCE(ct.QuantileBins(7, closed="left")),
         ct.ECE(ct.VarianceTree(30, split="mean", stop="child")),
-        ct.ECE(ct.UniformBins(5, axes="first"), "max"),
+        ct.ECE(ct.UniformBins(5, axes="first"), distance="max"),
         ct.RedrawLabels(),
         ct.ConsistencyResampling(),
     ],

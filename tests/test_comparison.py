@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference_comparison as reference
+from conftest import seen
 from scipy import stats
 from scipy.special import ndtr
 
 import caltest as ct
 from caltest import cli
+from caltest._base.multiplicity import holm
+from caltest.binning import as_binning
 from caltest.inference import compare
 from caltest.inference.comparison import _groups
-from caltest.inference.squared_error import SquaredError, variance_of_difference
+from caltest.inference.squared_error import SquaredError, base_variance
 from caltest.results import ComparisonResult, ComparisonTable
 from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
 
@@ -42,6 +45,16 @@ def vectors(rng, n, k):
     return a, b, rng.integers(k, size=n)
 
 
+def by_rows(statistic):
+    """Return a statistic as a function of induced rows and labels."""
+    return lambda probs, labels: statistic(seen(probs, labels))
+
+
+def error_of(bins, data):
+    """Return the squared error of data in cells."""
+    return SquaredError.of(ct.Cells.of(as_binning(bins), data.probs), data)
+
+
 # --- the variance ------------------------------------------------------------------------------
 
 
@@ -53,19 +66,20 @@ def test_estimate_and_variance_against_the_definition(rng, k, bins, paired):
     labels_b = labels
     if not paired:
         b, labels_b = b[:20], labels[:20]
-    data = [ct.Predictions(p, y) for p, y in ((a, labels), (b, labels_b))]
-    errors = [SquaredError.of(DebiasedL2(bins), d) for d in data]
+    data = [seen(p, y) for p, y in ((a, labels), (b, labels_b))]
+    errors = [error_of(bins, d) for d in data]
     slow = [(d.probs, d.labels, np.asarray(bins(d.probs))) for d in data]
     for d, error, twin in zip(data, errors, slow, strict=True):
         assert error.estimate == pytest.approx(reference.debiased_squared_error(*twin), abs=1e-12)
-        assert error.estimate == pytest.approx(DebiasedL2(bins)(d.probs, d.labels), abs=1e-12)
+        assert error.estimate == pytest.approx(DebiasedL2(bins)(d), abs=1e-12)
         np.testing.assert_allclose(error.omitting, reference.omitting(*twin), atol=1e-12)
-    for kind in ("corrected", "jackknife"):
-        assert variance_of_difference(*errors, paired, kind) == pytest.approx(
-            reference.variance(*slow, paired, kind == "corrected"), rel=1e-9
+    for cautious in (False, True):
+        assert base_variance(*errors, paired, cautious) == pytest.approx(
+            reference.variance(*slow, paired, not cautious), rel=1e-9
         )
 
 
+@pytest.mark.slow
 def test_the_variance_is_that_of_the_difference(rng):
     # Calibrated, sparse and miscalibrated; the estimated variance may be too large, not too small.
     cases = [(0.0, 15, 200), (0.0, 60, 200), (0.3, 15, 300), (0.3, 60, 300)]
@@ -75,29 +89,27 @@ def test_the_variance_is_that_of_the_difference(rng):
             a, b, y = mirrored(rng, n, shift)
             b = two(ndtr(rng.normal(size=n))) if shift == 0.0 else b  # another model altogether
             y_b = (rng.random(n) < b[:, 1]).astype(int) if shift == 0.0 else y
-            e = [
-                SquaredError.of(DebiasedL2(m), EVENT(ct.Predictions(p, t)))
-                for p, t in ((a, y), (b, y_b))
-            ]
-            found.append((e[0].estimate - e[1].estimate, variance_of_difference(*e, True)))
+            e = [error_of(m, EVENT(ct.Predictions(p, t))) for p, t in ((a, y), (b, y_b))]
+            found.append((e[0].estimate - e[1].estimate, base_variance(*e, True)))
         d, v = np.array(found).T
         assert 0.85 < v.mean() / d.var() < 2.2, (shift, m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(200, 50), (500, 15)])
 def test_size_when_errors_are_equal(rng, n, m):
     rejected = 0
     for _ in range(400):
         a, b, y = mirrored(rng, n)
-        e = [SquaredError.of(DebiasedL2(m), EVENT(ct.Predictions(p, y))) for p in (a, b)]
-        z = (e[0].estimate - e[1].estimate) / variance_of_difference(*e, True) ** 0.5
+        e = [error_of(m, EVENT(ct.Predictions(p, y))) for p in (a, b)]
+        z = (e[0].estimate - e[1].estimate) / base_variance(*e, True) ** 0.5
         rejected += abs(z) > 1.96
     assert rejected <= stats.binom.isf(1e-4, 400, 0.06)
 
 
 def test_power(rng):
     found = [
-        compare(*right_and_steep(rng, 1000), lens=EVENT, n_resamples=1).verdict for _ in range(40)
+        compare(*right_and_steep(rng, 1000), lens=EVENT, n_resamples=1).finding for _ in range(40)
     ]
     assert found.count("A is better calibrated") >= 30  # 0.96 were measured
     assert "B is better calibrated" not in found
@@ -106,11 +118,12 @@ def test_power(rng):
 # --- swaps and the bootstrap -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", [ct.ECE(4), DebiasedL2(2)])
 def test_swap_against_enumeration(rng, statistic):
     a, b, labels = vectors(rng, 9, 3)
-    seen = [ct.TopK(1)(ct.Predictions(p, labels)) for p in (a, b)]  # labels depend on the model
-    exact = reference.swap_pvalue(statistic, *((d.probs, d.labels) for d in seen))
+    looks = [ct.TopK(1)(ct.Predictions(p, labels)) for p in (a, b)]  # labels depend on the model
+    exact = reference.swap_pvalue(by_rows(statistic), *((d.probs, d.labels) for d in looks))
     result = compare(a, b, labels, statistic, method="swap", n_resamples=4000, rng=1)
     assert abs(result.pvalue - exact) < 4 * result.pvalue_error + 1 / 4000
     assert result.low is None
@@ -120,7 +133,7 @@ def test_swap_against_enumeration(rng, statistic):
 def test_swap_without_pairs_against_enumeration(rng):
     a, b, labels = vectors(rng, 6, 2)
     exact = reference.shuffle_pvalue(
-        ct.ECE(4),
+        by_rows(ct.ECE(4)),
         *(
             (d.probs, d.labels)
             for d in (EVENT(ct.Predictions(a, labels)), EVENT(ct.Predictions(b[:4], labels[:4])))
@@ -233,7 +246,8 @@ def test_verdicts(rng):
     a, b, y = right_and_steep(rng, 4000)
     options = {"lens": EVENT, "n_resamples": 99, "rng": 1, "names": ("new", "old")}
     better = compare(a, b, y, **options)
-    assert better.verdict == "new is better calibrated"
+    assert better.verdict is ct.ComparisonVerdict.FIRST_BETTER
+    assert better.finding == "new is better calibrated"
     assert "new is better calibrated: equal errors are rejected at 0.05" in str(better)
     enough = compare(a, b, y, margin=0.5, **options)
     assert enough.verdict == "tied"  # a difference that is real, and does not matter
@@ -313,8 +327,8 @@ def test_all_pairs(rng):
     table = compare(models, y, lens=EVENT, n_resamples=9, rng=1)
     assert len(table.pairs) == 6
     assert set(table.names[:2]) == {"slope 1.0", "slope 1.05"}
-    assert list(table.adjusted) == ct.multiplicity.holm([r.pvalue for r in table.pairs])
-    assert [set(g) for g in table.groups] == [set(table.names[:2]), set(table.names[2:])]
+    assert list(table.adjusted) == holm([r.pvalue for r in table.pairs])
+    assert [set(g) for g in table.indistinguishable] == [set(table.names[:2]), set(table.names[2:])]
     alone = compare(models["slope 1.0"], models["high"], y, lens=EVENT, n_resamples=9)
     pair = table.pair("high", "slope 1.0")
     assert pair.pvalue == pytest.approx(alone.pvalue)
@@ -342,8 +356,8 @@ def test_real_networks(data_dir):
 
     models = {name: read(name) for name in ("vgg11_bn", "googlenet", "vgg16_bn")}
     table = compare(models, None, ct.ECE())
-    assert table.groups[0] == ("googlenet",)
-    assert set(table.groups[1]) == {"vgg11_bn", "vgg16_bn"}
+    assert table.indistinguishable[0] == ("googlenet",)
+    assert set(table.indistinguishable[1]) == {"vgg11_bn", "vgg16_bn"}
 
 
 # --- refusals ----------------------------------------------------------------------------------

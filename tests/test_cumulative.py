@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import caltest as ct
+from caltest.simulate import Batches, RedrawLabels
 from caltest.statistics.cumulative import BrownianNull, KolmogorovSmirnov, Kuiper
-from caltest.statistics.lanes.events import EventRedraws
 
 BOTH = [KolmogorovSmirnov, Kuiper]
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
@@ -29,6 +29,11 @@ def make(seed, n, style="plain"):
     elif style == "corners":
         p = np.where(generator.random(n) < 0.5, p > 0.5, p)
     return p, generator.integers(0, 2, n)
+
+
+def redraws(batch, data):
+    """Replicates of a function of label vectors, by seed, first number and count."""
+    return Batches(RedrawLabels().drawer(data), data.n, batch).replicates
 
 
 PROBLEMS = st.builds(
@@ -47,13 +52,27 @@ def test_against_slow_twin(problem):
     p, y = problem
     lens = ct.OneVsRest(1)(ct.Predictions.of(p, y))
     for kind, expected in zip(BOTH, slow.cumulative(p, y), strict=True):
-        fixed = kind().given(lens.probs)
+        fixed = kind().given(lens)
         assert kind()(p, y) == pytest.approx(expected, abs=1e-13)
         assert fixed(lens.labels) == pytest.approx(expected, abs=1e-13)
-        assert fixed.evaluate(lens.labels) == pytest.approx(expected, abs=1e-13)
+        assert fixed.batch(lens.labels[None, :])[0] == pytest.approx(expected, abs=1e-13)
         if slow.walk_sigma(p) > 0:
             scaled = kind(scaled=True)(p, y) * slow.walk_sigma(p)
             assert scaled == pytest.approx(expected, abs=1e-13)
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(0, 2**32 - 1))
+def test_moved_residuals_against_slow_twin(problem, seed):
+    p, y = problem
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], p.size)
+    multipliers = np.stack([np.ones(p.size), signs])
+    twins = zip(slow.cumulative(p, y), slow.cumulative(p, y, signs), strict=True)
+    for kind, expected in zip(BOTH, twins, strict=True):
+        fixed = kind().given(data)
+        assert fixed.degree == 1
+        assert_allclose(fixed.of_residuals(data.residuals, multipliers), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -163,18 +182,16 @@ def test_tutorial_by_enumeration(statistic, value, tail):
 
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("n", [1, 7, 300])
-def test_redraws_have_the_law_of_the_generic_path(kind, n):
-    p, y = make(n, n, "corners")
-    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    fixed = kind().given(data.probs)
-    ours = fixed.redraws(data.probs).replicates((5, 7), 0, 8000)
-    generic = ct.replicate(lambda *d: kind()(*d), ct.RedrawLabels(), data, 3000, rng=1).values
-    assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+def test_a_batch_is_its_values_one_by_one(kind, n):
+    data = ct.OneVsRest(1)(ct.Predictions.of(*make(n, n, "corners")))
+    fixed, labels = kind().given(data), RedrawLabels().drawer(data)((5, 7), 0, 200)
+    assert_allclose(fixed.batch(labels), [fixed(row) for row in labels], atol=1e-14)
+    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
 
 
 def test_redraws_are_keyed_by_their_number():
     data = ct.OneVsRest(1)(ct.Predictions.of(*make(3, 5000)))
-    run = Kuiper().given(data.probs).redraws(data.probs).replicates
+    run = redraws(Kuiper().given(data).batch, data)
     whole = run((1, 2), 0, 300)
     pieces = [run((1, 2), a, 7) for a in range(0, 280, 7)]
     assert np.array_equal(whole[:280], np.concatenate(pieces))
@@ -184,17 +201,16 @@ def test_redraws_are_keyed_by_their_number():
 def test_redraws_see_the_labels_of_binned_errors():
     # One cell and the end of the walk both see the number of events, when they have the same seed.
     data = ct.OneVsRest(1)(ct.Predictions.of(*make(3, 200)))
-    one_cell = ct.ECE(1).given(data.probs).redraws(data.probs).replicates((3, 4), 0, 50)
-    ends = EventRedraws.of(
-        np.arange(200), data.probs, lambda e: np.abs(e.sum(axis=1) - data.probs[:, 0].sum()) / 200
-    )
-    assert_allclose(ends.replicates((3, 4), 0, 50), one_cell, atol=1e-12)
+    one_cell = ct.ECE(1).given(data).fast(RedrawLabels()).replicates((3, 4), 0, 50)
+    expected = data.probs[:, 0].sum()
+    ends = redraws(lambda labels: np.abs((labels == 0).sum(axis=1) - expected) / 200, data)
+    assert_allclose(ends((3, 4), 0, 50), one_cell, atol=1e-12)
 
 
 def test_an_event_of_probability_zero_or_one_is_never_missed():
     probs = np.array([[0.0, 1.0], [1.0, 0.0], [1.0 - 1e-13, 0.0]])
-    events = EventRedraws.of(np.arange(3), probs, lambda e: e @ np.array([4.0, 2.0, 1.0]))
-    assert set(events.replicates((0, 0), 0, 5000)) == {3.0}
+    draw = RedrawLabels().drawer(ct.Predictions(probs, np.zeros(3, np.int64)))
+    assert (draw((0, 0), 0, 5000) == [1, 0, 0]).all()
 
 
 @pytest.mark.parametrize("null", ["asymptotic", "redraw"])
@@ -316,7 +332,7 @@ def test_limit_of_random_walks(which):
     generator = np.random.default_rng(8)
     p = generator.random(20_000)
     data = ct.Predictions(np.column_stack([p, 1 - p]), np.zeros(p.size, np.int64))
-    fixed = BOTH[which]().given(data.probs)
-    values = fixed.redraws(data.probs).replicates((1, 1), 0, 2000)
-    law = fixed.laws["asymptotic"](data.labels)
+    fixed = BOTH[which]().given(data)
+    values = redraws(fixed.batch, data)((1, 1), 0, 2000)
+    law = fixed.laws()["asymptotic"](data.labels)
     assert scipy.stats.kstest(values, cdf(law)).pvalue > 1e-3

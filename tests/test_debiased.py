@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import reference as ref
 import scipy.stats
+from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError
-from caltest.statistics import DebiasedL1, DebiasedL2
+from caltest.statistics import DebiasedL1, DebiasedL2, debiased
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +34,18 @@ def calzone():
     (10, ct.TopK(1), "kumar", 1.015922e-04),
 ])  # fmt: skip
 def test_published_values(calzone, m, lens, estimator, expected):
-    seen = lens(calzone)
-    assert DebiasedL2(m, estimator)(seen.probs, seen.labels) == pytest.approx(expected, abs=6e-11)
+    value = DebiasedL2(m, estimator=estimator)(lens(calzone))
+    assert value == pytest.approx(expected, abs=6e-11)
 
 
 def test_first_rows_of_calzone(calzone):
-    seen = ct.OneVsRest(1)(ct.Predictions(calzone.probs[:300], calzone.labels[:300]))
-    value = DebiasedL2(10)(seen.probs, seen.labels)
+    value = DebiasedL2(10)(calzone.take(np.arange(300)))
     assert value == pytest.approx(-0.002103737507764719, rel=1e-12)
 
 
 def test_tiny_values_of_tcal():
     z, y = np.array([0.1, 0.2, 0.35, 0.6, 0.8, 0.95]), np.array([0, 1, 0, 1, 1, 1])
-    assert DebiasedL2(2, "tcal")(z, y) == pytest.approx(-0.0238889, abs=1e-7)
+    assert DebiasedL2(2, estimator="tcal")(z, y) == pytest.approx(-0.0238889, abs=1e-7)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
@@ -54,13 +54,13 @@ def test_equals_the_average_over_pairs(rng, n_classes, bins):
     probs = rng.dirichlet(np.full(n_classes, 0.5), size=80)
     labels = rng.integers(n_classes, size=80)
     expected = ref.debiased(ref.residuals(probs, labels), bins(probs))
-    assert DebiasedL2(bins)(probs, labels) == pytest.approx(expected, rel=1e-10, abs=1e-14)
+    assert DebiasedL2(bins)(seen(probs, labels)) == pytest.approx(expected, rel=1e-10, abs=1e-14)
 
 
 def test_is_unbiased_by_enumeration():
     probs = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.2, 0.1, 0.7]])
     truth = np.array([[0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.3, 0.1, 0.6], [0.4, 0.1, 0.5]])
-    fixed = DebiasedL2(2).given(probs)
+    fixed = DebiasedL2(2).given(seen(probs))
     mean = 0.0
     for labels in itertools.product(range(3), repeat=4):
         weight = np.prod(truth[np.arange(4), labels])
@@ -84,14 +84,14 @@ def test_null_mean_is_zero_and_p_valid():
 @pytest.mark.parametrize("value", [DebiasedL2(2), DebiasedL1(2)])
 def test_a_vector_is_the_probability_of_label_one(value):
     p, y = np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 0, 0, 1])
-    seen = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    assert value(p, y) == pytest.approx(value(seen.probs, seen.labels), abs=1e-15)
+    induced = ct.OneVsRest(1)(ct.Predictions.of(p, y))
+    assert value(p, y) == pytest.approx(value(induced), abs=1e-15)
 
 
 def test_debiased_l1_against_simulated_normals(calzone, rng):
-    seen = ct.TopK(1)(calzone)
-    p, y = seen.probs[:, 0], seen.labels == 0
-    cell = ct.UniformBins(10)(seen.probs)
+    induced = ct.TopK(1)(calzone)
+    p, y = induced.probs[:, 0], induced.labels == 0
+    cell = ct.UniformBins(10)(induced.probs)
     plain, noisy = 0.0, np.zeros(20_000)
     for b in np.unique(cell):
         share, rate = (cell == b).mean(), y[cell == b].mean()
@@ -101,7 +101,7 @@ def test_debiased_l1_against_simulated_normals(calzone, rng):
         noisy += share * np.abs(gap + sigma * rng.standard_normal(noisy.size))
     expected = 2 * plain - noisy.mean()
     error = noisy.std() / np.sqrt(noisy.size)
-    assert DebiasedL1(10)(seen.probs, seen.labels) == pytest.approx(expected, abs=4 * error)
+    assert DebiasedL1(10)(induced) == pytest.approx(expected, abs=4 * error)
 
 
 def test_debiased_l1_without_noise_is_the_plain_error():
@@ -111,7 +111,7 @@ def test_debiased_l1_without_noise_is_the_plain_error():
 
 def test_refuses():
     with pytest.raises(StatisticError, match="estimator must be"):
-        DebiasedL2(10, "sun")
+        DebiasedL2(10, estimator="sun")
     with pytest.raises(StatisticError, match="bins must be a number"):
         DebiasedL2("ten")
     with pytest.raises(StatisticError, match="two-class lens"):
@@ -121,8 +121,8 @@ def test_refuses():
 def test_edge_bins():
     p = np.array([0.0, 0.05, 0.1, 0.2, 0.7, 1.0])
     np.testing.assert_array_equal(ct.EdgeBins([0.05, 0.2])(p), [0, 0, 1, 1, 2, 2])
-    np.testing.assert_array_equal(ct.EdgeBins([0.05, 0.2], "left")(p), [0, 1, 1, 2, 2, 2])
-    assert repr(ct.EdgeBins([0.5], "left")) == "EdgeBins([0.5], closed='left')"
+    np.testing.assert_array_equal(ct.EdgeBins([0.05, 0.2], closed="left")(p), [0, 1, 1, 2, 2, 2])
+    assert repr(ct.EdgeBins([0.5], closed="left")) == "EdgeBins([0.5], closed='left')"
     with pytest.raises(StatisticError, match="increasing"):
         ct.EdgeBins([0.2, 0.2])
     with pytest.raises(StatisticError, match="one coordinate"):
@@ -135,17 +135,51 @@ def test_prints_as_written():
 
 
 @pytest.mark.parametrize("estimator", ["pairs", "tcal"])
-def test_compiled_redraws_have_the_law_of_the_generic_ones(calzone, estimator):
-    few = ct.Predictions(calzone.probs[:400], calzone.labels[:400])
-    fixed = DebiasedL2(10, estimator).given(few.probs)
-    events = np.array([few.labels, 1 - few.labels])[:, fixed.order] == 0
-    expected = [fixed(few.labels), fixed(1 - few.labels)]
-    np.testing.assert_allclose(fixed.values(events), expected, atol=1e-15)
-    lanes = ct.replicate(DebiasedL2(10, estimator), ct.RedrawLabels(), few, 4000, rng=1)
-    plain = [fixed(fixed_labels(few, seed)) for seed in range(4000)]
-    assert scipy.stats.ks_2samp(lanes.values, plain).pvalue > 1e-3
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_batches_are_single_values_and_pairs_of_rows(rng, n_classes, estimator):
+    probs = rng.dirichlet(np.full(n_classes, 0.5), size=70)
+    probs[:3] = np.eye(n_classes)[[0, 1, 0]]
+    fixed = DebiasedL2(4, estimator=estimator).given(seen(probs))
+    labels = rng.integers(n_classes, size=(6, 70))
+    values = fixed.batch(labels)
+    np.testing.assert_allclose(values, [fixed(y) for y in labels], rtol=1e-12, atol=1e-15)
+    if estimator == "pairs":
+        cells = ct.UniformBins(4)(probs)
+        expected = [ref.debiased(ref.residuals(probs, y), cells) for y in labels]
+        np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-14)
 
 
-def fixed_labels(data, seed):
+@pytest.mark.parametrize("estimator", ["pairs", "tcal"])
+def test_redraws_have_the_law_of_plain_draws(calzone, estimator):
+    few = ct.OneVsRest(0)(calzone.take(np.arange(400)))
+    statistic = DebiasedL2(10, estimator=estimator)
+    fixed = statistic.given(few)
+    drawn = ct.replicate(statistic, ct.RedrawLabels(), few, 4000, rng=1)
+    plain = [fixed(plain_labels(few, seed)) for seed in range(4000)]
+    assert scipy.stats.ks_2samp(drawn.values, plain).pvalue > 1e-3
+
+
+def plain_labels(data, seed):
     u = np.random.default_rng([3, seed]).random(data.n)
     return (u >= data.probs[:, 0]).astype(int)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_moved_residuals_against_pairs_of_rows(rng, n_classes):
+    probs = rng.dirichlet(np.ones(n_classes), size=50)
+    data = seen(probs, rng.integers(n_classes, size=50))
+    signs = rng.choice([-1.0, 1.0], size=(3, 50))
+    moved = DebiasedL2(3).given(data).of_residuals(data.residuals, signs)
+    rows = ref.residuals(probs, data.labels)
+    cells = ct.UniformBins(3)(probs)
+    expected = [ref.debiased(s[:, None] * rows, cells) for s in signs]
+    np.testing.assert_allclose(moved, expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_interpreted_as_compiled(rng, n_classes, monkeypatch):
+    fixed = DebiasedL2(3).given(seen(rng.dirichlet(np.ones(n_classes), size=20)))
+    labels = rng.integers(n_classes, size=(3, 20))
+    compiled = fixed.batch(labels)
+    monkeypatch.setattr(debiased, "_excess", debiased._excess.py_func)
+    np.testing.assert_allclose(fixed.batch(labels), compiled, rtol=1e-13, atol=1e-16)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import reference as ref
 import scipy.stats
+from conftest import seen
 from scipy.special import betaincinv
 
 import caltest as ct
 from caltest.exact import cell_null, enumerated_null, poisson_binomial
 from caltest.nulls import ExactNull, SimulatedNull
-from caltest.resampling import LabelSampler
+from caltest.simulate import LabelSampler
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max", ref.hellinger]
 
@@ -55,6 +56,11 @@ KINDS = ["uniform", "extreme", "narrow", "tiny", "certain", "decimals", "confide
 # --- Poisson-binomial --------------------------------------------------------------------------
 
 
+def two(p):
+    """Return the two columns of a problem whose event is class 0."""
+    return np.column_stack([p, 1 - p])
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 30, 63, 64, 65, 100, 255, 256, 257, 1000, 20_000])
 @pytest.mark.parametrize("p", [0.0, 1e-9, 0.001, 0.3, 0.5, 0.8, 1 - 1e-6, 1.0])
 def test_poisson_binomial_against_binomial(n, p):
@@ -83,11 +89,13 @@ def test_poisson_binomial_against_recursion(kind, n):
     check_against_recursion(trials(kind, n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["uniform", "extreme", "certain"])
 def test_poisson_binomial_against_long_recursion(kind):
     check_against_recursion(trials(kind, 12_001))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["uniform", "extreme", "narrow", "confident"])
 def test_poisson_binomial_against_long_double_convolution(kind):
     p = trials(kind, 200_000)
@@ -117,6 +125,7 @@ def test_poisson_binomial_against_recursion_at_the_edges():
         check_against_recursion(p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["uniform", "extreme", "narrow", "tiny"])
 @pytest.mark.parametrize("n", [1_000_000, 10_000_000])
 def test_poisson_binomial_against_moments(kind, n):
@@ -156,6 +165,7 @@ BINNINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", BINNINGS, ids=repr)
 @pytest.mark.parametrize("distance", DISTANCES, ids=name_of)
 @pytest.mark.parametrize("name", SMALL)
@@ -165,12 +175,13 @@ def test_exact_law_against_enumeration(name, distance, bins):
     cells = bins(probs)
     generator = np.random.default_rng(len(p))
     for kind, slow in ((ct.ECE, ref.ece), (ct.MCE, ref.mce)):
-        statistic = kind(bins, distance)
-        values, weights = ref.enumerated_law(statistic.given(probs).evaluate, probs)
+        statistic = kind(bins, distance=distance)
+        prepared = statistic.given(seen(probs))
+        values, weights = ref.enumerated_law(prepared, probs)
         check = slow(probs, np.zeros(len(p), int), cells, distance)
-        assert statistic(probs, np.zeros(len(p), int)) == pytest.approx(check, abs=1e-13)
+        assert statistic(seen(probs)) == pytest.approx(check, abs=1e-13)
         for t in generator.choice(values, min(4, len(values)), replace=False):
-            law = cell_null(statistic.given(probs), probs[:, 0], float(t))
+            law = cell_null(prepared.cell_law(), probs, float(t))
             tail, mean, deviation = ref.summary(values, weights, t)
             low, high = law.bracket(t)
             assert low - 1e-12 <= tail <= high + 1e-12
@@ -188,9 +199,9 @@ def test_exact_test_against_enumeration(seed):
     y = (generator.random(n) < p).astype(int)
     statistic = [ct.ECE, ct.MCE][seed % 2](ct.UniformBins(int(generator.integers(1, 8))))
     data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    fixed = statistic.given(data.probs)
-    values, weights = ref.enumerated_law(fixed.evaluate, data.probs)
-    result_law = cell_null(fixed, data.probs[:, 0], fixed(data.labels))
+    fixed = statistic.given(data)
+    values, weights = ref.enumerated_law(fixed, data.probs)
+    result_law = cell_null(fixed.cell_law(), data.probs, fixed(data.labels))
     tail, mean, deviation = ref.summary(values, weights, fixed(data.labels))
     low, high = result_law.bracket(fixed(data.labels))
     assert low - 1e-12 <= tail <= high + 1e-12
@@ -206,8 +217,8 @@ def test_enumerated_null_against_enumeration(distance, rng):
     probs = rng.dirichlet([0.7, 0.7, 0.7], 7)
     probs[2], probs[5] = [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]
     probs[6] = probs[1]
-    fixed = ct.ECE(ct.UniformBins(2), distance).given(probs)
-    values, weights = ref.enumerated_law(fixed.evaluate, probs)
+    fixed = ct.ECE(ct.UniformBins(2), distance=distance).given(seen(probs))
+    values, weights = ref.enumerated_law(fixed, probs)
     law = enumerated_null(fixed, probs)
     assert isinstance(law, ExactNull)
     for t in np.unique(values)[::40]:
@@ -247,9 +258,9 @@ def clopper_pearson(successes, size, level=0.999):
     "statistic",
     [
         ct.ECE(15),
-        ct.ECE(15, "sqeuclidean"),
-        ct.ECE(ct.QuantileBins(10), "l2"),
-        ct.ECE(ct.VarianceTree(25), ref.hellinger),
+        ct.ECE(15, distance="sqeuclidean"),
+        ct.ECE(ct.QuantileBins(10), distance="l2"),
+        ct.ECE(ct.VarianceTree(25), distance=ref.hellinger),
         ct.MCE(5),
         ct.ECE(200),
     ],
@@ -283,6 +294,7 @@ def test_exact_p_against_simulation(kind, statistic):
     assert width <= (0.0101 if lattice or kind != "confident" else 0.15) * exact.pvalue + 1e-14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bins", [ct.UniformBins(10), ct.QuantileBins(7), ct.UniformBins(1)], ids=repr
 )
@@ -294,7 +306,7 @@ def test_exact_p_against_whole_number_convolution(bins, shift):
     first = np.round(generator.random(n), 2)
     y = (generator.random(n) >= np.clip(first + shift, 0, 1)).astype(int)
     probs = np.column_stack([first, 1 - first])
-    fixed = ct.ECE(bins).given(probs)
+    fixed = ct.ECE(bins).given(seen(probs))
     cells = bins(probs)
     values, weights = ref.decimal_l1_law(first, cells, 2)
     scale = 100 * n
@@ -302,7 +314,7 @@ def test_exact_p_against_whole_number_convolution(bins, shift):
     assert fixed(y) == pytest.approx(threshold / scale, abs=1e-13)
     tail = float(weights[values >= threshold].sum())
     beyond = float(weights[values > threshold].sum())
-    law = cell_null(fixed, probs[:, 0], fixed(y))
+    law = cell_null(fixed.cell_law(), probs, fixed(y))
     low, high = law.bracket(fixed(y))
     assert low - 1e-11 <= tail <= high + 1e-11
     assert high - low <= 0.0101 * high + 1e-12
@@ -326,6 +338,7 @@ def test_exact_p_against_binomial_far_in_the_tail():
     assert truth <= result.pvalue < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.06, 0.1, 0.13, 0.16])
 def test_exact_p_against_whole_number_convolution_in_the_tail(shift):
     # p from 1e-9 to below the floor of any convolution by FFT: the bracket must still hold it.
@@ -333,12 +346,12 @@ def test_exact_p_against_whole_number_convolution_in_the_tail(shift):
     n = 1000
     first = np.round(generator.uniform(0.1, 0.7, n), 2)
     y = (generator.random(n) >= first + shift).astype(int)
-    fixed = ct.ECE(10).given(np.column_stack([first, 1 - first]))
+    fixed = ct.ECE(10).given(seen(two(first)))
     values, weights = ref.decimal_l1_law(first, ref.uniform_cells(first, 10), 2)
     threshold = ref.decimal_l1_value(first, y == 0, ref.uniform_cells(first, 10), 2)
     tail = float(weights[values >= threshold].sum())
     assert 0.0 < tail < 1e-3
-    low, high = cell_null(fixed, first, fixed(y)).bracket(fixed(y))
+    low, high = cell_null(fixed.cell_law(), two(first), fixed(y)).bracket(fixed(y))
     assert low <= tail * (1 + 1e-6)
     assert tail <= high * (1 + 1e-6)
     assert high <= 1.011 * tail + 1e-11
@@ -352,7 +365,7 @@ def test_exact_bracket_of_decimals_closes(low, high, m, seed):
     # Predictions of two decimals put all values on a lattice, also those of a confident model.
     generator = np.random.default_rng(seed)
     first = np.round(generator.uniform(low, high, 400), 2)
-    fixed = ct.ECE(m).given(np.column_stack([first, 1 - first]))
+    fixed = ct.ECE(m).given(seen(two(first)))
     cells = ref.uniform_cells(np.column_stack([first, 1 - first]), m)
     values, weights = ref.decimal_l1_law(first, cells, 2)
     order = np.argsort(values)
@@ -360,7 +373,7 @@ def test_exact_bracket_of_decimals_closes(low, high, m, seed):
     for level in (0.5, 0.1, 0.01, 1e-4):
         j = int(np.searchsorted(-tails, -level))
         t = values[order][j] / 40_000
-        lower, upper = cell_null(fixed, first, t).bracket(t)
+        lower, upper = cell_null(fixed.cell_law(), two(first), t).bracket(t)
         assert lower <= tails[j] * (1 + 1e-9)
         assert tails[j] <= upper * (1 + 1e-9)
         assert upper - lower <= 0.0101 * upper
@@ -377,8 +390,8 @@ def test_exact_bracket_holds_at_the_rounding_floor(distance):
     values, weights = ref.decimal_l1_law(first, cells, 1)
     order = np.argsort(values)
     tails = np.cumsum(weights[order][::-1])[::-1].astype(float)
-    fixed = ct.ECE(bins, distance).given(np.column_stack([first, 1 - first]))
-    law = cell_null(fixed, first, 0.2 if distance == "tv" else 0.2 * np.sqrt(2))
+    fixed = ct.ECE(bins, distance=distance).given(seen(two(first)))
+    law = cell_null(fixed.cell_law(), two(first), 0.2 if distance == "tv" else 0.2 * np.sqrt(2))
     assert abs(law.tail[0] - 1) <= law.error + 1e-15  # the promise, where it is easy to check
     for level in 10.0 ** -np.arange(1, 22):
         j = int(np.searchsorted(-tails, -level))
@@ -412,23 +425,30 @@ def test_exact_p_against_binomtest(k, p):
     o = np.arange(n + 1)
     far = np.abs(o - n * p) >= abs(k - n * p) - 1e-9
     truth = scipy.stats.binom.pmf(o, n, p)[far].sum()
-    for statistic in (ct.ECE(1), ct.MCE(1), ct.ECE(1, "sqeuclidean"), ct.ECE(1, "l2")):
+    for statistic in (
+        ct.ECE(1),
+        ct.MCE(1),
+        ct.ECE(1, distance="sqeuclidean"),
+        ct.ECE(1, distance="l2"),
+    ):
         result = ct.calibration_test(np.full(n, p), y, statistic, lens=ct.OneVsRest(1))
         low, high = result.pvalue_bracket
         assert low - 1e-13 <= truth <= high + 1e-13
         assert high <= truth * 1.011 + 1e-13
 
 
-@pytest.mark.parametrize("statistic", [ct.ECE(10), ct.MCE(10), ct.ECE(10, "sqeuclidean")], ids=str)
+@pytest.mark.parametrize(
+    "statistic", [ct.ECE(10), ct.MCE(10), ct.ECE(10, distance="sqeuclidean")], ids=str
+)
 @pytest.mark.parametrize("decimals", [1, 15])
 def test_exact_p_is_super_uniform_under_calibration(statistic, decimals):
     generator = np.random.default_rng(23)
     p = np.round(generator.random(50), decimals)
-    fixed = statistic.given(np.column_stack([p, 1 - p]))
+    fixed = statistic.given(seen(two(p)))
     draw = LabelSampler.of(np.column_stack([p, 1 - p]))
     runs = 2000
     pvalues = np.empty(runs)
-    law = cell_null(fixed, p, 0.1)
+    law = cell_null(fixed.cell_law(), two(p), 0.1)
     for r in range(runs):
         pvalues[r] = law.sf(fixed(draw(generator.random(50))))
     grid = np.array([0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9])
@@ -448,15 +468,15 @@ def some_nulls():
     p = np.round(generator.random(40), 2)
     probs = np.column_stack([p, 1 - p])
     labels = (generator.random(40) >= p).astype(int)
-    data = ct.Predictions.of(probs, labels)
+    data = seen(probs, labels)
     statistic = ct.ECE(5)
-    fixed = statistic.given(probs)
+    fixed = statistic.given(data)
     three = np.round(generator.dirichlet(np.ones(3), 6), 1)
     three[:, 2] = 1 - three[:, :2].sum(axis=1)
     return {
-        "sum": cell_null(fixed, p, fixed(labels)),
-        "max": cell_null(ct.MCE(5).given(probs), p, 0.2),
-        "enumerated": enumerated_null(ct.ECE(2).given(np.abs(three)), np.abs(three)),
+        "sum": cell_null(fixed.cell_law(), probs, fixed(labels)),
+        "max": cell_null(ct.MCE(5).given(data).cell_law(), probs, 0.2),
+        "enumerated": enumerated_null(ct.ECE(2).given(seen(np.abs(three))), np.abs(three)),
         "simulated": ct.replicate(statistic, ct.RedrawLabels(), data, 999, rng=5),
     }
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import seen
 
 import caltest as ct
 from caltest import RedrawLabels, StatisticError
-from caltest.counts import poisson_binomial
+from caltest._base.poisson_binomial import poisson_binomial
 from caltest.exact import cell_null
+from caltest.simulate.labels import LabelDrawer
 
 
 def test_a_probability_above_one_by_rounding_is_certain():
@@ -34,13 +36,17 @@ def test_compiled_and_plain_values_agree_to_the_last_ties(n_classes, distance):
     rng = np.random.default_rng(1)
     probs = np.full((20_000, n_classes), 1.5e-6 / (n_classes - 1))
     probs[:, 0] = 1.0 - 1.5e-6
-    fixed = ct.ECE(1, distance).given(probs)
+    data = seen(probs)
+    fixed = ct.ECE(1, distance=distance).given(data)
     for _ in range(20):
         labels = (rng.random(20_000) < 1e-4).astype(np.int64)
-        assert fixed(labels) == pytest.approx(fixed.evaluate(labels), rel=1e-11, abs=1e-15)
-    observed = fixed.evaluate(np.zeros(20_000, int))
-    values = fixed.redraws(probs).replicates((1, 2), 0, 400)
-    assert abs(np.abs(values - observed).min()) < 1e-15
+        assert fixed.batch(labels[None])[0] == pytest.approx(fixed(labels), rel=1e-11, abs=1e-15)
+    observed = fixed(np.zeros(20_000, int))
+    for values in (
+        fixed.fast(ct.RedrawLabels()).replicates((1, 2), 0, 400),
+        fixed.batch(LabelDrawer.of(probs)((1, 2), 0, 400)),
+    ):
+        assert abs(np.abs(values - observed).min()) < 1e-15
 
 
 def test_tiny_statistics_keep_their_power():
@@ -67,7 +73,9 @@ def test_infinite_distances_are_refused(bins):
 
     p = np.linspace(0.05, 0.95, 60)
     with pytest.raises(StatisticError, match="finite number"):
-        ct.calibration_test(p, np.tile([0, 1], 30), ct.ECE(bins, divergence), lens=ct.OneVsRest(1))
+        ct.calibration_test(
+            p, np.tile([0, 1], 30), ct.ECE(bins, distance=divergence), lens=ct.OneVsRest(1)
+        )
 
 
 def test_steep_distances_stay_within_memory():
@@ -76,8 +84,8 @@ def test_steep_distances_stay_within_memory():
 
     rng = np.random.default_rng(2)
     p = rng.random(400)
-    fixed = ct.ECE(5, steep).given(np.column_stack([p, 1.0 - p]))
-    law = cell_null(fixed, p, 2.0)
+    data = seen(np.column_stack([p, 1.0 - p]))
+    law = cell_null(ct.ECE(5, distance=steep).given(data).cell_law(), data.probs, 2.0)
     assert law.support.size < 2**22
 
 

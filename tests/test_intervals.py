@@ -13,9 +13,10 @@ from scipy.stats import binom, bootstrap
 import caltest as ct
 from caltest import cli
 from caltest.inference import confidence_interval, inversion
+from caltest.inference.cell_noise import cell_noise
 from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import DebiasedL1, DebiasedL2
-from caltest.statistics.binned import grouped
+from caltest.statistics.prepared import Cells
 
 EVENT = ct.OneVsRest(0)
 
@@ -43,10 +44,7 @@ def interval(data, statistic=TEN, n_resamples=999, rng=0, **options):
 
 
 def cells_of(statistic, data):
-    order, starts = grouped(statistic.bins, data.probs)
-    cells = np.empty(data.n, dtype=int)
-    cells[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return cells.tolist()
+    return Cells.of(statistic.bins, data.probs).of_row.tolist()
 
 
 # --- what the interval promises ----------------------------------------------------------------
@@ -58,7 +56,7 @@ def test_contains_zero_exactly_if_the_test_does_not_reject(rng, distance, side):
     alpha, seen = {"two-sided": 0.05, "lower": 0.1}[side], set()
     for n, s in ((60, 1.0), (200, 1.0), (300, 0.7), (500, 0.6)) * 6:
         data = drawn(rng, n, slope(s))
-        statistic = ct.ECE(8, distance)
+        statistic = ct.ECE(8, distance=distance)
         answer = interval(data, statistic, level=0.9, side=side)
         pvalue = ct.calibration_test(data, None, statistic, lens=EVENT).pvalue
         assert answer.pvalue == pytest.approx(pvalue, rel=1e-9)
@@ -95,6 +93,7 @@ COVERAGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m", "truth", "sample"), [c[1:] for c in COVERAGE])
 def test_coverage(n, m, truth, sample):
     rng = np.random.default_rng(11)
@@ -108,7 +107,7 @@ def test_coverage(n, m, truth, sample):
     for r in range(sets):
         data = drawn(rng, n, truth, sample)
         for distance, value in truths.items():
-            answer = interval(data, ct.ECE(m, distance), n_resamples=399, rng=r)
+            answer = interval(data, ct.ECE(m, distance=distance), n_resamples=399, rng=r)
             missed[distance] += not answer.low <= value + 1e-9 <= answer.high + 2e-9
     for count in missed.values():
         assert count <= binom.isf(1e-4, sets, 0.07)
@@ -116,7 +115,7 @@ def test_coverage(n, m, truth, sample):
 
 def test_the_textbook_bound_fails_where_ours_does_not():
     """Underconfident, four rows a cell: floored noise hides the error from the plug-in bound."""
-    rng, sets, statistic = np.random.default_rng(5), 40, ct.ECE(50, "sqeuclidean")
+    rng, sets, statistic = np.random.default_rng(5), 40, ct.ECE(50, distance="sqeuclidean")
     many = rng.random(400_000)
     gap = np.bincount(ct.UniformBins(50)(many), slope(3.0)(many) - many) / many.size
     root = np.sqrt((gap**2).sum() * 50)
@@ -141,35 +140,34 @@ def test_one_full_cell_gives_the_normal_interval(rng):
     assert absolute.high == pytest.approx(d + 1.96 * 0.5 / np.sqrt(n), abs=0.1 * sd)
     assert absolute.low == pytest.approx(d - 2.2414 * 0.5 / np.sqrt(n), abs=0.15 * sd)
     squared = interval(data, DebiasedL2(1), n_resamples=9999)
-    assert np.sqrt(squared.high) == pytest.approx(d + 1.96 * 0.5 / np.sqrt(n), abs=0.15 * sd)
+    # Labels vary here as the hypothesis says, and that the error is towards 0.3 is seen.
+    assert np.sqrt(squared.high) == pytest.approx(d + 1.96 * sd, abs=0.15 * sd)
     assert np.sqrt(squared.low) == pytest.approx(d - 1.96 * 0.5 / np.sqrt(n), abs=0.15 * sd)
 
 
 # --- clusters ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, "sqeuclidean"), DebiasedL2(5)])
+@pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, distance="sqeuclidean"), DebiasedL2(5)])
 def test_repeated_rows_in_clusters_are_one_row(rng, statistic):
     data = drawn(rng, 400, slope(0.5))
     five = ct.Predictions(np.repeat(data.probs, 5, axis=0), np.repeat(data.labels, 5))
     once = interval(data, statistic, n_resamples=4999)
-    clustered = interval(five, statistic, groups=np.repeat(np.arange(400), 5), n_resamples=4999)
+    clustered = interval(five, statistic, clusters=np.repeat(np.arange(400), 5), n_resamples=4999)
     blind = interval(five, statistic, n_resamples=4999)
     width = once.high - once.low
     assert clustered.low == pytest.approx(once.low, abs=0.06 * width)
     assert clustered.high == pytest.approx(once.high, abs=0.06 * width)
     assert blind.high - blind.low < 0.7 * width
-    assert clustered.n_groups == 400
+    assert clustered.n_clusters == 400
 
 
 def test_clusters_of_one_row_are_rows(rng):
     data = drawn(rng, 500, slope(0.6))
     rows = interval(data, n_resamples=4999)
     names = [f"patient {i}" for i in range(500)]
-    ones = interval(data, groups=names, n_resamples=4999)
-    assert ones.high == pytest.approx(rows.high, rel=0.08)  # V0 is not below V here
-    assert ones.low == pytest.approx(rows.low, abs=0.01)
-    assert "500 groups" in str(ones)
+    ones = interval(data, clusters=names, n_resamples=4999)
+    assert ones == rows
 
 
 # --- twins -------------------------------------------------------------------------------------
@@ -182,22 +180,22 @@ def test_squared_correction_is_the_pairs_statistic(rng):
     answer = interval(data, statistic)
     expected = twin.debiased(residuals, cells_of(statistic, data))
     assert answer.estimate == answer.corrected == pytest.approx(expected)
-    assert answer.bias == answer.null_bias == 0.0
-    plain = interval(data, ct.ECE(4, "sqeuclidean"))
+    assert answer.bias == answer.null_mean == 0.0
+    plain = interval(data, ct.ECE(4, distance="sqeuclidean"))
     assert plain.corrected == pytest.approx(2.0 * expected)
     assert plain.high == pytest.approx(2.0 * answer.high)
 
 
 def test_absolute_correction_is_the_bootstrap_of_cell_sums(rng):
     data = drawn(rng, 300, slope(0.5))
-    order, starts = grouped(ct.UniformBins(6), data.probs)
-    cells = inversion.cell_sums(data, order, starts, None, 10, rng)
+    cells = Cells.of(ct.UniformBins(6), data.probs)
+    noise = cell_noise(data, cells, 10, rng)
     total = 0.0
-    for rows in np.split(order, starts[1:-1]):
+    for rows in np.split(cells.order, cells.starts[1:-1]):
         r = (data.labels[rows] == 0) - data.probs[rows, 0]
         sigma = np.sqrt(rows.size * np.var(r, ddof=1))
         total += 2.0 * abs(r.sum()) - twin.folded_mean(r.sum(), sigma)
-    assert inversion.absolute_corrected(cells) == pytest.approx(total / 300, rel=1e-6)
+    assert inversion.absolute_corrected(noise) == pytest.approx(total / 300, rel=1e-6)
     assert interval(data, ct.ECE(6)).corrected == pytest.approx(total / 300, rel=1e-6)
 
 
@@ -220,15 +218,15 @@ def test_sun_against_its_twin(rng, s, k):
 
 def test_normal_against_its_twin(rng):
     data = drawn(rng, 70, slope(0.4))
-    statistic, groups = DebiasedL2(3), (np.arange(70) // 2).tolist()
+    statistic, clusters = DebiasedL2(3), (np.arange(70) // 2).tolist()
     cells, z = cells_of(statistic, data), twin.QUANTILE(0.975)
     residuals = ((data.labels == 0) - data.probs[:, 0])[:, None]
     error = twin.influence_error(residuals, cells)
     answer = interval(data, statistic, method="normal")
     assert answer.high == pytest.approx(answer.estimate + z * error)
     assert answer.low == pytest.approx(max(0.0, answer.estimate - z * error))
-    clustered = interval(data, statistic, method="normal", groups=groups)
-    error = twin.cluster_influence_error(residuals, cells, groups)
+    clustered = interval(data, statistic, method="normal", clusters=clusters)
+    error = twin.cluster_influence_error(residuals, cells, clusters)
     assert clustered.high == pytest.approx(clustered.corrected + z * error)
 
 
@@ -242,7 +240,7 @@ def test_largest_gap_against_its_twin(rng):
         answer = interval(data, statistic, n_resamples=99)
         assert answer.low == pytest.approx(low, abs=1e-9)
         assert answer.high == pytest.approx(high, abs=1e-9)
-        squared = interval(data, ct.MCE(4, "sqeuclidean"), n_resamples=99)
+        squared = interval(data, ct.MCE(4, distance="sqeuclidean"), n_resamples=99)
         assert squared.high == pytest.approx(2.0 * high**2)
 
 
@@ -260,7 +258,7 @@ def test_bootstrap_against_scipy(rng, method, name):
 
     ours = interval(data, statistic, method=method, n_resamples=9999)
     theirs = bootstrap(
-        (data.probs[:, 0],), np.mean, method=name, n_resamples=9999, rng=3, vectorized=True
+        (data.probs[:, 0],), np.mean, method=name, n_resamples=9999, random_state=3, vectorized=True
     ).confidence_interval
     width = theirs.high - theirs.low
     assert ours.low == pytest.approx(theirs.low, abs=0.04 * width)
@@ -270,7 +268,7 @@ def test_bootstrap_against_scipy(rng, method, name):
 def test_bias_corrected_is_its_formula(rng):
     data = drawn(rng, 200)
     answer = interval(data, method="bias-corrected")
-    values = ct.replicate(ct.ECE(10), ct.resampling.Bootstrap(), EVENT(data), 999, rng=0).values
+    values = ct.replicate(ct.ECE(10), ct.Bootstrap(), EVENT(data), 999, rng=0).values
     assert answer.bias == pytest.approx(values.mean() - answer.estimate)
     high = 2 * answer.estimate - values.mean() + twin.QUANTILE(0.975) * values.std(ddof=1)
     assert answer.high == pytest.approx(high)
@@ -289,8 +287,8 @@ def test_distances_of_two_classes_are_multiples(rng):
     data = drawn(rng, 300, slope(0.5))
     tv = interval(data, ct.ECE(10))
     for distance, factor in (("l1", 2.0), ("l2", 2.0**0.5), ("max", 1.0)):
-        other = interval(data, ct.ECE(10, distance))
-        for name in ("estimate", "low", "high", "bias", "corrected", "null_bias"):
+        other = interval(data, ct.ECE(10, distance=distance))
+        for name in ("estimate", "low", "high", "bias", "corrected", "null_mean"):
             assert getattr(other, name) == pytest.approx(factor * getattr(tv, name))
     debiased = interval(data, DebiasedL1(10))
     assert (debiased.low, debiased.high) == (tv.low, tv.high)
@@ -341,7 +339,7 @@ def test_level_is_honoured(rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
 @pytest.mark.parametrize("n", [1, 2, 50])
-@pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, "sqeuclidean"), DebiasedL2(5)])
+@pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, distance="sqeuclidean"), DebiasedL2(5)])
 def test_bounds_stay_in_the_range(rng, n_classes, n, statistic):
     probs = rng.dirichlet(np.full(n_classes, 0.2), n)
     probs[0] = np.eye(n_classes)[0]  # a certain prediction
@@ -398,7 +396,7 @@ def test_report_reads_well():
         f"  95 % interval   {answer.low:.4f} to {answer.high:.4f}  (inversion of tests)",
     ]
     assert "  contains 0      no, p-value of calibration 0.011" in lines
-    assert "  if calibrated   0.0574  (null bias: the noise floor)" in lines
+    assert "  if calibrated   0.0574  (null mean: the noise floor)" in lines
     assert any("Theorem 2" in line for line in lines)
     assert "0.95 by inversion · B=999 · seed=1 · n=30" in lines[-1]
 
@@ -437,9 +435,9 @@ def test_sparse_cells_are_mentioned(rng):
     ("options", "message"),
     [
         ({"statistic": lambda p, y: 0.1}, "choose one of 'percentile', 'basic', 'bca'"),
-        ({"statistic": ct.ECE(5, "l2"), "lens": ct.Canonical()}, "for 3 classes"),
+        ({"statistic": ct.ECE(5, distance="l2"), "lens": ct.Canonical()}, "for 3 classes"),
         ({"statistic": ct.MCE(5), "lens": ct.Canonical()}, "for 3 classes"),
-        ({"statistic": ct.MCE(5), "groups": np.arange(60)}, "in clusters"),
+        ({"statistic": ct.MCE(5), "clusters": np.arange(60) // 2}, "in clusters"),
         ({"method": "sun"}, "by 'sun'"),
         ({"statistic": DebiasedL2(5), "method": "sun", "lens": ct.Canonical()}, "TopK"),
         ({"statistic": DebiasedL2(5), "method": "sun", "side": "upper"}, "one-sided"),
@@ -448,8 +446,8 @@ def test_sparse_cells_are_mentioned(rng):
         ({"rng": "seed"}, "rng must be"),
         ({"method": "student"}, "method must be one of"),
         ({"side": "left"}, "side must be"),
-        ({"groups": [1, 2]}, "each of the 60 rows"),
-        ({"groups": [1] * 60}, "at least two"),
+        ({"clusters": [1, 2]}, "each of the 60 rows"),
+        ({"clusters": [1] * 60}, "at least two"),
         ({"n_resamples": 0}, "whole number ≥ 1"),
         ({"n_resamples": 99, "level": 0.99}, "needs at least 199 draws"),
     ],
@@ -457,5 +455,59 @@ def test_sparse_cells_are_mentioned(rng):
 def test_what_is_refused(rng, options, message):
     probs = rng.dirichlet(np.ones(3), 60)
     data = ct.Predictions(probs, rng.integers(0, 3, 60))
-    with pytest.raises(ct.StatisticError, match=message):
+    with pytest.raises((ct.StatisticError, ct.InvalidPredictionsError), match=message):
         interval(data, **{"lens": ct.TopK(1), **options})
+
+
+# --- counts that meet predictions, and errors that cancel ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        ct.RMSCE(ct.UniformBins(15)),
+        DebiasedL2(),
+        ct.ECE(),
+        ct.ECE(distance="sqeuclidean"),
+        ct.ECE(3),
+    ],
+    ids=repr,
+)
+def test_counts_that_meet_predictions_bound_nothing_to_zero(statistic):
+    for n, p in ((20, 0.1), (50, 0.02), (40, 0.5), (10, 0.3), (1000, 0.001)):
+        events = round(n * p)
+        labels = np.r_[np.ones(events, int), np.zeros(n - events, int)]
+        found = confidence_interval([p] * n, labels, statistic, n_resamples=999, rng=0)
+        sd = (p * (1 - p) / n) ** 0.5
+        squared = "squared" if found.statistic.startswith("Debiased") else ""
+        scale = sd**2 if squared or "sqeuclidean" in found.statistic else sd
+        assert found.high > scale, (n, p, found.high)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("p", "q", "n"), [(0.02, 0.03, 50), (0.02, 0.03, 200), (0.9, 0.85, 20), (0.95, 0.97, 100)]
+)
+@pytest.mark.parametrize("statistic", [ct.ECE(1), DebiasedL2(1)], ids=repr)
+def test_intervals_cover_where_events_are_few(p, q, n, statistic):
+    rng, covered, truth = np.random.default_rng(3), 0, abs(p - q)
+    truth = truth if isinstance(statistic, ct.ECE) else truth**2
+    for r in range(120):
+        y = (rng.random(n) < q).astype(int)
+        found = confidence_interval(np.full(n, p), y, statistic, n_resamples=499, rng=r)
+        covered += found.low <= truth <= found.high
+    assert covered >= binom.ppf(1e-3, 120, 0.93)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [(0.02, 0.98), (0.01, 0.49)])
+def test_errors_that_cancel_in_a_cell_are_covered(pair):
+    rng, covered = np.random.default_rng(4), 0
+    for r in range(120):
+        p = rng.choice(pair, 100)
+        q = np.where(p == pair[0], pair[1], pair[0])  # the wrong way round
+        y = (rng.random(100) < q).astype(int)
+        found = confidence_interval(p, y, ct.ECE(1), n_resamples=499, rng=r)
+        covered += found.low <= abs(p.mean() - q.mean()) + 1e-9
+        assert found.low <= abs(p - q).mean()  # the low end bounds the true error
+    assert covered >= binom.ppf(1e-3, 120, 0.93)

@@ -10,6 +10,7 @@ import pytest
 
 import caltest as ct
 from caltest import InvalidPredictionsError, read_predictions
+from caltest.io import formats
 
 PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
 LABELS = np.array([0, 1, 2, 0])
@@ -114,6 +115,62 @@ def test_quoted_cells_and_byte_order_mark(tmp_path):
     np.testing.assert_array_equal(read_predictions(path).labels, [1, 0])
 
 
+@pytest.mark.parametrize("name", [str, "class {}".format])
+def test_one_pass_however_many_columns(tmp_path, monkeypatch, name):
+    passes = []
+    original = formats._rows
+    monkeypatch.setattr(formats, "_rows", lambda path: passes.append(path) or original(path))
+    for n_classes in (3, 200):
+        probs = np.random.default_rng(0).dirichlet(np.ones(n_classes), 50)
+        labels = np.arange(50) % n_classes
+        names = [name(k) for k in range(n_classes)]
+        rows = [[*p, names[y]] for p, y in zip(probs.tolist(), labels, strict=True)]
+        header = [*(f"p_{k}" for k in names), "label"]
+        data = read_predictions(write_csv(tmp_path / "f.csv", header, rows))
+        np.testing.assert_array_equal(data.probs, probs)
+        np.testing.assert_array_equal(data.labels, labels)
+    assert len(passes) == 6  # the header, the kind of each column, and all rows
+
+
+def test_a_column_of_numbers_and_text_is_text(tmp_path):
+    rows = [[0.5, 0.5, "1"], [0.25, 0.75, "1b"]]
+    path = write_csv(tmp_path / "f.csv", ["p_1", "p_1b", "y"], rows)
+    np.testing.assert_array_equal(read_predictions(path).labels, [0, 1])
+
+
+def test_blank_lines_and_long_texts_are_no_matter(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("\n\np,y,remark\n0.5,1,\n\n  \n0.25,0," + "x" * 200_000 + "\n")
+    np.testing.assert_array_equal(read_predictions(path).labels, [1, 0])
+
+
+def test_facts_of_the_rows(tmp_path):
+    header = ["p", "y", "p_site", "n", "region", "id"]
+    rows = [[0.5, 1, "a", 1, "x", 7], [0.25, 0, "b", 2, "x", 8], [0.75, 1, "a", 0.5, "z", 9]]
+    path = write_csv(tmp_path / "f.csv", header, rows)
+    data = read_predictions(path, weights="n", clusters="p_site", by="region", ids="id")
+    np.testing.assert_array_equal(data.weights, [1.0, 2.0, 0.5])
+    np.testing.assert_array_equal(data.clusters, [0, 1, 0])
+    assert data.by.tolist() == ["x", "x", "z"]
+    assert data.ids.tolist() == [7, 8, 9]
+    assert data.notes[0].endswith(
+        "labels from y, weights from n, clusters from p_site, by from region, ids from id"
+    )
+    refuse(path, "no column 'patient' among p, y", clusters="patient")
+    rows[1][2] = ""
+    write_csv(path, header, rows)
+    refuse(path, "column p_site has 1 missing cells, in rows 1 ", clusters="p_site")
+
+
+def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"p": 0.5, "y": 1, "x": {"a": 1}}\n{"p": 0.25, "y": 0, "z": [1]}\n')
+    np.testing.assert_array_equal(read_predictions(path).labels, [1, 0])
+    refuse(path, "column x holds objects", probs="x")
+    np.savez(tmp_path / "f.npz", p=[0.5, 0.25], y=[1, 0], extra=np.array([{}], dtype=object))
+    np.testing.assert_array_equal(read_predictions(tmp_path / "f.npz").labels, [1, 0])
+
+
 def test_npz(tmp_path):
     path = tmp_path / "f.npz"
     np.savez(path, probs=PROBS.astype(np.float32), labels=LABELS, fold=LABELS)
@@ -134,8 +191,9 @@ def test_npy_pair(tmp_path):
     np.save(tmp_path / "p.npy", PROBS)
     np.save(tmp_path / "y.npy", LABELS)
     check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npy"))
-    with pytest.raises(InvalidPredictionsError, match="name the file of the labels"):
-        read_predictions(tmp_path / "p.npy")
+    refuse(tmp_path / "p.npy", "name the file of the labels")
+    np.savez(tmp_path / "y.npz", LABELS)
+    refuse(tmp_path / "p.npy", "does not hold one array", label=tmp_path / "y.npz")
 
 
 def test_jsonl(tmp_path):
@@ -158,8 +216,12 @@ def test_parquet(tmp_path):
     columns = {f"p_{k}": PROBS[:, k] for k in range(3)}
     pyarrow.parquet.write_table(pyarrow.table({**columns, "label": LABELS}), path)
     check(read_predictions(path))
-    pyarrow.parquet.write_table(pyarrow.table({"probs": list(PROBS), "label": LABELS}), path)
+    objects = [{"a": 1}] * 4
+    content = {"probs": list(PROBS), "label": LABELS, "p.0": LABELS, "seen": objects}
+    pyarrow.parquet.write_table(pyarrow.table(content), path)
     check(read_predictions(path))
+    refuse(path, "column seen holds objects", probs="seen")
+    np.testing.assert_array_equal(read_predictions(path, ids="p.0").ids, LABELS)
 
 
 def refuse(path, message, **choices):
@@ -185,6 +247,8 @@ def refuse(path, message, **choices):
         (["p", "y"], [["63%", 1]], r"'63%' is not a number.*divide by 100"),
         (["0.5", "1"], [[0.25, 0]], r"begins with numbers .*header"),
         (["p", "p", "y"], [[0.5, 0.5, 0]], r"names the column 'p' twice"),
+        (["p", "y", "z"], [[0.5, 1, '"a, b"'], [0.5, '"1"']], r"line 3 has 2 cells, the header 3"),
+        (["p", "y"], [[0.5, 1]] * 3000 + [["\\N", 1]], r"column p, row 3000: '\\\\N' is not a n"),
         (["p", "y"], [], r"no rows"),
         (["p", "y"], [[1.5, 1]], r"f.csv: probs: row 0 is 1.5"),
     ],

@@ -1,4 +1,4 @@
-"""PAV and CORP: published values, the max-min formula, scikit-learn's habits, size."""
+"""Isotonic fits and CORP: published values, the max-min formula, scikit-learn's habits, size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from numpy.testing import assert_allclose
 from test_cumulative import PROBLEMS, make
 
 import caltest as ct
-from caltest.statistics.isotonic import CORP, corp_decomposition, isotonic_fit, pav
+from caltest.inference.decompositions import corp_decomposition
+from caltest.results import CORPDecomposition
+from caltest.simulate import RedrawLabels
+from caltest.statistics.isotonic import CORP, isotonic_fit
 
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
 SCORES = ["brier", "log"]
@@ -40,41 +43,15 @@ def test_fit_against_max_min_formula(problem):
     assert_allclose(fit(p), [expected[v] for v in p], atol=1e-15)
 
 
-@SETTINGS
-@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(0.1, 5)), max_size=30))
-def test_pav_is_the_projection(pairs):
-    y, w = np.array(pairs).reshape(-1, 2).T
-    fitted = pav(y, w)
-    assert (np.diff(fitted) >= -1e-12).all()
-    # The projection on a cone: residual orthogonal to the fit, and to no member at an acute angle.
-    assert (w * (y - fitted) * fitted).sum() == pytest.approx(0, abs=1e-9)
-    tails = np.cumsum((w * (y - fitted))[::-1])
-    assert (tails <= 1e-9).all()
-
-
-def test_pav_with_weights_is_pav_of_copies():
-    y, w = np.array([3.0, 1.0, 2.0, 2.0, 0.0, 5.0]), np.array([1, 3, 2, 1, 2, 1])
-    copies = pav(np.repeat(y, w))
-    assert_allclose(np.repeat(pav(y, w), w), copies, atol=1e-15)
-
-
 def test_fit_between_and_outside_the_predictions():
     fit = isotonic_fit([0.2, 0.4, 0.8], [0, 0, 1])
     assert_allclose(fit([0.0, 0.2, 0.6, 0.8, 1.0]), [0.0, 0.0, 0.5, 1.0, 1.0], atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("values", "weights", "message"),
-    [
-        ([[1.0]], None, "1-D"),
-        ([1.0, 2.0], [1.0], "equally long"),
-        ([1.0, np.nan], None, "entry 1 has value nan"),
-        ([1.0, 2.0], [1.0, 0.0], "entry 1 has value 2.0 and weight 0.0"),
-    ],
-)
-def test_pav_refuses(values, weights, message):
-    with pytest.raises(ct.StatisticError, match=message):
-        pav(values, weights)
+def test_fit_of_an_induced_problem_keeps_its_event():
+    top = ct.TopK(1)(ct.Predictions.of([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]], [0, 1, 1]))
+    assert isotonic_fit(top).predicted.tolist() == [0.6, 0.7, 0.9]
+    assert isotonic_fit(top).observed.tolist() == [0.0, 1.0, 1.0]
 
 
 # --- the decomposition ----------------------------------------------------------------------------
@@ -87,10 +64,12 @@ def test_decomposition_against_slow_twin(problem):
     data = induced(p, y)
     for score in SCORES:
         expected = slow.corp(p, y, score)
-        parts = corp_decomposition(p, y, score)
+        parts = corp_decomposition(p, y, score=score)
         found = (parts.miscalibration, parts.discrimination, parts.uncertainty)
         assert_allclose(found, expected, atol=1e-13)
-        assert CORP(score).given(data.probs)(data.labels) == pytest.approx(expected[0], abs=1e-13)
+        fixed = CORP(score).given(data)
+        for value in (fixed(data.labels), fixed.batch(data.labels[None, :])[0]):
+            assert value == pytest.approx(expected[0], abs=1e-13)
         if np.isfinite(parts.mean_score):
             total = parts.miscalibration - parts.discrimination + parts.uncertainty
             assert parts.mean_score == pytest.approx(total, abs=1e-13)
@@ -98,7 +77,7 @@ def test_decomposition_against_slow_twin(problem):
 
 
 def test_impossible_label():
-    parts = corp_decomposition([0.0, 0.5, 1.0], [1, 0, 1], "log")
+    parts = corp_decomposition([0.0, 0.5, 1.0], [1, 0, 1], score="log")
     assert parts.mean_score == parts.miscalibration == np.inf
     assert_allclose(
         [parts.discrimination, parts.uncertainty],
@@ -166,7 +145,20 @@ def test_printed_and_refused():
     with pytest.raises(ct.StatisticError, match="for two classes, but there are 3"):
         CORP()(np.full((2, 3), 1 / 3), np.array([0, 1]))
     with pytest.raises(ct.StatisticError, match="for two classes"):
-        corp_decomposition(np.full((2, 3), 1 / 3), [0, 1])
+        corp_decomposition(np.full((2, 3), 1 / 3), [0, 1], lens=ct.Canonical())
+    with pytest.raises(ct.StatisticError, match="isotonic_fit is for two classes"):
+        isotonic_fit(np.full((2, 3), 1 / 3), [0, 1])
+
+
+def test_decomposition_prints_and_goes_to_json_and_back():
+    p, y = make(5, 60)
+    parts = corp_decomposition(p, y)
+    assert CORPDecomposition.from_json(parts.to_json()) == parts
+    assert f"miscalibration  {parts.miscalibration:.4f}" in str(parts)
+    assert parts.recipe.startswith("CORP('brier') decomposition · OneVsRest(1) · n=60 · K=2")
+    assert_allclose(parts.fit(p), isotonic_fit(p, y)(p))
+    many = np.random.default_rng(1).dirichlet(np.ones(3), 60)
+    assert corp_decomposition(many, y).lens == "TopK(1)"
 
 
 # --- the null -------------------------------------------------------------------------------------
@@ -186,14 +178,18 @@ def test_tutorial_by_enumeration(score):
 
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize(("n", "style"), [(1, "plain"), (9, "decimals"), (300, "corners")])
-def test_redraws_have_the_law_of_the_generic_path(score, n, style):
+def test_a_batch_is_its_values_one_by_one(score, n, style):
     data = induced(*make(n, n, style))
-    ours = CORP(score).given(data.probs).redraws(data.probs).replicates((5, 7), 0, 8000)
-    generic = ct.replicate(lambda *d: CORP(score)(*d), ct.RedrawLabels(), data, 3000, rng=1).values
-    assert np.isfinite(ours).all()
-    assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+    fixed, labels = CORP(score).given(data), RedrawLabels().drawer(data)((5, 7), 0, 200)
+    before = labels.copy()
+    values = fixed.batch(labels)
+    assert np.isfinite(values).all()
+    assert_allclose(values, [fixed(row) for row in labels], atol=1e-13)
+    assert np.array_equal(labels, before)
+    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", SCORES)
 def test_size(score):
     runs, alpha, rejected = 400, 0.1, 0

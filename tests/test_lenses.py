@@ -7,6 +7,7 @@ import pytest
 
 import caltest as ct
 from caltest import Canonical, OneVsRest, Partition, Predictions, StatisticError, TopK
+from caltest.lens_choice import as_lens
 
 
 @pytest.fixture
@@ -53,7 +54,42 @@ def test_the_rest_of_a_sure_prediction_keeps_its_digits():
 
 
 def test_canonical_changes_nothing(four):
-    assert Canonical()(four) is four
+    same = Canonical()(four)
+    np.testing.assert_array_equal(same.probs, four.probs)
+    np.testing.assert_array_equal(same.labels, four.labels)
+    assert same.induced
+    assert not four.induced
+
+
+@pytest.mark.parametrize(
+    "lens", [TopK(1), TopK(2), Partition([[0, 1], [2, 3]]), OneVsRest(3)], ids=repr
+)
+def test_facts_of_the_rows_survive(four, lens):
+    data = Predictions.of(four, weights=[1, 3], clusters=["b", "b"], by=["x", "y"], ids=[7, 8])
+    for chosen in (lens, lambda data: lens(data)):
+        seen = as_lens(chosen, data)(data)
+        assert seen.induced
+        assert seen.classes is None
+        assert seen.weights.tolist() == [1.0, 3.0]
+        assert seen.clusters.tolist() == [0, 0]
+        assert seen.by.tolist() == ["x", "y"]
+        assert seen.ids.tolist() == [7, 8]
+
+
+def test_a_function_that_picks_rows_keeps_their_facts(four):
+    data = Predictions.of(four, weights=[1, 3])
+    assert as_lens(lambda data: data.take(np.array([1])), data)(data).weights.tolist() == [3.0]
+    with pytest.raises(StatisticError, match="picks rows and loses their weights"):
+        as_lens(lambda data: Predictions.of(data.probs[:1], data.labels[:1]), data)(data)
+    with pytest.raises(StatisticError, match="by looking at the labels"):
+        as_lens(lambda data: data.take(data.labels == 1), four)
+
+
+def test_the_usual_lens(four):
+    assert as_lens(None, four) == TopK(1)
+    assert as_lens(None, Predictions.of([0.2], [1])) == OneVsRest(1)
+    assert as_lens(None, TopK(1)(four)) == Canonical()
+    assert as_lens(TopK(2), four) == TopK(2)
 
 
 def test_any_function_is_a_lens(four):

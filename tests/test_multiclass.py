@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import math
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 import reference as ref
 import reference_families as slow
 import scipy.stats
+from conftest import seen
 
 import caltest as ct
-from caltest import StatisticError
+from caltest import StatisticError, presets
 from caltest.exact import enumerated_null
-from caltest.resampling import LabelSampler
-from caltest.statistics import multiclass
-from caltest.statistics.multiclass import ACE, RMSCE, SCE, TACE, ClasswiseECE
+from caltest.simulate import LabelSampler
+from caltest.statistics import ACE, RMSCE, SCE, TACE, ClasswiseECE, multiclass
+
+
+def nixon(metric, bins, threshold=0.01):
+    """The authors' code."""
+    return presets.nixon2019(metric, bins, threshold=threshold, variant="nixon").statistic
+
 
 STATISTICS = [
     ClasswiseECE(),
     ClasswiseECE(ct.QuantileBins(5), aggregate="max"),
     ClasswiseECE(5, threshold=0.05),
     SCE(5),
-    SCE(5, variant="nixon"),
+    nixon("sce", 5),
     ACE(4),
-    ACE(4, variant="nixon"),
+    nixon("ace", 4),
     TACE(4),
-    TACE(3, threshold=0.2, variant="nixon"),
+    nixon("tace", 3, 0.2),
 ]
 
 
@@ -42,26 +49,23 @@ def problem(seed, n, k, style="plain"):
 
 
 def expected(statistic, probs, labels):
-    name, variant = type(statistic).__name__, getattr(statistic, "variant", "paper")
-    m, threshold = getattr(statistic, "m", 15), getattr(statistic, "threshold", 0.0)
-
     def error(p, y):
-        if name == "ClasswiseECE" and isinstance(statistic.bins, ct.QuantileBins):
-            return slow.gaps_by_count(p, y, ref.quantile_cells(p, statistic.bins.m))
-        if name == "ClasswiseECE":
-            return slow.gaps_by_count(p, y, ref.uniform_cells(p, statistic.bins.m))
-        if name == "SCE" and variant == "nixon":
-            edges = np.linspace(0, 1, m + 1)[1:]
-            return slow.gaps_by_count(p, y, [slow.digit(x, edges) for x in p])
-        if name == "SCE":
-            return slow.gaps_by_count(p, y, ref.uniform_cells(p, m))
-        if variant == "nixon":
-            edges = slow.nixon_edges(p, m)
-            return slow.gaps_by_count(p, y, [slow.digit(x, edges) for x in p])
-        return slow.range_error(p, y, m)
+        if isinstance(statistic, ACE):
+            return slow.range_error(p, y, statistic.bins)
+        bins = statistic.bins
+        if isinstance(bins, ct.QuantileBins):
+            return slow.gaps_by_count(p, y, ref.quantile_cells(p, bins.n_bins))
+        if isinstance(bins, ct.UniformBins):
+            return slow.gaps_by_count(p, y, ref.uniform_cells(p, bins.n_bins))
+        if isinstance(bins, ct.EdgeBins):  # the authors' static bins
+            edges = np.linspace(0, 1, len(bins.edges) + 1)[1:]
+        else:
+            edges = slow.nixon_edges(p, bins.n_bins)
+        return slow.gaps_by_count(p, y, [slow.digit(x, edges) for x in p])
 
-    values = slow.by_class(probs, labels, threshold, error)
-    return max(values) if getattr(statistic, "aggregate", "mean") == "max" else np.mean(values)
+    values = slow.by_class(probs, labels, statistic.threshold, error)
+    largest = isinstance(statistic, ClasswiseECE) and statistic.aggregate == "max"
+    return max(values) if largest else np.mean(values)
 
 
 # --- slow twins ----------------------------------------------------------------------------------
@@ -73,9 +77,10 @@ def expected(statistic, probs, labels):
 def test_against_slow_twin(statistic, k, style):
     for n in (1, 3, 47):
         probs, labels = problem(n, n, k, style)
-        assert statistic(probs, labels) == pytest.approx(
-            expected(statistic, probs, labels), abs=1e-12
-        )
+        value = expected(statistic, probs, labels)
+        assert statistic(seen(probs, labels)) == pytest.approx(value, abs=1e-12)
+        fixed = statistic.given(seen(probs))
+        assert fixed.batch(labels[None])[0] == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
@@ -86,9 +91,10 @@ def test_a_hundred_classes_against_slow_twin(statistic):
 
 def test_interpreted_as_compiled(monkeypatch):
     probs, labels = problem(6, 40, 5)
-    compiled = TACE(3)(probs, labels)
-    monkeypatch.setattr(multiclass, "_count", multiclass._count.py_func)
-    assert TACE(3)(probs, labels) == compiled
+    fixed = TACE(3).given(seen(probs))
+    compiled = fixed.batch(labels[None])
+    monkeypatch.setattr(multiclass, "_class_errors", multiclass._class_errors.py_func)
+    np.testing.assert_array_equal(fixed.batch(labels[None]), compiled)
 
 
 @pytest.mark.parametrize("m", [1, 4, 15])
@@ -99,9 +105,10 @@ def test_rmsce_against_slow_twin(m):
         (sum(y[i] - p[i] for i in rows)) ** 2 / len(rows)
         for rows in ref.as_groups(ref.quantile_cells(p, m))
     )
-    assert RMSCE(m)(p, y) == pytest.approx(math.sqrt(total / 50), abs=1e-12)
-    half = ct.ECE(ct.QuantileBins(m), "sqeuclidean")(p, y) / 2
-    assert RMSCE(m)(p, y) ** 2 == pytest.approx(half, abs=1e-13)
+    bins = ct.QuantileBins(m)
+    assert RMSCE(bins)(p, y) == pytest.approx(math.sqrt(total / 50), abs=1e-12)
+    half = ct.ECE(bins, distance="sqeuclidean")(p, y) / 2
+    assert RMSCE(bins)(p, y) ** 2 == pytest.approx(half, abs=1e-13)
 
 
 # --- published values ----------------------------------------------------------------------------
@@ -115,17 +122,17 @@ TUTORIALS = {
 @pytest.mark.parametrize(
     ("data", "statistic", "value"),
     [
-        ("10x5", SCE(5, "nixon"), 0.1676),
-        ("10x5", ACE(5, "nixon"), 0.176),
-        ("10x5", ACE(3, "nixon"), 0.1296),
-        ("10x5", TACE(3, 0.01, "nixon"), 0.1343555556),
-        ("10x5", TACE(3, 0.1, "nixon"), 0.2001523810),
-        ("9x2", SCE(5, "nixon"), 0.3222222222),
+        ("10x5", nixon("sce", 5), 0.1676),
+        ("10x5", nixon("ace", 5), 0.176),
+        ("10x5", nixon("ace", 3), 0.1296),
+        ("10x5", nixon("tace", 3, 0.01), 0.1343555556),
+        ("10x5", nixon("tace", 3, 0.1), 0.2001523810),
+        ("9x2", nixon("sce", 5), 0.3222222222),
         ("9x2", SCE(5), 0.3222222222),
-        ("9x2", ACE(5, "nixon"), 0.2777777778),
-        ("9x2", ACE(3, "nixon"), 0.1422222222),
+        ("9x2", nixon("ace", 5), 0.2777777778),
+        ("9x2", nixon("ace", 3), 0.1422222222),
         ("9x2", ACE(3), 0.1422222222),  # nine rows, no ties: all rules agree
-        ("9x2", TACE(3, 0.1, "nixon"), 0.1973611111),
+        ("9x2", nixon("tace", 3, 0.1), 0.1973611111),
     ],
     ids=repr,
 )
@@ -140,8 +147,8 @@ def test_values_of_rmsce(data, value):
         edges = slow.nixon_edges(p, 5)
         return np.array([slow.digit(x, edges) for x in p])
 
-    seen = ct.TopK(1)(ct.Predictions.of(*TUTORIALS[data]))
-    assert RMSCE(adaptive)(seen.probs, seen.labels) == pytest.approx(value, abs=1e-10)
+    induced = ct.TopK(1)(ct.Predictions.of(*TUTORIALS[data]))
+    assert RMSCE(adaptive)(induced) == pytest.approx(value, abs=1e-10)
 
 
 def test_unit_tests_of_the_authors():
@@ -154,17 +161,17 @@ def test_unit_tests_of_the_authors():
     )  # fmt: skip
     labels = np.array([0, 1, 2, 1, 2])
     # Their general error of the largest probability, 30 bins.
-    seen = ct.TopK(1)(ct.Predictions.of(probs, labels))
-    assert ct.ECE(30)(seen.probs, seen.labels) == pytest.approx(0.412713502, abs=1e-8)
+    induced = ct.TopK(1)(ct.Predictions.of(probs, labels))
+    assert ct.ECE(30)(induced) == pytest.approx(0.412713502, abs=1e-8)
     p, y = np.array([0.91, 0.32, 0.66, 0.67, 0.57, 0.98, 0.41, 0.19]), [1, 0, 1, 1, 0, 1, 0, 0]
-    seen = ct.TopK(1)(ct.Predictions.of(p, y))
-    assert ct.ECE(30)(seen.probs, seen.labels) == pytest.approx(0.18125, abs=1e-12)
+    induced = ct.TopK(1)(ct.Predictions.of(p, y))
+    assert ct.ECE(30)(induced) == pytest.approx(0.18125, abs=1e-12)
 
 
 def test_all_rules_agree_without_ties_when_the_ranges_are_even():
     probs, labels = problem(8, 60, 4)
     value = ACE(6)(probs, labels)
-    assert ACE(6, variant="nixon")(probs, labels) == pytest.approx(value, abs=1e-12)
+    assert nixon("ace", 6)(probs, labels) == pytest.approx(value, abs=1e-12)
     assert ClasswiseECE(ct.QuantileBins(6))(probs, labels) == pytest.approx(value, abs=1e-12)
     by_rank = []
     for k in range(4):
@@ -176,7 +183,7 @@ def test_all_rules_agree_without_ties_when_the_ranges_are_even():
 def test_sce_is_classwise_ece_and_the_mean_over_one_vs_rest():
     probs, labels = problem(9, 70, 5, "ties")
     lenses = [ct.OneVsRest(k)(ct.Predictions.of(probs, labels)) for k in range(5)]
-    by_class = [ct.ECE(10)(seen.probs, seen.labels) for seen in lenses]
+    by_class = [ct.ECE(10)(induced) for induced in lenses]
     assert SCE(10)(probs, labels) == pytest.approx(np.mean(by_class), abs=1e-12)
     assert ClasswiseECE(10)(probs, labels) == pytest.approx(np.mean(by_class), abs=1e-12)
     assert ClasswiseECE(10, aggregate="max")(probs, labels) == pytest.approx(max(by_class))
@@ -217,7 +224,7 @@ def test_order_of_rows_and_classes_does_not_matter(statistic, style):
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 def test_fixed_predictions_can_be_pickled_and_called_again(statistic):
     probs, labels = problem(11, 30, 3)
-    fixed = pickle.loads(pickle.dumps(statistic.given(probs)))
+    fixed = pickle.loads(pickle.dumps(statistic.given(seen(probs))))
     assert fixed(labels) == statistic(probs, labels)
     fixed(np.zeros(30, dtype=np.int64))
     assert fixed(labels) == statistic(probs, labels)
@@ -233,25 +240,28 @@ def test_large_arrays_of_labels_of_any_kind():
 
 def test_redraws_of_rmsce_follow_its_law():
     probs, labels = problem(13, 9, 2)
-    data = ct.Predictions.of(probs, labels)
-    law = enumerated_null(RMSCE(3).given(probs).evaluate, probs)
-    result = ct.calibration_test(
-        data, None, RMSCE(3), lens=ct.Canonical(), null=ct.RedrawLabels(), rng=1, n_resamples=4999
-    )
+    data, statistic = ct.Predictions.of(probs, labels), RMSCE(ct.QuantileBins(3))
+    law = enumerated_null(statistic.given(seen(probs)), probs)
+    test = partial(ct.calibration_test, data, None, statistic, lens=ct.Canonical())
+    result = test(null=ct.RedrawLabels(), rng=1, n_resamples=4999)
     assert result.null_mean == pytest.approx(law.mean(), abs=4 * law.std() / math.sqrt(4999))
     assert result.pvalue == pytest.approx(
         law.sf(result.estimate), abs=5 * result.pvalue_error + 1e-3
     )
-    odd = RMSCE(lambda rows: (rows[:, 0] > 0.4).astype(int))
-    assert odd.given(probs)(labels) == pytest.approx(odd.given(probs).evaluate(labels), abs=1e-12)
+    exact = test(null="exact")
+    assert exact.pvalue == pytest.approx(law.sf(result.estimate), rel=0.011)
+    assert exact.null_mean == pytest.approx(law.mean(), rel=1e-3)
+    odd = RMSCE(lambda rows: (rows[:, 0] > 0.4).astype(int)).given(seen(probs))
+    assert odd(labels) == pytest.approx(odd.batch(labels[None])[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 def test_size_with_redrawn_labels(statistic):
     probs, _ = problem(14, 40, 4)
-    fixed, draw = statistic.given(probs), LabelSampler.of(probs)
+    fixed, draw = statistic.given(seen(probs)), LabelSampler.of(probs)
     generator = np.random.default_rng(3)
-    values = np.array([fixed(draw(generator.random(40))) for _ in range(400 * 20)]).reshape(400, 20)
+    labels = np.array([draw(generator.random(40)) for _ in range(400 * 20)])
+    values = fixed.batch(labels).reshape(400, 20)
     rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
     low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 400, 0.05)
     assert rejected <= high
@@ -274,13 +284,14 @@ def test_classwise_errors_see_what_the_top_label_does_not():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SCE(0), "m must be a whole number"),
-        (lambda: ACE(2.5), "m must be a whole number"),
+        (lambda: SCE(0), "a whole number of bins"),
+        (lambda: ACE(2.5), "bins must be a whole number"),
         (lambda: TACE(15, threshold=1.0), r"threshold must lie in \[0, 1\)"),
-        (lambda: ACE(15, variant="code"), "'paper' or 'nixon'"),
+        (lambda: presets.nixon2019(variant="code"), "one of paper, nixon"),
         (lambda: ClasswiseECE(aggregate="sum"), "'mean' or 'max'"),
         (lambda: ClasswiseECE("many"), "number of bins"),
         (lambda: RMSCE(None), "number of bins"),
+        (lambda: RMSCE(15), r"QuantileBins\(15\) for equal mass"),
         (lambda: RMSCE()(np.full((2, 3), 1 / 3), np.array([0, 1])), "for two classes"),
         (lambda: ClasswiseECE(lambda rows: rows[:, 0])(*problem(1, 5, 3)), "one integer per row"),
     ],
@@ -295,11 +306,36 @@ def test_they_print_as_they_are_written():
         "ClasswiseECE(UniformBins(15))",
         "ClasswiseECE(QuantileBins(5), aggregate='max')",
         "ClasswiseECE(UniformBins(5), threshold=0.05)",
-        "SCE(5)",
-        "SCE(5, variant='nixon')",
+        "ClasswiseECE(UniformBins(5))",
+        "ClasswiseECE(EdgeBins([0.2, 0.4, 0.6000000000000001, 0.8, 1.0], closed='left'))",
         "ACE(4)",
-        "ACE(4, variant='nixon')",
-        "TACE(4)",
-        "TACE(3, threshold=0.2, variant='nixon')",
+        "ClasswiseECE(_Ranks(4))",
+        "ACE(4, threshold=0.01)",
+        "ClasswiseECE(_Ranks(3), threshold=0.2)",
     ]
-    assert repr(RMSCE(5)) == "RMSCE(QuantileBins(5))"
+    assert repr(RMSCE(ct.QuantileBins(5))) == "RMSCE(QuantileBins(5))"
+
+
+def test_moved_residuals_are_classes_of_gaps():
+    probs, labels = problem(15, 30, 4)
+    data = seen(probs, labels)
+    fixed = TACE(3, threshold=0.1).given(data)
+    weights = np.random.default_rng(1).normal(size=(2, 30))
+    for value, w in zip(fixed.of_residuals(data.residuals, weights), weights, strict=True):
+        gaps = np.zeros(fixed.sums.size + 1)
+        for i in range(30):
+            for k in range(4):
+                gaps[fixed.cell[i, k]] += w[i] * data.residuals[i, k]
+        errors = np.abs(gaps[:-1]) * fixed.weights
+        assert value == pytest.approx(errors.sum() / 4, abs=1e-13)
+
+
+def test_sparse_classes_are_noticed():
+    data = seen(*problem(16, 60, 3))
+    assert ClasswiseECE(20).given(data).rows_per_cell < 20
+    assert ClasswiseECE(1).given(data).rows_per_cell == 60.0
+    with pytest.warns(ct.SparseBinsWarning):
+        ct.calibration_test(
+            data, None, SCE(20), lens=ct.Canonical(), null=ct.ConsistencyResampling(),
+            n_resamples=9, rng=1,
+        )  # fmt: skip

@@ -9,14 +9,13 @@ import pytest
 import reference as ref
 import reference_families as slow
 import scipy.stats
+from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
-from caltest.resampling import LabelSampler
-from caltest.statistics import multiscale
-from caltest.statistics.debiased import DebiasedL2
-from caltest.statistics.multiscale import MultiScale
+from caltest.simulate import LabelSampler
+from caltest.statistics import DebiasedL2, MultiScale, multiscale
 
 
 def problem(seed, n, k, style="plain"):
@@ -49,15 +48,16 @@ def twin(probs, labels, m):
 @pytest.mark.parametrize(("k", "n"), [(2, 9), (2, 45), (3, 45), (10, 33)])
 def test_against_slow_twin(k, n, style):
     probs, labels = problem(n + k, n, k, style)
-    fixed = MultiScale().given(probs)
+    fixed = MultiScale().given(seen(probs))
     expected = [twin(probs, labels, 2**b) for b in range(1, int(np.log2(n)) + 1)][::-1]
     expected = [(value, sd) for value, sd in expected if sd > 1e-12]
     np.testing.assert_allclose(fixed.deviations, [sd for _, sd in expected], rtol=1e-9)
-    ours = fixed.standardised(labels)
+    (ours,) = fixed.standardised(labels[None])
     np.testing.assert_allclose(ours, [v / sd for v, sd in expected], rtol=1e-9, atol=1e-9)
-    assert MultiScale()(probs, labels) == pytest.approx(max(v / sd for v, sd in expected))
+    assert MultiScale()(seen(probs, labels)) == pytest.approx(max(v / sd for v, sd in expected))
 
 
+@pytest.mark.slow
 def test_a_hundred_classes():
     probs, labels = problem(1, 40, 100)
     assert MultiScale([4])(probs, labels) == pytest.approx(np.divide(*twin(probs, labels, 4)))
@@ -65,12 +65,14 @@ def test_a_hundred_classes():
 
 def test_scales_are_debiased_errors_and_cells_are_nested():
     probs, labels = problem(3, 500, 2, "ties")
-    fixed = MultiScale().given(probs)
-    for m, value in zip(fixed.m, fixed.standardised(labels) * fixed.deviations, strict=True):
-        assert value == pytest.approx(DebiasedL2(int(m))(probs, labels), abs=1e-14)
+    fixed = MultiScale().given(seen(probs))
+    values = fixed.standardised(labels[None])[0] * fixed.deviations
+    for m, value in zip(fixed.m, values, strict=True):
+        assert value == pytest.approx(DebiasedL2(int(m))(seen(probs, labels)), abs=1e-14)
     probs, labels = problem(4, 300, 4)
-    fixed = MultiScale([2, 8, 64]).given(probs)
-    for m, value in zip(fixed.m, fixed.standardised(labels) * fixed.deviations, strict=True):
+    fixed = MultiScale([2, 8, 64]).given(seen(probs))
+    values = fixed.standardised(labels[None])[0] * fixed.deviations
+    for m, value in zip(fixed.m, values, strict=True):
         tree = ct.VarianceTree(-(-300 // int(m)))
         assert value == pytest.approx(DebiasedL2(tree)(probs, labels), abs=1e-14)
 
@@ -78,20 +80,38 @@ def test_scales_are_debiased_errors_and_cells_are_nested():
 @pytest.mark.parametrize(("k", "n"), [(2, 10), (3, 6)])
 def test_standardised_exactly(k, n):
     probs, _ = problem(7, n, k)
-    fixed = MultiScale([1, 2, 4]).given(probs)
+    fixed = MultiScale([1, 2, 4]).given(seen(probs))
     for s in range(fixed.m.size):
-        law = enumerated_null(lambda y, s=s: fixed.standardised(y)[s], probs)
+        law = enumerated_null(lambda y, s=s: fixed.standardised(y[None])[0, s], probs)
         assert law.mean() == pytest.approx(0.0, abs=1e-12)
         assert law.std() == pytest.approx(1.0, rel=1e-12)
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_moved_residuals_against_pairs_of_rows(k):
+    probs, labels = problem(k, 40, k)
+    data = seen(probs, labels)
+    fixed = MultiScale([2, 4]).given(data)
+    signs = np.random.default_rng(2).choice([-1.0, 1.0], size=(3, 40))
+    moved = fixed.of_residuals(data.residuals, signs)
+    for value, s in zip(moved, signs, strict=True):
+        rows = s[:, None] * ref.residuals(probs, labels)
+        scales = [ref.debiased(rows, cells_of(probs, m)) for m in fixed.m.tolist()]
+        assert value == pytest.approx(max(np.array(scales) / fixed.deviations), rel=1e-9)
+
+
 def test_interpreted_as_compiled(monkeypatch):
-    probs, labels = problem(5, 30, 3)
-    compiled = MultiScale().given(probs).standardised(labels)
-    for name in ("_residuals", "_scale_errors"):
+    data = seen(*problem(5, 30, 3))
+
+    def values():
+        fixed = MultiScale().given(data)
+        signs = np.ones((2, 30))
+        return [*fixed.batch(data.labels[None]), *fixed.of_residuals(data.residuals, signs)]
+
+    compiled = values()
+    for name in ("_label_errors", "_residual_errors"):
         monkeypatch.setattr(multiscale, name, getattr(multiscale, name).py_func)
-    interpreted = MultiScale().given(probs).standardised(labels)
-    np.testing.assert_allclose(interpreted, compiled, atol=1e-13)
+    np.testing.assert_allclose(values(), compiled, atol=1e-13)
 
 
 @pytest.mark.parametrize("k", [2, 4])
@@ -107,7 +127,7 @@ def test_order_of_rows_does_not_matter(k, style):
 def test_a_vector_its_lens_and_a_pickle_agree():
     probs, labels = problem(8, 50, 2)
     p, y = probs[:, 0], 1 - labels
-    fixed = pickle.loads(pickle.dumps(MultiScale().given(probs)))
+    fixed = pickle.loads(pickle.dumps(MultiScale().given(seen(probs))))
     assert MultiScale()(p, y) == pytest.approx(fixed(labels), abs=1e-12)
 
 
@@ -140,7 +160,7 @@ def test_the_static_bin_pathology_is_caught():
     p = np.concatenate([np.linspace(0.411, 0.429, 1100), np.linspace(0.471, 0.489, 900)])
     y = np.repeat([0, 1], [1100, 900])
     pairs = [(ct.ECE(10), ct.OneVsRest(1)), (MultiScale(), ct.OneVsRest(1))]
-    blind, sharp = ct.calibration_test(p, y, pairs, n_resamples=199, rng=1).tests
+    blind, sharp = ct.joint_test(p, y, pairs, n_resamples=199, rng=1).tests
     assert blind.pvalue > 0.5
     assert sharp.pvalue == 0.005
     assert sharp.estimate > 100
@@ -149,9 +169,10 @@ def test_the_static_bin_pathology_is_caught():
 @pytest.mark.parametrize(("k", "n"), [(2, 80), (5, 80)])
 def test_size_with_redrawn_labels(k, n):
     probs, _ = problem(9, n, k)
-    fixed, draw = MultiScale().given(probs), LabelSampler.of(probs)
+    fixed, draw = MultiScale().given(seen(probs)), LabelSampler.of(probs)
     generator = np.random.default_rng(3)
-    values = np.array([fixed(draw(generator.random(n))) for _ in range(600 * 20)]).reshape(600, 20)
+    labels = np.array([draw(generator.random(n)) for _ in range(600 * 20)])
+    values = fixed.batch(labels).reshape(600, 20)
     rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
     low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 600, 0.05)
     assert low <= rejected <= high
@@ -160,7 +181,7 @@ def test_size_with_redrawn_labels(k, n):
 def test_data_that_cannot_vary_are_refused():
     for probs in ([[0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0, 0.0]] * 4):
         with pytest.raises(StatisticError, match="no scale has a cell of two rows"):
-            MultiScale()(np.array(probs), np.zeros(len(probs), dtype=int))
+            MultiScale().given(seen(probs))
 
 
 def test_wrong_scales_are_refused():
@@ -178,6 +199,6 @@ def test_wrong_scales_are_refused():
 
 def test_cells_in_which_one_row_can_vary_are_no_scale():
     probs = np.array([[0.3, 0.3, 0.4], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.8, 0.0]])
-    assert MultiScale([1, 2]).given(probs).m.tolist() == [1]
+    assert MultiScale([1, 2]).given(seen(probs)).m.tolist() == [1]
     with pytest.raises(StatisticError, match="no scale"):
-        MultiScale([1]).given(probs[:3])
+        MultiScale([1]).given(seen(probs[:3]))

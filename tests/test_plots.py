@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from itertools import combinations
 
 import matplotlib as mpl
@@ -46,16 +47,14 @@ def curve():
 def every():
     """One result for each kind of picture."""
     test = ct.calibration_test(DIGITS)
-    joint = ct.calibration_test(
-        DIGITS, None, [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(3))], n_resamples=99, rng=1
-    )
+    pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(3))]
+    joint = ct.joint_test(DIGITS, None, pairs, n_resamples=99, rng=1)
     run = {"n_resamples": 99, "rng": 1}
     return {
         "curve": reliability_curve(DIGITS, bins=10),
         "panels": reliability_curve(DIGITS, bins=10, lens=ct.TopK(2)),
         "fit": reliability_fit(DIGITS, **run),
         "triangle": reliability_simplex(DIGITS, lens=GROUPS, **run),
-        "tetrahedron": reliability_simplex(DIGITS, lens=FOUR, bins=3, **run),
         "null": test,
         "joint": joint,
         "audit": ct.audit(DIGITS, n_resamples=999, rng=1),
@@ -66,8 +65,8 @@ def every():
 
 
 KINDS = (
-    "curve", "panels", "fit", "triangle", "tetrahedron",
-    "null", "joint", "audit", "sensitivity", "difference", "pair",
+    "curve", "panels", "fit", "triangle", "null", "joint",
+    "audit", "sensitivity", "difference", "pair",
 )  # fmt: skip
 
 
@@ -77,8 +76,7 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_draw_on_axes_of_others(every, kind):
     figure = Figure(figsize=(6.5, 3.0), layout="constrained")
-    options = {"projection": "3d"} if kind == "tetrahedron" else {}
-    ax = figure.add_subplot(1, 2, 1, **options)
+    ax = figure.add_subplot(1, 2, 1)
     other = figure.add_subplot(1, 2, 2)
     before = settings()
     picture = every[kind].plot(ax)
@@ -203,7 +201,7 @@ def test_classical_diagram_holds_the_numbers(curve):
     artists = curve.plot(style="classical").artists
     heights = [column.get_height() for column in artists["columns"]]
     np.testing.assert_allclose(heights, curve.observed)
-    np.testing.assert_allclose([c.get_x() for c in artists["columns"]], curve.left)
+    np.testing.assert_allclose([c.get_x() for c in artists["columns"]], curve.bin_low)
     gaps = [(gap.get_y(), gap.get_height()) for gap in artists["gaps"]]
     np.testing.assert_allclose(gaps, np.column_stack([curve.observed, -curve.deviation]))
     bars = segments(artists["bars"])
@@ -343,11 +341,12 @@ def test_smooth_curve_against_the_statistic(rng):
 
     data = ct.examples.GaussianMixture(0.5, -2.0).sample(400, rng)
     curve = reliability_fit(data, lens=ct.OneVsRest(0), fit="smooth", band=None, n_resamples=9)
-    reference = smooth_curve(data.probs, data.labels)
+    reference = smooth_curve(ct.OneVsRest(0)(data))
     expected = np.interp(curve.predicted, reference.predicted, reference.observed)
     np.testing.assert_allclose(curve.fitted, np.clip(expected, 0, 1), atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", ["isotonic", "smooth"])
 @pytest.mark.parametrize("simultaneous", [False, True])
 def test_bands_hold_the_curves_of_calibrated_models(rng, fit, simultaneous):
@@ -408,28 +407,10 @@ def test_cells_tile_the_triangle(rng, m):
         assert area == pytest.approx(0.5 * np.sqrt(0.75) / m**2, rel=1e-6)
 
 
-def test_tetrahedron_holds_the_numbers(every):
-    simplex = every["tetrahedron"]
-    artists = simplex.plot().artists
-    places = np.array([line.get_data_3d() for line in artists["edges"]])
-    lengths = np.linalg.norm(places[:, :, 0] - places[:, :, 1], axis=1)
-    np.testing.assert_allclose(lengths, lengths[0])
-    from caltest.plots.simplex import TETRAHEDRON
-
-    tails = np.column_stack(artists["points"]._offsets3d)
-    np.testing.assert_allclose(tails, simplex.predicted @ TETRAHEDRON)
-    loud = artists["arrows"]["significant"]._segments3d
-    heads = simplex.observed[simplex.significant] @ TETRAHEDRON
-    np.testing.assert_allclose(np.array([s[0] for s in loud])[: len(heads)], heads, atol=1e-9)
-
-
-def test_pictures_of_the_wrong_simplex_are_refused(every):
-    with pytest.raises(ct.StatisticError, match="three corners"):
-        plots.triangle(every["tetrahedron"])
-    with pytest.raises(ct.StatisticError, match="four corners"):
-        plots.tetrahedron(every["triangle"])
-    with pytest.raises(ct.StatisticError, match="3-D axes"):
-        plots.tetrahedron(every["tetrahedron"], Figure().add_subplot())
+def test_pictures_of_the_wrong_simplex_are_refused():
+    four = reliability_simplex(DIGITS, lens=FOUR, bins=3, n_resamples=99, rng=1)
+    with pytest.raises(ct.StatisticError, match="three corners, not 4: 0, 1, 2, 3, 4, 5, 6"):
+        four.plot()
 
 
 # --- nulls, numbers of bins, several models ------------------------------------------------------
@@ -470,6 +451,65 @@ def test_a_result_without_its_law_cannot_be_drawn():
     result = ct.calibration_test(DIGITS)
     with pytest.raises(ct.StatisticError, match="run the test again"):
         type(result).from_json(result.to_json()).plot()
+
+
+def test_a_result_without_a_picture_says_so():
+    with pytest.raises(ct.StatisticError, match="no picture of a ConfidenceIntervalResult: print"):
+        ct.confidence_interval(DIGITS, rng=1, n_resamples=99).plot()
+
+
+@dataclass(frozen=True, repr=False)
+class Shift(ct.Statistic):
+    """A user's own statistic that looks at both sides."""
+
+    essential = 0
+
+    def given(self, data):
+        return ShiftOf(data, two_sided=True)
+
+
+class ShiftOf(ct.Prepared):
+    def __call__(self, labels):
+        return float(((labels == 0) - self.data.probs[:, 0]).mean())
+
+
+def test_both_sides_of_a_two_sided_law_are_red():
+    data = ct.examples.GaussianMixture().sample(200, 3)
+    result = ct.calibration_test(data, None, Shift(), lens=ct.OneVsRest(0), n_resamples=999, rng=1)
+    assert result.two_sided
+    columns = result.plot().artists["columns"]
+    red = [c for c in columns if c.get_facecolor()[0] > 2 * c.get_facecolor()[2]]
+    assert {c.get_x() > 0 for c in red} == {True, False}
+    assert sum(c.get_height() for c in red) == pytest.approx(result.pvalue, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("lens", "whole"),
+    [
+        (None, True),
+        (ct.OneVsRest(0), True),
+        (ct.Canonical(), True),
+        (ct.Partition([[0], [1]]), True),
+        (ct.TopK(1), False),
+    ],
+)
+def test_pictures_of_an_event_show_all_probabilities(lens, whole):
+    data = ct.examples.GaussianMixture().sample(300, 1)
+    for curve in (
+        reliability_curve(data, lens=lens, bins=5),
+        reliability_fit(data, lens=lens, band=None, n_resamples=9, rng=1),
+    ):
+        ax = curve.plot(style="deviation").ax
+        low, high = ax.get_xlim()
+        assert ((low, high) == (0.0, 1.0)) is whole
+        assert (ax.get_xlabel() == "confidence") is not whole
+
+
+def test_shares_stand_on_the_bins_where_these_are_equally_wide():
+    for bins, own in ((ct.EdgeBins([0.25, 0.5, 0.75]), True), (ct.QuantileBins(4), False)):
+        curve = reliability_curve(DIGITS, bins=bins)
+        lefts = [c.get_x() for c in curve.plot().artists["histogram"]]
+        assert (lefts == list(curve.bin_low)) is own
 
 
 def test_sensitivity_picture_holds_the_numbers(every):

@@ -166,6 +166,64 @@ def test_refuses_classes(classes, labels, message):
         Predictions.of(THREE, labels, classes)
 
 
+def test_facts_of_the_rows():
+    data = Predictions.of(
+        THREE, [0, 1, 2, 0], weights=[1, 2, 0, 0.5], clusters=[30, 10, 10, 20], by=list("aabb"),
+        ids=["w", "x", "y", "z"],
+    )  # fmt: skip
+    assert data.clusters.tolist() == [2, 0, 0, 1]
+    assert data.n_clusters == 3
+    assert repr(data) == "Predictions(n=4, K=3, weighted, 3 clusters)"
+    np.testing.assert_allclose(data.residuals[1], [-1.2, 1.4, -0.2], atol=1e-15)
+    np.testing.assert_array_equal(data.residuals[2], 0.0)
+    some = data.take(np.array([3, 1]))
+    assert some.labels.tolist() == [0, 1]
+    assert some.weights.tolist() == [0.5, 2.0]
+    assert some.clusters.tolist() == [1, 0]
+    assert some.by.tolist() == ["b", "a"]
+    assert some.ids.tolist() == ["z", "x"]
+    assert data.take(data.labels == 0).ids.tolist() == ["w", "z"]
+
+
+def test_facts_that_say_nothing_are_none():
+    data = Predictions.of(THREE, [0, 1, 2, 0], weights=[1, 1, 1, 1], clusters=[4, 3, 2, 1])
+    assert data.weights is None
+    assert data.n_clusters is None
+
+
+def test_the_event_by_name():
+    data = Predictions.of([0.1, 0.9], ["no", "yes"], pos_label="yes")
+    assert data.labels.tolist() == [0, 1]
+    assert data.classes == ("no", "yes")
+    np.testing.assert_array_equal(Predictions.of([0.1, 0.9], [-1, 1], pos_label=-1).labels, [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"weights": [1, 2]}, r"one value for each of the 3 rows; its shape is \(2,\)"),
+        ({"weights": [1, -2, 1]}, "row 1 is -2; weights are ≥ 0"),
+        ({"weights": [0, 0, 0]}, "weights are all 0"),
+        ({"weights": [1, np.nan, 1]}, "row 1 is nan"),
+        ({"clusters": [1, np.nan, 2]}, "clusters: row 1 has no value"),
+        ({"by": ["a", None, "b"]}, "by: row 1 has no value"),
+        ({"ids": [[1, 2]] * 3}, "one value for each of the 3 rows"),
+        ({"pos_label": "maybe"}, "pos_label is 'maybe', but the labels are 'no', 'yes'"),
+    ],
+)
+def test_refuses_facts(facts, message):
+    labels = ["no", "yes", "no"] if "pos_label" in facts else [0, 1, 0]
+    with pytest.raises(InvalidPredictionsError, match=message):
+        Predictions.of([0.1, 0.9, 0.2], labels, **facts)
+
+
+def test_refuses_the_event_of_many():
+    with pytest.raises(InvalidPredictionsError, match="leaves 2 other labels"):
+        Predictions.of([0.1, 0.9, 0.2], ["a", "b", "c"], pos_label="a")
+    with pytest.raises(InvalidPredictionsError, match="pos_label is for a single column"):
+        Predictions.of(THREE, [0, 1, 2, 0], pos_label=1)
+
+
 def test_impossible_outcomes_are_counted():
     data = Predictions.of([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], [0, 2, 1])
     np.testing.assert_array_equal(data.impossible, [1, 2])
@@ -174,4 +232,9 @@ def test_impossible_outcomes_are_counted():
 def test_a_predictions_is_passed_through():
     data = Predictions.of([0.3], [1])
     assert Predictions.of(data) is data
+    assert Predictions.of(data, weights=[2]).weights.tolist() == [2.0]
+    assert Predictions.of(data, [0]).labels.tolist() == [0]
+    for options in ({"from_logits": True}, {"pos_label": 1}):
+        with pytest.raises(InvalidPredictionsError, match="are for arrays"):
+            Predictions.of(data, **options)
     assert ct.calibration_test(data).n == 1

@@ -53,10 +53,10 @@ def test_the_page_is_up_to_date():
     ("quantile", [0.031, 0.211, 0.485, 0.786, 0.968]),
 ])  # fmt: skip
 def test_sklearn(well, strategy, expected):
-    preset = presets.sklearn(5, strategy)
-    seen = preset.lens(well)
-    cell = preset.statistic.bins(seen.probs)
-    rates = [(seen.labels[cell == b] == 0).mean() for b in range(5)]
+    preset = presets.sklearn(5, strategy=strategy)
+    induced = preset.lens(well)
+    cell = preset.statistic.bins(induced.probs)
+    rates = [(induced.labels[cell == b] == 0).mean() for b in range(5)]
     np.testing.assert_allclose(rates, expected, atol=6e-9)
 
 
@@ -77,7 +77,7 @@ def test_tcal_published(data_dir):
 @pytest.mark.parametrize("distance", ["tv", "sqeuclidean"])
 def test_calibrationerrors_jl(digits, distance):
     preset = presets.calibrationerrors_jl("median-variance", min_size=50, distance=distance)
-    expected = ct.ECE(ct.VarianceTree(50), distance)(digits.probs, digits.labels)
+    expected = ct.ECE(ct.VarianceTree(50), distance=distance)(digits)
     assert preset(digits) == expected
 
 
@@ -87,6 +87,26 @@ def test_a_preset_goes_into_a_verb(digits, well):
     dropped = ct.calibration_test(well, **presets.calzone("ece-c"))
     assert dropped.null == "exact"
     assert dropped.pvalue > 0.3
+
+
+def test_presets_take_the_facts_of_the_rows(well):
+    p, names = well.probs[:, 1], np.where(well.labels == 1, "yes", "no")
+    assert presets.guo2017()(p, names, pos_label="yes") == presets.guo2017()(well)
+    with pytest.raises(StatisticError, match="does not take weights yet"):
+        presets.guo2017()(well, weights=1.0 + np.arange(well.n))
+
+
+@pytest.mark.parametrize("metric", ["ece-c", "mce-c", "hl-c"])
+def test_rows_in_no_bin_are_left_out_of_batches_and_laws(well, metric):
+    preset = presets.calzone(metric, 5)
+    data = preset.lens(well.take(np.arange(80)))
+    fixed = preset.statistic.given(data)
+    labels = np.stack([data.labels, 1 - data.labels])
+    np.testing.assert_allclose(fixed.batch(labels), [fixed(y) for y in labels], rtol=1e-12)
+    law = ct.calibration_test(data, None, preset.statistic, lens=ct.Canonical(), null="exact")
+    drawn = ct.replicate(preset.statistic, ct.RedrawLabels(), data, 4000, rng=1)
+    assert law.null_mean == pytest.approx(drawn.mean(), abs=4.5 * law.null_std / 4000**0.5)
+    assert sorted(fixed.laws()) == sorted(fixed.inner.laws())
 
 
 def test_refuses_unknown_names():

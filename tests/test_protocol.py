@@ -1,41 +1,39 @@
-"""What a statistic may declare beyond being a function: two sides, and laws of its own."""
+"""What a statistic may offer beyond being a function: two sides, laws, residuals, an interval."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.stats
+from conftest import drawn
 
 import caltest as ct
 from caltest import Predictions, StatisticError
-from caltest.nulls import AsymptoticNull, SimulatedNull, reaching
-from caltest.statistics.problem import as_problem, event
+from caltest._base.ties import reaching
+from caltest.nulls import AsymptoticNull, SimulatedNull
+from caltest.statistics.prepared import as_problem, event
 
 
-@dataclass(frozen=True)
-class Fixed:
+@dataclass(frozen=True, eq=False)
+class Fixed(ct.Prepared):
     p: np.ndarray
 
     def __call__(self, labels):
         return float(((labels == 0) - self.p).sum() / np.sqrt((self.p * (1 - self.p)).sum()))
 
-    @property
     def laws(self):
         return {"asymptotic": lambda labels: AsymptoticNull(scipy.stats.norm())}
 
 
-@dataclass(frozen=True)
-class MeanGap:
+@dataclass(frozen=True, repr=False)
+class MeanGap(ct.Statistic):
     """Outcomes minus predictions, standardised: signed."""
 
-    two_sided = True
+    essential = 0
 
-    def __call__(self, probs, labels):
-        rows, codes = as_problem(probs, labels)
-        return self.given(rows)(codes)
-
-    def given(self, probs):
-        return Fixed(event(probs, "MeanGap"))
+    def given(self, data):
+        return Fixed(data, event(data, self), two_sided=True)
 
 
 FEW = Predictions.of([0.9, 0.8, 0.8, 0.7, 0.6, 0.95], [0, 0, 1, 0, 0, 1])
@@ -72,7 +70,7 @@ def test_two_sides_stop_early_and_count_in_max_t():
     )
     assert early.ended == "early"
     low = Predictions.of(np.full(200, 0.8), np.repeat([1, 0], [100, 100]))
-    joint = ct.calibration_test(low, None, [(MeanGap(), ct.OneVsRest(1))], n_resamples=99, rng=1)
+    joint = ct.joint_test(low, None, [(MeanGap(), ct.OneVsRest(1))], n_resamples=99, rng=1)
     assert joint.adjusted == (0.01,)
 
 
@@ -92,15 +90,142 @@ def test_a_law_that_is_not_there_is_refused():
 
 
 def test_an_event_needs_two_classes():
-    with pytest.raises(StatisticError, match="MeanGap is for two classes, but there are 3"):
+    with pytest.raises(StatisticError, match=r"MeanGap\(\) is for two classes, but there are 3"):
         MeanGap()(np.full((2, 3), 1 / 3), np.array([0, 1]))
 
 
 def test_a_vector_of_probabilities_is_seen_as_by_one_vs_rest():
-    rows, labels = as_problem([0.8, 0.3], [1, 0])
     seen = ct.OneVsRest(1)(Predictions.of([0.8, 0.3], [1, 0]))
-    np.testing.assert_allclose(rows, seen.probs)
-    np.testing.assert_array_equal(labels, seen.labels)
+    for data in (Predictions.of([0.8, 0.3], [1, 0]), seen):
+        found = as_problem(data)
+        np.testing.assert_allclose(found.probs, seen.probs)
+        np.testing.assert_array_equal(found.labels, seen.labels)
+
+
+def test_the_default_lens_sees_a_shift_of_two_classes():
+    p = np.random.default_rng(0).random(2000)
+    y = (np.random.default_rng(1).random(2000) < p - 0.1).astype(int)
+    result = ct.calibration_test(p, y)
+    assert result.lens == "OneVsRest(1)"
+    assert result.estimate == ct.ECE()(p, y)
+    assert result.pvalue < 1e-10
+
+
+def test_a_class_must_answer_somehow():
+    with pytest.raises(TypeError, match="must define __call__ or batch"):
+        type("Silent", (ct.Prepared,), {})
+
+
+def test_one_statistic_is_asked_for():
+    for several in ([ct.ECE(), ct.MCE()], [(ct.ECE(), ct.TopK(1))]):
+        with pytest.raises(StatisticError, match="takes one statistic"):
+            ct.calibration_test(FEW, None, several)
+    with pytest.raises(StatisticError, match="pairs must be a list"):
+        ct.joint_test(FEW, None, [ct.ECE()])
+    for nonsense in ("ECE", ct.ECE, 3):
+        with pytest.raises(StatisticError, match="statistic must be a statistic"):
+            ct.calibration_test(FEW, None, nonsense)
+
+
+def test_a_function_may_take_weights():
+    def weighted(probs, labels, weights):
+        return float(weights @ (labels == 0))
+
+    def plain(probs, labels):
+        return 1.0
+
+    data = Predictions.of([0.2, 0.6, 0.9], [0, 1, 1], weights=[1, 2, 3])
+    assert ct.replicate(weighted, ct.RedrawLabels(), data, 5, rng=0).values.max() <= 6
+    with pytest.raises(StatisticError, match="third parameter named weights"):
+        ct.replicate(plain, ct.RedrawLabels(), data, 5)
+
+
+class NoScheme:
+    def sampler(self, data):
+        return lambda rng: data
+
+
+def test_what_is_no_scheme_is_refused_in_a_sentence():
+    with pytest.raises(StatisticError, match="is no way to draw data"):
+        ct.replicate(ct.ECE(), NoScheme(), FEW, 5)
+    with pytest.raises(StatisticError, match="is one of"):
+        ct.calibration_test(FEW, null=NoScheme())
+
+
+CLASS_STATISTICS = [ct.ClasswiseECE(), ct.SCE(), ct.ACE(), ct.TACE()]
+EVENT_STATISTICS = [ct.RMSCE(), ct.DebiasedL1(), ct.DebiasedL2(), ct.HosmerLemeshow()]
+
+
+@pytest.mark.parametrize("statistic", [*CLASS_STATISTICS, *EVENT_STATISTICS], ids=repr)
+def test_sparse_cells_are_warned_of_whatever_the_statistic(statistic):
+    data = drawn(40, 3 if statistic in CLASS_STATISTICS else 2, 1)
+    with pytest.warns(ct.SparseBinsWarning):
+        ct.calibration_test(data, None, statistic, null=ct.ConsistencyResampling(), n_resamples=9)
+
+
+def test_a_root_has_the_exact_law_of_its_square():
+    data = drawn(150, 2, 4)
+    root = ct.calibration_test(data, None, ct.RMSCE(ct.UniformBins(5)))
+    square = ct.calibration_test(data, None, ct.ECE(5, distance="sqeuclidean"))
+    assert (root.null, square.null) == ("exact", "exact")
+    assert root.estimate == pytest.approx((square.estimate / 2) ** 0.5)
+    assert root.pvalue == pytest.approx(square.pvalue, rel=0.02)
+    law = ct.replicate(ct.RMSCE(ct.UniformBins(5)), ct.RedrawLabels(), data, 4000, rng=1)
+    assert root.null_mean == pytest.approx(law.mean(), abs=4.5 * law.std() / 4000**0.5)
+
+
+VERBS = {
+    "calibration_test": ct.calibration_test,
+    "joint_test": lambda p, y, **facts: ct.joint_test(p, y, [(ct.ECE(), None)], **facts),
+    "confidence_interval": ct.confidence_interval,
+    "compare": lambda p, y, **facts: ct.compare(p, p[::-1], y, **facts),
+    "audit": ct.audit,
+    "reliability_curve": ct.reliability_curve,
+    "reliability_fit": ct.reliability_fit,
+    "reliability_difference": lambda p, y, **f: ct.reliability_difference(p, p[::-1], y, **f),
+    "bin_sensitivity": ct.bin_sensitivity,
+    "cox_recalibration": ct.cox_recalibration,
+    "corp_decomposition": ct.corp_decomposition,
+    "brier_decomposition": ct.brier_decomposition,
+}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_no_verb_ignores_a_fact(name):
+    p, y = np.linspace(0.1, 0.9, 30), np.arange(30) % 2
+    facts = {"weights": np.arange(1, 31), "clusters": np.arange(30) // 3, "by": np.arange(30) % 2}
+    for fact, values in facts.items():
+        if (name, fact) == ("confidence_interval", "clusters"):
+            continue
+        with pytest.raises(StatisticError, match=f"{name} does not take {fact} yet"):
+            VERBS[name](p, y, **{fact: values})
+        VERBS[name](p, y, **{fact: np.ones(30)} if fact == "weights" else {})
+    with pytest.raises(TypeError, match="has no argument 'n_bins'"):
+        VERBS[name](p, y, n_bins=3)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_no_verb_tests_the_rows_of_a_fit(name):
+    data = ct.examples.GaussianMixture(0, -3).sample(200, rng=1)
+    repaired = ct.recalibration.TemperatureScaling().fit(data)(data)
+    pairs = ("compare", "reliability_difference")
+    ask = (
+        partial(getattr(ct, name), repaired, data)
+        if name in pairs
+        else partial(VERBS[name], repaired, None)
+    )
+    with pytest.raises(StatisticError, match="fit"):
+        ask()
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_verbs_take_the_keywords_of_predictions(name):
+    p, words = np.linspace(0.1, 0.9, 30), np.where(np.arange(30) % 3 == 0, "yes", "no")
+    told = VERBS[name](p, words, pos_label="yes")
+    plain = VERBS[name](p, (words == "yes").astype(int))
+    assert replace(told, notes=()).n == plain.n == 30
+    logits = VERBS[name](np.log(p / (1 - p)), (words == "yes").astype(int), from_logits=True)
+    assert logits.n == 30
 
 
 def test_reaching_counts_ties():

@@ -24,6 +24,7 @@ from caltest.recalibration import (
 from caltest.recalibration.curves import BetaCurve
 from caltest.recalibration.fitting import FLOOR, SoftmaxLoss
 from caltest.recalibration.scaling import Temperature
+from caltest.simulate import LabelSampler
 
 SCALING = [TemperatureScaling(), VectorScaling(), MatrixScaling()]
 CURVES = [
@@ -40,7 +41,7 @@ def overconfident(n, n_classes, seed=0, temperature=0.5):
     """Logits whose labels follow the softmax at another temperature."""
     rng = np.random.default_rng(seed)
     logits = 2.0 * rng.normal(size=(n, n_classes))
-    labels = ct.resampling.LabelSampler.of(ref.softmax(temperature * logits))(rng.random(n))
+    labels = LabelSampler.of(ref.softmax(temperature * logits))(rng.random(n))
     return logits, labels
 
 
@@ -366,6 +367,7 @@ def test_a_class_that_does_not_occur(method):
         assert 0.0 < repaired[:, 2].mean() < 0.002
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [TemperatureScaling(), VectorScaling(0.01), *CURVES])
 def test_a_thousand_classes(method):
     logits, labels = overconfident(100, 1000, temperature=3.0)
@@ -408,11 +410,67 @@ def test_rows_of_the_fit_are_known_again(method):
     refuse_fitted_rows(data)
 
 
-def test_a_minority_of_known_rows_is_let_through():
-    logits, labels = overconfident(100, 3)
-    probs = ref.softmax(logits)
-    fitted = TemperatureScaling().fit(probs[:40], labels[:40])
-    refuse_fitted_rows(fitted(ct.Predictions.of(probs, labels)))
+def test_few_known_rows_are_let_through_and_said():
+    logits, labels = overconfident(200, 3)
+    data = ct.Predictions.of(ref.softmax(logits), labels)
+    fitted = TemperatureScaling().fit(data.take(np.arange(100)))
+    seen = fitted(data.take(np.arange(95, 200)))
+    refuse_fitted_rows(seen)
+    assert seen.provenance == (ct.predictions.Provenance(repr(TemperatureScaling()), 100, 5),)
+    assert seen.notes[-1] == "5 of these 105 rows are rows of the fit"
+    with pytest.raises(ct.StatisticError, match="was fitted on 6 of these 106 rows"):
+        refuse_fitted_rows(fitted(data.take(np.arange(94, 200))))
+    with pytest.raises(ct.StatisticError, match="was fitted on 5 of these 10 rows"):
+        refuse_fitted_rows(seen.take(np.arange(90, 100)))
+    again = PlattScaling().fit([0.2, 0.7, 0.6], [0, 1, 1])
+    both = again(
+        TemperatureScaling().fit([0.1, 0.8, 0.3], [0, 1, 1])(ct.Predictions.of([0.5], [1]))
+    )
+    assert [step.n_known for step in both.provenance] == [0, 0]
+    assert len(both.notes) == 2
+
+
+def test_rows_are_known_by_their_ids():
+    rng = np.random.default_rng(3)
+    p = rng.random(60).round(1)
+    labels = (rng.random(60) < p).astype(int)
+    data = ct.Predictions.of(p, labels, ids=np.arange(60))
+    fitted = PlattScaling().fit(data.take(np.arange(30)))
+    refuse_fitted_rows(fitted(data.take(np.arange(30, 60))))
+    with pytest.raises(ct.StatisticError, match="was fitted on 3 of these 33 rows"):
+        refuse_fitted_rows(fitted(data.take(np.arange(27, 60))))
+    by_name = PlattScaling().fit(p, labels, ids=[str(i) for i in range(60)])
+    with pytest.raises(ct.StatisticError, match="was fitted on 10 of these 10 rows"):
+        refuse_fitted_rows(by_name(data.take(np.arange(10))))
+    others = ct.Predictions.of(p, labels, ids=np.arange(60, 120))
+    refuse_fitted_rows(by_name(others))
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("n", [20, 200, 2000])
+def test_rounded_predictions_agree_by_chance(n, decimals):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        p, q = rng.beta(0.5, 3.0, (2, n)).round(decimals)
+        fitted = PlattScaling().fit(p, rng.random(n) < p)
+        refuse_fitted_rows(fitted(ct.Predictions.of(q, rng.random(n) < q)))
+
+
+def test_predictions_of_trees_agree_by_chance():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        leaves = rng.random(200)
+        p, q = leaves[rng.integers(0, 200, (2, 300))]
+        fitted = PlattScaling().fit(p, rng.random(300) < p)
+        refuse_fitted_rows(fitted(ct.Predictions.of(q, rng.random(300) < q)))
+
+
+def test_rows_that_are_sure_do_not_hide_the_others():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(300) < 0.5, 1.0, rng.random(300))
+    fitted = PlattScaling().fit(p[:200], rng.random(200) < p[:200])
+    with pytest.raises(ct.StatisticError, match="was fitted on"):
+        refuse_fitted_rows(fitted(ct.Predictions.of(p[100:], np.ones(200))))
 
 
 def test_equal_predictions_are_not_equal_rows():
@@ -429,8 +487,12 @@ def test_equal_predictions_are_not_equal_rows():
 def test_predictions_remember_their_recalibration():
     data = ct.Predictions.of([[0.7, 0.3], [0.4, 0.6]], ["a", "b"], classes=["a", "b"])
     fitted = TemperatureScaling().fit([[0.9, 0.1], [0.8, 0.2]], [0, 1])
-    repaired = fitted(data)
+    repaired = fitted(ct.Predictions.of(data, weights=[1, 2], clusters=[3, 3], by=["x", "y"]))
     assert repaired.classes == ("a", "b")
+    assert repaired.weights.tolist() == [1.0, 2.0]
+    assert repaired.clusters.tolist() == [0, 0]
+    assert repaired.by.tolist() == ["x", "y"]
+    assert repaired.provenance == (ct.predictions.Provenance(repr(fitted.method), 2, 0),)
     assert repaired.labels.tolist() == [0, 1]
     assert repaired.notes == (
         "recalibrated by TemperatureScaling(penalty=1e-06), fitted on 2 rows",
@@ -447,10 +509,18 @@ def test_refusals_say_what_to_do():
     fitted = TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]], [0, 1])
     with pytest.raises(ct.StatisticError, match=r"fitted on 2 classes, .* have 3"):
         fitted([[0.2, 0.3, 0.5]])
-    with pytest.raises(ct.StatisticError, match="from_logits=True is for arrays"):
+    with pytest.raises(
+        ct.InvalidPredictionsError, match="from_logits and pos_label are for arrays"
+    ):
         fitted(ct.Predictions.of([0.5], [1]), from_logits=True)
     with pytest.raises(ct.InvalidPredictionsError, match="logits"):
         fitted([[2.0, -3.0]])
+    with pytest.raises(ct.StatisticError, match="TemperatureScaling does not take weights yet"):
+        TemperatureScaling().fit([0.6, 0.7], [0, 1], weights=[1, 2])
+    grouped = PlattScaling().fit(
+        [0.6, 0.7, 0.2], ["a", "b", "a"], pos_label="b", clusters=[1, 1, 2]
+    )
+    assert grouped.map == PlattScaling().fit([0.6, 0.7, 0.2], [0, 1, 0]).map
     with pytest.raises(ct.InvalidPredictionsError, match="labels are missing"):
         TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]])
     with pytest.raises(ct.InvalidPredictionsError, match="row 1"):
@@ -487,7 +557,7 @@ def test_against_published_temperature_of_digits():
     repaired = scaled(test)
     assert repaired.probs.max(axis=1).mean() == pytest.approx(0.796, abs=0.002)
     seen = ct.TopK(1)(repaired)
-    assert ct.ECE(10)(seen.probs, seen.labels) == pytest.approx(0.038, abs=0.001)
+    assert ct.ECE(10)(seen) == pytest.approx(0.038, abs=0.001)
     early = TemperatureScaling().fit(ct.examples.digits("best", "validation"))
     assert early.map.temperature == pytest.approx(0.88, abs=0.01)
 

@@ -15,17 +15,18 @@ from reference_curves import score_gap
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import cell_null, enumerated_null
-from caltest.resampling import LabelSampler
+from caltest.inference.cox import cox_recalibration
+from caltest.results import CoxRecalibration
+from caltest.simulate import RedrawLabels
 from caltest.statistics.cox import CoxLR, CoxScore
-from caltest.statistics.cox_estimates import CoxRecalibration, cox_recalibration
 from caltest.statistics.ici import E50, E90, ICI, Emax
-from caltest.statistics.problem import as_problem
 from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
+from caltest.statistics.scores import ScoreGap
 
 STATISTICS = [
     Spiegelhalter(),
     CalibrationInTheLarge(),
-    HosmerLemeshow(4),
+    HosmerLemeshow(ct.QuantileBins(4)),
     HosmerLemeshow(ct.UniformBins(5), variance="exact"),
     CoxScore(),
     CoxLR(),
@@ -46,6 +47,11 @@ def problem(seed, n, style="plain"):
     return p, generator.integers(0, 2, n)
 
 
+def induced(p, y=None):
+    y = np.zeros(len(p), dtype=np.int64) if y is None else y
+    return ct.OneVsRest(1)(ct.Predictions.of(p, y))
+
+
 # --- slow twins ----------------------------------------------------------------------------------
 
 
@@ -58,12 +64,44 @@ def test_against_slow_twins(seed, style):
     for ours, theirs in [
         (Spiegelhalter(), slow.spiegelhalter(p, y)),
         (CalibrationInTheLarge(), slow.in_the_large(p, y)),
-        (HosmerLemeshow(4), equal(p, y, groups)),
-        (HosmerLemeshow(4, variance="exact"), equal(p, y, groups, "exact")),
+        (HosmerLemeshow(ct.QuantileBins(4)), equal(p, y, groups)),
+        (HosmerLemeshow(ct.QuantileBins(4), variance="exact"), equal(p, y, groups, "exact")),
         (HosmerLemeshow(ct.UniformBins(5)), equal(p, y, cells)),
         (CoxScore(), slow.cox_score(p, y)),
     ]:
         assert ours(p, y) == pytest.approx(theirs, rel=1e-10), repr(ours)
+
+
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+def test_moved_residuals_against_slow_twins(style):
+    p, y = problem(2, 40, style)
+    data, signs = induced(p, y), np.random.default_rng(1).choice([-1.0, 1.0], 40)
+    groups = ref.quantile_cells(p, 4)
+    for statistic, degree, theirs in [
+        (CalibrationInTheLarge(), 1, slow.in_the_large(p, y, signs)),
+        (
+            HosmerLemeshow(ct.QuantileBins(4), variance="exact"),
+            2,
+            slow.hosmer_lemeshow(p, y, groups, "exact", signs),
+        ),
+        (CoxScore(), 2, slow.cox_score(p, y, signs)),
+    ]:
+        fixed = statistic.given(data)
+        values = fixed.of_residuals(data.residuals, np.stack([np.ones(40), signs]))
+        np.testing.assert_allclose(values, [statistic(p, y), theirs], rtol=1e-10)
+        assert fixed.degree == degree
+    for statistic in (CoxLR(), ICI()):
+        assert statistic.given(data).degree is None
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
+@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
+def test_a_batch_is_its_values_one_by_one(statistic, style):
+    data = induced(*problem(16, 40, style))
+    fixed, labels = statistic.given(data), RedrawLabels().drawer(data)((5, 7), 0, 30)
+    values = [fixed(row) for row in labels]
+    np.testing.assert_allclose(fixed.batch(labels), values, rtol=1e-10, atol=1e-12)
+    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 100])
@@ -79,8 +117,8 @@ def test_spiegelhalter_of_many_classes_against_moments(k):
 @pytest.mark.parametrize("span", [2 / 3, 0.3, 1.0])
 def test_smooth_curve_against_slow_twin(style, span):
     p, y = problem(3, 30, style)
-    rows, codes = as_problem(p, y)
-    curve = ICI(span, delta=0.0).given(rows).curve(codes)
+    data = induced(p, y)
+    curve = ICI(span=span, delta=0.0).given(data).curve(data.labels)
     expected = [slow.lowess_at(x, p, y, span) for x in np.sort(p)]
     np.testing.assert_allclose(curve, expected, atol=1e-11)
     gaps = np.abs(np.array(expected) - np.sort(p))
@@ -90,7 +128,7 @@ def test_smooth_curve_against_slow_twin(style, span):
         (E90, np.quantile(gaps, 0.9)),
         (Emax, gaps.max()),
     ]:
-        assert statistic(span, 0.0)(p, y) == pytest.approx(value, abs=1e-11)
+        assert statistic(span=span, delta=0.0)(p, y) == pytest.approx(value, abs=1e-11)
 
 
 # statsmodels 0.15.0: mean and maximum of |x − lowess(y, x, frac, it=0, delta)|
@@ -106,8 +144,8 @@ def test_smooth_curve_against_statsmodels(span, delta, mean, largest):
     generator = np.random.default_rng(1)
     p = generator.random(60).round(2)
     y = (generator.random(60) < p).astype(int)
-    assert ICI(span, delta)(p, y) == pytest.approx(mean, rel=1e-12)
-    assert Emax(span, delta)(p, y) == pytest.approx(largest, rel=1e-12)
+    assert ICI(span=span, delta=delta)(p, y) == pytest.approx(mean, rel=1e-12)
+    assert Emax(span=span, delta=delta)(p, y) == pytest.approx(largest, rel=1e-12)
 
 
 def test_cox_estimates_solve_the_score_equations():
@@ -132,7 +170,7 @@ def test_cox_estimates_solve_the_score_equations():
 
 def test_profile_intervals_end_where_the_ratio_test_rejects():
     p, y = problem(8, 50)
-    answer = cox_recalibration(p, y, intervals="profile", level=0.9)
+    answer = cox_recalibration(p, y, method="profile", level=0.9)
     best = slow.log_likelihood(answer.intercept, answer.slope, p, y)
     drop = scipy.stats.chi2.ppf(0.9, 1) / 2
     grid = np.linspace(-6, 6, 4001)
@@ -222,7 +260,7 @@ def test_values_of_calzone(
     assert answer.intercept == pytest.approx(intercept, rel=1e-10)
     np.testing.assert_allclose(answer.slope_interval, (slope_low, slope_high), atol=6e-6)
     np.testing.assert_allclose(answer.intercept_interval, (-0.12349, 0.03353), atol=6e-6)
-    assert ICI(0.5, 0.001)(p, y) == pytest.approx(ici, rel=1e-10)
+    assert ICI(span=0.5, delta=0.001)(p, y) == pytest.approx(ici, rel=1e-10)
 
 
 def test_values_computed_by_two_methods(data_dir):
@@ -248,39 +286,43 @@ def test_values_computed_by_two_methods(data_dir):
 
 def test_exact_laws_against_enumeration():
     p, y = problem(4, 10)
-    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    for statistic in [CalibrationInTheLarge(), HosmerLemeshow(3), HosmerLemeshow(3, "exact")]:
-        fixed = statistic.given(data.probs)
+    data, three = induced(p, y), ct.QuantileBins(3)
+    for statistic in [
+        CalibrationInTheLarge(),
+        HosmerLemeshow(three),
+        HosmerLemeshow(three, variance="exact"),
+    ]:
+        fixed = statistic.given(data)
         result = ct.calibration_test(data, None, statistic, lens=ct.Canonical())
         assert result.null == "exact"
-        two_sided = getattr(statistic, "two_sided", False)
-        low, high = enumerated_null(fixed, data.probs).bracket(result.estimate, two_sided)
+        low, high = enumerated_null(fixed, data.probs).bracket(result.estimate, fixed.two_sided)
         assert low - 1e-9 <= result.pvalue <= high * 1.01 + 1e-9
         assert result.pvalue_bracket[0] <= high + 1e-9
 
 
 def test_first_two_moments_under_calibration():
-    p, _ = problem(5, 11)
-    probs = np.column_stack([p, 1 - p])
+    data, four = induced(problem(5, 11)[0]), ct.QuantileBins(4)
     for statistic, mean, deviation in [
         (Spiegelhalter(), 0.0, 1.0),
         (CalibrationInTheLarge(), 0.0, 1.0),
-        (HosmerLemeshow(4, "exact"), 4.0, None),
+        (HosmerLemeshow(four, variance="exact"), 4.0, None),
+        (HosmerLemeshow(four), HosmerLemeshow(four).given(data).null_mean, None),
         (CoxScore(), 2.0, None),
     ]:
-        law = enumerated_null(statistic.given(probs), probs)
+        fixed = statistic.given(data)
+        law = enumerated_null(fixed, data.probs)
         assert law.mean() == pytest.approx(mean, abs=1e-9)
+        assert fixed.null_mean == pytest.approx(mean, abs=1e-9)
         assert deviation is None or law.std() == pytest.approx(deviation, rel=1e-9)
 
 
 def sizes(statistic, p, draws, seed=0):
     """How often the limit law rejects calibrated labels at 5 %, for these predictions."""
-    probs = np.column_stack([p, 1 - p])
-    fixed, draw = statistic.given(probs), LabelSampler.of(probs)
-    generator = np.random.default_rng(seed)
-    values = np.array([fixed(draw(generator.random(p.size))) for _ in range(draws)])
-    law = fixed.laws["asymptotic"](np.zeros(p.size, dtype=np.int64))
-    if getattr(statistic, "two_sided", False):
+    data = induced(p)
+    fixed = statistic.given(data)
+    values = fixed.batch(RedrawLabels().drawer(data)((seed, 1), 0, draws))
+    law = fixed.laws()["asymptotic"](data.labels)
+    if fixed.two_sided:
         return float((2 * scipy.stats.norm.sf(np.abs(values)) <= 0.05).mean())
     return float((law.law.sf(values) <= 0.05).mean())
 
@@ -290,8 +332,8 @@ def sizes(statistic, p, draws, seed=0):
     [
         (Spiegelhalter(), 4000),
         (CalibrationInTheLarge(), 4000),
-        (HosmerLemeshow(10), 4000),
-        (HosmerLemeshow(10, "exact"), 4000),
+        (HosmerLemeshow(), 4000),
+        (HosmerLemeshow(variance="exact"), 4000),
         (CoxScore(), 4000),
         (CoxLR(), 800),
     ],
@@ -303,17 +345,14 @@ def test_size_of_the_limit_law(statistic, draws):
     assert low - 0.01 < sizes(statistic, p, draws) < high + 0.01
 
 
+@pytest.mark.slow
 def test_the_limit_of_hosmer_lemeshow_is_liberal_for_rare_events_and_the_exact_law_is_not():
     p = np.random.default_rng(2).beta(0.3, 12.0, 200).clip(1e-4)
-    assert sizes(HosmerLemeshow(10), p, 4000) > 0.07
-    probs = np.column_stack([p, 1 - p])
-    fixed, draw, generator = (
-        HosmerLemeshow(10).given(probs),
-        LabelSampler.of(probs),
-        np.random.default_rng(3),
-    )
-    values = [fixed(draw(generator.random(200))) for _ in range(1000)]
-    law = cell_null(fixed, probs, float(np.quantile(values, 0.95)))
+    assert sizes(HosmerLemeshow(), p, 4000) > 0.07
+    data = induced(p)
+    fixed = HosmerLemeshow().given(data)
+    values = fixed.batch(RedrawLabels().drawer(data)((3, 1), 0, 1000))
+    law = cell_null(fixed.cell_law(), data.probs, float(np.quantile(values, 0.95)))
     rejected = sum(law.bracket(t)[1] <= 0.05 for t in values)
     assert rejected <= scipy.stats.binom.ppf(1 - 1e-5, 1000, 0.05)
 
@@ -321,18 +360,14 @@ def test_the_limit_of_hosmer_lemeshow_is_liberal_for_rare_events_and_the_exact_l
 def test_g_minus_2_degrees_of_freedom_reject_too_often():
     p = np.random.default_rng(1).uniform(0.02, 0.98, 500)
     assert scipy.stats.chi2.sf(scipy.stats.chi2.ppf(0.95, 8), 10) == pytest.approx(0.1146, abs=5e-5)
-    assert 0.09 < sizes(HosmerLemeshow(10, df=8), p, 4000) < 0.14
+    assert 0.09 < sizes(HosmerLemeshow(df=8), p, 4000) < 0.14
 
 
 @pytest.mark.parametrize("statistic", [ICI(), CoxScore(), Spiegelhalter()], ids=repr)
 def test_size_with_redrawn_labels(statistic):
-    p = np.random.default_rng(6).uniform(0.05, 0.95, 60)
-    probs = np.column_stack([p, 1 - p])
-    fixed, draw = statistic.given(probs), LabelSampler.of(probs)
-    generator = np.random.default_rng(7)
-    values = np.array(
-        [[abs(fixed(draw(generator.random(60)))) for _ in range(20)] for _ in range(400)]
-    )
+    data = induced(np.random.default_rng(6).uniform(0.05, 0.95, 60))
+    labels = RedrawLabels().drawer(data)((7, 1), 0, 400 * 20)
+    values = np.abs(statistic.given(data).batch(labels)).reshape(400, 20)
     rejected = (values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0
     low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 400, 0.05)
     assert low <= rejected.sum() <= high
@@ -361,9 +396,9 @@ def test_event_and_non_event_are_alike(statistic):
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 def test_a_vector_and_its_lens_agree(statistic):
     p, y = problem(13, 30)
-    seen = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    assert statistic(p, y) == pytest.approx(statistic(seen.probs, seen.labels), abs=1e-12)
-    fixed = pickle.loads(pickle.dumps(statistic.given(seen.probs)))
+    seen = induced(p, y)
+    assert statistic(p, y) == pytest.approx(statistic(seen), abs=1e-12)
+    fixed = pickle.loads(pickle.dumps(statistic.given(seen)))
     assert fixed(seen.labels) == pytest.approx(statistic(p, y), abs=1e-12)
 
 
@@ -384,7 +419,7 @@ def test_more_classes_are_refused(statistic):
 def test_spiegelhalter_of_halves_is_refused(p):
     with pytest.raises(StatisticError, match="every prediction is 0, ½ or 1"):
         Spiegelhalter()(np.array(p), np.array([0, 1]))
-    with pytest.raises(StatisticError, match="undefined"):
+    with pytest.raises(StatisticError, match="not defined"):
         Spiegelhalter()(np.full((4, 3), 1 / 3), np.zeros(4, int))
 
 
@@ -400,7 +435,7 @@ def test_equal_predictions_leave_one_degree_of_freedom():
     p, y = np.full(20, 0.3), np.repeat([0, 1], 10)
     assert CoxScore()(p, y) == pytest.approx(CalibrationInTheLarge()(p, y) ** 2)
     for statistic in (CoxScore(), CoxLR()):
-        law = statistic.given(np.column_stack([p, 1 - p])).laws["asymptotic"](y)
+        law = statistic.given(induced(p, y)).laws()["asymptotic"](y)
         assert law.mean() == pytest.approx(1.0)
 
 
@@ -423,13 +458,14 @@ def test_separated_labels_have_a_finite_ratio_and_no_estimates():
 
 def test_cox_recalibration_needs_an_event():
     probs = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.4, 0.1], [0.4, 0.35, 0.25]])
-    with pytest.raises(StatisticError, match="there are 3: name a lens"):
-        cox_recalibration(probs, [0, 1, 1, 0])
-    assert cox_recalibration(probs, [0, 1, 1, 0], lens=ct.TopK(1)).events == 3
+    with pytest.raises(StatisticError, match="cox_recalibration is for two classes, but there are"):
+        cox_recalibration(probs, [0, 1, 1, 0], lens=ct.Canonical())
+    answer = cox_recalibration(probs, [0, 1, 1, 0])
+    assert (answer.lens, answer.events, answer.n_classes) == ("TopK(1)", 3, 3)
     with pytest.raises(StatisticError, match="level must lie between 0 and 1"):
         cox_recalibration([0.3, 0.4], [0, 1], level=95)
     with pytest.raises(StatisticError, match="'wald' or 'profile'"):
-        cox_recalibration([0.3, 0.4], [0, 1], intervals="exact")
+        cox_recalibration([0.3, 0.4], [0, 1], method="exact")
 
 
 def test_cox_result_prints_and_goes_to_json_and_back():
@@ -437,6 +473,9 @@ def test_cox_result_prints_and_goes_to_json_and_back():
     assert CoxRecalibration.from_json(answer.to_json()) == answer
     assert f"slope                 {answer.slope:9.4f}" in str(answer)
     assert "intercept 0, slope 1" in str(answer)
+    assert answer.recipe.startswith(
+        "Cox recalibration · OneVsRest(1) · 95 % Wald intervals · n=60 · K=2 · caltest"
+    )
 
 
 def test_known_truths_are_recovered():
@@ -455,9 +494,9 @@ def test_known_truths_are_recovered():
     ("make", "message"),
     [
         (lambda: HosmerLemeshow("ten"), "number of bins"),
-        (lambda: HosmerLemeshow(0), "whole number of bins"),
-        (lambda: HosmerLemeshow(10, variance="big"), "'binomial' or 'exact'"),
-        (lambda: HosmerLemeshow(10, df=0), "df must be a whole number"),
+        (lambda: HosmerLemeshow(10), r"name the binning: QuantileBins\(10\) for equal mass"),
+        (lambda: HosmerLemeshow(variance="big"), "'binomial' or 'exact'"),
+        (lambda: HosmerLemeshow(df=0), "df must be a whole number"),
         (lambda: ICI(span=0.0), "span must lie"),
         (lambda: ICI(delta=-1.0), "delta must be at least 0"),
     ],
@@ -469,17 +508,18 @@ def test_wrong_settings_are_refused(make, message):
 
 def test_they_print_as_they_are_written():
     written = [
-        "Spiegelhalter()", "CalibrationInTheLarge()", "HosmerLemeshow(QuantileBins(4))",
+        "ScoreGap('brier')", "CalibrationInTheLarge()", "HosmerLemeshow(QuantileBins(4))",
         "HosmerLemeshow(UniformBins(5), variance='exact')", "CoxScore()", "CoxLR()", "ICI()",
         "E50(span=0.5, delta=0.0)", "E90(delta=0.0)", "Emax(delta=0.0)",
     ]  # fmt: skip
     assert [repr(s) for s in STATISTICS] == written
+    assert Spiegelhalter() == ScoreGap("brier")
 
 
 def test_redraws_of_the_score_test_follow_its_law():
     p, y = problem(14, 9)
-    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    law = enumerated_null(CoxScore().given(data.probs), data.probs)
+    data = induced(p, y)
+    law = enumerated_null(CoxScore().given(data), data.probs)
     result = ct.calibration_test(
         data, None, CoxScore(), lens=ct.Canonical(), null=ct.RedrawLabels(), rng=1, n_resamples=4999
     )

@@ -19,6 +19,12 @@ from caltest.reliability.difference import reliability_difference
 from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.results import BinSensitivity, ReliabilityCurve, ReliabilityDifference
 from caltest.results.reliability import SPREAD_EDGES
+from caltest.statistics import Cells
+
+
+def _cells(p, m):
+    probs = np.column_stack([p, 1 - p])
+    return Cells.of(ct.UniformBins(m), probs), probs
 
 
 def _limits(level, trials):
@@ -37,7 +43,7 @@ def test_table_against_a_loop_over_the_bins(rng):
         assert curve.count[row] == inside.sum()
         assert curve.predicted[row] == pytest.approx(p[inside].mean(), abs=1e-12)
         assert curve.observed[row] == pytest.approx(y[inside].mean(), abs=1e-12)
-        assert (curve.left[row], curve.right[row]) == (j / 7, (j + 1) / 7)
+        assert (curve.bin_low[row], curve.bin_high[row]) == (j / 7, (j + 1) / 7)
     assert curve.count.sum() == curve.n == curve.spread.sum() == 400
     np.testing.assert_allclose(curve.deviation, curve.observed - curve.predicted)
     assert (
@@ -93,8 +99,8 @@ def test_components_are_the_induced_classes(rng, lens, names):
 def test_bins_hold_their_predictions(rng, bins):
     p = rng.beta(0.5, 2.0, 300)
     curve = reliability_curve(p, rng.random(300) < p, lens=ct.OneVsRest(1), bins=bins)
-    assert (curve.left <= curve.predicted + 1e-15).all()
-    assert (curve.predicted <= curve.right + 1e-15).all()
+    assert (curve.bin_low <= curve.predicted + 1e-15).all()
+    assert (curve.predicted <= curve.bin_high + 1e-15).all()
     assert curve.count.sum() == 300
 
 
@@ -127,6 +133,7 @@ def test_json_round_trip(rng, band):
     [
         ({"level": 1.0}, "level must lie between 0 and 1"),
         ({"band": "gaussian"}, "band must be"),
+        ({"band": ct.Bootstrap()}, "band must be"),
         ({"bins": "ten"}, "bins must be"),
         ({"band": ct.RedrawLabels(), "n_resamples": 10}, "at least 19 replicates"),
     ],
@@ -136,16 +143,50 @@ def test_what_does_not_fit_is_refused(options, message):
         reliability_curve([0.2, 0.7, 0.9], [0, 1, 1], **options)
 
 
+def test_two_classes_are_seen_as_label_1_and_facts_are_checked(rng):
+    p = rng.random(60)
+    y = rng.random(60) < p
+    curve = reliability_curve(p, np.where(y, "yes", "no"), pos_label="yes", bins=3)
+    assert (curve.lens, curve.subject, curve.names) == ("OneVsRest(1)", "event", ("class yes",))
+    own = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=3)
+    np.testing.assert_array_equal(curve.observed, own.observed)
+    with pytest.raises(ct.StatisticError, match="reliability_curve does not take clusters"):
+        reliability_curve(p, y, clusters=np.arange(60) // 2)
+
+
+def test_what_ctrl_c_cut_short_says_so(monkeypatch):
+    from caltest.simulate import engine
+
+    genuine, calls = engine._chunk, []
+
+    def interrupted(*args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return genuine(*args)
+
+    monkeypatch.setattr(engine, "_chunk", interrupted)
+    data = ct.examples.digits("best")
+    for run in (
+        lambda: reliability_curve(data, bins=5, band=ct.RedrawLabels(), rng=1),
+        lambda: ct.reliability_fit(data, n_resamples=999, rng=1),
+    ):
+        calls.clear()
+        curve = run()
+        assert curve.ended == "interrupted"
+        assert curve.n_resamples == 256
+        assert "Interrupted" in str(curve)
+
+
 # --- consistency bars ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "m"), [(40, 4), (300, 10)])
 def test_simultaneous_bars_hold_all_outcomes_with_their_level(rng, n, m):
     p = rng.random(n)
-    fixed = ct.ECE(m).given(np.column_stack([p, 1 - p]))
-    low, high = consistency_bars(fixed, p, 0.9, simultaneous=True)
-    hits = rng.random((20_000, n)) < p[fixed.order]
-    observed = np.add.reduceat(hits, fixed.starts[:-1], axis=1) / fixed.counts
+    cells, probs = _cells(p, m)
+    low, high = consistency_bars(cells, probs, 0.9, simultaneous=True)
+    observed = cells.sum(rng.random((20_000, n)) < p, axis=1) / cells.counts
     inside = ((observed >= low - 1e-12) & (observed <= high + 1e-12)).all(axis=1)
     # The level is held, and not by bars as wide as Bonferroni's at twice the confidence.
     assert inside.sum() >= _limits(0.9, 20_000)[0]
@@ -154,8 +195,8 @@ def test_simultaneous_bars_hold_all_outcomes_with_their_level(rng, n, m):
 
 def test_simultaneous_bars_of_one_cell_are_pointwise(rng):
     p = rng.random(60)
-    fixed = ct.ECE(1).given(np.column_stack([p, 1 - p]))
-    assert consistency_bars(fixed, p, 0.8) == consistency_bars(fixed, p, 0.8, simultaneous=True)
+    one = _cells(p, 1)
+    assert consistency_bars(*one, 0.8) == consistency_bars(*one, 0.8, simultaneous=True)
 
 
 def test_levels_are_honoured(rng):
@@ -254,15 +295,14 @@ def test_max_t_bars_hold_a_further_draw(rng, columns):
 
 def test_cell_pvalues_against_the_binomial_law():
     p = np.repeat([0.1, 0.6], [40, 25])
-    fixed = ct.ECE(2).given(np.column_stack([p, 1 - p]))
+    cells = _cells(p, 2)
     for hits in ([0, 0], [4, 15], [40, 25], [9, 21]):
         expected = []
         for s, n, q in zip(hits, (40, 25), (0.1, 0.6), strict=True):
             law = scipy.stats.binom(n, q)
             expected.append(min(1.0, 2.0 * min(law.cdf(s), law.sf(s - 1))))
-        np.testing.assert_allclose(
-            cell_pvalues(fixed, p, np.array(hits)), expected, rtol=1e-9, atol=1e-12
-        )
+        found = cell_pvalues(*cells, np.array(hits))
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 # --- confidence bars -----------------------------------------------------------------------------

@@ -5,29 +5,39 @@ from __future__ import annotations
 import itertools
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 import scipy.stats
+from conftest import seen
 
 import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
-from caltest.nulls import SimulatedNull, reaching
-from caltest.resampling import Bootstrap, on_data, simulate
+from caltest._base.ties import reaching
+from caltest.inference.pvalues import replicates_of
+from caltest.simulate import Bootstrap
+from caltest.statistics.prepared import prepare
 
 
 def stopped(data, n, stop_at, rng, workers=1):
     """Sequential stopping, as calibration_test does it."""
-    sampler = RedrawLabels().sampler(data)
-    return SimulatedNull(
-        *simulate(on_data(mean_gap), sampler, n, rng, workers, stop_when=partial(reaching, stop_at))
-    )
+    data = replace(data, induced=True)
+    return replicates_of(
+        mean_gap, prepare(mean_gap, data), RedrawLabels(), n, rng, workers,
+        stop_when=partial(reaching, stop_at),
+    )  # fmt: skip
 
 
 def mean_gap(probs, labels):
     return abs(float((probs[:, 0] - (labels == 0)).mean()))
+
+
+def by_hand(statistic):
+    """Return a function that no fused kernel knows."""
+    return lambda probs, labels: statistic(seen(probs, labels))
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +45,7 @@ def data():
     return ct.examples.SixPoints().sample(150, 1)
 
 
+@pytest.mark.slow
 def test_a_process_pool_gives_the_same_numbers(data):
     alone = replicate(mean_gap, RedrawLabels(), data, 70, rng=5)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -83,6 +94,7 @@ def test_early_stopping_in_a_test(data):
     assert result.pvalue == 1 / 501
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_level(rng):
     """P(p ≤ 0.1) over 2000 calibrated data sets; limits are five binomial standard errors."""
     rejected = 0
@@ -157,6 +169,15 @@ def test_a_constant_null_is_said(data):
     assert "cannot be tested" in str(result)
 
 
+@pytest.mark.parametrize("null", ["auto", RedrawLabels()])
+def test_what_a_constant_null_excludes_is_evidence(null):
+    """Every outcome had probability 0: that is no reason to say that nothing can be tested."""
+    labels = np.arange(60) % 3
+    result = ct.calibration_test(np.eye(3)[(labels + 1) % 3], labels, null=null)
+    assert result.pvalue <= 0.001
+    assert "cannot be tested" not in str(result)
+
+
 def test_consistency_resampling_warns_when_cells_are_sparse():
     data = ct.examples.GaussianMixture().sample(100, 1)
     with pytest.warns(ct.SparseBinsWarning, match=r"null=RedrawLabels\(\)"):
@@ -170,6 +191,7 @@ def test_consistency_resampling_warns_when_cells_are_sparse():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("null", "lens", "statistic"),
     [
@@ -186,7 +208,7 @@ def test_shortcuts_agree_with_the_generic_engine(null, lens, statistic):
     result = ct.calibration_test(
         data, None, statistic, lens=lens, null=null, n_resamples=3000, rng=1
     )
-    generic = replicate(partial(statistic), null, lens(data), 3000, rng=2)  # without shortcuts
+    generic = replicate(by_hand(statistic), null, lens(data), 3000, rng=2)  # without shortcuts
     values = np.asarray(result.null_distribution)
     rounded = values.round(10), np.asarray(generic).round(10)  # rounding must not split ties
     assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
@@ -210,23 +232,21 @@ def test_bootstrap_against_enumeration():
 
 
 def test_clusters_are_drawn_whole(data):
-    groups = np.array(list("aabbbc") + ["d"] * (data.n - 6))
-    seen = []
+    clusters = np.array(list("aabbbc") + ["d"] * (data.n - 6))
+    drawn_rows = []
 
     def sizes(probs, labels):
         rows = [np.flatnonzero((data.probs == p).all(axis=1) & (data.labels == y))[0]
                 for p, y in zip(probs, labels, strict=True)]  # fmt: skip
-        seen.append(rows)
+        drawn_rows.append(rows)
         return float(len(probs))
 
-    numbered = ct.Predictions(
-        np.column_stack([x := np.linspace(0.1, 0.9, data.n), 1 - x]), np.zeros(data.n, np.int64)
-    )
+    numbered = seen(np.column_stack([x := np.linspace(0.1, 0.9, data.n), 1 - x]))
     original, data = data, numbered
-    law = replicate(sizes, Bootstrap(groups), data, 300, rng=1)
-    for rows in seen:
+    law = replicate(sizes, Bootstrap(clusters), data, 300, rng=1)
+    for rows in drawn_rows:
         counts = np.bincount(rows, minlength=data.n)
-        drawn = [np.unique(counts[groups == g]) for g in "abcd"]
+        drawn = [np.unique(counts[clusters == g]) for g in "abcd"]
         assert all(c.size == 1 for c in drawn)
         assert sum(c[0] for c in drawn) == 4
     expected = [2, 3, 1, original.n - 6]
@@ -240,34 +260,35 @@ def test_a_cluster_for_every_row_is_the_ordinary_bootstrap(data):
 
 
 @pytest.mark.parametrize(
-    ("groups", "message"),
+    ("clusters", "message"),
     [([0, 1], "each of the 150 rows"), ([0] * 150, "at least two"), (3, "each of the 150 rows")],
 )
-def test_refuses_groups(data, groups, message):
-    with pytest.raises(StatisticError, match=message):
-        replicate(mean_gap, Bootstrap(groups), data, 10, rng=1)
+def test_refuses_clusters(data, clusters, message):
+    with pytest.raises(ValueError, match=message):
+        replicate(mean_gap, Bootstrap(clusters), data, 10, rng=1)
 
 
 def test_a_bootstrap_is_no_null(data):
-    for groups in (None, np.arange(data.n) % 5):
+    for clusters in (None, np.arange(data.n) % 5):
         with pytest.raises(StatisticError, match="cannot be a null"):
-            ct.calibration_test(data, null=Bootstrap(groups), n_resamples=10)
+            ct.calibration_test(data, null=Bootstrap(clusters), n_resamples=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lens", "statistic"),
     [
         (ct.TopK(1), ct.ECE(5)),
-        (ct.TopK(1), ct.MCE(5, "l2")),
-        (ct.Canonical(), ct.ECE(3, "sqeuclidean")),
+        (ct.TopK(1), ct.MCE(5, distance="l2")),
+        (ct.Canonical(), ct.ECE(3, distance="sqeuclidean")),
         (ct.Canonical(), ct.ECE(ct.VarianceTree(40))),
     ],
     ids=repr,
 )
 def test_bootstrap_by_shortcut_and_by_copies(data, lens, statistic):
-    seen = lens(data)
-    fast = replicate(statistic, Bootstrap(), seen, 6000, rng=1)
-    slow = replicate(partial(statistic), Bootstrap(), seen, 3000, rng=2)
+    seen_data = lens(data)
+    fast = replicate(statistic, Bootstrap(), seen_data, 6000, rng=1)
+    slow = replicate(by_hand(statistic), Bootstrap(), seen_data, 3000, rng=2)
     assert scipy.stats.ks_2samp(fast.values.round(9), slow.values.round(9)).pvalue > 1e-3
-    again = replicate(statistic, Bootstrap(), seen, 600, rng=1, workers=2)
+    again = replicate(statistic, Bootstrap(), seen_data, 600, rng=1, workers=2)
     np.testing.assert_array_equal(again.values, fast.values[:600])

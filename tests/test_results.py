@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.multiplicity import holm
-from caltest.results import format_p
+from caltest._base.multiplicity import holm
+from caltest.results import AuditVerdict, ComparisonVerdict, Finding, format_p
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +55,104 @@ def test_simulated_recipe_names_seed_and_resamples(simulated):
     assert "99 resamples, Monte Carlo error" in str(simulated)
 
 
-@pytest.mark.parametrize("name", ["exact", "simulated", "report"])
+@pytest.fixture(scope="module")
+def joint():
+    pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(3))]
+    return ct.joint_test(ct.examples.digits(), None, pairs, n_resamples=99, rng=7)
+
+
+@pytest.fixture(scope="module")
+def interval():
+    return ct.confidence_interval(ct.examples.digits("best"), n_resamples=99, rng=7)
+
+
+MODELS = {
+    name: ct.examples.GaussianMixture(0.0, slope).sample(2000, rng=1)
+    for name, slope in (("steep", -4.0), ("right", -2.0))
+}
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return ct.compare(*MODELS.values(), names=tuple(MODELS), n_resamples=99, rng=7)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return ct.compare(MODELS, n_resamples=99, rng=7)
+
+
+@pytest.fixture(scope="module")
+def sensitivity():
+    return ct.bin_sensitivity(ct.examples.digits(), bins=[5, 200], n_resamples=99, rng=7)
+
+
+RESULTS = ("exact", "simulated", "report", "joint", "interval", "pair", "table", "sensitivity")
+
+
+@pytest.mark.parametrize(
+    "name", ["exact", "simulated", "report", "joint", "interval", "pair", "table"]
+)
 def test_json_round_trip(name, request):
     result = request.getfixturevalue(name)
     assert type(result).from_json(result.to_json()) == result
     json.dumps(result.as_dict(), allow_nan=False)
     assert str(type(result).from_dict(result.as_dict())) == str(result)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_says_how_it_was_made_and_how_it_ended(name, request):
+    result = request.getfixturevalue(name)
+    assert result.recipe.endswith(f" · K={result.n_classes} · caltest {ct.__version__}")
+    assert f" · n={result.n}" in result.recipe
+    assert (f"B={result.n_resamples} · seed=7" in result.recipe) is (result.n_resamples > 0)
+    assert "\n" not in result.recipe
+    assert result.ended == "complete"
+    assert "Interrupted" not in str(result)
+    cut = dataclasses.replace(result, ended="interrupted", notes=("rows were dropped",))
+    assert "Interrupted: simulated numbers rest on the resamples drawn until then." in str(cut)
+    assert "Note: rows were dropped." in str(cut)
+    assert json.loads(cut.to_json())["ended"] == "interrupted"
+
+
+def test_a_result_is_a_number_where_it_is_one(exact, interval, pair, joint, sensitivity):
+    assert float(exact) == exact.estimate
+    assert float(interval) == interval.estimate
+    assert float(pair) == pair.difference
+    for result in (joint, sensitivity):
+        with pytest.raises(TypeError, match="is more than one number: name the field"):
+            float(result)
+
+
+def test_verdicts_are_codes_that_print_as_words(report, pair, table):
+    for result in (report, type(report).from_json(report.to_json())):
+        assert result.verdict is AuditVerdict.MISCALIBRATED
+        assert f"{result.verdict}" == "miscalibrated" == result.as_dict()["verdict"]
+        assert repr(result.verdict) == "'miscalibrated'"
+        assert all(isinstance(row.verdict, Finding) for row in result.rows)
+    for result in (pair, type(pair).from_json(pair.to_json())):
+        assert result.verdict is ComparisonVerdict.SECOND_BETTER
+        assert result.verdict == "second is better calibrated"
+        assert result.finding == "right is better calibrated"
+    again = type(table).from_json(table.to_json())
+    assert again.verdicts == table.verdicts == (ComparisonVerdict.FIRST_BETTER,)
+    assert isinstance(again.verdicts[0], ComparisonVerdict)
+    assert table.findings == ("right is better calibrated",)
+    assert table.indistinguishable == (("right",), ("steep",))
+    with pytest.raises(ValueError, match="perhaps"):
+        dataclasses.replace(pair, verdict="perhaps")
+
+
+def test_findings_that_reject():
+    assert [f for f in Finding if f.rejects] == [Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME]
+    words = {v: v.about(("tied", "cannot tell")) for v in ComparisonVerdict}
+    assert words[ComparisonVerdict.FIRST_BETTER] == "tied is better calibrated"
+    assert words[ComparisonVerdict.TIED] == "tied"
+
+
+def test_rows_of_an_audit_say_what_they_look_at(report):
+    subjects = ["top", "top", "ranks", "classes", "vector", "vector"]
+    assert [row.subject for row in report.rows] == subjects
 
 
 def test_json_of_another_kind_is_refused(exact, report):
@@ -224,7 +316,7 @@ def test_report_fits_a_narrow_terminal(report):
 
 
 def test_audit_stops_at_ctrl_c(monkeypatch):
-    from caltest.resampling import engine
+    from caltest.simulate import engine
 
     calls = 0
     genuine = engine._chunk

@@ -13,13 +13,11 @@ from numpy.testing import assert_allclose
 from reference_families import spiegelhalter
 
 import caltest as ct
-from caltest.statistics.scores import (
-    BrierScore,
-    LogScore,
-    ScoreGap,
-    SphericalScore,
-    brier_decomposition,
-)
+from caltest.inference.decompositions import brier_decomposition
+from caltest.results import BrierDecomposition
+from caltest.simulate import RedrawLabels
+from caltest.statistics.prepared import as_problem
+from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
 
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
 MEANS = {"brier": BrierScore(), "log": LogScore(), "spherical": SphericalScore()}
@@ -34,6 +32,11 @@ def make(seed, n, k, style="plain"):
     elif style == "corners":
         probs[: n // 2] = np.eye(k)[generator.integers(0, k, n // 2)]
     return probs, generator.integers(0, k, n)
+
+
+def problem_of(probs, labels):
+    """The problem as a statistic sees it."""
+    return as_problem(ct.Predictions.of(probs, labels))
 
 
 PROBLEMS = st.builds(
@@ -54,7 +57,9 @@ def test_scores_against_slow_twin(problem):
     for name, score in MEANS.items():
         rows = [slow.row_score(row, y, name) for row, y in zip(probs, labels, strict=True)]
         assert_allclose(score.per_row(probs, labels), rows, atol=1e-13)
-        for value in (score(probs, labels), score.given(probs)(labels)):
+        data = problem_of(probs, labels)
+        fixed = score.given(data)
+        for value in (score(probs, labels), fixed(data.labels), *fixed.batch(data.labels[None, :])):
             assert value == pytest.approx(np.mean(rows), abs=1e-13)
 
 
@@ -66,9 +71,36 @@ def test_gap_against_slow_twin(problem):
         if probs.max(axis=1).min() == 1.0:
             continue
         expected = slow.score_gap(probs, labels, name)
-        fixed = ScoreGap(name).given(probs)
-        for value in (ScoreGap(name)(probs, labels), fixed(labels), fixed.evaluate(labels)):
+        data = problem_of(probs, labels)
+        fixed = ScoreGap(name).given(data)
+        for value in (ScoreGap(name)(probs, labels), *fixed.batch(data.labels[None, :])):
             assert value == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+@SETTINGS
+@given(PROBLEMS, st.integers(0, 2**32 - 1))
+def test_moved_residuals_against_slow_twin(problem, seed):
+    probs, labels = problem
+    labels = np.where(probs[np.arange(labels.size), labels] > 0, labels, probs.argmax(axis=1))
+    data = problem_of(probs, labels)
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], labels.size)
+    multipliers = np.stack([np.ones(labels.size), signs])
+    for name in NAMES:
+        if probs.max(axis=1).min() == 1.0:
+            continue
+        fixed = ScoreGap(name).given(data)
+        expected = [slow.score_gap(probs, labels, name, s) for s in multipliers]
+        values = fixed.of_residuals(data.residuals, multipliers)
+        assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
+        assert fixed.degree == 1
+
+
+def test_mean_scores_are_no_function_of_residuals_alone():
+    data = problem_of(*make(1, 20, 3))
+    fixed = BrierScore().given(data)
+    assert fixed.degree is None
+    with pytest.raises(ct.StatisticError, match="otherwise than by residuals"):
+        fixed.of_residuals(data.residuals, np.ones((1, 20)))
 
 
 def test_published_by_uu_sml():
@@ -109,7 +141,7 @@ def test_two_classes_and_brier_is_spiegelhalter(seed, n):
     assert ScoreGap()(p, y) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     for lens in (ct.OneVsRest(0), ct.OneVsRest(1), ct.Canonical()):
         data = lens(ct.Predictions.of(p, y))
-        assert ScoreGap()(data.probs, data.labels) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert ScoreGap()(data) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_variance_formula_of_brier():
@@ -140,7 +172,8 @@ def test_impossible_labels():
     probs, labels = np.array([[0.0, 1.0], [0.5, 0.5], [0.25, 0.75]]), np.array([0, 1, 0])
     assert LogScore()(probs, labels) == ScoreGap("log")(probs, labels) == np.inf
     assert np.isfinite(BrierScore()(probs, labels))
-    assert np.isfinite(ScoreGap("log").given(probs)(np.array([1, 1, 0])))
+    possible = problem_of(probs, [1, 1, 0])
+    assert np.isfinite(ScoreGap("log").given(possible)(possible.labels))
     with pytest.raises(ct.StatisticError, match="inf on the observed data"):
         ct.calibration_test(probs, labels, ScoreGap("log"), lens=ct.OneVsRest(0))
 
@@ -149,8 +182,8 @@ def test_impossible_labels():
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_gap_refuses_what_has_no_variance(name, k):
     for probs in (np.full((5, k), 1 / k), np.eye(k)):
-        with pytest.raises(ct.StatisticError, match="not defined"):
-            ScoreGap(name).given(probs)
+        with pytest.raises(ct.StatisticError, match="not defined: every prediction is 0, ½ or 1"):
+            ScoreGap(name).given(problem_of(probs, np.arange(len(probs)) % k))
 
 
 def test_printed_and_refused():
@@ -168,7 +201,7 @@ def test_printed_and_refused():
 def test_parts_add_up(problem, bins):
     probs, labels = problem
     cells = bins if probs.shape[1] == 2 else ct.VarianceTree(bins)
-    d = brier_decomposition(probs, labels, cells)
+    d = brier_decomposition(probs, labels, lens=ct.Canonical(), bins=cells)
     total = d.reliability - d.resolution + d.uncertainty + d.within_variance - d.within_covariance
     assert d.mean_score == pytest.approx(total, abs=1e-13)
     assert d.mean_score == pytest.approx(BrierScore()(probs, labels), abs=1e-13)
@@ -179,7 +212,7 @@ def test_parts_add_up(problem, bins):
 def test_decomposition_against_slow_twin(seed, n, bins):
     probs, labels = make(seed, n, 2, "decimals")
     p, y = probs[:, 0], (labels == 0).astype(int)
-    d = brier_decomposition(probs, labels, bins)
+    d = brier_decomposition(probs, labels, lens=ct.Canonical(), bins=bins)
     expected = slow.murphy(p, y, ref.uniform_cells(probs, bins))
     found = [
         d.reliability, d.resolution, d.uncertainty, d.within_variance, d.within_covariance,
@@ -190,9 +223,20 @@ def test_decomposition_against_slow_twin(seed, n, bins):
 def test_cells_of_single_predictions_have_nothing_within():
     probs, labels = make(3, 300, 3, "decimals")
     d = brier_decomposition(
-        probs, labels, lambda rows: np.unique(rows @ [1, 40, 1600], return_inverse=True)[1]
+        probs,
+        labels,
+        lens=ct.Canonical(),
+        bins=lambda rows: np.unique(rows @ [1, 40, 1600], return_inverse=True)[1],
     )
     assert_allclose([d.within_variance, d.within_covariance], 0, atol=1e-15)
+
+
+def test_decomposition_prints_and_goes_to_json_and_back():
+    probs, labels = make(4, 50, 3)
+    d = brier_decomposition(probs, labels, bins=5)
+    assert BrierDecomposition.from_json(d.to_json()) == d
+    assert f"reliability             {d.reliability:.4f}" in str(d)
+    assert d.recipe.startswith("Brier decomposition over UniformBins(5) · TopK(1) · n=50 · K=3")
 
 
 # --- the null -------------------------------------------------------------------------------------
@@ -211,24 +255,27 @@ def test_moments_and_tails_by_enumeration(name, problem):
     tail = weights[np.abs(values) >= abs(test.estimate) - 1e-9].sum()
     assert test.null == "exact"
     assert test.pvalue == pytest.approx(tail, abs=1e-10)
-    fixed = MEANS[name].given(probs)
+    fixed = MEANS[name].given(ct.Canonical()(ct.Predictions.of(probs, labels)))
     values, weights = ref.enumerated_law(fixed, probs)
     expected = (weights @ values, np.sqrt(weights @ (values - weights @ values) ** 2))
-    assert_allclose([fixed.expectation, fixed.deviation], expected, atol=1e-12)
-    law = fixed.laws["asymptotic"](labels)
+    assert_allclose([fixed.null_mean, fixed.deviation], expected, atol=1e-12)
+    law = fixed.laws()["asymptotic"](labels)
     assert_allclose([law.mean(), law.std()], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("statistic", [ScoreGap("log"), BrierScore()])
 @pytest.mark.parametrize(("n", "style"), [(1, "plain"), (9, "decimals"), (300, "corners")])
-def test_redraws_have_the_law_of_the_generic_path(statistic, n, style):
-    data = ct.Predictions.of(*make(n, n, 2, style))
-    ours = statistic.given(data.probs).redraws(data.probs).replicates((5, 7), 0, 8000)
-    generic = ct.replicate(lambda *d: statistic(*d), ct.RedrawLabels(), data, 3000, rng=1).values
-    assert np.isfinite(ours).all()
-    assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+@pytest.mark.parametrize("k", [2, 7])
+def test_a_batch_is_its_values_one_by_one(statistic, n, style, k):
+    data = problem_of(*make(n, n, k, style))
+    fixed, labels = statistic.given(data), RedrawLabels().drawer(data)((5, 7), 0, 200)
+    values = fixed.batch(labels)
+    assert np.isfinite(values).all()
+    assert_allclose(values, [fixed(row) for row in labels], rtol=1e-12, atol=1e-12)
+    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("null", ["asymptotic", ct.RedrawLabels()], ids=["asymptotic", "redraw"])
 @pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Reliability on the triangle and the tetrahedron."""
+"""Reliability on the simplex."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_table_against_a_loop(rng):
     simplex = reliability_simplex(probs, labels, bins=4, n_resamples=99, rng=1)
     assert simplex.count.sum() == 500
     for row in range(simplex.count.size):
-        inside = ((probs >= simplex.lower[row]) & (probs <= simplex.upper[row])).all(axis=1)
+        inside = ((probs >= simplex.bin_low[row]) & (probs <= simplex.bin_high[row])).all(axis=1)
         assert inside.sum() == simplex.count[row]
         np.testing.assert_allclose(probs[inside].mean(axis=0), simplex.predicted[row])
         frequencies = np.bincount(labels[inside], minlength=3) / inside.sum()
@@ -77,6 +77,7 @@ def test_cell_p_values_are_valid_and_not_wasteful(rng):
     assert mass[np.array(level) <= 0.3].sum() > 0.05
 
 
+@pytest.mark.slow
 def test_significant_cells_are_rare_when_calibrated(rng):
     marked = 0
     for r in range(200):
@@ -104,8 +105,8 @@ def test_groups_and_json():
 def test_other_partitions_reach_as_far_as_their_predictions(bins):
     lens = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
     simplex = reliability_simplex(ct.examples.digits(), lens=lens, bins=bins, n_resamples=99, rng=1)
-    assert (simplex.lower <= simplex.predicted + 1e-12).all()
-    assert (simplex.predicted <= simplex.upper + 1e-12).all()
+    assert (simplex.bin_low <= simplex.predicted + 1e-12).all()
+    assert (simplex.predicted <= simplex.bin_high + 1e-12).all()
 
 
 def test_other_numbers_of_classes_are_refused():

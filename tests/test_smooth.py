@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from test_cumulative import make
 
 import caltest as ct
+from caltest.simulate import RedrawLabels
 from caltest.statistics import smooth
 from caltest.statistics.smooth import SmoothECE, smooth_curve
 
@@ -57,6 +58,7 @@ def test_relplot_on_random_data():
     assert SmoothECE()(p, y) == pytest.approx(0.016246551598726157, abs=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
 @pytest.mark.parametrize("n", [2, 25, 200])
 def test_against_direct_sums(n, style):
@@ -70,11 +72,28 @@ def test_against_direct_sums(n, style):
 def test_one_width_against_direct_sums(width):
     # Among them a grid with an even number of points, which has no middle.
     p, y = make(4, 60)
-    data = induced(p, y)
-    fixed = SmoothECE().given(data.probs)
+    fixed = SmoothECE().given(induced(p, y))
+    transformed = smooth._transformed(p, (y - p)[None, :], smooth._grid_size(width))
     expected = slow.smooth_at(p, y, width)
-    assert fixed._error(width, p - y, {}) == pytest.approx(expected, rel=1e-11)
+    assert fixed.errors(width, transformed) == pytest.approx(expected, rel=1e-11)
     assert smooth._grid_size(7 / 1024) % 2 == 0
+
+
+@pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
+def test_moved_residuals_against_direct_sums(style):
+    p, y = make(6, 25, style)
+    data = induced(p, y)
+    fixed, signs = SmoothECE().given(data), np.random.default_rng(1).choice([-1.0, 1.0], 25)
+    values = fixed.of_residuals(data.residuals, np.stack([np.ones(25), signs]))
+    expected = [SmoothECE()(p, y), slow.smooth_ece(p, y, signs)[0]]
+    assert_allclose(values, expected, atol=1e-12)
+    assert fixed.degree == 1
+
+
+def test_curve_of_an_induced_problem_keeps_its_event():
+    top = ct.TopK(1)(ct.Predictions.of([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1]))
+    expected = smooth_curve([0.8, 0.6, 0.7], [1, 0, 0])
+    assert_allclose(smooth_curve(top).observed, expected.observed, atol=1e-12)
 
 
 @pytest.mark.parametrize(("p", "y"), [([1.0] * 5, [0] * 5), ([0.0], [1]), ([0.5] * 4, [1] * 4)])
@@ -132,11 +151,11 @@ def test_refused():
 
 
 @pytest.mark.parametrize(("n", "style"), [(1, "plain"), (40, "decimals"), (40, "corners")])
-def test_redraws_have_the_law_of_the_generic_path(n, style):
+def test_a_batch_is_its_values_one_by_one(n, style):
     data = induced(*make(n, n, style))
-    ours = SmoothECE().given(data.probs).redraws(data.probs).replicates((5, 7), 0, 700)
-    generic = ct.replicate(lambda *d: SmoothECE()(*d), ct.RedrawLabels(), data, 300, rng=1).values
-    assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+    fixed, labels = SmoothECE().given(data), RedrawLabels().drawer(data)((5, 7), 0, 60)
+    assert_allclose(fixed.batch(labels), [fixed(row) for row in labels], atol=1e-14)
+    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
 
 
 def test_same_for_any_workers():
@@ -150,6 +169,7 @@ def test_same_for_any_workers():
     assert np.array_equal(np.asarray(one.null_distribution), np.asarray(two.null_distribution))
 
 
+@pytest.mark.slow
 def test_size():
     runs, alpha, rejected = 100, 0.2, 0
     for seed in range(runs):

@@ -13,10 +13,13 @@ import scipy.stats
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
-from caltest.resampling import LabelSampler
+from caltest.simulate import RedrawLabels
 from caltest.statistics import sweep
-from caltest.statistics.problem import as_problem
 from caltest.statistics.sweep import Sweep
+
+
+def induced(p, y):
+    return ct.OneVsRest(1)(ct.Predictions.of(p, y))
 
 
 def problem(seed, n, style):
@@ -36,36 +39,39 @@ def test_against_slow_twin(n, norm, style):
     for seed in range(6):
         p, y = problem(seed, n, style)
         value, b = slow.sweep(p, y, 1 if norm == "l1" else 2)
-        rows, codes = as_problem(p, y)
-        fixed = Sweep(norm).given(rows)
-        assert fixed.n_bins(codes) == b
-        assert fixed(codes) == pytest.approx(value, abs=1e-12)
+        data = induced(p, y)
+        fixed = Sweep(norm=norm).given(data)
+        assert fixed.n_bins(data.labels) == b
+        assert fixed(data.labels) == pytest.approx(value, abs=1e-12)
+        assert fixed.batch(data.labels[None, :])[0] == pytest.approx(value, abs=1e-12)
 
 
 def test_all_labels_of_few_rows_against_slow_twin():
     p = np.array([0.1, 0.3, 0.3, 0.5, 0.5, 0.8, 0.9])
-    rows, _ = as_problem(p, np.zeros(7))
-    fixed = Sweep().given(rows)
-    for y in itertools.product([0, 1], repeat=7):
-        assert fixed(1 - np.array(y)) == pytest.approx(slow.sweep(p, y)[0], abs=1e-13)
+    fixed = Sweep().given(induced(p, np.zeros(7, int)))
+    every = np.array(list(itertools.product([0, 1], repeat=7)))
+    expected = [slow.sweep(p, y)[0] for y in every]
+    np.testing.assert_allclose(fixed.batch(1 - every), expected, atol=1e-13)
+    np.testing.assert_allclose([fixed(1 - y) for y in every], expected, atol=1e-13)
 
 
 def test_interpreted_as_compiled(monkeypatch):
-    p, y = problem(3, 40, "ties")
-    compiled = Sweep("l2")(p, y)
+    data = induced(*problem(3, 40, "ties"))
+    labels, fixed = data.labels[None, :], Sweep(norm="l2").given(data)
+    compiled = fixed.batch(labels)
     monkeypatch.setattr(sweep, "_sweep", sweep._sweep.py_func)
-    assert Sweep("l2")(p, y) == pytest.approx(compiled, abs=1e-15)
+    assert fixed.batch(labels) == pytest.approx(compiled, abs=1e-15)
 
 
 def test_by_hand():
     p, y = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9]), np.array([0, 1, 0, 1, 0, 1])
     # two bins: 1/3, 2/3 rise; three bins: 1/2, 1/2, 1/2 do; four, (0, 1), (0), (1, 0), (1): no
-    fixed = Sweep().given(np.column_stack([p, 1 - p]))
+    fixed = Sweep().given(induced(p, y))
     assert fixed.n_bins(1 - y) == 3
     assert fixed(1 - y) == pytest.approx((0.7 + 0.0 + 0.7) / 6)
     # sorted outcomes: every row is a bin
     assert Sweep()(p, np.sort(y)) == pytest.approx(0.2)
-    assert Sweep("l2")(np.full(4, 0.5), np.array([1, 1, 1, 0])) == pytest.approx(0.25)
+    assert Sweep(norm="l2")(np.full(4, 0.5), np.array([1, 1, 1, 0])) == pytest.approx(0.25)
 
 
 def test_the_published_loop_gives_the_same_bins():
@@ -97,15 +103,15 @@ def test_order_of_rows_does_not_matter(style):
 
 def test_a_vector_its_lens_and_a_pickle_agree():
     p, y = problem(5, 50, "plain")
-    seen = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    fixed = pickle.loads(pickle.dumps(Sweep().given(seen.probs)))
-    assert fixed(seen.labels) == Sweep()(p, y) == Sweep()(seen.probs, seen.labels)
+    seen = induced(p, y)
+    fixed = pickle.loads(pickle.dumps(Sweep().given(seen)))
+    assert fixed(seen.labels) == Sweep()(p, y) == Sweep()(seen)
 
 
 def test_the_bins_are_chosen_anew_for_every_set_of_labels():
     p, y = problem(6, 9, "plain")
-    data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    law = enumerated_null(Sweep().given(data.probs), data.probs)
+    data = induced(p, y)
+    law = enumerated_null(Sweep().given(data), data.probs)
     result = ct.calibration_test(
         data, None, Sweep(), lens=ct.Canonical(), null=ct.RedrawLabels(), rng=1, n_resamples=4999
     )
@@ -115,10 +121,10 @@ def test_the_bins_are_chosen_anew_for_every_set_of_labels():
 
 
 def test_size_with_redrawn_labels():
-    p, _ = problem(7, 60, "plain")
-    probs = np.column_stack([p, 1 - p])
-    fixed, draw, generator = Sweep().given(probs), LabelSampler.of(probs), np.random.default_rng(3)
-    values = np.array([fixed(draw(generator.random(60))) for _ in range(600 * 20)]).reshape(600, 20)
+    data = induced(*problem(7, 60, "plain"))
+    labels, fixed = RedrawLabels().drawer(data)((3, 4), 0, 600 * 20), Sweep().given(data)
+    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
+    values = fixed.batch(labels).reshape(600, 20)
     rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
     low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 600, 0.05)
     assert low <= rejected <= high
@@ -145,4 +151,4 @@ def test_wrong_settings_are_refused():
         Sweep(norm=2)
     with pytest.raises(StatisticError, match="for two classes"):
         Sweep()(np.full((2, 3), 1 / 3), np.array([0, 1]))
-    assert [repr(Sweep()), repr(Sweep("l2"))] == ["Sweep()", "Sweep(norm='l2')"]
+    assert [repr(Sweep()), repr(Sweep(norm="l2"))] == ["Sweep()", "Sweep(norm='l2')"]

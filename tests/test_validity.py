@@ -13,7 +13,7 @@ import pytest
 import scipy.stats
 
 import caltest as ct
-from caltest.resampling import LabelSampler
+from caltest.simulate import LabelSampler
 
 ALPHA = 0.05
 RESAMPLES = 99  # (99 + 1) · 0.05 is whole: the size of a continuous statistic is 0.05 exactly
@@ -70,14 +70,15 @@ def few_values_and_a_crowd(n):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "statistic"),
     [
         (dirichlet(100, 3, 1.0), ct.ECE(ct.UniformBins(10))),
-        (dirichlet(100, 3, 1.0), ct.ECE(ct.VarianceTree(20), "l2")),
+        (dirichlet(100, 3, 1.0), ct.ECE(ct.VarianceTree(20), distance="l2")),
         (dirichlet(250, 10, 0.1), ct.ECE(ct.UniformBins(10))),
         (dirichlet(250, 10, 0.1), ct.ECE(ct.VarianceTree(20))),
-        (dirichlet(60, 4, 0.5), ct.ECE(ct.VarianceTree(10, split="mean"), "sqeuclidean")),
+        (dirichlet(60, 4, 0.5), ct.ECE(ct.VarianceTree(10, split="mean"), distance="sqeuclidean")),
     ],
     ids=["3-grid", "3-tree", "10-grid", "10-tree", "4-mean-tree"],
 )
@@ -89,7 +90,7 @@ EXACT = {
     "top-100-bins": (dirichlet(50, 3, 1.0), ct.ECE(ct.UniformBins(100)), ct.TopK(1)),
     "binary-15": (dirichlet(50, 2, 1.0), ct.ECE(ct.UniformBins(15)), ct.TopK(1)),
     "quantiles": (dirichlet(80, 5, 0.3), ct.ECE(ct.QuantileBins(10)), ct.TopK(1)),
-    "class-2": (dirichlet(80, 5, 0.3), ct.ECE(15, "sqeuclidean"), ct.OneVsRest(2)),
+    "class-2": (dirichlet(80, 5, 0.3), ct.ECE(15, distance="sqeuclidean"), ct.OneVsRest(2)),
     "confident": (confident(100), ct.ECE(ct.UniformBins(15)), ct.TopK(1)),
     "nine": (nine_values(100), ct.ECE(ct.UniformBins(15)), ct.OneVsRest(1)),
     "nine-max": (nine_values(100), ct.MCE(ct.UniformBins(15)), ct.OneVsRest(1)),
@@ -103,6 +104,7 @@ EXACT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
 def test_size_of_the_exact_test(name):
     # A law belongs to the predictions: one test for each of 12 sets gives it, and the p-values of
@@ -210,6 +212,7 @@ def test_power_on_the_six_points(n):
     assert found["class"] <= scipy.stats.binom.isf(1e-5, runs, ALPHA)
 
 
+@pytest.mark.slow
 def test_audit_keeps_its_level():
     # One data set in twenty may be called miscalibrated, over all lenses together.
     generator, runs, wrong = np.random.default_rng(13), 60, 0

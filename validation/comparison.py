@@ -17,12 +17,12 @@ import numpy as np
 from scipy.special import ndtr, softmax
 
 import caltest as ct
-from caltest.inference import compare
-from caltest.inference.squared_error import SquaredError, variance_of_difference
+from caltest.inference.reach import Difference, Side
+from caltest.inference.squared_error import SquaredError
 from validation.study import labels_from, largest_rate, run, table
 from validation.study import two_classes as two
 
-ALPHA, Z = 0.05, 1.959963984540054
+ALPHA = 0.05
 B = 199
 
 Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -222,19 +222,20 @@ def pair(scenario, rng, n):
 
 
 def differences(index, n, repetitions, seed):
-    """Return the difference and its two standard errors, shape (repetitions, 3)."""
+    """Return the p-values of z and jackknife, and the interval, shape (repetitions, 4)."""
     scenario = SCENARIOS[index]
     rng = np.random.default_rng([seed, index, n])
-    statistic = ct.DebiasedL2(scenario.bins)
-    found = np.empty((repetitions, 3))
+    found = np.empty((repetitions, 4))
     for r in range(repetitions):
-        a, b = (SquaredError.of(statistic, d) for d in pair(scenario, rng, n))
-        errors = [
-            variance_of_difference(a, b, scenario.paired, kind) ** 0.5
-            for kind in ("corrected", "jackknife")
-        ]
-        found[r] = a.estimate - b.estimate, *errors
+        a, b = (side(scenario.bins, d) for d in pair(scenario, rng, n))
+        z, jackknife = (Difference(a, b, scenario.paired, cautious) for cautious in (False, True))
+        found[r] = z.pvalue(), jackknife.pvalue(), *z.limits(1.0 - ALPHA)
     return found
+
+
+def side(bins, induced):
+    """Return what a model brings to a comparison."""
+    return Side(SquaredError.of(ct.Cells.of(bins, induced.probs), induced), induced)
 
 
 def truth(scenario, seed):
@@ -244,8 +245,7 @@ def truth(scenario, seed):
     rng = np.random.default_rng(seed)
     drawn = [pair(scenario, rng, 200_000) for _ in range(5)]
     statistic = ct.DebiasedL2(scenario.bins)
-    return float(np.mean([statistic(a.probs, a.labels) - statistic(b.probs, b.labels)
-                          for a, b in drawn]))  # fmt: skip
+    return float(np.mean([statistic(a) - statistic(b) for a, b in drawn]))
 
 
 def other_ways(index, n, repetitions, seed):
@@ -257,12 +257,12 @@ def other_ways(index, n, repetitions, seed):
     for r in range(repetitions):
         a, b, labels = scenario.draw(rng, n)
         common = {"lens": scenario.lens, "n_resamples": B, "rng": rng}
-        z = compare(a, b, labels, ct.DebiasedL2(15), **common)
-        ece = compare(a, b, labels, ct.ECE(15), method="swap", **common)
+        z = ct.compare(a, b, labels, ct.DebiasedL2(15), **common)
+        ece = ct.compare(a, b, labels, ct.ECE(15), method="swap", **common)
         pvalues = [
             z.pvalue,
-            compare(a, b, labels, ct.DebiasedL2(15), method="bootstrap", **common).pvalue,
-            compare(a, b, labels, ct.DebiasedL2(15), method="swap", **common).pvalue,
+            ct.compare(a, b, labels, ct.DebiasedL2(15), method="bootstrap", **common).pvalue,
+            ct.compare(a, b, labels, ct.DebiasedL2(15), method="swap", **common).pvalue,
             ece.pvalue,
             float((ece.pvalue_a <= ALPHA) == (ece.pvalue_b <= ALPHA)),
             z.scores[0].pvalue,
@@ -292,18 +292,17 @@ def study(quick, seed, workers):
     rows: dict[str, list[list[object]]] = {kind: [] for kind in HEADS}
     for (i, n, repetitions), columns in zip(tasks, found, strict=True):
         s = SCENARIOS[i]
-        d, corrected, jackknife = columns.T
-        rates = [float((np.abs(d) > Z * error).mean()) for error in (corrected, jackknife)]
+        *pvalues, low, high = columns.T
+        rates = [float((p <= ALPHA).mean()) for p in pvalues]
         cells = [f"{rate:.3f}" for rate in rates]
         if s.kind in LIMITS:
             if rates[0] > largest_rate(LIMITS[s.kind], repetitions, claims):
                 cells[0] = f"**{cells[0]}**"
                 broken.append(f"{s.name}, n={n}: {rates[0]:.3f}")
         else:
-            covered = np.abs(d - truth(s, seed)) <= Z * corrected
-            cells.append(f"{covered.mean():.3f}")
-        bins = getattr(s.bins, "m", None) or s.bins
-        rows[s.kind].append([s.name, bins, n, repetitions, *cells])
+            true = truth(s, seed)
+            cells.append(f"{((low <= true) & (true <= high)).mean():.3f}")
+        rows[s.kind].append([s.name, f"`{s.bins!r}`", n, repetitions, *cells])
     parts = []
     for kind, title in HEADS.items():
         head = ["models", "bins", "n", "data sets", "z", "jackknife"]

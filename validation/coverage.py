@@ -21,9 +21,6 @@ from scipy.stats import binom
 
 import caltest as ct
 from caltest.inference import formulas
-from caltest.inference.intervals import confidence_interval
-from caltest.resampling import Bootstrap
-from caltest.statistics.binned import grouped
 from validation.study import FALSE_ALARM, run, table
 
 LEVEL, GOAL = 0.95, 0.93
@@ -173,10 +170,9 @@ SCENARIOS = [
 def true_errors(scenario: Scenario, probs: np.ndarray, q: np.ndarray) -> dict[str, float]:
     """Return the binned errors of predictions whose label probabilities are known."""
     g, r = induced_truth(scenario.lens, probs, q)
-    order, starts = grouped(scenario.bins, g)
-    sizes = np.diff(starts)
-    gaps = np.add.reduceat((r - g)[order], starts[:-1]) / sizes[:, None]
-    share, squares = sizes / len(g), (gaps**2).sum(axis=1)
+    cells = ct.Cells.of(scenario.bins, g)
+    gaps = cells.sum(r - g) / cells.counts[:, None]
+    share, squares = cells.counts / len(g), (gaps**2).sum(axis=1)
     two_classes = g.shape[1] == 2
     return {
         "ECE": float(share @ np.abs(gaps).sum(axis=1)) / 2.0,
@@ -200,7 +196,6 @@ def intervals(
     scenario: Scenario, data: ct.Predictions, seed: int, bootstrap: bool
 ) -> dict[tuple[str, str], tuple[float, float]]:
     """Return (low, high) by statistic and method, for those that fit."""
-    groups = None if scenario.cluster == 1 else np.arange(data.n) // scenario.cluster
     induced = scenario.lens(data)
     answers: dict[tuple[str, str], tuple[float, float]] = {}
     statistics = {
@@ -211,14 +206,13 @@ def intervals(
     for name, statistic in statistics.items():
         for method in set(METHODS[name]) - set(BOOTSTRAP):
             with suppress(ct.StatisticError):  # does not fit the lens, or knows no clusters
-                answer = confidence_interval(
+                answer = ct.confidence_interval(
                     data,
                     None,
                     statistic,
                     lens=scenario.lens,
                     level=LEVEL,
                     method=method,
-                    groups=groups,
                     n_resamples=B if name != "MCE" else 1,
                     rng=seed,
                 )
@@ -230,12 +224,12 @@ def intervals(
             or (data.n > 2000 and not scenario.fixed)
         ):
             continue
-        estimate = statistic(induced.probs, induced.labels)
-        values = ct.replicate(statistic, Bootstrap(groups), induced, RESAMPLES, rng=seed).values
+        estimate = statistic(induced)
+        values = ct.replicate(statistic, ct.Bootstrap(), induced, RESAMPLES, rng=seed).values
         answers[name, "percentile"] = formulas.percentile(values, ALPHA)
         answers[name, "basic"] = formulas.basic(values, estimate, ALPHA)
         answers[name, "bias-corrected"] = formulas.bias_corrected(values, estimate, ALPHA)
-        answers[name, "bca"] = formulas.bca(values, estimate, ALPHA, statistic, induced, groups)
+        answers[name, "bca"] = formulas.bca(values, estimate, ALPHA, statistic, induced)
     return answers
 
 
@@ -257,7 +251,8 @@ def study_of(
         if not scenario.fixed:
             truth = own
         wanted = {**truth, "MCE": own["MCE"]}  # a cell without rows cannot be the largest
-        data = ct.Predictions.of(probs, scenario.labels(rng, q))
+        clusters = None if scenario.cluster == 1 else np.arange(scenario.n) // scenario.cluster
+        data = ct.Predictions.of(probs, scenario.labels(rng, q), clusters=clusters)
         for key, (low, high) in intervals(scenario, data, r, bootstrap).items():
             value = wanted["sun" if key[1] == "sun" else key[0]]
             covers = max(low, 0.0) <= value + 1e-9 and high >= value - 1e-9
@@ -317,9 +312,9 @@ is below 0.93. The standard error of a rate of 0.95 is 0.013 with 300 data sets 
 every fourth data set is also bootstrapped, for which it is 0.025 and 0.036.
 
 "inversion" is `method="auto"`. Errors of `ECE` are in total variation, those of `DebiasedL2` are
-squared; for `ECE(bins, "sqeuclidean")` and two classes they and the interval are twice as large.
-For cells that depend on the predictions, the error of the cells that were found counts, for `MCE`
-that of the occupied cells; otherwise that of new data. In the last two data sets labels within a
+squared; for `ECE(bins, distance="sqeuclidean")` and two classes they and the interval are twice as
+large. For cells that depend on the predictions, the error of the cells that were found counts, for
+`MCE` that of the occupied cells; otherwise that of new data. In the last two data sets labels in a
 cluster of five rows are correlated (0.5 on a normal scale), and intervals know the clusters.
 
 Inversion uses {b} draws, the bootstrap {resamples} samples. Seed {seed}; regenerate with

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 import caltest as ct
-from caltest.multiplicity import max_t
+from caltest._base.multiplicity import max_t
 from validation.study import DOCS, labels_from, run, table, two_classes
 
 LEVEL = 0.05
@@ -141,10 +141,10 @@ EVENT = ct.OneVsRest(1)
 TWO_CLASS_TESTS = {
     "ECE(15)": (ct.ECE(15), EVENT),
     "ECE, equal mass": (ct.ECE(ct.QuantileBins(15)), EVENT),
-    "l2 error": (ct.ECE(15, "sqeuclidean"), EVENT),
+    "l2 error": (ct.ECE(15, distance="sqeuclidean"), EVENT),
     "MCE(15)": (ct.MCE(15), EVENT),
     "debiased l2": (ct.DebiasedL2(15), EVENT),
-    "Hosmer–Lemeshow": (ct.HosmerLemeshow(10), EVENT),
+    "Hosmer–Lemeshow": (ct.HosmerLemeshow(), EVENT),
     "monotone sweep": (ct.Sweep(), EVENT),
     "multi-scale": (ct.MultiScale(), EVENT),
     "Kolmogorov–Smirnov": (ct.KolmogorovSmirnov(), EVENT),
@@ -192,7 +192,7 @@ def rejections(task: tuple[int, int, int, int]) -> np.ndarray:
     for r in range(repetitions):
         probs, truth = alternative.draw(rng, alternative.n)
         labels = labels_from(truth, rng)
-        joint = ct.calibration_test(probs, labels, list(tests.values()), n_resamples=B, rng=rng)
+        joint = ct.joint_test(probs, labels, list(tests.values()), n_resamples=B, rng=rng)
         three = [joint.tests[t] for t in together]
         draws = np.column_stack([np.asarray(test.null_distribution) for test in three])
         omnibus = min(max_t(np.array([test.estimate for test in three]), draws))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from caltest._progress import progress
+from caltest._base.checks import fraction, one_of
+from caltest._base.defaults import N_TOGETHER
+from caltest._base.multiplicity import holm
+from caltest._base.progress import progress
 from caltest.battery.questions import Pair, Question, questions
 from caltest.battery.report import rank, report_of, row_of
-from caltest.checks import fraction, one_of
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference import calibration_test
-from caltest.multiplicity import holm
-from caltest.predictions import Predictions
-from caltest.resampling import Workers
+from caltest.inference import calibration_test, joint_test
+from caltest.inference.entry import admitted
+from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, CalibrationTestResult
+from caltest.simulate import Workers
 
 
 def audit(
@@ -27,9 +29,10 @@ def audit(
     alpha: float = 0.05,
     tolerance: float = 0.1,
     adjust: Literal["holm", "max-T"] = "holm",
-    n_resamples: int = 1999,
+    n_resamples: int = N_TOGETHER,
     rng: Any = None,
     workers: Workers = 1,
+    **facts: Unpack[Facts],
 ) -> AuditReport:
     """Ask everything at once: is this classifier calibrated, through every usual lens?
 
@@ -51,10 +54,10 @@ def audit(
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, default 0.1
-        An error you could not live with. A row that finds nothing says "too little data" when a
-        measured error of that size would pass as noise: when the 1 − ``alpha`` point of its null
-        distribution lies above it, or there are so few predictions that a shift by it would leave
-        no trace in more than 20 % of data sets (fewer than 16 for 0.1).
+        The size of error that has to be noticed. A row that finds nothing says "too little data"
+        when a measured error of that size would pass as noise: when the 1 − ``alpha`` point of its
+        null distribution lies above it, or there are so few predictions that a shift by it would
+        leave no trace in more than 20 % of data sets (fewer than 16 for 0.1).
     adjust : {"holm", "max-T"}, default "holm"
         How p-values are adjusted for the number of questions. Holm's method takes every row's own
         p-value, exact where there is one, and the worst class times their number. ``"max-T"``
@@ -63,7 +66,7 @@ def audit(
         classes, but no p-value is then below 1 / (1 + ``n_resamples``).
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
-    rng, workers
+    rng, workers, **facts
         As in :func:`calibration_test`.
 
     Returns
@@ -78,7 +81,7 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    data = Predictions.of(probs, labels)
+    data = admitted("audit", probs, labels, facts)
     fraction("alpha", alpha)
     fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
@@ -109,7 +112,7 @@ Answer = tuple[list[CalibrationTestResult], float]
 
 def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
-        joint = calibration_test(data, None, list(question.pairs), **options)
+        joint = joint_test(data, None, question.pairs, **options)
         if joint.ended == "interrupted":
             raise KeyboardInterrupt
         return list(joint.tests), joint.pvalue
@@ -142,7 +145,7 @@ def _together(
 ) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     pairs = [pair for question in asked for pair in question.pairs]
-    joint = calibration_test(data, None, pairs, **options)
+    joint = joint_test(data, None, pairs, **options)
     if joint.ended == "interrupted":
         raise KeyboardInterrupt
     ends = np.cumsum([len(question.pairs) for question in asked])

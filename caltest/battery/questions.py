@@ -7,11 +7,19 @@ from typing import Literal
 
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
-from caltest.lenses import Canonical, Lens, OneVsRest, TopK, apply
+from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import Predictions
-from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, Statistic, given
+from caltest.statistics import (
+    ECE,
+    CoxScore,
+    Kuiper,
+    MultiScale,
+    ScoreGap,
+    StatisticLike,
+    prepare,
+)
 
-Pair = tuple[Statistic, Lens]
+Pair = tuple[StatisticLike, Lens]
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
 #: sure the whole vector is.
 Kind = Literal["error", "classes", "shape", "score"]
@@ -26,12 +34,17 @@ class Question:
     kind: Kind
     pairs: tuple[Pair, ...]
 
+    @property
+    def subject(self) -> Subject:
+        """What is looked at."""
+        return "classes" if self.kind == "classes" else self.pairs[0][1].subject
+
 
 def questions(data: Predictions) -> list[Question]:
     """Return what is asked about these predictions, the headline first."""
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
 
-    def error(lens: Lens, words: str, statistic: Statistic) -> Question:
+    def error(lens: Lens, words: str, statistic: ECE) -> Question:
         return Question(repr(lens), words, "error", ((statistic, lens),))
 
     def shape(lens: Lens) -> Question:
@@ -53,9 +66,8 @@ def questions(data: Predictions) -> list[Question]:
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score = ScoreGap("brier" if data.impossible.size else "log")
-    sure = Question(
-        "Canonical() score", "is it as sure as it should be?", "score", ((score, Canonical()),)
-    )
+    words = "is it as sure as it should be?"
+    sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
     ranks: list[Question] = []
     if data.n_classes > 3:
         k = min(3, data.n_classes - 2)
@@ -74,10 +86,8 @@ def _defined(asked: list[Question], data: Predictions) -> list[Question]:
 
 def _is_defined(pair: Pair, data: Predictions) -> bool:
     statistic, lens = pair
-    if isinstance(statistic, ECE):
-        return True
     try:
-        given(statistic, apply(lens, data).probs)
+        prepare(statistic, lens(data))
     except StatisticError:
         return False
     return True

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from caltest._version import __version__
+from caltest._base.multiplicity import holm
 from caltest.battery.questions import Question
-from caltest.multiplicity import holm
 from caltest.predictions import Predictions
-from caltest.results import AuditReport, AuditRow, CalibrationTestResult, format_p
+from caltest.results import (
+    AuditReport,
+    AuditRow,
+    AuditVerdict,
+    CalibrationTestResult,
+    Finding,
+    format_p,
+)
 
 
 def rank(test: CalibrationTestResult) -> tuple[float, float]:
@@ -33,13 +39,14 @@ def row_of(
     # So few rows that a shift by the tolerance would as likely as not leave no trace.
     few = data.n < np.log(0.2) / np.log1p(-tolerance)
     if any(t.impossible for t in tests):
-        verdict = "miscalibrated (impossible outcome)"
+        verdict = Finding.IMPOSSIBLE_OUTCOME
     elif adjusted <= alpha:
-        verdict = "miscalibrated"
+        verdict = Finding.MISCALIBRATED
     else:
         blunt = question.kind in ("error", "classes") and critical > tolerance
-        verdict = "too little data" if few or blunt else "no evidence"
+        verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
     return AuditRow(
+        subject=question.subject,
         lens=question.lens,
         question=question.words,
         aspect=question.kind,
@@ -72,9 +79,9 @@ def _detail(
         )
     if question.kind == "shape":
         parts = [
-            f"{t.statistic.removesuffix('()')} {t.estimate:.3g} (chance {t.null_mean:.2g} ± "
+            f"{type(statistic).__name__} {t.estimate:.3g} (chance {t.null_mean:.2g} ± "
             f"{t.null_std:.2g}, p {format_p(t.pvalue)})"
-            for t in tests
+            for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
         return f"Without bins: {'; '.join(parts)}."
     if question.kind == "score" and found:
@@ -98,24 +105,22 @@ def report_of(
     """Judge all of them together."""
     confidence = float(data.probs.max(axis=1).mean())
     accuracy = float((data.probs.argmax(axis=1) == data.labels).mean())
-    (top,) = (row for row in rows if row.lens == "TopK(1)")
+    (top,) = (row for row in rows if row.subject == "top" and row.aspect == "error")
     impossible = data.impossible
-    rejected = [row for row in rows if row.verdict.startswith("miscalibrated")]
+    rejected = [row for row in rows if row.verdict.rejects]
     direction, summary = "", []
     if rejected or impossible.size:
-        verdict = "miscalibrated"
+        verdict = AuditVerdict.MISCALIBRATED
         if top.adjusted <= alpha:
             gap = confidence - accuracy
-            if abs(gap) < 0.5 * top.test.estimate:
-                direction = "mixed"
-            else:
-                direction = "overconfident" if gap > 0 else "underconfident"
+            one_way = abs(gap) >= 0.5 * top.test.estimate
+            direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
         summary += _what_is_wrong(data, rejected, top, direction, confidence, accuracy, alpha)
         score = next((row for row in rejected if row.aspect == "score"), None)
         if not direction and score is not None:
             direction = "overconfident" if score.test.excess > 0 else "underconfident"
-    elif rows[0].verdict == "too little data":
-        verdict = "too little data"
+    elif rows[0].verdict is Finding.TOO_LITTLE_DATA:
+        verdict = AuditVerdict.TOO_LITTLE_DATA
         needed = int(np.ceil(data.n * max(1.0, rows[0].critical / tolerance) ** 2 / 100.0)) * 100
         summary.append(
             f"With {data.n} predictions an error of the size to be noticed ({tolerance:g}) can "
@@ -123,17 +128,17 @@ def report_of(
             f"{needed} predictions are needed."
         )
     else:
-        verdict = "calibrated"
+        verdict = AuditVerdict.CALIBRATED
         summary.append(
             "Every error that could be tested is one that a calibrated model would show. "
             f"An error of up to {rows[0].critical:.3f} ({rows[0].lens}) passes as noise at this "
             "sample size."
         )
-    if verdict != "too little data":
+    if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
             f"Too little data for {row.lens}: errors of up to {row.critical:.3f} pass as noise."
             for row in rows
-            if row.verdict == "too little data"
+            if row.verdict is Finding.TOO_LITTLE_DATA
         ]
     if impossible.size:
         summary.append(
@@ -154,7 +159,6 @@ def report_of(
         tolerance=tolerance,
         impossible=impossible.size,
         notes=data.notes,
-        version=__version__,
     )
 
 
@@ -170,7 +174,7 @@ def _what_is_wrong(
     claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
     sentences = []
     significant = [row for row in rejected if row.adjusted <= alpha]
-    event = next((row for row in significant if row.lens == "OneVsRest(1)"), None)
+    event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
     if event is not None:
         mean, rate = float(data.probs[:, 1].mean()), float((data.labels == 1).mean())
         shifted = abs(mean - rate) >= 0.5 * event.test.estimate
@@ -188,7 +192,7 @@ def _what_is_wrong(
             f"The model is overconfident in some ranges and underconfident in others: {claim}."
         )
     elif significant and event is None:
-        passed = "passes as noise" if top.verdict == "no evidence" else "cannot be judged"
+        passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
         sentences.append(
             f"The binned error of the confidence (TopK(1)) {passed}, but miscalibration shows in: "
             + ", ".join(row.lens for row in significant)

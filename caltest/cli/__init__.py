@@ -16,6 +16,7 @@ from caltest.cli.compare import compare
 from caltest.cli.interval import interval
 from caltest.cli.plot import plot
 from caltest.cli.test import test
+from caltest.results import AuditReport
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
@@ -29,7 +30,7 @@ for command in (audit, test, compare, interval, plot):
 
 
 def _print(result: Any) -> None:
-    if sys.stdout.isatty() and hasattr(result, "__rich_console__"):
+    if sys.stdout.isatty() and isinstance(result, AuditReport):
         from rich.console import Console
 
         Console(highlight=False).print(result)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import caltest as ct
+from caltest._base import defaults
 from caltest.cli.recipes import Recipe
 from caltest.results import Result
 
@@ -39,25 +40,36 @@ COLUMNS = options_of(
     option("--classes", metavar="A,B,…", help="Label values in the order of the columns."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
 )
-INPUT = options_of(
-    click.argument("file", required=False, type=click.Path(path_type=Path)),
-    COLUMNS,
-)
+INPUT = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS)
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
-LENS = option("--lens", type=Recipe("lens"), default="TopK(1)", help="Which aspect is asked about.")
-STATISTIC = option(
-    "--statistic",
-    type=Recipe("statistic"),
-    default="ECE(UniformBins(15))",
-    help="What is computed, as in Python: SKCE(), Kuiper(), …",
+LENS = option(
+    "--lens",
+    type=Recipe("lens"),
+    show_default="OneVsRest(1) for two classes, else TopK(1)",
+    help="Which aspect of calibration is asked about.",
+)
+ASKED = options_of(
+    LENS,
+    option(
+        "--statistic",
+        type=Recipe("statistic"),
+        default="ECE(UniformBins(15))",
+        help="What is computed, as in Python: SKCE(), Kuiper(), …",
+    ),
 )
 N_RESAMPLES = option(
-    "--n-resamples", type=click.IntRange(1), default=9999, help="Replicates of what is simulated."
+    "--n-resamples",
+    type=click.IntRange(1),
+    default=defaults.N_RESAMPLES,
+    help="Replicates of what is simulated.",
+)
+SIMULATION = options_of(
+    option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated."),
+    option("--workers", type=click.IntRange(1), default=1, help="Threads."),
 )
 OUTPUT = options_of(
-    option("--seed", type=click.IntRange(0), default=0, help="Seed of what is simulated."),
-    option("--workers", type=click.IntRange(1), default=1, help="Threads."),
+    SIMULATION,
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
     option(
         "--out",
@@ -67,8 +79,13 @@ OUTPUT = options_of(
 )
 RUN = options_of(
     OUTPUT,
-    option("--fail-on-miscalibration", is_flag=True, help="Exit with 1 on miscalibration."),
+    option("--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on miscalibration."),
 )
+
+
+def settings(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the options that a verb takes under the same names."""
+    return {name: options[name] for name in (*names, "rng", "workers")}
 
 
 def read(options: dict[str, Any]) -> ct.Predictions:
@@ -97,6 +114,8 @@ def read_file(path: Path, options: dict[str, Any]) -> ct.Predictions:
         path,
         options["probs"],
         options["label"],
+        clusters=options.get("clusters"),
+        ids=options.get("ids"),
         classes=None if classes is None else _class_values(classes),
         from_logits=options["from_logits"],
     )
@@ -107,9 +126,10 @@ def _class_values(text: str) -> list[Any]:
     return [int(name) for name in names] if all(n.isdecimal() for n in names) else names
 
 
-def finish(result: Result, code: int, options: dict[str, Any]) -> Outcome:
-    """Write the file that was asked for; printing is left to ``main``."""
+def finish(result: Result, found: bool, options: dict[str, Any]) -> Outcome:
+    """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
     if options["out"] is not None:
         text = result.to_json() if options["out"].suffix == ".json" else str(result)
         options["out"].write_text(text + "\n", encoding="utf-8")
+    code = 130 if result.ended == "interrupted" else int(found and options["gate"])
     return (result.to_json() if options["as_json"] else result), code

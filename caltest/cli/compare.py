@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 import numpy as np
 
 import caltest as ct
+from caltest._base import defaults
 from caltest.cli.common import (
     COLUMNS,
     LENS,
@@ -22,12 +22,12 @@ from caltest.cli.common import (
     finish,
     option,
     read_file,
+    settings,
 )
 from caltest.cli.recipes import Recipe
 from caltest.inference import compare as compare_models
-from caltest.io import read_column
-from caltest.results import ComparisonResult
 
+FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
 EXIT_CODES = """
 Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --fail-if-worse;
 2 bad input; 130 interrupted.
@@ -37,7 +37,7 @@ Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @COLUMNS
-@option("--id", "id_column", metavar="COLUMN", help="Match rows by this column.")
+@option("--id", "ids", metavar="COLUMN", help="Match rows by this column.")
 @option("--unpaired", is_flag=True, help="The two files hold different observations.")
 @LENS
 @option("--statistic", type=Recipe("statistic"), default="DebiasedL2(15)", help="What is compared.")
@@ -47,30 +47,17 @@ Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --
     default="auto",
     help="How the difference is tested; swap has another hypothesis.",
 )
-@option("--level", type=SHARE, default=0.95, help="Level of the intervals.")
+@option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")
 @option(
     "--margin",
     type=click.FloatRange(0, 1),
     default=0.02,
-    help="What does not matter.",
+    help="Models whose errors differ by less than this are tied.",
 )
 @N_RESAMPLES
 @OUTPUT
-@option("--fail-if-worse", is_flag=True, help="Exit with 1 if the last model is worse.")
-def compare(
-    files: tuple[Path, ...],
-    id_column: str | None,
-    unpaired: bool,
-    n_resamples: int,
-    seed: int,
-    workers: int,
-    lens: Any,
-    statistic: Any,
-    method: Any,
-    level: float,
-    margin: float,
-    **options: Any,
-) -> Outcome:
+@option("--fail-if-worse", "gate", is_flag=True, help="Exit with 1 if the last model is worse.")
+def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     """Compare the calibration of several models.
 
     Each of FILES, two or more, holds the probabilities of one model and the labels. Rows are
@@ -79,46 +66,29 @@ def compare(
     check_out(options)
     names = _names(files)
     data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
-    if id_column is not None:
+    if options["ids"] is not None:
         if unpaired:
             raise click.UsageError("--unpaired rows have no ids to match")
-        ids = [read_column(path, id_column) for path in files]
-        data = _matched(data, dict(zip(names, ids, strict=True)))
+        data = _matched(data)
     elif not unpaired and len({d.n for d in data.values()}) > 1:
         sizes = ", ".join(f"{name} {d.n}" for name, d in data.items())
         raise ct.InvalidPredictionsError(
             f"the files have different numbers of rows ({sizes}): match them with --id COLUMN, or "
             "say --unpaired"
         )
-    settings: dict[str, Any] = {
-        "statistic": statistic,
-        "lens": lens,
-        "method": method,
-        "level": level,
-        "margin": margin,
-        "n_resamples": n_resamples,
-        "rng": seed,
-        "workers": workers,
-    }
+    asked = settings(options, "statistic", "lens", "method", "level", "margin", "n_resamples")
     first, last = names[0], names[-1]
     if len(names) == 2:
         pair = compare_models(
-            data[first], data[last], paired=not unpaired, names=(first, last), **settings
+            data[first], data[last], paired=not unpaired, names=(first, last), **asked
         )
-        worse = pair.verdict == f"{first} is better calibrated"
-        return finish(pair, _code(worse, [pair], options), options)
+        return finish(pair, pair.verdict is FIRST_BETTER, options)
     if unpaired:
         raise click.UsageError("--unpaired compares two files")
-    table = compare_models(data, **settings)
-    verdicts = {frozenset(p.names): v for p, v in zip(table.pairs, table.verdicts, strict=True)}
-    worse = verdicts[frozenset((first, last))] == f"{first} is better calibrated"
-    return finish(table, _code(worse, table.pairs, options), options)
-
-
-def _code(worse: bool, pairs: Sequence[ComparisonResult], options: dict[str, Any]) -> int:
-    if any(pair.ended == "interrupted" for pair in pairs):
-        return 130
-    return int(worse and options["fail_if_worse"])
+    table = compare_models(data, **asked)
+    found = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
+    worse = found.get((first, last)) is FIRST_BETTER or found.get((last, first)) is SECOND_BETTER
+    return finish(table, worse, options)
 
 
 def _names(files: tuple[Path, ...]) -> list[str]:
@@ -131,10 +101,9 @@ def _names(files: tuple[Path, ...]) -> list[str]:
     return names
 
 
-def _matched(
-    data: dict[str, ct.Predictions], ids: dict[str, list[str]]
-) -> dict[str, ct.Predictions]:
+def _matched(data: dict[str, ct.Predictions]) -> dict[str, ct.Predictions]:
     """Bring all files into the order of the first."""
+    ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
     (first, wanted), *others = ids.items()
     for name, own in ids.items():
         _refuse(name, "more than once", [i for i, count in Counter(own).items() if count > 1])
@@ -144,8 +113,7 @@ def _matched(
         _refuse(name, f"that are not in {first}", [i for i in own if i not in known])
         _refuse(first, f"that are not in {name}", [i for i in wanted if i not in place])
         rows = np.array([place[i] for i in wanted])
-        d = data[name]
-        matched[name] = ct.Predictions(d.probs[rows], d.labels[rows], d.classes, d.notes)
+        matched[name] = data[name].take(rows)
         (unlike,) = np.nonzero(matched[name].labels != data[first].labels)
         _refuse(name, f"with another label than in {first}", [wanted[i] for i in unlike])
     return matched

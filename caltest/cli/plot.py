@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,22 @@ import click
 
 import caltest as ct
 from caltest import plots
-from caltest.cli.common import EXIT_CODES, INPUT, SHARE, Outcome, option, read
+from caltest._base import defaults
+from caltest.cli.common import (
+    EXIT_CODES,
+    INPUT,
+    LENS,
+    SHARE,
+    SIMULATION,
+    Outcome,
+    finish,
+    option,
+    read,
+    settings,
+)
 from caltest.cli.recipes import Recipe
 from caltest.plots.canvas import RECIPE_IN
-from caltest.reliability import reliability_curve
-from caltest.reliability.difference import reliability_difference
-from caltest.reliability.fits import reliability_fit
-from caltest.reliability.sensitivity import bin_sensitivity
-from caltest.reliability.simplex import reliability_simplex
+from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")
 CURVES = ("isotonic", "smooth")
@@ -34,7 +43,7 @@ KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
     required=True,
     help="The picture: .pdf, .svg or .png.",
 )
-@option("--lens", type=Recipe("lens"), help="Which aspect is asked about.  [default: TopK(1)]")
+@LENS
 @option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
 @option(
     "--band",
@@ -42,7 +51,7 @@ KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
     default="consistency",
     help="Bars of the diagrams.",
 )
-@option("--level", type=SHARE, default=0.9, help="Level of bars and bands.")
+@option("--level", type=SHARE, default=defaults.BAND_LEVEL, help="Level of bars and bands.")
 @option("--simultaneous", is_flag=True, help="The level is for all bars together.")
 @option("--log-odds", is_flag=True, help="An axis for rare events.")
 @option(
@@ -51,8 +60,7 @@ KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
     help="A second model of the same rows, for comparison and difference.",
 )
 @option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
-@option("--seed", type=click.IntRange(0), default=0, help="Seed of what is simulated.")
-@option("--workers", type=click.IntRange(1), default=1, help="Threads.")
+@SIMULATION
 @option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def plot(
     kind: str,
@@ -64,16 +72,14 @@ def plot(
     log_odds: bool,
     against: Path | None,
     no_recipe: bool,
-    seed: int,
-    workers: int,
     **options: Any,
 ) -> Outcome:
     """Draw a picture, and print its numbers.
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
-    isotonic and smooth are curves without bins; simplex is the triangle or tetrahedron of three or
-    four classes; bins shows what the number of bins does, null how unusual the error is, audit all
-    lenses; comparison shows two models, difference what lies between them.
+    isotonic and smooth are curves without bins; simplex is the triangle of three classes; bins
+    shows what the number of bins does, null how unusual the error is, audit all lenses; comparison
+    shows two models, difference what lies between them.
     """
     if (kind in PAIRS) != (against is not None):
         raise click.UsageError(f"{' and '.join(PAIRS)} need --against FILE, and only they")
@@ -83,20 +89,20 @@ def plot(
     asked: dict[str, Any] = {} if lens is None else {"lens": lens}
     cut: dict[str, Any] = {} if bins is None else {"bins": bins}
     bars: dict[str, Any] = {"level": level, "simultaneous": simultaneous}
-    run: dict[str, Any] = {"rng": seed, "workers": workers}
+    run = settings(options)
     drawn: dict[str, Any] = {"recipe": not no_recipe}
     axis = {"axis": "log-odds" if log_odds else "probability"}
     result: Any
     if kind in DIAGRAMS:
-        result = reliability_curve(data, band=band, **asked, **cut, **bars, **run)
+        result = ct.reliability_curve(data, band=band, **asked, **cut, **bars, **run)
         drawn |= {"style": kind, **axis}
     elif kind in CURVES:
-        result = reliability_fit(data, fit=kind, **asked, **bars, **run)  # type: ignore[arg-type]
+        result = ct.reliability_fit(data, fit=kind, **asked, **bars, **run)  # type: ignore[arg-type]
         drawn |= axis
     elif kind == "simplex":
-        result = reliability_simplex(data, level=level, **asked, **cut, **run)
+        result = ct.reliability_simplex(data, level=level, **asked, **cut, **run)
     elif kind == "bins":
-        result = bin_sensitivity(data, level=level, **asked, **run)
+        result = ct.bin_sensitivity(data, level=level, **asked, **run)
     elif kind == "null":
         statistic = ct.ECE() if bins is None else ct.ECE(bins)
         result = ct.calibration_test(data, None, statistic, **asked, **run)
@@ -104,14 +110,16 @@ def plot(
         result, drawn = ct.audit(data, **run), {}
     else:
         other = read({**options, "file": against})
-        result = reliability_difference(data, other, **asked, **cut, **bars)
-        if kind == "comparison":
-            both = [
-                reliability_curve(one, band=band, **asked, **cut, **bars, **run)
-                for one in (data, other)
-            ]
-            names = [path.stem if path else "example" for path in (options["file"], against)]
-            plots.comparison(both, names=names, **drawn).save(options["out"])
-            return (result.to_json() if options["as_json"] else result), 0
-    result.plot(**drawn).save(options["out"])
-    return (result.to_json() if options["as_json"] else result), 0
+        result = ct.reliability_difference(data, other, **asked, **cut, **bars)
+    if kind == "comparison":
+        both = [
+            ct.reliability_curve(one, band=band, **asked, **cut, **bars, **run)
+            for one in (data, other)
+        ]
+        names = [path.stem if path else "example" for path in (options["file"], against)]
+        result = replace(result, ended=ending(*(curve.ended for curve in both)))
+        picture = plots.comparison(both, names=names, **drawn)
+    else:
+        picture = result.plot(**drawn)
+    picture.save(options["out"])
+    return finish(result, False, options | {"out": None})

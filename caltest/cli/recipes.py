@@ -15,12 +15,12 @@ from caltest.reliability.simplex import SimplexGrid
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
 NULLS = (ct.RedrawLabels, ct.ConsistencyResampling)
+BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
 STATISTICS = tuple(
     value
-    for name in statistics.__all__
-    if isinstance(value := getattr(statistics, name), type) and hasattr(value, "given")
+    for _, value in inspect.getmembers(statistics, inspect.isclass)
+    if issubclass(value, ct.Statistic) and not inspect.isabstract(value)
 )
-BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
 #: What an option may be in the end.
 HEADS: dict[str, tuple[Any, ...]] = {
     "lens": LENSES,
@@ -28,8 +28,14 @@ HEADS: dict[str, tuple[Any, ...]] = {
     "null": NULLS,
     "bins": (int, *BINNINGS, SimplexGrid),
 }
-#: What else it may be made of.
-PARTS = {"statistic": (*BINNINGS, ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel)}
+#: What else it may be made of, or by.
+PARTS: dict[str, tuple[Any, ...]] = {
+    "statistic": (
+        *(ct.SCE, ct.TACE, ct.Spiegelhalter),
+        *(ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel),
+        *BINNINGS,
+    )
+}
 #: What may be written in it, as in Python.
 VOCABULARY: dict[str, dict[str, Any]] = {
     kind: {head.__name__: head for head in (*heads, *PARTS.get(kind, ())) if head is not int}
@@ -52,12 +58,15 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
     def made(name: str, *values: Any, **options: Any) -> Any:
         if name not in vocabulary:
             raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
+        if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
+            raise ValueError(f"{name} is not made of statistics")
         signature = inspect.signature(vocabulary[name])
         try:
             signature.bind(*values, **options)
         except TypeError as error:
-            takes = ", ".join(signature.parameters) or "nothing"
-            raise ValueError(f"{name} takes {takes}: {error}") from None
+            known = signature.parameters.values()
+            takes = ", ".join(p.name + "=…" * (p.kind is p.KEYWORD_ONLY) for p in known)
+            raise ValueError(f"{name} takes {takes or 'nothing'}: {error}") from None
         return vocabulary[name](*values, **options)
 
     def build(node: ast.expr) -> Any:

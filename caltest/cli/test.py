@@ -8,25 +8,24 @@ import click
 
 import caltest as ct
 from caltest.cli.common import (
+    ASKED,
     EXIT_CODES,
     INPUT,
-    LENS,
     N_RESAMPLES,
     RUN,
     SHARE,
-    STATISTIC,
     Outcome,
     finish,
     option,
     read,
+    settings,
 )
 from caltest.cli.recipes import Recipe
 
 
 @click.command(epilog=EXIT_CODES)
 @INPUT
-@LENS
-@STATISTIC
+@ASKED
 @option(
     "--null",
     type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free")),
@@ -41,33 +40,12 @@ from caltest.cli.recipes import Recipe
 )
 @N_RESAMPLES
 @RUN
-def test(
-    lens: Any,
-    statistic: Any,
-    null: Any,
-    alpha: float,
-    n_resamples: int,
-    seed: int,
-    workers: int,
-    **options: Any,
-) -> Outcome:
+def test(alpha: float, **options: Any) -> Outcome:
     """Test one aspect of calibration.
 
     Lens, statistic and null are written as in Python, such as --lens 'OneVsRest(1)' and
     --statistic 'ECE(QuantileBins(10), distance="l2")'.
     """
-    data = read(options)
-    result = ct.calibration_test(
-        data,
-        None,
-        statistic,
-        lens=lens,
-        null=null,
-        n_resamples=n_resamples,
-        rng=seed,
-        workers=workers,
-    )
-    if result.ended == "interrupted":
-        return finish(result, 130, options)
-    found = result.pvalue <= alpha or result.impossible > 0
-    return finish(result, int(found and options["fail_on_miscalibration"]), options)
+    asked = settings(options, "statistic", "lens", "null", "n_resamples")
+    result = ct.calibration_test(read(options), **asked)
+    return finish(result, result.pvalue <= alpha or result.impossible > 0, options)

@@ -1,7 +1,10 @@
 """The verbs."""
 
-from .calibration import calibration_test
-from .comparison import compare
-from .intervals import confidence_interval
-
-__all__ = ["calibration_test", "compare", "confidence_interval"]
+from .calibration import calibration_test as calibration_test
+from .comparison import compare as compare
+from .cox import cox_recalibration as cox_recalibration
+from .decompositions import brier_decomposition as brier_decomposition
+from .decompositions import corp_decomposition as corp_decomposition
+from .intervals import confidence_interval as confidence_interval
+from .joint import joint_test as joint_test
+from .pvalues import replicate as replicate

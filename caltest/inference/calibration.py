@@ -1,62 +1,38 @@
-"""The verb that tests one aspect of calibration, or several together."""
+"""The verb that tests one aspect of calibration."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack
 
-from caltest.checks import one_of
+from caltest._base.checks import one_of
+from caltest._base.defaults import N_RESAMPLES
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.joint import joint_test
-from caltest.inference.laws import Null, null_distribution
-from caltest.inference.parts import evaluated, result_of, unseen
-from caltest.lenses import Lens, TopK, apply
+from caltest.inference.entry import admitted, evaluated
+from caltest.inference.pvalues import Null, null_distribution, result_of
+from caltest.lens_choice import as_lens
+from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
-from caltest.resampling import RedrawLabels, Workers
-from caltest.results import CalibrationTestResult, JointTestResult
-from caltest.statistics import ECE, Statistic
-
-
-@overload
-def calibration_test(
-    probs: Any,
-    labels: Any = None,
-    statistic: Statistic = ECE(),
-    *,
-    lens: Lens = TopK(1),
-    null: Null = "auto",
-    n_resamples: int = 9999,
-    stop: Literal["early"] | None = None,
-    rng: Any = None,
-    workers: Workers = 1,
-) -> CalibrationTestResult: ...
-
-
-@overload
-def calibration_test(
-    probs: Any,
-    labels: Any,
-    statistic: Sequence[tuple[Statistic, Lens]],
-    *,
-    n_resamples: int = 9999,
-    rng: Any = None,
-    workers: Workers = 1,
-) -> JointTestResult: ...
+from caltest.predictions import Facts
+from caltest.results import CalibrationTestResult
+from caltest.simulate import RedrawLabels, Workers
+from caltest.statistics import ECE, StatisticLike
 
 
 def calibration_test(
     probs: Any,
     labels: Any = None,
-    statistic: Statistic | Sequence[tuple[Statistic, Lens]] = ECE(),
+    statistic: StatisticLike = ECE(),
     *,
-    lens: Lens = TopK(1),
+    lens: LensLike | None = None,
     null: Null = "auto",
-    n_resamples: int = 9999,
+    n_resamples: int = N_RESAMPLES,
     stop: Literal["early"] | None = None,
     rng: Any = None,
     workers: Workers = 1,
-) -> CalibrationTestResult | JointTestResult:
+    **facts: Unpack[Facts],
+) -> CalibrationTestResult:
     """Test whether predictions are calibrated, through a lens and by a statistic.
 
     The hypothesis is that given the predictions seen through the lens, labels are drawn from them.
@@ -71,14 +47,12 @@ def calibration_test(
         Observed classes; left out when ``probs`` is a :class:`Predictions`.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
-        large values speak against calibration. A list of ``(statistic, lens)`` pairs runs all of
-        them on the same redrawn labels and returns a :class:`JointTestResult`, whose p-values are
-        adjusted for their number by the step-down max-T of Westfall & Young (1993); ``lens``,
-        ``null`` and ``stop`` are then not used.
-    lens : callable, default TopK(1)
+        large values speak against calibration. Several at once: :func:`joint_test`.
+    lens : callable, optional
         Which aspect is asked about: a lens of caltest or any function from predictions to
-        predictions.
-    null : {"auto", "exact", "asymptotic", …}, RedrawLabels or ConsistencyResampling, default "auto"
+        predictions. By default the event of two classes, ``OneVsRest(1)``, and the top class of
+        more, ``TopK(1)``.
+    null : {"auto", "exact", "asymptotic", …}, RedrawLabels or another Scheme, default "auto"
         ``"exact"`` computes the null distribution without simulation: for a two-class induced
         problem and a binned statistic, or for problems of at most 2²⁰ label vectors.
         ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` computes where that is
@@ -95,11 +69,13 @@ def calibration_test(
         As :func:`numpy.random.default_rng`.
     workers : int or callable, default 1
         Threads, or a function like :func:`map`.
+    **facts
+        ``classes``, ``from_logits``, ``pos_label`` and the other keywords of
+        :meth:`Predictions.of`.
 
     Returns
     -------
     CalibrationTestResult
-        Or a :class:`JointTestResult` for a list of pairs.
 
     Raises
     ------
@@ -129,38 +105,30 @@ def calibration_test(
     --------
     >>> import caltest as ct
     >>> rained, forecast = [1] * 18 + [0] * 12, [0.8] * 30
-    >>> result = ct.calibration_test(forecast, rained, lens=ct.OneVsRest(1))
+    >>> result = ct.calibration_test(forecast, rained)
     >>> round(result.estimate, 6), round(result.pvalue, 9)
     (0.2, 0.010731062)
-
-    Two questions at once:
-
-    >>> six = ct.examples.SixPoints().sample(600, rng=1)
-    >>> pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(ct.UniformBins(10)), ct.Canonical())]
-    >>> [p < 0.05 for p in ct.calibration_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
-    [False, True]
     """
-    data = unseen(probs, labels)
-    if isinstance(statistic, str) or not (callable(statistic) or isinstance(statistic, Sequence)):
+    data = admitted("calibration_test", probs, labels, facts)
+    if isinstance(statistic, Sequence) and not isinstance(statistic, str):
         raise StatisticError(
-            f"statistic must be a statistic such as ECE(15), a function, or a list of (statistic, "
-            f"lens) pairs, not {statistic!r}"
+            "calibration_test takes one statistic; several, as (statistic, lens) pairs, are tested "
+            "together by joint_test"
         )
-    if isinstance(statistic, Sequence):
-        return joint_test(data, statistic, n_resamples, rng, workers)
     one_of("stop", stop, ("early", None))
-    induced = apply(lens, data)
-    fixed, estimate = evaluated(statistic, induced)
+    seen_through = as_lens(lens, data)
+    induced = seen_through(data)
+    prepared, estimate = evaluated(statistic, induced)
     law = null_distribution(
-        statistic, fixed, induced, estimate, null, n_resamples, rng, workers, stop == "early"
+        statistic, prepared, estimate, null, n_resamples, rng, workers, stop == "early"
     )
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
         null = RedrawLabels()
     name = null if isinstance(null, str) else repr(null)
-    result = result_of(data, induced, statistic, lens, name, estimate, law, rng)
-    if result.null_std == 0.0:
+    result = result_of(data, prepared, statistic, seen_through, name, estimate, law, rng)
+    if result.null_std == 0.0 and result.pvalue == 1.0:
         warnings.warn(
             "the null distribution is a single value: with these predictions a calibrated model "
             "can show nothing else, so the test says nothing",

@@ -4,65 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 
-from caltest._version import __version__
-from caltest.checks import fraction, one_of
+from caltest._base.checks import fraction, one_of
+from caltest._base.defaults import LEVEL, N_RESAMPLES
+from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.pair import (
-    HYPOTHESES,
-    Method,
-    Model,
-    Question,
-    compared,
-    squared_version,
-    verdict,
-)
-from caltest.inference.parts import unseen
-from caltest.lenses import Lens, TopK
-from caltest.multiplicity import holm
-from caltest.predictions import Predictions
-from caltest.resampling import Workers
-from caltest.results import ComparisonResult, ComparisonTable
-from caltest.statistics import DebiasedL2, Statistic
+from caltest.inference.entry import admitted
+from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
+from caltest.lens_choice import as_lens
+from caltest.lenses import LensLike
+from caltest.predictions import Facts, Predictions
+from caltest.results import ComparisonResult, ComparisonTable, ending
+from caltest.simulate import Workers
+from caltest.statistics import DebiasedL2, StatisticLike
 
 
 @overload
 def compare(
-    probs_a: Mapping[str, Any],
-    probs_b: Any = None,
-    labels: Any = None,
-    statistic: Statistic = DebiasedL2(),
-    *,
-    lens: Lens = TopK(1),
-    method: Method = "auto",
-    level: float = 0.95,
-    margin: float = 0.02,
-    n_resamples: int = 9999,
-    rng: Any = None,
-    workers: Workers = 1,
+    probs_a: Mapping[str, Any], probs_b: Any = None, labels: Any = None, *args: Any, **options: Any
 ) -> ComparisonTable: ...
 
 
 @overload
 def compare(
-    probs_a: Any,
-    probs_b: Any,
-    labels: Any = None,
-    statistic: Statistic = DebiasedL2(),
-    *,
-    lens: Lens = TopK(1),
-    paired: bool = True,
-    labels_b: Any = None,
-    method: Method = "auto",
-    level: float = 0.95,
-    margin: float = 0.02,
-    names: tuple[str, str] = ("A", "B"),
-    n_resamples: int = 9999,
-    rng: Any = None,
-    workers: Workers = 1,
+    probs_a: Any, probs_b: Any, labels: Any = None, *args: Any, **options: Any
 ) -> ComparisonResult: ...
 
 
@@ -70,18 +38,19 @@ def compare(
     probs_a: Any,
     probs_b: Any = None,
     labels: Any = None,
-    statistic: Statistic = DebiasedL2(),
+    statistic: StatisticLike = DebiasedL2(),
     *,
-    lens: Lens = TopK(1),
+    lens: LensLike | None = None,
     paired: bool = True,
     labels_b: Any = None,
     method: Method = "auto",
-    level: float = 0.95,
+    level: float = LEVEL,
     margin: float = 0.02,
     names: tuple[str, str] = ("A", "B"),
-    n_resamples: int = 9999,
+    n_resamples: int = N_RESAMPLES,
     rng: Any = None,
     workers: Workers = 1,
+    **facts: Unpack[Facts],
 ) -> ComparisonResult | ComparisonTable:
     r"""Compare the calibration of two models, or of all pairs of several.
 
@@ -101,16 +70,18 @@ def compare(
         What is compared. For the other binned errors (``ECE``, ``MCE``, ``RMSCE``,
         ``DebiasedL1``) no valid test of equal error is known: ``DebiasedL2`` on the same bins is
         tested, which the report says, and each model's own test uses the statistic asked for.
-    lens : callable, default TopK(1)
-        Which aspect is asked about. Labels may depend on the model, as they do for ``TopK``.
+    lens : callable, optional
+        Which aspect is asked about; by default as in :func:`calibration_test`. Labels may
+        depend on the model, as they do for ``TopK``.
     paired : bool, default True
         Whether the rows of both models are the same observations.
     labels_b : array_like of shape (m,), optional
         The labels of the second model, when it was tried on other observations: the comparison is
         then unpaired.
     method : {"auto", "z", "jackknife", "bootstrap", "swap"}, default "auto"
-        ``"z"`` (the default): difference over the root of its corrected jackknife variance, which
-        is valid whether the models are calibrated or not, at any number of rows per cell.
+        ``"z"`` (the default): the level at which a limit of the difference just meets 0. The limits
+        rest on the corrected jackknife variance and on allowances for what the rows cannot show:
+        rare labels, a cell with one bad row more, rows alone in their cell.
         ``"jackknife"``: without the correction; cautious, with down to a third of the power.
         ``"bootstrap"``: centred bootstrap of rows; the most cautious.
         ``"swap"``: exact for another and much stronger hypothesis, that the models could change
@@ -125,15 +96,17 @@ def compare(
         What to call the models.
     n_resamples : int, default 9999
         Replicates of what is simulated.
-    rng, workers
-        As in :func:`calibration_test`.
+    rng, workers, **facts
+        As in :func:`calibration_test`; facts are those of the rows, for all models. Rows with
+        ``ids`` must have the same ones in both models of a pair.
 
     Returns
     -------
     ComparisonResult
         With ``difference``, ``pvalue``, ``low``, ``high``, ``verdict``, each model's own test, and
         the differences in proper scores: a better calibrated model can be the worse forecaster.
-        A :class:`ComparisonTable` for a dictionary, with Holm's p-values and groups.
+        A :class:`ComparisonTable` for a dictionary, with Holm's p-values and the models that cannot
+        be told apart.
 
     Raises
     ------
@@ -148,14 +121,15 @@ def compare(
     T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
     the quadratic part twice there, and has the right size otherwise; taking the quadratic part off
-    once, and never going below it, is right for both (:func:`variance_of_difference`). Labels too
-    rare to show their variance are allowed for (:func:`unseen_variance`). Measured sizes and power:
-    the page "Comparing two models, measured". O(n K) plus the own tests.
+    once, and never going below it, is right for both. The allowances are those of
+    :mod:`caltest.inference.reach`. A fault of which the data contain no instance cannot be seen.
+    Measured sizes and power: the page "Comparing two models, measured". O(n K) plus the own tests.
 
     References
     ----------
-    Efron & Stein, "The jackknife estimate of variance", Annals of Statistics 1981. Kumar, Liang &
-    Ma, "Verified uncertainty calibration", NeurIPS 2019.
+    Efron & Stein, "The jackknife estimate of variance", Annals of Statistics 1981. Fay & Feuer,
+    "Confidence intervals for directly standardized rates", Statistics in Medicine 1997. Kumar,
+    Liang & Ma, "Verified uncertainty calibration", NeurIPS 2019.
 
     Examples
     --------
@@ -163,7 +137,7 @@ def compare(
     >>> right = GaussianMixture(0.0, -2.0).sample(2000, rng=1)
     >>> steep = GaussianMixture(0.0, -4.0).sample(2000, rng=1)  # the same observations
     >>> result = compare(right, steep, names=("right", "steep"), n_resamples=99, rng=1)
-    >>> result.verdict, result.pvalue < 1e-6
+    >>> result.finding, result.pvalue < 1e-6
     ('right is better calibrated', True)
     """
     fraction("level", level)
@@ -176,46 +150,42 @@ def compare(
             raise StatisticError("several models are compared on the same rows: leave out labels_b")
         if callable(labels):  # compare({…}, labels, statistic)
             statistic, labels = labels, None
-        data = _same_rows(dict(probs_a), labels if probs_b is None else probs_b)
+        data = _same_rows(dict(probs_a), labels if probs_b is None else probs_b, facts)
     elif paired and labels_b is None:
-        data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels)
+        data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:
         paired = False
         if labels_b is None and not isinstance(probs_b, Predictions):
             raise InvalidPredictionsError(
                 "an unpaired comparison needs labels_b, the labels of the second model"
             )
-        first, second = names
-        data = {
-            first: _predictions(first, probs_a, labels),
-            second: _predictions(second, probs_b, labels_b),
-        }
+        known = ((names[0], probs_a, labels), (names[1], probs_b, labels_b))
+        data = {name: _predictions(name, p, y, facts) for name, p, y in known}
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     method = "z" if method == "auto" else method
-    question = Question(
-        statistic, squared_version(statistic, method), lens, method, paired, level, margin
-    )
+    seen_through = as_lens(lens, next(iter(data.values())))
+    settings = Settings(statistic, seen_through, method, paired, level, margin)
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    models = [Model.of(name, d, question, options) for name, d in data.items()]
+    models = [Model.of(name, d, settings, options) for name, d in data.items()]
     if several:
-        return _all_pairs(question, models, options)
-    return compared(question, models[0], models[1], options)
+        return _all_pairs(settings, models, options)
+    return compared(settings, models[0], models[1], options)
 
 
-def _predictions(name: str, probs: Any, labels: Any) -> Predictions:
+def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:
     try:
-        return unseen(probs, labels)
+        return admitted("compare", probs, labels, facts)
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 
 
-def _same_rows(probs: dict[str, Any], labels: Any) -> dict[str, Predictions]:
+def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Predictions]:
     """Read models that predict the same observations; one that knows the labels tells the rest."""
     known = [p.labels for p in probs.values() if isinstance(p, Predictions)]
     found = known[0] if labels is None and known else labels
     data = {
-        str(name): _predictions(name, p, labels if isinstance(p, Predictions) else found)
+        str(name): _predictions(name, p, labels if isinstance(p, Predictions) else found, facts)
         for name, p in probs.items()
     }
     (first, a), *others = data.items()
@@ -231,6 +201,12 @@ def _same_rows(probs: dict[str, Any], labels: Any) -> dict[str, Predictions]:
                 f"{first} and {name} name their classes differently: {', '.join(a.classes)} and "
                 f"{', '.join(b.classes)}"
             )
+        if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
+            i = int(np.argmax(a.ids != b.ids))
+            raise InvalidPredictionsError(
+                f"{first} and {name} have different ids, first in row {i} ({a.ids[i]} and "
+                f"{b.ids[i]}): a paired comparison needs the same observations in the same order"
+            )
         (unlike,) = np.nonzero(a.labels != b.labels)
         if unlike.size:
             i = unlike[0]
@@ -242,14 +218,14 @@ def _same_rows(probs: dict[str, Any], labels: Any) -> dict[str, Predictions]:
     return data
 
 
-def _all_pairs(question: Question, models: list[Model], options: dict[str, Any]) -> ComparisonTable:
+def _all_pairs(settings: Settings, models: list[Model], options: dict[str, Any]) -> ComparisonTable:
     ranked = sorted(models, key=lambda m: m.estimate)
-    pairs = [compared(question, a, b, options) for a, b in combinations(ranked, 2)]
+    pairs = [compared(settings, a, b, options) for a, b in combinations(ranked, 2)]
     adjusted = holm([pair.pvalue for pair in pairs])
     together = {
         frozenset(pair.names)
         for pair, p in zip(pairs, adjusted, strict=True)
-        if p > 1.0 - question.level
+        if p > 1.0 - settings.level
     }
     names = tuple(m.name for m in ranked)
     return ComparisonTable(
@@ -257,12 +233,17 @@ def _all_pairs(question: Question, models: list[Model], options: dict[str, Any])
         pairs=tuple(pairs),
         adjusted=tuple(adjusted),
         verdicts=tuple(
-            verdict(question, r.names, r.difference, p, r.low, r.high)
+            verdict(settings, r.difference, p, r.low, r.high)
             for r, p in zip(pairs, adjusted, strict=True)
         ),
-        groups=tuple(_groups(names, together)),
-        level=question.level,
-        version=__version__,
+        indistinguishable=tuple(_groups(names, together)),
+        level=settings.level,
+        n=pairs[0].n,
+        n_classes=pairs[0].n_classes,
+        n_resamples=pairs[0].n_resamples,
+        seed=pairs[0].seed,
+        ended=ending(*(pair.ended for pair in pairs)),
+        notes=tuple(dict.fromkeys(note for r in pairs for note in r.notes)),
     )
 
 

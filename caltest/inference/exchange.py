@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.resampling import Workers, simulate
-from caltest.statistics import Statistic
+from caltest.simulate import Workers, simulate
+from caltest.statistics.prepared import StatisticLike, prepare
 
 #: Which of the rows of both models, stacked, each model gets.
 Rows = tuple[IntArray, IntArray]
@@ -17,7 +17,7 @@ Rows = tuple[IntArray, IntArray]
 
 def differences(
     kind: Literal["swap", "bootstrap"],
-    statistic: Statistic,
+    statistic: StatisticLike,
     a: Predictions,
     b: Predictions,
     paired: bool,
@@ -39,13 +39,14 @@ def differences(
         ("bootstrap", False): _drawn_apart,
     }[kind, paired]
     probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])
-    evaluate: Any = partial(_difference, statistic, probs, labels)
+    both = Predictions(probs, labels, induced=True)
+    evaluate: Any = partial(_difference, statistic, both)
     return simulate(evaluate, partial(draw, a.n, b.n), n_resamples, rng, workers)
 
 
-def _difference(statistic: Statistic, probs: FloatArray, labels: IntArray, rows: Rows) -> float:
-    for_a, for_b = rows
-    return statistic(probs[for_a], labels[for_a]) - statistic(probs[for_b], labels[for_b])
+def _difference(statistic: StatisticLike, both: Predictions, rows: Rows) -> float:
+    a, b = (both.take(part) for part in rows)
+    return prepare(statistic, a)(a.labels) - prepare(statistic, b)(b.labels)
 
 
 def _swapped(n: int, _: int, rng: np.random.Generator) -> Rows:

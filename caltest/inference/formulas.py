@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics import Statistic
+from caltest.statistics.prepared import Cells
 
 #: Parts left out in turn to measure the skewness that BCa corrects for.
 MAX_JACKKNIFE = 200
@@ -37,9 +38,8 @@ def bca(
     values: FloatArray,
     estimate: float,
     alpha: float,
-    statistic: Statistic,
+    value: Callable[[Predictions], float],
     induced: Predictions,
-    groups: IntArray | None,
 ) -> tuple[float, float]:
     """Return the bias-corrected and accelerated interval (Efron 1987).
 
@@ -47,14 +47,9 @@ def bca(
     """
     from scipy.special import ndtr, ndtri
 
-    units = np.arange(induced.n) if groups is None else groups
+    units = np.arange(induced.n) if induced.clusters is None else induced.clusters
     n_parts = min(MAX_JACKKNIFE, int(units.max()) + 1)
-    left_out = np.array(
-        [
-            statistic(induced.probs[kept], induced.labels[kept])
-            for kept in (units % n_parts != part for part in range(n_parts))
-        ]
-    )
+    left_out = np.array([value(induced.take(units % n_parts != j)) for j in range(n_parts)])
     deviation = left_out.mean() - left_out
     squares = float((deviation**2).sum())
     acceleration = float((deviation**3).sum()) / (6.0 * squares**1.5) if squares > 0.0 else 0.0
@@ -65,15 +60,15 @@ def bca(
     return float(low), float(high)
 
 
-def influence_error(residuals: FloatArray, gaps: FloatArray, groups: IntArray | None) -> float:
+def influence_error(residuals: FloatArray, gaps: FloatArray, clusters: IntArray | None) -> float:
     """Return the standard error of the debiased squared error, by its influence function.
 
     f_i = 2 D·r_i − |D|², with D the gap of the row's cell, which is ``gaps[i]``; clusters add up.
     """
     influence = 2.0 * (gaps * residuals).sum(axis=1) - (gaps**2).sum(axis=1)
     influence -= influence.mean()
-    if groups is not None:
-        influence = np.bincount(groups, influence)
+    if clusters is not None:
+        influence = np.bincount(clusters, influence)
     squares = float((influence**2).sum()) * influence.size / max(influence.size - 1, 1)
     return float(np.sqrt(squares)) / len(residuals)
 
@@ -88,9 +83,7 @@ class SunInterval:
     contains_zero: bool
 
 
-def sun(
-    probs: FloatArray, residuals: FloatArray, order: IntArray, starts: IntArray, level: float
-) -> SunInterval:
+def sun(probs: FloatArray, residuals: FloatArray, cells: Cells, level: float) -> SunInterval:
     """Return the interval of Sun et al. (arXiv 2408.08998) for Σ_b π_b |Δ_b|².
 
     With T the statistic over pairs of rows of the same cell, T₊ = max(T, 0), s = σ₁/√n and z the
@@ -104,20 +97,20 @@ def sun(
     ----------
     probs, residuals : ndarray of shape (n, k)
         The k largest predictions, and onehot − probs, without a column for "none of them".
-    order, starts
+    cells
         The partition.
     """
     from scipy.special import ndtri
 
     n, k = residuals.shape
-    first, size = starts[:-1], np.diff(starts).astype(np.float64)
-    r, p = residuals[order], probs[order]
+    first, size = cells.starts[:-1], cells.counts.astype(np.float64)
+    r, p = residuals[cells.order], probs[cells.order]
     mean = np.add.reduceat(r, first) / size[:, None]
     squares = np.add.reduceat((r**2).sum(axis=1), first)
     pairs = np.where(size > 1, 1.0 / np.maximum(size - 1.0, 1.0), 0.0)
     length = (mean**2).sum(axis=1)
     statistic = float(pairs @ (size**2 * length - squares)) / n
-    cell = np.repeat(np.arange(size.size), np.diff(starts))
+    cell = np.repeat(np.arange(size.size), cells.counts)
     along = np.add.reduceat((r * mean[cell]).sum(axis=1) ** 2, first)
     spread = (4.0 * along.sum() - 3.0 * size @ length**2) / n - (size @ length / n) ** 2
     error = float(np.sqrt(max(spread, 0.0) / n))

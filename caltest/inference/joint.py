@@ -1,86 +1,123 @@
-"""Several statistics and lenses on the same redrawn labels."""
+"""The verb that tests several statistics and lenses on the same redrawn labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from caltest._version import __version__
+from caltest._base.defaults import N_RESAMPLES
+from caltest._base.multiplicity import max_t
 from caltest.errors import StatisticError
-from caltest.inference.parts import evaluated, result_of, two_sided
-from caltest.lenses import Canonical, Lens, Relabelling, apply
-from caltest.multiplicity import max_t
+from caltest.inference.entry import admitted, evaluated, seed_of
+from caltest.inference.pvalues import result_of
+from caltest.lens_choice import as_lens
+from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.resampling import RedrawLabels, Workers, simulate
+from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.results import JointTestResult
-from caltest.statistics import Statistic
-from caltest.written import name_of
+from caltest.simulate import BLOCK, Batches, RedrawLabels, Workers, simulate_by
+from caltest.statistics.prepared import Prepared, StatisticLike
 
 
 def joint_test(
-    data: Predictions,
-    pairs: Sequence[tuple[Statistic, Lens]],
-    n_resamples: int,
-    rng: Any,
-    workers: Workers,
+    probs: Any,
+    labels: Any,
+    pairs: Sequence[tuple[StatisticLike, LensLike | None]],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    rng: Any = None,
+    workers: Workers = 1,
+    **facts: Unpack[Facts],
 ) -> JointTestResult:
-    """Test all pairs on the same redrawn labels: of the one lens, or of the whole vectors.
+    """Test several aspects of calibration on the same redrawn labels.
 
-    O(B n) per pair; a user's lens is first applied K times, to learn what it makes of each class.
+    Each pair of a statistic and a lens gets its own p-value, and one that is adjusted for their
+    number by the step-down max-T of Westfall & Young (1993), which uses the joint law of all of
+    them and is sharper than Holm's method where they depend on each other.
+
+    Parameters
+    ----------
+    probs, labels
+        As in :func:`calibration_test`; ``labels`` is None for a :class:`Predictions`.
+    pairs : sequence of (statistic, lens)
+        What is tested; a lens of None is the usual one.
+    n_resamples : int, default 9999
+        Label vectors drawn. No p-value is below 1 / (1 + ``n_resamples``).
+    rng, workers, **facts
+        As in :func:`calibration_test`.
+
+    Returns
+    -------
+    JointTestResult
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When probs and labels are not a forecast and its outcomes.
+    StatisticError
+        When there is no pair, a statistic is not a finite number, or a user's lens picks rows.
+
+    Notes
+    -----
+    O(B n) for each pair. Labels are drawn from the whole vectors; from what the lens shows where
+    all pairs have the same one. With one seed they are the labels of :func:`calibration_test`.
+
+    References
+    ----------
+    Westfall & Young, "Resampling-based multiple testing", Wiley 1993.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> six = ct.examples.SixPoints().sample(600, rng=1)
+    >>> pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(ct.UniformBins(10)), ct.Canonical())]
+    >>> [p < 0.05 for p in ct.joint_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
+    [False, True]
     """
-    if not pairs:
-        raise StatisticError("the list of (statistic, lens) pairs is empty")
-    induced = [apply(lens, data) for _, lens in pairs]
-    observed = [evaluated(s, seen) for (s, _), seen in zip(pairs, induced, strict=True)]
-    estimates = [estimate for _, estimate in observed]
-    source, lenses = data, [lens for _, lens in pairs]
-    if all(lens == lenses[0] for lens in lenses):  # seen through one lens: draw what it shows
-        source, lenses = induced[0], [Canonical() for _ in lenses]
+    data = admitted("joint_test", probs, labels, facts)
+    statistics, lenses = _unzipped(pairs)
+    looks = [as_lens(lens, data) for lens in lenses]
+    seen = [lens(data) for lens in looks]
+    observed = [evaluated(s, induced) for s, induced in zip(statistics, seen, strict=True)]
+    source, through = data, looks
+    if all(lens == looks[0] for lens in looks):  # seen through one lens: draw what it shows
+        source, through = seen[0], [Canonical() for _ in looks]
     parts = [
-        (fixed, _relabelling(lens, source, seen))
-        for lens, (fixed, _), seen in zip(lenses, observed, induced, strict=True)
+        (prepared, lens.relabelling(source))
+        for (prepared, _), lens in zip(observed, through, strict=True)
     ]
-    values, ended = simulate(
-        partial(_jointly, parts), RedrawLabels().sampler(source), n_resamples, rng, workers
-    )
+    scheme = RedrawLabels()
+    batches = Batches.of(scheme, source, partial(_jointly, parts))
+    values, ended = simulate_by(batches, n_resamples, rng, workers, at_once=BLOCK)
     tests = tuple(
-        result_of(
-            data, seen, statistic, lens, repr(RedrawLabels()), t, SimulatedNull(column, ended), rng
-        )
-        for (statistic, lens), seen, t, column in zip(
-            pairs, induced, estimates, values.T.copy(), strict=True
+        result_of(data, prepared, s, lens, repr(scheme), t, SimulatedNull(column, ended), rng)
+        for s, lens, (prepared, t), column in zip(
+            statistics, looks, observed, values.T.copy(), strict=True
         )
     )
-    both = np.array([two_sided(statistic) for statistic, _ in pairs])
-    evidence = [np.where(both, np.abs(v), v) for v in (np.array(estimates), values)]
+    both = np.array([prepared.two_sided for prepared, _ in observed])
+    estimates = np.array([t for _, t in observed])
+    evidence = [np.where(both, np.abs(v), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
-    return JointTestResult(tests, adjusted, min(adjusted), len(values), ended, __version__)
+    drawn: Any = {"n_resamples": len(values), "seed": seed_of(rng), "ended": ended}
+    size: Any = {"n": source.n, "n_classes": data.n_classes}
+    return JointTestResult(tests, adjusted, min(adjusted), **size, **drawn, notes=data.notes)
 
 
-def _relabelling(lens: Lens, data: Predictions, seen: Predictions) -> Relabelling:
-    """Return the function from labels to induced labels; of a user's lens, by asking for each."""
-    own: Any = getattr(lens, "relabelling", None)
-    if own is not None:
-        known: Relabelling = own(data)
-        return known
-    backwards = apply(lens, Predictions(data.probs[::-1], data.labels[::-1]))
-    if seen.n != data.n or not np.array_equal(backwards.probs[::-1], seen.probs):
+def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:
+    try:
+        statistics, lenses = [s for s, _ in pairs], [lens for _, lens in pairs]
+    except (TypeError, ValueError):
         raise StatisticError(
-            f"the lens {name_of(lens)} picks or moves rows; tests on the same draws need a lens "
-            "that treats every row by itself"
-        )
-    every = [np.full(data.n, k, dtype=np.int64) for k in range(data.n_classes)]
-    table = np.column_stack([apply(lens, Predictions(data.probs, k)).labels for k in every])
-    return partial(_looked_up, table)
+            f"pairs must be a list such as [(ECE(15), TopK(1)), (Kuiper(), None)], not {pairs!r}"
+        ) from None
+    if not statistics:
+        raise StatisticError("the list of (statistic, lens) pairs is empty")
+    return statistics, lenses
 
 
-def _looked_up(table: IntArray, labels: IntArray) -> IntArray:
-    return table[np.arange(labels.size), labels]
-
-
-def _jointly(parts: list[tuple[Any, Relabelling]], draw: tuple[FloatArray, IntArray]) -> FloatArray:
-    return np.array([fixed(relabelled(draw[1])) for fixed, relabelled in parts])
+def _jointly(parts: list[tuple[Prepared, Relabelling]], labels: IntArray) -> FloatArray:
+    return np.column_stack([prepared.batch(relabelled(labels)) for prepared, relabelled in parts])

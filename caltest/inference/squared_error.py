@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.debiased import DebiasedL2, ResidualCells
-
-Variance = Literal["corrected", "jackknife"]
+from caltest.statistics.prepared import Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +44,11 @@ class SquaredError:
     changes: FloatArray
 
     @classmethod
-    def of(cls, statistic: DebiasedL2, induced: Predictions) -> SquaredError:
+    def of(cls, cells: Cells, induced: Predictions) -> SquaredError:
         """Compute everything in O(n d)."""
-        fixed = statistic.given(induced.probs)
-        assert isinstance(fixed, ResidualCells)
-        n, cell, counts = induced.n, fixed.cell, fixed.counts
-        r, sums = fixed.residuals(induced.labels), fixed.sums(induced.labels)
+        n, cell, counts = induced.n, cells.of_row, cells.counts
+        r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
+        sums = cells.sum(r)
         squares = (r * r).sum(axis=1)
         totals = (sums * sums).sum(axis=1) - np.bincount(cell, squares)  # |S_b|² − Q_b
         weights = _reciprocal(counts - 1)
@@ -72,6 +68,10 @@ class SquaredError:
         """Number of rows."""
         return self.cell.size
 
+    def in_cells(self, values: FloatArray) -> FloatArray:
+        """Return the sums of row values (n,) in the cells, shape (L,)."""
+        return np.asarray(np.bincount(self.cell, values, self.weights.size), dtype=np.float64)
+
     @property
     def alone(self) -> int:
         """Number of rows that have their cell for themselves."""
@@ -82,20 +82,18 @@ def _reciprocal(counts: IntArray) -> FloatArray:
     return np.where(counts > 0, 1.0 / np.maximum(counts, 1), 0.0)
 
 
-def variance_of_difference(
-    a: SquaredError, b: SquaredError, paired: bool, kind: Variance = "corrected"
-) -> float:
-    """Return the variance of T_a − T_b, whether the models are calibrated or not.
+def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool = False) -> float:
+    """Return the variance of T_a − T_b that the rows show, whether models are calibrated or not.
 
     With h_ij the kernel of T_a − T_b, the variance has a linear part V₁, which is 0 when both
     models are calibrated, and a quadratic part 2 Σ_{i≠j} h_ij² / n². The jackknife V_J counts the
     second twice, and its expectation is never too small (Efron & Stein 1981). With ĥ_ij from
     residuals centred in their cells, the variance used is
 
-        V = max(V_J − 2 Σ ĥ_ij² / n², 2 Σ h_ij² / n²).
+        V = max(V_J − Q̂, Q, Q̂) + 1e-14 Q₀,  Q = 2 Σ h_ij² / n², Q̂ = 2 Σ ĥ_ij² / n²,
 
-    ``kind="jackknife"`` keeps V_J where that is larger than the second term. Paired rows enter
-    through the products of the two kernels; without pairs they are 0.
+    with Q₀ = Q without the products of the two models: a floor for their rounding. ``cautious``
+    keeps V_J. Paired rows enter through the products of the two kernels; without pairs they are 0.
 
     Notes
     -----
@@ -105,20 +103,10 @@ def variance_of_difference(
         jackknife = _jackknife(a.omitting - b.omitting)
     else:
         jackknife = _jackknife(a.omitting) + _jackknife(b.omitting)
-    if kind == "corrected":
-        jackknife -= _quadratic(a, b, a.centred, b.centred, paired)
-    return max(jackknife, _quadratic(a, b, a.residuals, b.residuals, paired), 0.0)
-
-
-def unseen_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
-    """Return the variance of T_a − T_b that two labels would add which happened not to occur.
-
-    Where almost all outcomes are alike, their scatter is no estimate of their variance: it is 0
-    when the rare label did not occur. Adding two of each, as Agresti & Coull (1998) do for a
-    proportion, adds two mean squared changes of a label.
-    """
-    parts = [a.changes - b.changes] if paired else [a.changes, b.changes]
-    return 2.0 * sum(float((c**2).sum()) / (c.shape[0] * (c.shape[1] - 1)) for c in parts)
+    centred = _quadratic(a, b, a.centred, b.centred, paired)
+    raw = _quadratic(a, b, a.residuals, b.residuals, paired)
+    apart = _quadratic(a, b, a.residuals, b.residuals, False)
+    return max(jackknife - (0.0 if cautious else centred), raw, centred, 0.0) + 1e-14 * apart
 
 
 def _jackknife(omitting: FloatArray) -> float:

@@ -1,7 +1,8 @@
 """Pictures: the only package that knows matplotlib, and it computes nothing.
 
-Every picture takes ``ax=``, returns a :class:`Picture` of what it drew, leaves matplotlib's
-settings alone, and writes its recipe at the foot unless ``recipe=False``.
+Every picture takes ``ax=`` (where to draw; by default a new figure, one column or 3.25 inches wide)
+and ``recipe=`` (whether to write at the foot how it was made; by default it is), returns a
+:class:`Picture` of what it drew, and leaves matplotlib's settings alone.
 """
 
 from caltest.plots.canvas import Picture
@@ -9,18 +10,19 @@ from caltest.plots.comparison import comparison, difference, differences
 from caltest.plots.fits import fitted
 from caltest.plots.laws import estimates, null, sensitivity
 from caltest.plots.reliability import reliability
-from caltest.plots.simplex import tetrahedron, triangle
+from caltest.plots.results import draw
+from caltest.plots.simplex import triangle
 
 __all__ = [
     "Picture",
     "comparison",
     "difference",
     "differences",
+    "draw",
     "estimates",
     "fitted",
     "null",
     "reliability",
     "sensitivity",
-    "tetrahedron",
     "triangle",
 ]

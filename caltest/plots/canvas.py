@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest.errors import StatisticError
-from caltest.results import CalibrationTestResult
+from caltest.results import CalibrationTestResult, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,10 +152,22 @@ def tidy(ax: Any, xlabel: str = "", ylabel: str = "", size: float = LABEL) -> No
         spine.set_linewidth(0.6)
 
 
+def legend(ax: Any, handles: Any, labels: Any, size: float = HEAD, **options: Any) -> Any:
+    """Draw a legend without a frame."""
+    style = {"frameon": False, "handlelength": 1.8, "labelspacing": 0.3, "borderaxespad": 0.2}
+    return ax.legend(handles, labels, fontsize=size, **{**style, **options})
+
+
+def finished(
+    ax: Any, artists: dict[str, Any], text: str, recipe: bool, panels: tuple[Picture, ...] = ()
+) -> Picture:
+    """Write the recipe at the foot, and return the picture."""
+    return Picture(ax, {**artists, "foot": foot(ax, text, recipe)}, panels, text)
+
+
 def headline(ax: Any, test: CalibrationTestResult) -> Any:
     """Write estimate, noise floor and p-value over the upper left corner."""
-    name = test.statistic.partition("(")[0]
-    digits = 4  # two digits of the standard deviation
+    name, digits = short(test.statistic), 4  # or two digits of the standard deviation
     if 0.0 < test.null_std < 1.0:
         digits = int(1 - np.floor(np.log10(test.null_std)))
     form = f".{digits}f" if digits <= 5 else ".2g"

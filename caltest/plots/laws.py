@@ -7,26 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from caltest import statistics
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
-from caltest.plots.canvas import (
-    COLUMN,
-    GREY,
-    HEAD,
-    INK,
-    PALE,
-    RED,
-    Picture,
-    above,
-    beside,
-    foot,
-    headline,
-    paper,
-    tidy,
-)
+from caltest.plots import canvas
+from caltest.plots.canvas import GREY, INK, PALE, RED, Picture
 from caltest.predictions import FloatArray
-from caltest.results import BinSensitivity, CalibrationTestResult, format_p
+from caltest.results import BinSensitivity, CalibrationTestResult, format_p, short
 
 #: Columns of a histogram, and atoms up to which a law is drawn atom by atom.
 COLUMNS, ATOMS = 60, 40
@@ -39,10 +25,8 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     ----------
     result : CalibrationTestResult
         With its null distribution, so not one that was read from JSON.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure, one column (3.25 in) wide.
-    recipe : bool, default True
-        Whether to write the recipe at the foot.
+    ax, recipe
+        As for every picture.
 
     Returns
     -------
@@ -54,31 +38,22 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
         raise StatisticError(
             "this result has no null distribution, for JSON does not keep it: run the test again"
         )
-    ax = paper(ax, COLUMN, 2.0)
+    ax = canvas.paper(ax, canvas.COLUMN, 2.0)
     edges, mass = _columns(law, result.estimate)
     middle = 0.5 * (edges[1:] + edges[:-1])
-    kind = getattr(statistics, result.statistic.partition("(")[0], None)
-    both = bool(getattr(kind, "two_sided", False))
-    loud = np.abs(middle) >= abs(result.estimate) if both else middle >= result.estimate
+    side = np.abs if result.two_sided else np.positive
+    loud = side(middle) >= side(result.estimate)
     loud |= np.abs(middle - result.estimate) < 1e-9 * (edges[-1] - edges[0])
-    columns = ax.bar(
-        edges[:-1],
-        mass,
-        np.diff(edges),
-        align="edge",
-        color=[RED if reached else PALE for reached in loud],
-        edgecolor="white",
-        linewidth=0.2,
-    )
+    style = {"align": "edge", "edgecolor": "white", "linewidth": 0.2}
+    colors = np.where(loud, RED, PALE)
+    columns = ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)
     top = 1.2 * float(mass.max())
     floor = ax.axvline(result.null_mean, color=INK, linestyle=(0, (3, 2)), linewidth=0.8)
     estimate = ax.axvline(result.estimate, color=RED, linewidth=1.4)
-    span = max(edges[-1], result.estimate) - min(edges[0], result.estimate)
-    ax.set_xlim(
-        min(edges[0], result.estimate) - 0.04 * span, max(edges[-1], result.estimate) + 0.04 * span
-    )
-    ax.set_ylim(0.0, top)
-    tidy(ax, result.statistic.partition("(")[0], "probability")
+    low, high = min(edges[0], result.estimate), max(edges[-1], result.estimate)
+    margin = 0.04 * (high - low)
+    ax.set(xlim=(low - margin, high + margin), ylim=(0.0, top))
+    canvas.tidy(ax, short(result.statistic), "probability")
     right = result.estimate > 0.5 * sum(ax.get_xlim())
     said = ax.annotate(
         "observed",
@@ -87,7 +62,7 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
         textcoords="offset points",
         ha="right" if right else "left",
         va="top",
-        fontsize=HEAD,
+        fontsize=canvas.HEAD,
         color=RED,
     )
     artists = {
@@ -95,10 +70,9 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
         "estimate": estimate,
         "floor": floor,
         "label": said,
-        "headline": headline(ax, result),
-        "foot": foot(ax, result.recipe, recipe),
+        "headline": canvas.headline(ax, result),
     }
-    return Picture(ax, artists, recipe=result.recipe)
+    return canvas.finished(ax, artists, result.recipe, recipe)
 
 
 def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatArray]:
@@ -139,11 +113,8 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     ----------
     table : BinSensitivity
         What :func:`caltest.bin_sensitivity` returned.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure, one column (3.25 in) wide. A second panel for the
-        p-values takes the upper part of their place.
-    recipe : bool, default True
-        Whether to write the recipe at the foot.
+    ax, recipe
+        As for every picture; a second panel for the p-values takes the upper part of the place.
 
     Returns
     -------
@@ -151,8 +122,8 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
         With the artists "estimate", "floor", "band" and "pvalue"; the second panel is
         ``picture.panels[0]``.
     """
-    ax = paper(ax, COLUMN, 2.7)
-    top = above(ax, 0.33)
+    ax = canvas.paper(ax, canvas.COLUMN, 2.7)
+    top = canvas.above(ax, 0.33)
     order = np.argsort(table.size, kind="stable")
     x = table.size[order]
     band = ax.fill_between(x, table.low[order], table.high[order], color="#d9d9d9", linewidth=0)
@@ -160,18 +131,10 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     (estimate,) = ax.plot(x, table.estimate[order], "o-", color=RED, markersize=3, linewidth=1.1)
     ax.set_xscale("log")
     ax.set_ylim(0.0, None)
-    tidy(ax, "number of bins", "ECE")
+    canvas.tidy(ax, "number of bins", "ECE")
     _plain_log(ax.xaxis, x)
-    ax.legend(
-        [estimate, floor, band],
-        ["observed", "if calibrated: mean", f"central {100 * table.level:g} %"],
-        fontsize=HEAD,
-        frameon=False,
-        loc="best",
-        handlelength=1.8,
-        borderaxespad=0.2,
-        labelspacing=0.25,
-    )
+    words = ["observed", "if calibrated: mean", f"central {100 * table.level:g} %"]
+    canvas.legend(ax, [estimate, floor, band], words, loc="best")
     p = np.maximum(table.pvalue[order], 1e-12)
     (pvalue,) = top.plot(x, p, "o-", color=INK, markersize=2.5, linewidth=0.8)
     top.axhline(0.05, color=GREY, linewidth=0.7, linestyle=":")
@@ -182,30 +145,23 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     ticks = 10.0 ** -np.arange(0, exponent + 1, max(1, int(np.ceil(exponent / 3))))
     top.set_yticks(ticks, [f"{t:g}" for t in ticks])
     top.minorticks_off()
-    tidy(top, "", "p")
+    canvas.tidy(top, "", "p")
     top.tick_params(labelbottom=False, which="both", bottom=False)
     artists = {"estimate": estimate, "floor": floor, "band": band}
-    artists["foot"] = foot(ax, table.recipe, recipe)
-    return Picture(ax, artists, (Picture(top, {"pvalue": pvalue}),), table.recipe)
+    return canvas.finished(ax, artists, table.recipe, recipe, (Picture(top, {"pvalue": pvalue}),))
 
 
 def _plain_log(axis: Any, values: Any) -> None:
     """Label a logarithmic axis by some of the values themselves."""
-    from matplotlib.ticker import NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
     low, high = float(min(values)), float(max(values))
     round_ones = [m * 10**k for k in range(7) for m in (1, 2, 5)]
     ticks = [t for t in round_ones if low <= t <= high] or [low]
-    axis.set_major_locator(_fixed(ticks))
+    axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(lambda t, _: f"{t:g}")
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
-
-
-def _fixed(ticks: Sequence[float]) -> Any:
-    from matplotlib.ticker import FixedLocator
-
-    return FixedLocator(ticks)
 
 
 def estimates(
@@ -222,14 +178,12 @@ def estimates(
     ----------
     tests : sequence of CalibrationTestResult
         One line each: a dot at (estimate − null mean) / null standard deviation, and the estimate.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure, one column (3.25 in) wide.
+    ax, recipe
+        As for every picture.
     names : sequence of str, optional
         What the lines are called, by default their statistics and lenses.
     pvalues : sequence of float, optional
         What is printed at the right, by default the p-values of the tests.
-    recipe : bool, default True
-        Whether to write the data and the version at the foot.
 
     Returns
     -------
@@ -239,9 +193,9 @@ def estimates(
     if not tests:
         raise StatisticError("there are no tests to draw")
     if names is None:
-        names = [f"{t.statistic.partition('(')[0]} · {t.lens}" for t in tests]
+        names = [f"{short(t.statistic)} · {t.lens}" for t in tests]
     shown = [t.shown_p for t in tests] if pvalues is None else [format_p(p) for p in pvalues]
-    ax = paper(ax, COLUMN, 0.75 + 0.2 * len(tests))
+    ax = canvas.paper(ax, canvas.COLUMN, 0.75 + 0.2 * len(tests))
     y = np.arange(len(tests))[::-1]
     x = np.array([t.excess / t.null_std if t.null_std > 0.0 else 0.0 for t in tests])
     chance = ax.axvspan(-2.0, 2.0, color="#dcdcdc", linewidth=0)
@@ -249,12 +203,11 @@ def estimates(
     dots = ax.scatter(x, y, s=16, color=RED, zorder=3)
     ax.set_yticks(y, names)
     ax.set_ylim(-0.6, len(tests) - 0.4)
-    tidy(ax, "standard deviations from chance (grey: ± 2)", size=HEAD + 0.5)
+    canvas.tidy(ax, "standard deviations from chance (grey: ± 2)", size=canvas.HEAD + 0.5)
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=5)
-    labels = beside(ax, y, shown)
+    labels = canvas.beside(ax, y, shown)
     first = tests[0]
     text = f"n={first.n} · K={first.n_classes} · caltest {first.version}"
     artists = {"estimates": dots, "chance": chance, "labels": labels}
-    artists["foot"] = foot(ax, text, recipe)
-    return Picture(ax, artists, recipe=text)
+    return canvas.finished(ax, artists, text, recipe)

@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from caltest.checks import one_of
-from caltest.plots.canvas import (
-    BLUE,
-    COLUMN,
-    GREY,
-    INK,
-    PAGE,
-    PALE,
-    RED,
-    TICK,
-    Picture,
-    above,
-    corner,
-    divided,
-    foot,
-    headline,
-    paper,
-    relation,
-    tidy,
-)
-from caltest.plots.scales import (
-    Scale,
-    columns,
-    gap,
-    histogram,
-    label_shares,
-    lower_third,
-    set_ticks,
-    tenths,
-    true_curve,
-)
+from caltest._base.checks import one_of
+from caltest.plots import canvas, scales
+from caltest.plots.canvas import BLUE, GREY, INK, PALE, RED, Picture
+from caltest.plots.scales import Scale
 from caltest.predictions import FloatArray
 from caltest.results import ReliabilityCurve
 
@@ -61,8 +35,8 @@ def reliability(
     ----------
     curve : ReliabilityCurve
         What :func:`caltest.reliability_curve` returned; one panel is drawn for each component.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure, one column (3.25 in) wide.
+    ax, recipe
+        As for every picture.
     style : {"deviation", "classical"}, default "deviation"
         ``"deviation"``: outcome minus prediction against the prediction, as crosses (heavy outside
         their bars), with a histogram of the predictions (Vaicenavicius et al. 2019, Fig. 4).
@@ -75,8 +49,6 @@ def reliability(
         The true probability given the prediction, where it is known: drawn as a line.
     most : int, default 12
         With more components than this only those with the smallest p-values are drawn.
-    recipe : bool, default True
-        Whether to write the recipe at the foot.
 
     Returns
     -------
@@ -89,37 +61,33 @@ def reliability(
     one_of("axis", axis, ("probability", "log-odds"))
     draw = styles[style]
     scale = Scale(axis == "log-odds")
-    if len(curve.names) == 1:
-        ax = paper(ax, COLUMN, 2.35 if style == "deviation" else 3.3)
-        frame = _frame([curve], scale, whole=style == "classical")
-        artists = draw(ax, curve, scale, truth, frame)
-        if style == "classical":
-            artists |= _marginal(ax, curve, scale)
-        else:
-            label_shares(artists["histogram"])
-        xlabel, ylabel = _labels(curve, style, scale)
-        tidy(ax, xlabel, ylabel)
-        top = artists.get("top", ax)
-        artists["headline"] = headline(top, curve.tests[0])
-        artists["foot"] = foot(ax, curve.recipe, recipe)
-        return Picture(ax, artists, recipe=curve.recipe)
-    return _panels(curve, ax, draw, style, scale, truth, most, recipe)
-
-
-def _labels(curve: ReliabilityCurve, style: str, scale: Scale) -> tuple[str, str]:
-    x = "confidence" if curve.lens == "TopK(1)" else "average prediction"
+    top_class = curve.subject == "top"
+    xlabel, ylabel = "confidence" if top_class else "average prediction", "outcome − prediction"
     if style == "classical":
-        return x, "accuracy" if curve.lens == "TopK(1)" else "frequency"
-    return x, "deviation (log-odds)" if scale.log_odds else "outcome − prediction"
+        ylabel = "accuracy" if top_class else "frequency"
+    elif scale.log_odds:
+        ylabel = "deviation (log-odds)"
+    if len(curve.names) > 1:
+        drawn = partial(draw, scale=scale, truth=truth)
+        return _panels(curve, ax, drawn, (xlabel, ylabel), scale, most, recipe)
+    ax = canvas.paper(ax, canvas.COLUMN, 2.35 if style == "deviation" else 3.3)
+    frame = _frame([curve], scale, whole=style == "classical" or not top_class)
+    artists = draw(ax, curve, frame, scale, truth)
+    if style == "classical":
+        artists |= _marginal(ax, curve, scale)
+    else:
+        scales.label_shares(artists["histogram"])
+    canvas.tidy(ax, xlabel, ylabel)
+    artists["headline"] = canvas.headline(artists.get("top", ax), curve.tests[0])
+    return canvas.finished(ax, artists, curve.recipe, recipe)
 
 
 def _panels(
     curve: ReliabilityCurve,
     ax: Any,
-    draw: Any,
-    style: str,
+    draw: Callable[..., dict[str, Any]],
+    labels: tuple[str, str],
     scale: Scale,
-    truth: Any,
     most: int,
     recipe: bool,
 ) -> Picture:
@@ -128,64 +96,63 @@ def _panels(
         shown = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
     across = 2 if shown.size <= 4 else 4
     rows = -(-shown.size // across)
-    ax = paper(ax, COLUMN if across == 2 else PAGE, 0.5 + 1.25 * rows)
-    places = divided(ax, rows, across, shown.size, 0.14 if recipe else 0.0)
+    ax = canvas.paper(ax, canvas.COLUMN if across == 2 else canvas.PAGE, 0.5 + 1.25 * rows)
+    places = canvas.divided(ax, rows, across, shown.size, 0.14 if recipe else 0.0)
     frame = _frame([curve.of(int(j)) for j in shown], scale, whole=True)
-    labels = _labels(curve, style, scale)
     panels = []
     for place, (j, panel) in enumerate(zip(shown, places, strict=False)):
         part = curve.of(int(j))
-        artists = draw(panel, part, scale, truth, frame)
+        artists = draw(panel, part, frame)
         first, last = place % across == 0, place + across >= shown.size
-        tidy(panel, labels[0] if last else "", labels[1] if first else "", TICK)
+        canvas.tidy(panel, labels[0] if last else "", labels[1] if first else "", canvas.TICK)
         if not scale.log_odds:
             panel.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         panel.tick_params(labelbottom=last, labelleft=first)
-        artists["name"] = corner(panel, part.names[0])
-        artists["headline"] = corner(panel, f"p {relation(part.tests[0])}", "right")
+        artists["name"] = canvas.corner(panel, part.names[0])
+        artists["headline"] = canvas.corner(panel, f"p {canvas.relation(part.tests[0])}", "right")
         panels.append(Picture(panel, artists))
     cut = f"the {most} of {len(curve.names)} with the smallest p · "
     text = (cut if shown.size < len(curve.names) else "") + curve.recipe
-    return Picture(ax, {"foot": foot(places[-1], text, recipe, within=True)}, tuple(panels), text)
+    foot = canvas.foot(places[-1], text, recipe, within=True)
+    return Picture(ax, {"foot": foot}, tuple(panels), text)
 
 
 def _deviations(
-    ax: Any, curve: ReliabilityCurve, scale: Scale, truth: Any, frame: tuple[float, float, float]
+    ax: Any, curve: ReliabilityCurve, frame: tuple[float, float, float], scale: Scale, truth: Any
 ) -> dict[str, Any]:
     """Draw crosses, bars and histogram."""
     left, right, top = frame
-    x, y = scale(curve.predicted), gap(curve.observed, curve.predicted, scale)
-    low, high = (gap(side, curve.predicted, scale) for side in (curve.low, curve.high))
+    x, y = scale(curve.predicted), scale.gap(curve.observed, curve.predicted)
+    low, high = (scale.gap(side, curve.predicted) for side in (curve.low, curve.high))
     artists: dict[str, Any] = {"zero": ax.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)}
     twin = ax.twinx()
     artists["histogram"] = _shares(twin, curve, scale)
-    lower_third(ax, twin, artists["histogram"])
+    scales.lower_third(ax, twin, artists["histogram"])
     inside = np.clip(x, left, right)
     artists["bars"] = bars(ax, inside, low, high, curve.is_consistency, 2.0 * top)
     if truth is not None:
-        artists["truth"] = true_curve(ax, truth, left, right, scale, deviation=True)
+        artists["truth"] = scales.true_curve(ax, truth, left, right, scale, deviation=True)
     artists["crosses"] = crosses(ax, inside, np.where(np.isinf(y), np.nan, y), curve.outside)
     artists["edge"] = _edge(ax, inside, y, top)
-    ax.set_xlim(left, right)
-    ax.set_ylim(-top, top)
-    set_ticks(ax.xaxis, scale, left, right)
+    ax.set(xlim=(left, right), ylim=(-top, top))
+    scales.set_ticks(ax.xaxis, scale, left, right)
     return artists
 
 
 def _classical(
-    ax: Any, curve: ReliabilityCurve, scale: Scale, truth: Any, frame: tuple[float, float, float]
+    ax: Any, curve: ReliabilityCurve, frame: tuple[float, float, float], scale: Scale, truth: Any
 ) -> dict[str, Any]:
     """Draw columns, gaps and the diagonal."""
     left, right, _ = frame
     x, y = np.clip(scale(curve.predicted), left, right), scale(curve.observed)
     artists: dict[str, Any] = {}
     if not scale.log_odds:  # a column has no foot on an axis of log-odds
-        width = curve.right - curve.left
+        width = curve.bin_high - curve.bin_low
         artists["columns"] = ax.bar(
-            curve.left, y, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.5
+            curve.bin_low, y, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.5
         )
         artists["gaps"] = ax.bar(
-            curve.left,
+            curve.bin_low,
             curve.predicted - curve.observed,
             width,
             bottom=curve.observed,
@@ -201,36 +168,29 @@ def _classical(
     low, high = (np.clip(scale(side), left - 9.0, right + 9.0) for side in (curve.low, curve.high))
     artists["bars"] = bars(ax, x, low, high, curve.is_consistency, np.inf)
     if truth is not None:
-        artists["truth"] = true_curve(ax, truth, left, right, scale, deviation=False)
+        artists["truth"] = scales.true_curve(ax, truth, left, right, scale, deviation=False)
     artists["crosses"] = crosses(ax, x, np.where(np.isinf(y), np.nan, y), curve.outside)
     middle, half = 0.5 * (left + right), 0.5 * (right - left)
     artists["edge"] = _edge(ax, x, y - middle, half, middle)
     ax.set(xlim=(left, right), ylim=(left, right))
-    set_ticks(ax.xaxis, scale, left, right)
-    set_ticks(ax.yaxis, scale, left, right)
+    scales.set_ticks(ax.xaxis, scale, left, right)
+    scales.set_ticks(ax.yaxis, scale, left, right)
     return artists
 
 
 def _marginal(ax: Any, curve: ReliabilityCurve, scale: Scale) -> dict[str, Any]:
     """Draw the histogram above, with the mean prediction and the mean outcome."""
-    top = above(ax, 0.24)
+    top = canvas.above(ax, 0.24)
     drawn = _shares(top, curve, scale)
-    tidy(top, "", "share")
+    canvas.tidy(top, "", "share")
     top.tick_params(labelbottom=False)
     means = []
     centre = float(np.average(curve.predicted, weights=curve.count))
     for values, style, color in ((curve.predicted, "--", INK), (curve.observed, "-", RED)):
         mean = scale(np.average(values, weights=curve.count))
         means.append(top.axvline(float(mean), linestyle=style, color=color, linewidth=1.0))
-    top.legend(
-        means,
-        ["mean prediction", "mean outcome"],
-        fontsize=TICK - 1.0,
-        frameon=False,
-        handlelength=1.6,
-        borderaxespad=0.2,
-        loc="upper left" if centre > 0.5 else "upper right",
-    )
+    side = "upper left" if centre > 0.5 else "upper right"
+    canvas.legend(top, means, ["mean prediction", "mean outcome"], canvas.TICK - 1.0, loc=side)
     return {"histogram": drawn, "means": means, "top": top}
 
 
@@ -282,12 +242,9 @@ def _edge(ax: Any, x: FloatArray, y: FloatArray, top: float, middle: float = 0.0
 def _reach(curve: ReliabilityCurve, scale: Scale) -> float:
     """Return how far crosses go from 0, and the bars of bins that are not nearly empty."""
     many = curve.count >= FEW
-    values = [
-        gap(curve.observed, curve.predicted, scale),
-        gap(curve.low, curve.predicted, scale)[many],
-        gap(curve.high, curve.predicted, scale)[many],
-    ]
-    distances = np.abs(np.concatenate(values))
+    sides = curve.observed, curve.low[many], curve.high[many]
+    own = curve.predicted, curve.predicted[many], curve.predicted[many]
+    distances = np.abs(np.concatenate(list(map(scale.gap, sides, own))))
     return float(np.max(distances[np.isfinite(distances)], initial=0.01))
 
 
@@ -299,8 +256,8 @@ def _frame(
     if not scale.log_odds:
         if whole:
             return 0.0, 1.0, top
-        least, most = min(c.left.min() for c in curves), max(c.right.max() for c in curves)
-        return *tenths(least, most), top
+        least, most = min(c.bin_low.min() for c in curves), max(c.bin_high.max() for c in curves)
+        return *scales.tenths(least, most), top
     values = np.concatenate([scale(v) for c in curves for v in (c.predicted, c.observed)])
     values = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
     return float(values.min() - 0.6), float(values.max() + 0.6), top
@@ -308,6 +265,7 @@ def _frame(
 
 def _shares(ax: Any, curve: ReliabilityCurve, scale: Scale) -> Any:
     """Draw the shares of the bins where these are equally wide, else those of equal steps."""
-    if curve.bins.startswith("UniformBins") and not scale.log_odds:
-        return columns(ax, curve.left, curve.right - curve.left, curve.count / curve.n)
-    return histogram(ax, curve.spread[0], curve.n, scale)
+    width = curve.bin_high - curve.bin_low
+    if not scale.log_odds and width[0] > 0.0 and np.ptp(width) < 1e-9:
+        return scales.columns(ax, curve.bin_low, width, curve.count / curve.n)
+    return scales.histogram(ax, curve.spread[0], curve.n, scale)

@@ -25,6 +25,12 @@ class Scale:
         with np.errstate(divide="ignore"):
             return np.log(p) - np.log1p(-p)
 
+    def gap(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
+        """Return how far a frequency lies from its prediction."""
+        with np.errstate(invalid="ignore"):
+            distance: FloatArray = self(value) - self(predicted)
+        return distance
+
     def ticks(self, low: float, high: float) -> tuple[FloatArray, list[str]]:
         """Return round probabilities between two positions: powers of ten, and more if need be."""
         decades = [10.0**-k for k in range(9, 0, -1)]
@@ -36,13 +42,6 @@ class Scale:
                 break
         p = p[:: -(-len(p) // 7)] if len(p) else p
         return self(p), [f"{x:.9f}".rstrip("0") for x in p]
-
-
-def gap(value: FloatArray, predicted: FloatArray, scale: Scale) -> FloatArray:
-    """Return how far a frequency lies from its prediction on a scale."""
-    with np.errstate(invalid="ignore"):
-        distance: FloatArray = scale(value) - scale(predicted)
-    return distance
 
 
 def histogram(ax: Any, spread: IntArray, n: int, scale: Scale) -> Any:
@@ -89,7 +88,7 @@ def true_curve(
         left, right = max(left, 0.0), min(right, 1.0)
     at = np.linspace(left, right, 401)[1:-1]
     p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
-    y = gap(truth(p), p, scale) if deviation else scale(truth(p))
+    y = scale.gap(truth(p), p) if deviation else scale(truth(p))
     (line,) = ax.plot(at, y, color="#2f8f4e", linewidth=1.2, zorder=2)
     return line
 

@@ -7,6 +7,7 @@ curves are all 0 becomes uniform, as in scikit-learn.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,8 +15,8 @@ import numpy as np
 
 from caltest.binning import EDGE_TOLERANCE, QuantileBins, UniformBins
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.recalibration.fitting import FLOOR, Recalibration, SoftmaxLoss, check_penalty
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.recalibration.fitting import FLOOR, Penalised, Recalibration, SoftmaxLoss
 
 
 class Curve(Protocol):
@@ -67,8 +68,8 @@ class _ByCurves(Recalibration):
             )
         )
 
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> Curve:
-        raise NotImplementedError
+    @abstractmethod
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Curve: ...
 
 
 # --- curves with a formula -----------------------------------------------------------------------
@@ -90,7 +91,7 @@ class BetaCurve:
 
 
 def _logistic_fit(
-    features: FloatArray, event: FloatArray, identity: FloatArray, penalty: float
+    features: FloatArray, event: BoolArray, identity: FloatArray, penalty: float
 ) -> SoftmaxLoss:
     """Return the loss of logistic regression of an event on features, shape (n, d)."""
 
@@ -104,7 +105,7 @@ def _logistic_fit(
 
 
 @dataclass(frozen=True)
-class PlattScaling(_ByCurves):
+class PlattScaling(_ByCurves, Penalised):
     """Platt scaling: logistic regression on the logit (Platt 1999; Guo et al. 2017, §4.1).
 
         logit q = a logit p + b
@@ -125,12 +126,7 @@ class PlattScaling(_ByCurves):
     array([0.75, 0.5 ])
     """
 
-    penalty: float = 1e-6
-
-    def __post_init__(self) -> None:
-        check_penalty(self.penalty)
-
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> BetaCurve:
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> BetaCurve:
         features = np.column_stack([log_p - log_rest, np.ones(event.size)])
         identity = np.array([1.0, 0.0])
         a, b = _logistic_fit(features, event, identity, self.penalty).minimised()
@@ -138,7 +134,7 @@ class PlattScaling(_ByCurves):
 
 
 @dataclass(frozen=True)
-class BetaCalibration(_ByCurves):
+class BetaCalibration(_ByCurves, Penalised):
     """Beta calibration (Kull, Silva Filho & Flach 2017).
 
         logit q = a log p − b log(1 − p) + c,  a, b ≥ 0
@@ -160,12 +156,7 @@ class BetaCalibration(_ByCurves):
     array([0.55, 0.5 ])
     """
 
-    penalty: float = 1e-6
-
-    def __post_init__(self) -> None:
-        check_penalty(self.penalty)
-
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> BetaCurve:
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> BetaCurve:
         features = np.column_stack([log_p, -log_rest, np.ones(event.size)])
         identity = np.array([1.0, 1.0, 0.0])
         whole = _logistic_fit(features, event, identity, self.penalty)
@@ -212,7 +203,7 @@ class IsotonicRegression(_ByCurves):
     array([0.  , 0.5 , 0.5 , 0.75])
     """
 
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> Polyline:
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Polyline:
         from scipy.optimize import isotonic_regression
 
         knots, member = np.unique(np.exp(log_p), return_inverse=True)
@@ -267,7 +258,7 @@ class HistogramBinning(_ByCurves):
                 f"{self.bins!r}"
             )
 
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: FloatArray) -> Steps:
+    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Steps:
         p = np.exp(log_p)
         edges = self._edges(p)
         cells = np.searchsorted(edges, p)
@@ -280,10 +271,8 @@ class HistogramBinning(_ByCurves):
     def _edges(self, p: FloatArray) -> FloatArray:
         if isinstance(self.bins, UniformBins):
             tolerance = EDGE_TOLERANCE if self.bins.closed == "right" else -EDGE_TOLERANCE
-            return np.arange(1, self.bins.m) / self.bins.m + tolerance
-        ordered = np.sort(
-            p
-        )  # cut halfway between the last value of a bin and the first of the next
+            return np.arange(1, self.bins.n_bins) / self.bins.n_bins + tolerance
+        ordered = np.sort(p)  # a cut lies halfway between two bins
         last = np.flatnonzero(np.diff(self.bins(ordered)))
         middle: FloatArray = 0.5 * (ordered[last] + ordered[last + 1])
         return middle

@@ -12,7 +12,7 @@ import numpy as np
 
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.recalibration.fitting import Recalibration, SoftmaxLoss, check_penalty, log_softmax
+from caltest.recalibration.fitting import Penalised, SoftmaxLoss
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,10 @@ class Temperature:
     temperature: float
 
     def __call__(self, scores: FloatArray) -> FloatArray:
+        from scipy.special import softmax
+
         best = scores.argmax(axis=1)
-        probs: FloatArray = np.exp(log_softmax(scores / self.temperature))
+        probs: FloatArray = softmax(scores / self.temperature, axis=1)
         moved = np.flatnonzero(probs.argmax(axis=1) != best)
         probs[moved, best[moved]] = np.nextafter(probs[moved].max(axis=1), 1.0)
         return probs
@@ -49,14 +51,16 @@ class Linear:
     bias: FloatArray
 
     def __call__(self, scores: FloatArray) -> FloatArray:
+        from scipy.special import softmax
+
         z = centred(scores)
         moved = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
-        probs: FloatArray = np.exp(log_softmax(moved + self.bias))
+        probs: FloatArray = softmax(moved + self.bias, axis=1)
         return probs
 
 
 @dataclass(frozen=True)
-class TemperatureScaling(Recalibration):
+class TemperatureScaling(Penalised):
     """Temperature scaling, one parameter for all classes (Guo et al. 2017, §4.2).
 
         q = softmax(z / T),  z the logits or log-probabilities
@@ -87,11 +91,6 @@ class TemperatureScaling(Recalibration):
     'no evidence'
     """
 
-    penalty: float = 1e-6
-
-    def __post_init__(self) -> None:
-        check_penalty(self.penalty)
-
     def _learn(self, scores: FloatArray, labels: IntArray) -> Temperature:
         def forward(theta: FloatArray) -> FloatArray:
             return theta[0] * scores
@@ -109,7 +108,7 @@ class TemperatureScaling(Recalibration):
 
 
 @dataclass(frozen=True)
-class VectorScaling(Recalibration):
+class VectorScaling(Penalised):
     """Vector scaling, a slope and an intercept for every class (Guo et al. 2017, §4.2).
 
         q = softmax(w ⊙ z + b),  z_k = log p_k − mean_j log p_j
@@ -132,11 +131,6 @@ class VectorScaling(Recalibration):
     (0.736, 0.555)
     """
 
-    penalty: float = 1e-6
-
-    def __post_init__(self) -> None:
-        check_penalty(self.penalty)
-
     def _learn(self, scores: FloatArray, labels: IntArray) -> Linear:
         z, k = centred(scores), scores.shape[1]
 
@@ -152,7 +146,7 @@ class VectorScaling(Recalibration):
 
 
 @dataclass(frozen=True)
-class MatrixScaling(Recalibration):
+class MatrixScaling(Penalised):
     """Matrix scaling, a full linear map of the logits (Guo et al. 2017, §4.2).
 
         q = softmax(W z + b),  z_k = log p_k − mean_j log p_j
@@ -179,11 +173,6 @@ class MatrixScaling(Recalibration):
     0.331 0.108
     0.445 0.049
     """
-
-    penalty: float = 1e-6
-
-    def __post_init__(self) -> None:
-        check_penalty(self.penalty)
 
     def _learn(self, scores: FloatArray, labels: IntArray) -> Linear:
         z, k = centred(scores), scores.shape[1]

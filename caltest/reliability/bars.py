@@ -6,58 +6,57 @@ hold what the true frequency may be, given what was observed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from caltest._base.clopper_pearson import clopper_pearson
+from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
-from caltest.exact import CellStatistic, cell_laws
+from caltest.exact import event_laws
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.resampling import LabelSampler, Workers, simulate
+from caltest.simulate import (
+    Batches,
+    Ended,
+    LabelScheme,
+    RowScheme,
+    Workers,
+    simulate,
+    simulate_by,
+)
+from caltest.statistics import Cells
 
 Bars = tuple[FloatArray, FloatArray]
 
 
 def consistency_bars(
-    statistic: CellStatistic, p: FloatArray, level: float, *, simultaneous: bool = False
+    cells: Cells, probs: FloatArray, level: float, *, simultaneous: bool = False
 ) -> Bars:
     """Return, for every cell, the frequencies of label 0 that a calibrated model would show.
 
-    Parameters
-    ----------
-    statistic, p
-        As in :func:`caltest.exact.cell_null`; only the cells of the statistic are used.
-    level : float
-        Smallest probability that the observed frequency lies between the bars, ends included; at
-        most (1 − level) / 2 is left on either side.
-    simultaneous : bool, default False
-        Whether ``level`` is the probability that *all* frequencies lie between their bars. Cells
-        are independent given the predictions, so it is the product of their probabilities; the
-        bars cut the same largest tail probability from every cell that keeps the product.
-
-    Returns
-    -------
-    low, high : ndarray of shape (L,)
-        Quantiles of the exact law of the frequency; the level is exceeded because counts are whole.
-
-    Notes
-    -----
-    O(n) for the laws, O(L log n) for the bars.
+    Quantiles of their exact law, for ``probs`` of shape (n, 2): ``level`` is the smallest
+    probability that the observed frequency lies between the bars, ends included, and at most
+    (1 − level) / 2 is left on either side. With ``simultaneous`` it is the probability that *all*
+    frequencies lie between their bars: cells are independent given the predictions, so it is the
+    product of their probabilities, and the bars cut the same largest tail probability from every
+    cell that keeps the product. O(n) for the laws, O(L log n) for the bars.
 
     Examples
     --------
-    >>> from caltest import ECE
-    >>> low, high = consistency_bars(ECE(1).given(np.full((30, 2), 0.5)), np.full(30, 0.5), 0.9)
+    >>> from caltest import UniformBins
+    >>> probs = np.full((30, 2), 0.5)
+    >>> low, high = consistency_bars(Cells.of(UniformBins(1), probs), probs, 0.9)
     >>> (low * 30).round(9), (high * 30).round(9)
     (array([11.]), array([19.]))
     """
-    sizes = np.diff(statistic.starts)
-    laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cell_laws(statistic, p)]
+    laws = [(first, np.cumsum(pmf)) for first, pmf, _ in event_laws(cells, probs)]
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
     low, high = np.array([_quantiles(cdf, side) for _, cdf in laws]).T
     first = np.array([first for first, _ in laws])
-    return (first + low) / sizes, (first + high) / sizes
+    return (first + low) / cells.counts, (first + high) / cells.counts
 
 
 def _quantiles(cdf: FloatArray, side: float) -> tuple[int, int]:
@@ -86,7 +85,7 @@ def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
     return enough
 
 
-def cell_pvalues(statistic: CellStatistic, p: FloatArray, hits: IntArray) -> FloatArray:
+def cell_pvalues(cells: Cells, probs: FloatArray, hits: IntArray) -> FloatArray:
     """Return, for every cell, the exact two-sided p-value of its number of label-0 rows.
 
     p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial, and never 0; for the other arguments
@@ -94,14 +93,14 @@ def cell_pvalues(statistic: CellStatistic, p: FloatArray, hits: IntArray) -> Flo
 
     Examples
     --------
-    >>> from caltest import ECE
-    >>> p = np.full(30, 0.8)
-    >>> cells = ECE(1).given(np.column_stack([p, 1 - p]))
-    >>> cell_pvalues(cells, p, np.array([18])).round(6)  # P(S ≤ 18) is 0.009493
+    >>> from caltest import UniformBins
+    >>> probs = np.tile([0.8, 0.2], (30, 1))
+    >>> cells = Cells.of(UniformBins(1), probs)
+    >>> cell_pvalues(cells, probs, np.array([18])).round(6)  # P(S ≤ 18) is 0.009493
     array([0.018986])
     """
     values = []
-    for s, (first, pmf, lost) in zip(hits, cell_laws(statistic, p), strict=True):
+    for s, (first, pmf, lost) in zip(hits, event_laws(cells, probs), strict=True):
         j = int(s) - first
         below = pmf[: max(j + 1, 0)].sum()
         above = pmf[max(j, 0) :].sum()
@@ -119,22 +118,10 @@ def confidence_bars(
 ) -> Bars:
     """Return, for every cell, an interval for the mean of the true probabilities in it.
 
-    Parameters
-    ----------
-    successes, counts : ndarray of shape (L,)
-        Outcomes that occurred, and rows, in each cell.
-    level : float
-        Probability that an interval covers its target.
-    method : {"clopper-pearson", "wilson"}, default "clopper-pearson"
-        Clopper & Pearson (1934) never falls short of the level, also when probabilities differ
-        within a cell (Hoeffding 1956); Wilson (1927) is shorter and holds it on average.
-    simultaneous : bool, default False
-        Whether ``level`` is for all intervals together: each then has level^(1/L), because cells
-        are independent (Šidák 1967).
-
-    Returns
-    -------
-    low, high : ndarray of shape (L,)
+    ``successes`` of ``counts`` rows had the outcome. The intervals of Clopper & Pearson (1934)
+    never fall short of the level, also when probabilities differ within a cell (Hoeffding 1956);
+    those of Wilson (1927), ``method="wilson"``, are shorter and hold it on average. With
+    ``simultaneous`` each has level^(1/L), because cells are independent (Šidák 1967).
 
     Examples
     --------
@@ -142,17 +129,14 @@ def confidence_bars(
     >>> low.round(4), high.round(4)
     (array([0.    , 0.1871]), array([0.3085, 0.8129]))
     """
-    from scipy.special import betaincinv, ndtri
+    from scipy.special import ndtri
 
     if simultaneous:
         level = level ** (1.0 / len(counts))
-    s, n = successes.astype(np.float64), counts.astype(np.float64)
-    side = 0.5 * (1.0 - level)
     if method == "clopper-pearson":
-        low = betaincinv(np.maximum(s, 1e-300), n - s + 1.0, side)
-        high = betaincinv(s + 1.0, np.maximum(n - s, 1e-300), 1.0 - side)
-        return np.where(s > 0, low, 0.0), np.where(s < n, high, 1.0)
-    z2 = float(ndtri(side)) ** 2
+        return clopper_pearson(successes, counts, level)
+    s, n = successes.astype(np.float64), counts.astype(np.float64)
+    z2 = float(ndtri(0.5 * (1.0 - level))) ** 2
     centre = (s + 0.5 * z2) / (n + z2)
     half = np.sqrt(z2 * (s * (n - s) / n + 0.25 * z2)) / (n + z2)
     return np.where(s > 0, centre - half, 0.0), np.where(s < n, centre + half, 1.0)
@@ -164,7 +148,7 @@ def bootstrap_bars(
     level: float,
     *,
     simultaneous: bool = False,
-    n_resamples: int = 1999,
+    n_resamples: int = N_TOGETHER,
     rng: Any = None,
 ) -> Bars:
     """Return percentile bootstrap intervals of the frequencies: rows resampled, cells kept.
@@ -182,70 +166,54 @@ def bootstrap_bars(
     return quantile_bars(frequencies, level, simultaneous=simultaneous)
 
 
-def resampled_bars(
+def simulated_bars(
     data: Predictions,
-    cells: IntArray,
+    cells: Sequence[Cells],
+    scheme: LabelScheme | RowScheme,
     level: float,
     *,
-    keep_predictions: bool,
     simultaneous: bool = False,
-    n_resamples: int = 1999,
+    n_resamples: int = N_TOGETHER,
     rng: Any = None,
     workers: Workers = 1,
-) -> Bars:
-    """Return which deviations (outcome minus prediction) redrawn labels show in every cell.
+) -> tuple[Bars, int, Ended]:
+    """Return which deviations drawn data show in every cell, how many were drawn, and the ending.
 
-    Parameters
-    ----------
-    data : Predictions
-        The induced problem.
-    cells : ndarray of shape (n, J)
-        The cells of the rows for the first J induced classes, numbered through: no class shares
-        a number with another, and no number is left out.
-    level, simultaneous
-        As in :func:`consistency_bars`; simultaneous bars are the max-T ones of
-        :func:`quantile_bars`.
-    keep_predictions : bool
-        True draws labels from the observed predictions. False resamples the rows first, as the
-        bars of Vaicenavicius et al. (2019, Fig. 4) do: a cell's size then varies, and replicates
-        in which it is empty do not count for it.
-    n_resamples, rng, workers
-        As in :func:`caltest.replicate`.
-
-    Returns
-    -------
-    low, high : ndarray of shape (L,)
-
-    Notes
-    -----
-    O(B n J).
+    A deviation is outcome minus prediction, ``cells`` are the partitions of the rows for the first
+    J induced classes, and the bars follow each other class by class. A scheme that draws rows, as
+    the bars of Vaicenavicius et al. (2019, Fig. 4) do, lets the size of a cell vary, and replicates
+    in which it is empty do not count for it; a row stays in its cell. O(B n J).
     """
-    draw = partial(_rows_and_labels, data.n, LabelSampler.of(data.probs), keep_predictions)
-    values, _ = simulate(partial(_sums, data.probs, cells), draw, n_resamples, rng, workers)
-    gaps, counts = np.split(values, 2, axis=1)
-    with np.errstate(invalid="ignore"):
-        return quantile_bars(gaps / counts, level, simultaneous=simultaneous)
+    if isinstance(scheme, LabelScheme):
+        batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, cells))
+        gaps, ended = simulate_by(batches, n_resamples, rng, workers)
+    else:
+        named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
+        sampler = scheme.sampler(named)
+        values, ended = simulate(partial(_sums, cells), sampler, n_resamples, rng, workers)
+        sums, sizes = np.split(values, 2, axis=1)
+        with np.errstate(invalid="ignore"):
+            gaps = sums / sizes
+    return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
 
 
-def _rows_and_labels(
-    n: int, draw: LabelSampler, keep_predictions: bool, rng: np.random.Generator
-) -> tuple[Any, IntArray]:
-    if keep_predictions:
-        return slice(None), draw(rng.random(n))
-    rows = rng.integers(n, size=n)
-    return rows, draw(rng.random(n), rows)
+def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
+    """Return the deviations of all cells, for label vectors of shape (B, n)."""
+    gaps = [
+        (own.sum(labels == j, axis=1) - own.sum(probs[:, j])) / own.counts
+        for j, own in enumerate(cells)
+    ]
+    return np.concatenate(gaps, axis=1)
 
 
-def _sums(probs: FloatArray, cells: IntArray, drawn: tuple[Any, IntArray]) -> FloatArray:
+def _sums(cells: Sequence[Cells], drawn: Predictions) -> FloatArray:
     """Return the sums of outcome minus prediction of all cells, and their sizes."""
-    rows, labels = drawn
-    n_cells = int(cells.max()) + 1
-    sums, sizes = np.zeros(n_cells), np.zeros(n_cells)
-    for j, cell in enumerate(cells.T):
-        cell = cell[rows]
-        sums += np.bincount(cell, (labels == j) - probs[rows, j], minlength=n_cells)
-        sizes += np.bincount(cell, minlength=n_cells)
-    return np.concatenate([sums, sizes])
+    sums, sizes = [], []
+    for j, own in enumerate(cells):
+        cell = own.of_row[drawn.ids]
+        sums.append(np.bincount(cell, (drawn.labels == j) - drawn.probs[:, j], len(own)))
+        sizes.append(np.bincount(cell, minlength=len(own)))
+    return np.concatenate([*sums, *sizes])
 
 
 def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False) -> Bars:
@@ -253,14 +221,8 @@ def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False
 
     Pointwise, the ⌊(B + 1)(1 − level) / 2⌋-th smallest and largest of B replicates: a further draw
     is as likely to have any rank. Simultaneous: mean ± c · sd, where c is the same order statistic
-    of the largest standardised distance over all columns (max-T).
-
-    Parameters
-    ----------
-    draws : ndarray of shape (B, L)
-        Replicates; NaN where a cell was empty.
-    level : float
-        Probability for each column, or with ``simultaneous`` for all of them.
+    of the largest standardised distance over all columns (max-T). ``draws``, of shape (B, L), are
+    NaN where a cell was empty.
 
     Raises
     ------

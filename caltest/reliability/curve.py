@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from caltest._version import __version__
-from caltest.binning import Binning, EdgeBins, UniformBins
-from caltest.checks import fraction
+from caltest._base.checks import fraction
+from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
+from caltest._base.written import name_of
+from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
-from caltest.lenses import Lens, TopK, apply
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.lenses import LensLike
+from caltest.predictions import Facts, Predictions
 from caltest.reliability.bars import (
     Bars,
     bootstrap_bars,
     confidence_bars,
     consistency_bars,
-    resampled_bars,
+    simulated_bars,
 )
-from caltest.reliability.parts import components_of, names_of, own_test
-from caltest.resampling import ConsistencyResampling, RedrawLabels, Workers
+from caltest.reliability.view import View
 from caltest.results import ReliabilityCurve
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
-from caltest.statistics import ECE
-from caltest.statistics.binned import Cells
-from caltest.written import name_of
+from caltest.simulate import LabelScheme, RowScheme, Workers
+from caltest.statistics import ECE, Cells
 
 Band = (
     Literal["consistency", "confidence", "clopper-pearson", "wilson", "bootstrap"]
-    | RedrawLabels
-    | ConsistencyResampling
+    | LabelScheme
+    | RowScheme
     | None
 )
-#: Bars that take no simulation.
-COMPUTED = ("exact", "clopper-pearson", "wilson", "none")
 
 
 def reliability_curve(
     probs: Any,
     labels: Any = None,
     *,
-    lens: Lens = TopK(1),
+    lens: LensLike | None = None,
     bins: Binning | int = UniformBins(15),
     band: Band = "consistency",
-    level: float = 0.9,
+    level: float = BAND_LEVEL,
     simultaneous: bool = False,
-    n_resamples: int = 1999,
+    n_resamples: int = N_TOGETHER,
     rng: Any = None,
     workers: Workers = 1,
+    **facts: Unpack[Facts],
 ) -> ReliabilityCurve:
     """Compare predictions with outcomes bin by bin: the numbers of a reliability diagram.
 
@@ -56,13 +54,13 @@ def reliability_curve(
     ----------
     probs, labels
         As in :func:`calibration_test`.
-    lens : callable, default TopK(1)
-        Which probabilities are looked at. A two-class lens gives one curve, of its event; others
-        give one for each induced class: ``TopK(k)`` one for each rank, ``Partition`` one for each
-        group, ``Canonical()`` one for each class.
+    lens : lens, optional
+        Which probabilities are looked at; by default as in :func:`calibration_test`. A two-class
+        lens gives one curve, of its event; others give one for each induced class: ``TopK(k)`` for
+        each rank, ``Partition`` for each group, ``Canonical()`` for each class.
     bins : binning or int, default UniformBins(15)
         As in :class:`ECE`; the same for every curve.
-    band : str, RedrawLabels, ConsistencyResampling or None, default "consistency"
+    band : str, scheme or None, default "consistency"
         *Consistency* bars, where a calibrated model's frequency lies: ``"consistency"`` computes
         them exactly; ``RedrawLabels()`` and ``ConsistencyResampling()`` simulate them, the latter
         as published. *Confidence* bars, where the true frequency may lie: ``"clopper-pearson"``
@@ -76,6 +74,8 @@ def reliability_curve(
         them.
     n_resamples, rng, workers
         For simulated bars, and for tests over more than 128 bins.
+    **facts
+        As in :func:`calibration_test`.
 
     Returns
     -------
@@ -108,53 +108,63 @@ def reliability_curve(
     array([False, False,  True,  True])
     """
     fraction("level", level)
-    data = Predictions.of(probs, labels)
-    induced = apply(lens, data)
-    statistic = ECE(bins)
-    seen = components_of(induced)
-    cells = [statistic.given(part.probs) for part in seen]
-    table = _joined([_table(p, c, statistic.bins) for p, c in zip(seen, cells, strict=True)])
-    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    low, high, name = _bars(band, induced, cells, table, level, simultaneous, options)
+    view = View.of("reliability_curve", probs, labels, facts, lens)
+    binning, seen = as_binning(bins), view.parts
+    cells = [Cells.of(binning, part.probs) for part in seen]
+    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    name = band if isinstance(band, str) else "none" if band is None else repr(band)
+    name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
+    low = high = np.full(sum(map(len, cells)), np.nan)
+    drawn, ended = 0, "complete"
+    table = _joined([_table(p, c, binning) for p, c in zip(seen, cells, strict=True)])
+    if isinstance(band, (LabelScheme, RowScheme)) and band.calibrated:
+        (low, high), drawn, ended = simulated_bars(
+            view.induced, cells, band, level, simultaneous=simultaneous, **options
+        )
+        low, high = low + table["predicted"], high + table["predicted"]
+    elif name in ("exact", *CONFIDENCE):
+        low, high = _bars(name, seen, cells, level, simultaneous, n_resamples, rng)
+        drawn = n_resamples if name == "bootstrap" else 0
+    elif band is not None:
+        raise StatisticError(
+            "band must be 'consistency', 'confidence', 'clopper-pearson', 'wilson', 'bootstrap', "
+            f"RedrawLabels(), ConsistencyResampling() or None, not {band!r}"
+        )
+    tests = [view.test(ECE(binning), part, options) for part in seen]
     order = np.lexsort((table["predicted"], table["component"]))
     return ReliabilityCurve(
-        **{name: column[order] for name, column in table.items()},
+        **{column: values[order] for column, values in table.items()},
         low=low[order],
         high=high[order],
         spread=np.array([np.histogram(part.probs[:, 0], SPREAD_EDGES)[0] for part in seen]),
-        names=names_of(lens, data, induced),
-        lens=name_of(lens),
-        bins=name_of(statistic.bins),
+        names=view.lens.components(view.data),
+        subject=view.lens.subject,
+        bins=name_of(binning),
         band=name,
         level=level,
         simultaneous=simultaneous,
-        n=induced.n,
-        n_classes=data.n_classes,
-        n_resamples=0 if name in COMPUTED else n_resamples,
-        tests=tuple(own_test(part, statistic, lens, data, **options) for part in seen),
-        notes=data.notes,
-        version=__version__,
+        tests=tuple(tests),
+        n_resamples=drawn,
+        **view.told(rng, ended, *(test.ended for test in tests)),
     )
 
 
-def _table(part: Predictions, cells: Cells, bins: Any) -> dict[str, Any]:
+def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
     """Return the columns of one curve, in the order of its cells."""
     first = cells.starts[:-1]
     p = part.probs[cells.order, 0]
     number = np.asarray(bins(part.probs))[cells.order[first]].astype(np.int64)
-    left, right = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
-    if isinstance(bins, (UniformBins, EdgeBins)):
-        inner = bins.edges if isinstance(bins, EdgeBins) else np.arange(1, bins.m) / bins.m
-        edges = np.array([0.0, *inner, 1.0])
-        left, right = edges[number], edges[number + 1]
-    hits = np.add.reduceat(part.labels[cells.order] == 0, first, dtype=np.int64)
+    bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
+    if isinstance(bins, FIXED):
+        edges = np.array([0.0, *bins.edges, 1.0])
+        bin_low, bin_high = edges[number], edges[number + 1]
     return {
         "cell": number,
-        "left": left,
-        "right": right,
+        "bin_low": bin_low,
+        "bin_high": bin_high,
         "count": cells.counts,
-        "predicted": cells.sums[:, 0] / cells.counts,
-        "observed": hits / cells.counts,
+        "predicted": cells.sum(part.probs[:, 0]) / cells.counts,
+        "observed": cells.sum(part.labels == 0) / cells.counts,
     }
 
 
@@ -165,59 +175,27 @@ def _joined(tables: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _bars(
-    band: Band,
-    induced: Predictions,
+    kind: str,
+    seen: list[Predictions],
     cells: list[Cells],
-    table: dict[str, Any],
     level: float,
     simultaneous: bool,
-    options: dict[str, Any],
-) -> tuple[FloatArray, FloatArray, str]:
-    """Return the bars of all curves, and their name."""
-    count, component = table["count"], table["component"]
-    if band is None:
-        empty = np.full(count.size, np.nan)
-        return empty, empty, "none"
-    if isinstance(band, (RedrawLabels, ConsistencyResampling)):
-        gaps = resampled_bars(
-            induced,
-            _numbered(cells),
-            level,
-            keep_predictions=band.fixes_predictions,
-            simultaneous=simultaneous,
-            **options,
-        )
-        return gaps[0] + table["predicted"], gaps[1] + table["predicted"], repr(band)
+    n_resamples: int,
+    rng: Any,
+) -> Bars:
+    """Return bars of all curves that take no simulation of labels."""
     if simultaneous:  # a share for each curve: curves of one data set depend on each other
         level = 1.0 - (1.0 - level) / len(cells)
-    name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(band, band)
-    hits = np.rint(table["observed"] * count).astype(np.int64)
+    together: dict[str, Any] = {"simultaneous": simultaneous}
     parts: list[Bars] = []
-    fixed: Any
-    for j, (part, fixed) in enumerate(zip(components_of(induced), cells, strict=True)):
-        s, n = hits[component == j], count[component == j]
-        if name == "exact":
-            bars = consistency_bars(fixed, part.probs, level, simultaneous=simultaneous)
-        elif name == "bootstrap":
-            drawn = {k: options[k] for k in ("n_resamples", "rng")}
-            bars = bootstrap_bars(s, n, level, simultaneous=simultaneous, **drawn)
-        elif name in CONFIDENCE:
-            bars = confidence_bars(s, n, level, name, simultaneous=simultaneous)
+    for part, own in zip(seen, cells, strict=True):
+        hits = own.sum(part.labels == 0)
+        if kind == "exact":
+            parts.append(consistency_bars(own, part.probs, level, **together))
+        elif kind == "bootstrap":
+            drawn: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng}
+            parts.append(bootstrap_bars(hits, own.counts, level, **together, **drawn))
         else:
-            raise StatisticError(
-                "band must be 'consistency', 'confidence', 'clopper-pearson', 'wilson', "
-                f"'bootstrap', RedrawLabels(), ConsistencyResampling() or None, not {band!r}"
-            )
-        parts.append(bars)
+            parts.append(confidence_bars(hits, own.counts, level, kind, **together))
     low, high = (np.concatenate(side) for side in zip(*parts, strict=True))
-    return low, high, name
-
-
-def _numbered(cells: list[Cells]) -> IntArray:
-    """Return the cell of every row for every curve, numbered through over the curves."""
-    numbers = np.empty((cells[0].order.size, len(cells)), dtype=np.int64)
-    before = 0
-    for j, fixed in enumerate(cells):
-        numbers[fixed.order, j] = before + np.repeat(np.arange(fixed.counts.size), fixed.counts)
-        before += fixed.counts.size
-    return numbers
+    return low, high

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from caltest._version import __version__
-from caltest.binning import Binning, UniformBins
-from caltest.checks import fraction
+from caltest._base.checks import fraction
+from caltest._base.defaults import BAND_LEVEL
+from caltest._base.written import name_of
+from caltest.binning import Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
-from caltest.lenses import Lens, TopK, apply
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.reliability.parts import names_of, refuse_more_classes
+from caltest.lenses import LensLike
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.reliability.view import View
 from caltest.results import ReliabilityDifference
-from caltest.statistics import ECE
-from caltest.written import name_of
 
 
 def reliability_difference(
@@ -23,10 +22,11 @@ def reliability_difference(
     probs_b: Any,
     labels: Any = None,
     *,
-    lens: Lens = TopK(1),
+    lens: LensLike | None = None,
     bins: Binning | int = UniformBins(10),
-    level: float = 0.9,
+    level: float = BAND_LEVEL,
     simultaneous: bool = False,
+    **facts: Unpack[Facts],
 ) -> ReliabilityDifference:
     """Compare the deviations of two models on the same observations, bin by bin.
 
@@ -40,8 +40,8 @@ def reliability_difference(
         The predictions of the two models for the same observations.
     labels : array_like of shape (n,)
         Observed classes; left out when both are :class:`Predictions`.
-    lens : callable, default TopK(1)
-        A lens that leaves two classes.
+    lens : lens, optional
+        A lens that leaves two classes; by default as in :func:`calibration_test`.
     bins : binning or int, default UniformBins(10)
         Made from the predictions of both models together.
     level : float, default 0.9
@@ -49,6 +49,8 @@ def reliability_difference(
     simultaneous : bool, default False
         Whether ``level`` is for all intervals together (Šidák's inequality, which needs no
         independence).
+    **facts
+        As in :func:`calibration_test`.
 
     Returns
     -------
@@ -74,21 +76,24 @@ def reliability_difference(
     array([-0.147, -0.103, -0.209, -0.1  ])
     """
     fraction("level", level)
-    models = [Predictions.of(probs, labels) for probs in (probs_a, probs_b)]
-    if models[0].n != models[1].n or not np.array_equal(models[0].labels, models[1].labels):
+    binning, what = as_binning(bins), "the difference of two curves"
+    views = [
+        View.of("reliability_difference", probs, labels, facts, lens, what)
+        for probs in (probs_a, probs_b)
+    ]
+    first, second = (view.data for view in views)
+    if first.n != second.n or not np.array_equal(first.labels, second.labels):
         raise StatisticError(
             "the two models must predict the same observations in the same order: their labels "
             "differ"
         )
-    seen = [apply(lens, model) for model in models]
-    refuse_more_classes("the difference of two curves", lens, seen[0])
-    n, statistic = models[0].n, ECE(bins)
-    pooled = np.concatenate([part.probs for part in seen])
-    cell: IntArray = np.unique(statistic.bins(pooled), return_inverse=True)[1]  # type: ignore[operator]
+    one, other = (view.induced for view in views)
+    n, pooled = one.n, np.concatenate([one.probs, other.probs])
+    cell: IntArray = np.unique(binning(pooled), return_inverse=True)[1]
     size = int(cell.max()) + 1
-    a, b = _sums(seen[0], cell[:n], size), _sums(seen[1], cell[n:], size)
+    a, b = _sums(one, cell[:n], size), _sums(other, cell[n:], size)
     both = cell[:n] == cell[n:]
-    y, z = ((part.labels[both] == 0).astype(np.float64) for part in seen)
+    y, z = ((part.labels[both] == 0).astype(np.float64) for part in (one, other))
     covariance = _shared_covariance(cell[:n][both], y, z, size)
     kept = np.flatnonzero((a["count"] > 0) & (b["count"] > 0))
     difference, low, high = _band(a, b, covariance, kept, level, simultaneous)
@@ -102,14 +107,12 @@ def reliability_difference(
         count_a=a["count"][kept][order].astype(np.int64),
         count_b=b["count"][kept][order].astype(np.int64),
         cell=kept[order],
-        name=names_of(lens, models[0], seen[0])[0],
-        lens=name_of(lens),
-        bins=name_of(statistic.bins),
+        name=views[0].lens.components(first)[0],
+        subject=views[0].lens.subject,
+        bins=name_of(binning),
         level=level,
         simultaneous=simultaneous,
-        n=n,
-        n_classes=models[0].n_classes,
-        version=__version__,
+        **views[0].told() | {"notes": tuple(dict.fromkeys([*first.notes, *second.notes]))},
     )
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from caltest._version import __version__
-from caltest.checks import fraction, one_of
-from caltest.lenses import Lens, TopK, apply
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest._base.checks import fraction, one_of
+from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
+from caltest.lenses import LensLike
+from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.reliability.bars import quantile_bars
-from caltest.reliability.parts import names_of, own_test, refuse_more_classes
-from caltest.resampling import RedrawLabels, Workers, on_labels, simulate
+from caltest.reliability.view import View
 from caltest.results import ReliabilityFit
 from caltest.results.reliability import SPREAD_EDGES
+from caltest.simulate import Batches, RedrawLabels, Workers, simulate_by
 from caltest.statistics import CORP, SmoothECE
-from caltest.statistics.isotonic import pav
+from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import smooth_curve
-from caltest.written import name_of
 
 Fit = Literal["isotonic", "smooth"]
 #: Steps of the grid on which residuals are smoothed.
@@ -31,15 +31,16 @@ def reliability_fit(
     probs: Any,
     labels: Any = None,
     *,
-    lens: Lens = TopK(1),
+    lens: LensLike | None = None,
     fit: Fit = "isotonic",
     band: Literal["consistency"] | None = "consistency",
-    level: float = 0.9,
+    level: float = BAND_LEVEL,
     simultaneous: bool = False,
     points: int = 200,
-    n_resamples: int = 999,
+    n_resamples: int = N_TOGETHER,
     rng: Any = None,
     workers: Workers = 1,
+    **facts: Unpack[Facts],
 ) -> ReliabilityFit:
     """Estimate the outcome as a function of the prediction, without bins.
 
@@ -47,8 +48,8 @@ def reliability_fit(
     ----------
     probs, labels
         As in :func:`calibration_test`.
-    lens : callable, default TopK(1)
-        A lens that leaves two classes.
+    lens : lens, optional
+        A lens that leaves two classes; by default as in :func:`calibration_test`.
     fit : {"isotonic", "smooth"}, default "isotonic"
         ``"isotonic"``: the CORP reliability curve, pool adjacent violators (Dimitriadis, Gneiting &
         Jordan 2021). ``"smooth"``: kernel smoothing at the scale of the error itself (Błasiok &
@@ -65,6 +66,8 @@ def reliability_fit(
         spaced between the smallest and the largest.
     n_resamples, rng, workers
         For the band and the test.
+    **facts
+        As in :func:`calibration_test`.
 
     Returns
     -------
@@ -90,73 +93,48 @@ def reliability_fit(
     one_of("fit", fit, ("isotonic", "smooth"))
     one_of("band", band, ("consistency", None))
     fraction("level", level)
-    data = Predictions.of(probs, labels)
-    induced = apply(lens, data)
-    refuse_more_classes("a curve", lens, induced)
-    p = induced.probs[:, 0]
-    at = np.unique(
-        np.concatenate(
-            [
-                np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest"),
-                np.linspace(p.min(), p.max(), points // 2),
-            ]
-        )
-    )
-    evaluate: Callable[[IntArray], FloatArray]
+    view = View.of("reliability_fit", probs, labels, facts, lens, "a curve")
+    induced, p = view.induced, view.induced.probs[:, 0]
+    quantiles = np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest")
+    at = np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
     if fit == "isotonic":
-        evaluate = _Isotonic.of(p, at)
+        statistic: CORP | SmoothECE = CORP()
+        curves: Callable[[IntArray], FloatArray] = partial(_isotonic, CORP().given(induced), at)
     else:
-        evaluate = _Smooth.of(p, at, smooth_curve(induced.probs, induced.labels).width)
+        statistic = SmoothECE()
+        curves = _Smooth.of(p, at, smooth_curve(induced).width)
     low = high = np.full(at.size, np.nan)
-    options: dict[str, Any] = {"rng": rng, "workers": workers}
+    drawn, ended = 0, "complete"
+    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     if band is not None:
-        draws, _ = simulate(
-            on_labels(evaluate), RedrawLabels().sampler(induced), n_resamples, **options
-        )
+        drawer = RedrawLabels().drawer(induced)
+        draws, ended = simulate_by(Batches(drawer, p.size, curves), **options)
         low, high = quantile_bars(draws, level, simultaneous=simultaneous)
-    statistic = CORP() if fit == "isotonic" else SmoothECE()
+        drawn = len(draws)
+    test = view.test(statistic, induced, options)
     return ReliabilityFit(
         predicted=at,
-        fitted=evaluate(induced.labels),
+        fitted=curves(induced.labels[None, :])[0],
         low=np.clip(low, 0.0, 1.0),
         high=np.clip(high, 0.0, 1.0),
         spread=np.histogram(p, SPREAD_EDGES)[0],
-        name=names_of(lens, data, induced)[0],
+        name=view.lens.components(view.data)[0],
+        subject=view.lens.subject,
         fit=fit,
-        lens=name_of(lens),
         level=level,
         simultaneous=simultaneous,
-        n=induced.n,
-        n_classes=data.n_classes,
-        n_resamples=n_resamples if band is not None else 0,
-        test=own_test(induced, statistic, lens, data, n_resamples=n_resamples, **options),
-        notes=data.notes,
-        version=__version__,
+        test=test,
+        n_resamples=drawn,
+        **view.told(rng, ended, test.ended),
     )
 
 
-@dataclass(frozen=True)
-class _Isotonic:
-    """The isotonic fit at some points, as a function of the labels."""
-
-    at: FloatArray
-    predicted: FloatArray
-    order: IntArray = field(repr=False)
-    starts: IntArray = field(repr=False)
-    count: FloatArray = field(repr=False)
-
-    @classmethod
-    def of(cls, p: FloatArray, at: FloatArray) -> _Isotonic:
-        order = np.argsort(p, kind="stable")
-        predicted, starts, count = np.unique(p[order], return_index=True, return_counts=True)
-        return cls(at, predicted, order, starts, count.astype(np.float64))
-
-    def __call__(self, labels: IntArray) -> FloatArray:
-        events = np.add.reduceat((labels[self.order] == 0).astype(np.float64), self.starts)
-        return np.interp(self.at, self.predicted, pav(events / self.count, self.count))
+def _isotonic(pools: Pools, at: FloatArray, labels: IntArray) -> FloatArray:
+    """Return the isotonic fits at some points, for label vectors: (B, n) to (B, m)."""
+    return np.array([pools.fit(row)(at) for row in labels])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Smooth:
     """The residuals smoothed by a reflected Gaussian kernel of one width, on a grid of [0, 1]."""
 
@@ -171,19 +149,18 @@ class _Smooth:
         place = p * GRID
         cell = np.minimum(place.astype(np.int64), GRID - 1)
         t = np.arange(GRID + 1) / GRID
-        weights = np.zeros((at.size, GRID + 1))
-        for image in (t, -t, 2.0 - t):  # the kernel is reflected at both ends
-            weights += np.exp(-0.5 * ((at[:, None] - image) / width) ** 2)
-        fixed = cls(at, p, cell, place - cell, weights)
+        images = [at[:, None] - image for image in (t, -t, 2.0 - t)]  # reflected at both ends
+        weights = sum(np.exp(-0.5 * (distance / width) ** 2) for distance in images)
+        fixed = cls(at, p, cell, place - cell, np.asarray(weights))
         mass = weights @ fixed.on_grid(np.ones_like(p))
         return replace(fixed, weights=weights / mass[:, None])
 
     def on_grid(self, values: FloatArray) -> FloatArray:
         """Split every value between the two neighbours of its prediction."""
-        sums: Any = np.bincount(self.cell, (1.0 - self.share) * values, GRID + 1)
-        sums += np.bincount(self.cell + 1, self.share * values, GRID + 1)
-        return sums
+        moved = self.share * values
+        grid: FloatArray = np.bincount(self.cell, values - moved, GRID + 1).astype(np.float64)
+        return grid + np.bincount(self.cell + 1, moved, GRID + 1)
 
     def __call__(self, labels: IntArray) -> FloatArray:
-        residuals = self.on_grid((labels == 0) - self.p)
-        return np.clip(self.at + self.weights @ residuals, 0.0, 1.0)
+        residuals = np.array([self.on_grid(row) for row in (labels == 0) - self.p])
+        return np.clip(self.at + residuals @ self.weights.T, 0.0, 1.0)

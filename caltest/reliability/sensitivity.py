@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from caltest._version import __version__
-from caltest.binning import Binning
-from caltest.checks import fraction
+from caltest._base.checks import fraction
+from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
+from caltest._base.written import name_of
+from caltest.binning import Binning, QuantileBins, UniformBins, as_binning
 from caltest.distances import Distance
-from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference import calibration_test
-from caltest.lenses import Lens, TopK, apply
-from caltest.predictions import Predictions
-from caltest.resampling import Workers
+from caltest.errors import StatisticError
+from caltest.lenses import LensLike
+from caltest.predictions import Facts
+from caltest.reliability.simplex import SimplexGrid
+from caltest.reliability.view import View
 from caltest.results import BinSensitivity
-from caltest.statistics import ECE
-from caltest.written import name_of
+from caltest.simulate import Workers
+from caltest.statistics import ECE, Cells
 
+#: Binnings that are named by a number of bins.
+NUMBERED = (UniformBins, QuantileBins, SimplexGrid)
 COUNTS = (2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
@@ -28,13 +30,14 @@ def bin_sensitivity(
     probs: Any,
     labels: Any = None,
     *,
-    lens: Lens = TopK(1),
+    lens: LensLike | None = None,
     bins: Sequence[int | Binning] = COUNTS,
     distance: str | Distance = "tv",
-    level: float = 0.9,
-    n_resamples: int = 1999,
+    level: float = BAND_LEVEL,
+    n_resamples: int = N_TOGETHER,
     rng: Any = None,
     workers: Workers = 1,
+    **facts: Unpack[Facts],
 ) -> BinSensitivity:
     """Test the ECE for many numbers of bins: does the finding hang on the binning?
 
@@ -48,8 +51,8 @@ def bin_sensitivity(
         As in :class:`ECE`.
     level : float, default 0.9
         Central part of the null distribution that the noise band holds.
-    n_resamples, rng, workers
-        As in :func:`calibration_test`, where a null is simulated.
+    n_resamples, rng, workers, **facts
+        As in :func:`calibration_test`; replicates where a null is simulated.
 
     Returns
     -------
@@ -58,7 +61,7 @@ def bin_sensitivity(
     Notes
     -----
     Each p-value is valid for a binning chosen beforehand. The smallest of them is not: pass the
-    statistics together to :func:`calibration_test` for an adjusted one.
+    statistics together to :func:`joint_test` for an adjusted one.
 
     Examples
     --------
@@ -70,41 +73,30 @@ def bin_sensitivity(
     fraction("level", level)
     if not len(bins):
         raise StatisticError("bins is empty: pass numbers of bins or binnings")
-    data = Predictions.of(probs, labels)
-    induced = apply(lens, data)
-    rows, names, sizes = [], [], []
-    for one in bins:
-        statistic = ECE(one, distance)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DegenerateDataWarning)
-            test = calibration_test(
-                data,
-                None,
-                statistic,
-                lens=lens,
-                n_resamples=n_resamples,
-                rng=rng,
-                workers=workers,
-            )
+    view = View.of("bin_sensitivity", probs, labels, facts, lens)
+    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    binnings = [as_binning(one) for one in bins]
+    rows, tests = [], []
+    for binning in binnings:
+        test = view.test(ECE(binning, distance=distance), view.induced, options)
         law = test.null_distribution
         assert law is not None
         ends = law.ppf(0.5 * (1.0 - level)), law.ppf(0.5 * (1.0 + level))
         rows.append((test.estimate, test.null_mean, *ends, test.pvalue))
-        names.append(name_of(statistic.bins))
-        sizes.append(getattr(statistic.bins, "m", statistic.given(induced.probs).counts.size))
+        tests.append(test)
     estimate, mean, low, high, pvalue = np.array(rows).T
+    probs = view.induced.probs
+    sizes = [b.n_bins if isinstance(b, NUMBERED) else len(Cells.of(b, probs)) for b in binnings]
     return BinSensitivity(
-        bins=tuple(names),
+        bins=tuple(map(name_of, binnings)),
         size=np.array(sizes),
         estimate=estimate,
         null_mean=mean,
         low=low,
         high=high,
         pvalue=pvalue,
-        lens=name_of(lens),
         distance=name_of(distance),
         level=level,
-        n=induced.n,
-        n_classes=data.n_classes,
-        version=__version__,
+        n_resamples=max(test.n_resamples for test in tests),
+        **view.told(rng, *(test.ended for test in tests)),
     )

@@ -1,25 +1,25 @@
-"""Reliability on the triangle and the tetrahedron: whole vectors of three or four classes."""
+"""Reliability on the simplex: whole vectors of three or four classes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from caltest._version import __version__
+from caltest._base.checks import fraction
+from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
+from caltest._base.multiplicity import holm
+from caltest._base.written import Written, name_of
 from caltest.binning import EDGE_TOLERANCE, Binning
-from caltest.checks import fraction
 from caltest.errors import StatisticError
-from caltest.lenses import Canonical, Lens, OneVsRest, apply
-from caltest.multiplicity import holm
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.lenses import Canonical, LensLike, OneVsRest
+from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.reliability.bars import cell_pvalues
-from caltest.reliability.parts import names_of, own_test
-from caltest.resampling import Workers
+from caltest.reliability.view import View
 from caltest.results import ReliabilitySimplex
-from caltest.statistics import ECE
-from caltest.written import Written, name_of
+from caltest.simulate import Workers
+from caltest.statistics import ECE, Cells
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,8 +34,8 @@ class SimplexGrid(Written):
 
     Parameters
     ----------
-    m : int, default 5
-        Number of slices along an axis.
+    n_bins : int, default 5
+        Number of slices along an axis, m.
 
     Notes
     -----
@@ -47,23 +47,23 @@ class SimplexGrid(Written):
     array([1, 0, 1])
     """
 
-    m: int = 5
+    n_bins: int = 5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.m, (int, np.integer)) or self.m < 1:
-            raise StatisticError(f"SimplexGrid needs a whole number ≥ 1, not {self.m!r}")
+        if not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 1:
+            raise StatisticError(f"SimplexGrid needs a whole number ≥ 1, not {self.n_bins!r}")
 
     def __call__(self, probs: FloatArray) -> IntArray:
         first, *others = self.slices(probs).T
         cell = first
         for slices in others:  # numbered anew for every axis, so that no number overflows
-            cell = np.unique(cell * self.m + slices, return_inverse=True)[1]
+            cell = np.unique(cell * self.n_bins + slices, return_inverse=True)[1]
         return cell
 
     def slices(self, probs: FloatArray) -> IntArray:
         """Return the slice of every row along every axis, shape (n, K)."""
-        slices = np.floor(self.m * (probs + EDGE_TOLERANCE)).astype(np.int64)
-        corner = np.flatnonzero(slices.sum(axis=1) == self.m)
+        slices = np.floor(self.n_bins * (probs + EDGE_TOLERANCE)).astype(np.int64)
+        corner = np.flatnonzero(slices.sum(axis=1) == self.n_bins)
         slices[corner, slices[corner].argmax(axis=1)] -= 1
         return slices
 
@@ -72,22 +72,23 @@ def reliability_simplex(
     probs: Any,
     labels: Any = None,
     *,
-    lens: Lens = Canonical(),
+    lens: LensLike = Canonical(),
     bins: Binning | int = SimplexGrid(5),
-    level: float = 0.9,
-    n_resamples: int = 1999,
+    level: float = BAND_LEVEL,
+    n_resamples: int = N_TOGETHER,
     rng: Any = None,
     workers: Workers = 1,
+    **facts: Unpack[Facts],
 ) -> ReliabilitySimplex:
-    """Compare predicted vectors with outcomes cell by cell: reliability in two or three dimensions.
+    """Compare predicted vectors with outcomes cell by cell.
 
     Parameters
     ----------
     probs, labels
         As in :func:`calibration_test`.
-    lens : callable, default Canonical()
-        Anything that leaves three or four classes, such as ``Partition([[0, 1], [2, 3], [4, 5]])``
-        or ``TopK(2)``.
+    lens : lens, default Canonical()
+        Anything that leaves three classes, for a picture, or four, such as ``TopK(2)`` or
+        ``Partition([[0, 1], [2, 3], [4, 5]])``.
     bins : binning or int, default SimplexGrid(5)
         The cells; a number m means ``SimplexGrid(m)``. ``VarianceTree`` follows the data.
     level : float, default 0.9
@@ -95,6 +96,8 @@ def reliability_simplex(
         probability.
     n_resamples, rng, workers
         For the test of the ECE over the cells.
+    **facts
+        As in :func:`calibration_test`.
 
     Returns
     -------
@@ -125,46 +128,41 @@ def reliability_simplex(
     np.True_
     """
     fraction("level", level)
-    data = Predictions.of(probs, labels)
-    induced = apply(lens, data)
-    if induced.n_classes not in (3, 4):
+    view = View.of("reliability_simplex", probs, labels, facts, lens)
+    induced, n_classes = view.induced, view.induced.n_classes
+    if n_classes not in (3, 4):
         raise StatisticError(
-            f"a triangle needs three classes and a tetrahedron four, but {name_of(lens)} leaves "
-            f"{induced.n_classes}: group them, for instance with lens=Partition([[0, 1], [2], [3]])"
+            f"reliability on the simplex is for three classes, or four without a picture, but "
+            f"{name_of(view.lens)} leaves {n_classes}: group them, for instance with "
+            "lens=Partition([[0, 1], [2], [3]])"
         )
     if isinstance(bins, (int, np.integer)):
         bins = SimplexGrid(int(bins))
-    statistic = ECE(bins)
-    cells: Any = statistic.given(induced.probs)
+    cells = Cells.of(bins, induced.probs)
     first, counts = cells.starts[:-1], cells.counts[:, None]
     ordered = induced.probs[cells.order]
-    lower, upper = np.minimum.reduceat(ordered, first), np.maximum.reduceat(ordered, first)
+    bin_low, bin_high = np.minimum.reduceat(ordered, first), np.maximum.reduceat(ordered, first)
     if isinstance(bins, SimplexGrid):
-        lower = bins.slices(ordered[first]) / bins.m
-        upper = lower + 1.0 / bins.m
-    hits = np.add.reduceat(induced.labels[cells.order, None] == np.arange(induced.n_classes), first)
+        bin_low = bins.slices(ordered[first]) / bins.n_bins
+        bin_high = bin_low + 1.0 / bins.n_bins
+    hits = cells.sum(induced.labels[:, None] == np.arange(n_classes))
     pvalues = [
-        cell_pvalues(cells, OneVsRest(k)(induced).probs, hits[:, k])
-        for k in range(induced.n_classes)
+        cell_pvalues(cells, OneVsRest(k)(induced).probs, hits[:, k]) for k in range(n_classes)
     ]
-    pvalue = np.minimum(1.0, induced.n_classes * np.min(pvalues, axis=0))
+    pvalue = np.minimum(1.0, n_classes * np.min(pvalues, axis=0))
+    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    test = view.test(ECE(bins), induced, options)
     return ReliabilitySimplex(
-        lower=lower,
-        upper=upper,
+        bin_low=bin_low,
+        bin_high=bin_high,
         count=cells.counts,
-        predicted=cells.sums / counts,
+        predicted=cells.sum(induced.probs) / counts,
         observed=hits / counts,
         pvalue=pvalue,
         adjusted=np.array(holm(list(pvalue))),
-        names=names_of(lens, data, induced),
-        lens=name_of(lens),
+        names=view.lens.components(view.data),
         bins=name_of(bins),
         level=level,
-        n=induced.n,
-        n_classes=data.n_classes,
-        test=own_test(
-            induced, statistic, lens, data, n_resamples=n_resamples, rng=rng, workers=workers
-        ),
-        notes=data.notes,
-        version=__version__,
+        test=test,
+        **view.told(rng, test.ended),
     )

@@ -1,29 +1,41 @@
 """Answers: frozen, printable, and ready for JSON."""
 
 from caltest.results.audit import AuditReport, AuditRow
-from caltest.results.base import Result, format_p, format_value
+from caltest.results.base import Record, Result, ending, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult, JointTestResult
 from caltest.results.comparison import ComparisonResult, ComparisonTable, ScoreDifference
+from caltest.results.cox import CoxRecalibration
 from caltest.results.curves import BinSensitivity, ReliabilityDifference, ReliabilityFit
+from caltest.results.decompositions import BrierDecomposition, CORPDecomposition
 from caltest.results.interval import ConfidenceIntervalResult
 from caltest.results.reliability import ReliabilityCurve
 from caltest.results.simplex import ReliabilitySimplex
+from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
 __all__ = [
     "AuditReport",
     "AuditRow",
+    "AuditVerdict",
     "BinSensitivity",
+    "BrierDecomposition",
+    "CORPDecomposition",
     "CalibrationTestResult",
     "ComparisonResult",
     "ComparisonTable",
+    "ComparisonVerdict",
     "ConfidenceIntervalResult",
+    "CoxRecalibration",
+    "Finding",
     "JointTestResult",
+    "Record",
     "ReliabilityCurve",
     "ReliabilityDifference",
     "ReliabilityFit",
     "ReliabilitySimplex",
     "Result",
     "ScoreDifference",
+    "ending",
     "format_p",
     "format_value",
+    "short",
 ]

@@ -3,38 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from caltest.results.base import Result, format_p, format_value
+from caltest.results.base import Record, Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.verdicts import AuditVerdict, Finding
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from caltest.plots import Picture
+#: The headline of a verdict, and its colour.
+HEADLINES = {
+    AuditVerdict.MISCALIBRATED: ("MISCALIBRATED", "bold red"),
+    AuditVerdict.CALIBRATED: ("CALIBRATED, AS FAR AS THESE DATA CAN TELL", "bold green"),
+    AuditVerdict.TOO_LITTLE_DATA: ("TOO LITTLE DATA TO TELL", "bold yellow"),
+}
 
 
 @dataclass(frozen=True)
-class AuditRow(Result):
+class AuditRow(Record):
     """One line of an audit: a lens, the question it asks, and the answer.
 
-    ``aspect`` is ``"error"`` for a binned error, ``"classes"`` for those of every class,
-    ``"shape"``
-    for statistics without bins, of which ``test`` is the loudest, and ``"score"`` for how sure the
-    whole vector is; the last two are reported in standard deviations from what chance shows.
-    ``critical`` is the 1 − alpha point of the null distribution: smaller errors pass as noise.
-    ``verdict`` is ``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides),
-    ``"no evidence"`` or ``"too little data"``.
+    Attributes
+    ----------
+    lens, question : str
+        What is looked at, as a recipe and in words.
+    subject : {"event", "top", "ranks", "classes", "vector"}
+        What is looked at, for programs: an event, the top class, the largest probabilities, all
+        classes one by one, or the whole vector.
+    aspect : {"error", "classes", "shape", "score"}
+        A binned error; those of every class; statistics without bins, of which ``test`` is the
+        loudest; how sure the whole vector is. The last two are reported in standard deviations
+        from what chance shows.
+    test : CalibrationTestResult
+        The test that decides.
+    pvalue, adjusted : float
+        Of the row; and adjusted for the number of rows.
+    critical : float
+        The 1 − alpha point of the null distribution: smaller errors pass as noise.
+    verdict : Finding
+        ``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides),
+        ``"no evidence"`` or ``"too little data"``.
+    detail : str
+        What else should be known, in a sentence; or nothing.
     """
 
     lens: str
     question: str
+    subject: str
     aspect: str
     test: CalibrationTestResult
     pvalue: float
     adjusted: float
     critical: float
-    verdict: str
+    verdict: Finding
     detail: str
 
     @property
@@ -52,7 +74,7 @@ class AuditReport(Result):
 
     Attributes
     ----------
-    verdict : str
+    verdict : AuditVerdict
         ``"miscalibrated"``, ``"calibrated"`` (as far as these data can tell) or
         ``"too little data"``.
     summary : tuple of str
@@ -60,47 +82,46 @@ class AuditReport(Result):
     direction : str
         ``"overconfident"``, ``"underconfident"``, ``"mixed"`` or ``""``.
     rows : tuple of AuditRow
-        One row a lens, with Holm-adjusted p-values.
-    n, n_classes, accuracy, confidence, alpha, tolerance, impossible, notes, version
-        The data and the settings; ``accuracy`` and ``confidence`` are those of the top class.
+        One row a lens, with adjusted p-values.
+    accuracy, confidence : float
+        Of the top class: how often it is right, and its mean probability.
+    alpha, tolerance : float
+        The settings.
+    impossible : int
+        Observed labels whose predicted probability was exactly 0.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
     """
 
-    verdict: str
+    verdict: AuditVerdict
     summary: tuple[str, ...]
     direction: str
     rows: tuple[AuditRow, ...]
-    n: int
-    n_classes: int
     accuracy: float
     confidence: float
     alpha: float
     tolerance: float
     impossible: int
-    notes: tuple[str, ...]
-    version: str
 
-    def plot(self, ax: Any = None, **options: Any) -> Picture:
-        """Draw the rows by :func:`caltest.plots.estimates`, with adjusted p-values."""
-        from caltest import plots
-
-        tests, names = [row.test for row in self.rows], [row.lens for row in self.rows]
-        adjusted = [row.adjusted for row in self.rows]
-        return plots.estimates(tests, ax, names=names, pvalues=adjusted, **options)
+    def _made(self) -> list[str]:
+        lenses = ", ".join(row.lens for row in self.rows)
+        settings = f"alpha={self.alpha:g}", f"tolerance={self.tolerance:g}"
+        return [f"audit of {lenses}", *settings]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
         yield from self._body(options.max_width)
-        yield Text("\n".join(self._foot()), style="dim")
+        yield Text("\n".join(self._ending()), style="dim")
 
-    def _foot(self) -> list[str]:
-        return [*(f"Note: {note}." for note in self.notes), "", *(r.test.recipe for r in self.rows)]
+    def _ending(self) -> list[str]:
+        *notes, _, _ = self._foot()
+        return [*(note.strip() for note in notes), "", *(row.test.recipe for row in self.rows)]
 
     def _body(self, width: int) -> list[RenderableType]:
         from rich.table import Table
         from rich.text import Text
 
-        colour = {"miscalibrated": "red", "calibrated": "green", "too little data": "yellow"}
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         roomy = width >= 110
         for name in ("lens", "question")[: 1 + roomy]:
@@ -114,21 +135,15 @@ class AuditReport(Result):
                 *row.shown,
                 format_p(row.pvalue),
                 format_p(row.adjusted),
-                Text(row.verdict, style="red" if row.verdict == "miscalibrated" else ""),
+                Text(row.verdict, style="red" if row.verdict.rejects else ""),
             )
         head = Text.assemble(
             ("Calibration audit", "bold"),
             f"  {self.n} predictions, {self.n_classes} classes, accuracy {self.accuracy:.3f}, "
             f"mean confidence {self.confidence:.3f}\n",
         )
-        words = {
-            "miscalibrated": "MISCALIBRATED",
-            "calibrated": "CALIBRATED, AS FAR AS THESE DATA CAN TELL",
-            "too little data": "TOO LITTLE DATA TO TELL",
-        }
-        verdict = Text.assemble(
-            "\n", ("Verdict: " + words[self.verdict], f"bold {colour[self.verdict]}"), "\n"
-        )
+        words, style = HEADLINES[self.verdict]
+        verdict = Text.assemble("\n", (f"Verdict: {words}", style), "\n")
         details = [row.detail for row in self.rows if row.detail]
         return [head, table, verdict, Text("\n".join([*self.summary, *details]) + "\n")]
 
@@ -137,8 +152,8 @@ class AuditReport(Result):
 
         from rich.console import Console
 
-        console = Console(file=StringIO(), width=118, color_system=None, legacy_windows=False)
+        file = StringIO()
+        console = Console(file=file, width=118, color_system=None, legacy_windows=False)
         console.print(*self._body(118), sep="\n")
-        text: str = console.file.getvalue()  # type: ignore[attr-defined]
-        lines = [line.rstrip() for line in text.splitlines()]
-        return "\n".join([*lines, *self._foot()])
+        lines = [line.rstrip() for line in file.getvalue().splitlines()]
+        return "\n".join([*lines, *self._ending()])

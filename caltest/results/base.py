@@ -1,13 +1,29 @@
-"""What all answers share: they are frozen, and go to JSON and back."""
+"""What all answers share: frozen, drawn and printed alike, to JSON and back."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from caltest._version import __version__
+from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
 #: p-values below this are printed as a bound.
 SMALLEST_SHOWN = 1e-12
+#: What fields become when a result is made, by their annotation: JSON knows lists and words only.
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "FloatArray": partial(np.asarray, dtype=np.float64),
+    "IntArray": partial(np.asarray, dtype=np.int64),
+    "AuditVerdict": AuditVerdict,
+    "Finding": Finding,
+    "ComparisonVerdict": ComparisonVerdict,
+    "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(ComparisonVerdict, words)),
+}
 
 
 def format_p(p: float) -> str:
@@ -19,39 +35,54 @@ def format_p(p: float) -> str:
 
 def format_value(value: float) -> str:
     """Return the value of a statistic with four decimals, or three digits when it is tiny."""
-    return f"{value:.4f}" if value == 0.0 or abs(value) >= 0.001 else f"{value:.2e}"
+    if value == 0.0:
+        return "0.0000"  # also of -0.0
+    return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.2e}"
+
+
+def short(name: str) -> str:
+    """Return the name of a statistic or binning without its options, for a label."""
+    return name.partition("(")[0]
+
+
+def ending(*ends: str) -> str:
+    """Return how several runs ended together."""
+    return "interrupted" if "interrupted" in ends else "complete"
 
 
 @dataclass(frozen=True)
-class Result:
-    """What all answers share: a dictionary form and its inverse.
+class Record:
+    """A result, or a part of one: frozen, with a dictionary form and its inverse."""
 
-    The null distribution is not part of the dictionary; ``np.asarray(result.null_distribution)``
-    gives simulated replicates to whoever wants to keep them.
-    """
-
-    #: The classes of results by name, so that results within results can be rebuilt.
-    kinds: ClassVar[dict[str, type[Result]]] = {}
+    #: The classes by name, so that records within records can be rebuilt.
+    kinds: ClassVar[dict[str, type[Record]]] = {}
 
     def __init_subclass__(cls) -> None:
-        Result.kinds[cls.__name__] = cls
+        Record.kinds[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if str(field.type) in CONVERSIONS:
+                value = CONVERSIONS[str(field.type)](getattr(self, field.name))
+                object.__setattr__(self, field.name, value)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain numbers, strings, lists and dictionaries."""
-        content = {
-            f.name: _plain(getattr(self, f.name))
-            for f in fields(self)
-            if "transient" not in f.metadata
-        }
-        return {"kind": type(self).__name__, **content}
+        """Return plain numbers, strings, lists and dictionaries.
+
+        The null distribution of a test is left out; ``np.asarray(result.null_distribution)`` gives
+        simulated replicates to whoever wants to keep them.
+        """
+        own_first = sorted(fields(self), key=lambda field: bool(field.kw_only))
+        kept = [field.name for field in own_first if "transient" not in field.metadata]
+        return {"kind": type(self).__name__} | {k: _plain(getattr(self, k)) for k in kept}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the result as JSON."""
+        """Return :meth:`as_dict` as JSON."""
         return json.dumps(self.as_dict(), indent=indent, ensure_ascii=False)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """Rebuild a result from :meth:`as_dict`, without its null distribution."""
+        """Rebuild from :meth:`as_dict`, without null distributions."""
         values = dict(content)
         kind = values.pop("kind", cls.__name__)
         if kind != cls.__name__:
@@ -60,14 +91,101 @@ class Result:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild a result from :meth:`to_json`."""
+        """Rebuild from :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Result(Record):
+    """What all answers share.
+
+    Attributes
+    ----------
+    n, n_classes : int
+        Number of observations, and of classes before the lens.
+    n_resamples : int
+        Replicates that the numbers rest on; 0 where nothing was simulated.
+    seed : int or None
+        The seed, if the generator was given by one.
+    ended : {"complete", "early", "interrupted"}
+        Whether the simulation drew all its replicates, or was ended by sequential stopping or
+        Ctrl-C.
+    notes : tuple of str
+        What was done to the input on the way in, and what else should be known.
+    version : str
+        The version of caltest.
+    """
+
+    n: int
+    n_classes: int
+    n_resamples: int = 0
+    seed: int | None = None
+    ended: str = "complete"
+    notes: tuple[str, ...] = ()
+    version: str = __version__
+
+    #: The field that is the result as a single number, if one is.
+    number: ClassVar[str | None] = None
+
+    def __float__(self) -> float:
+        if self.number is None:
+            raise TypeError(f"a {type(self).__name__} is more than one number: name the field")
+        return float(getattr(self, self.number))
+
+    @property
+    def recipe(self) -> str:
+        """One line that says how the numbers were made, fit for a paper."""
+        drawn = [f"B={self.n_resamples}"] if self.n_resamples else []
+        if drawn and self.seed is not None:
+            drawn.append(f"seed={self.seed}")
+        data = [self._rows(), f"K={self.n_classes}", f"caltest {self.version}"]
+        return " · ".join([*self._made(), *drawn, *data])
+
+    def _made(self) -> list[str]:
+        """Return what the recipe begins with: what was computed, of what, and how."""
+        raise NotImplementedError
+
+    def _rows(self) -> str:
+        return f"n={self.n}"
+
+    def _foot(self) -> list[str]:
+        """Return the lines that end a report."""
+        notes = [f"  Note: {note}." for note in self.notes]
+        if self.ended == "interrupted":
+            said = "  Interrupted: simulated numbers rest on the resamples drawn until then."
+            notes = [said, *notes]
+        return [*notes, "", f"  {self.recipe}"]
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure, one column (3.25 in) wide.
+        **options
+            Those of the function that draws such results, see :func:`caltest.plots.draw`.
+
+        Returns
+        -------
+        caltest.plots.Picture
+
+        Raises
+        ------
+        StatisticError
+            When there is no picture of such a result.
+        """
+        from caltest import plots
+
+        return plots.draw(self, ax, **options)
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, Result):
+    if isinstance(value, Record):
         return value.as_dict()
-    if hasattr(value, "tolist"):  # an array
+    if isinstance(value, str):
+        return str(value)  # a verdict becomes its words
+    if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, (tuple, list)):
         return [_plain(v) for v in value]
@@ -78,5 +196,5 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_frozen(v) for v in value)
     if isinstance(value, dict) and "kind" in value:
-        return Result.kinds[value["kind"]].from_dict(value)
+        return Record.kinds[value["kind"]].from_dict(value)
     return value

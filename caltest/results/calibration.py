@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
-    from caltest.plots import Picture
 
 
 @dataclass(frozen=True)
@@ -33,23 +32,14 @@ class CalibrationTestResult(Result):
         Monte Carlo standard error of ``pvalue``; 0 for the exact null.
     null_mean, null_std : float
         The noise floor: mean and standard deviation of the statistic when the model is calibrated.
-    n, n_classes : int
-        Number of observations, and of classes before the lens.
-    n_resamples : int
-        Replicates drawn; 0 for the exact null.
-    seed : int or None
-        The seed, if the generator was given by one.
+    two_sided : bool
+        Whether small values speak against calibration as well as large ones.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
-    ended : {"complete", "early", "interrupted"}
-        Whether the simulation drew all its replicates, or was ended by sequential stopping or
-        Ctrl-C.
-    notes : tuple of str
-        What was done to the input on the way in.
-    version : str
-        The version of caltest.
-    null_distribution : ExactNull or SimulatedNull
+    null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
         With ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``; not part of the dictionary form.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
     """
 
     statistic: str
@@ -61,17 +51,12 @@ class CalibrationTestResult(Result):
     pvalue_error: float
     null_mean: float
     null_std: float
-    n: int
-    n_classes: int
-    n_resamples: int
-    seed: int | None
+    two_sided: bool
     impossible: int
-    ended: str
-    notes: tuple[str, ...]
-    version: str
     null_distribution: NullDistribution | None = field(
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
+    number: ClassVar[str] = "estimate"
 
     @property
     def excess(self) -> float:
@@ -86,13 +71,12 @@ class CalibrationTestResult(Result):
         return format_p(self.pvalue)
 
     @property
-    def recipe(self) -> str:
-        """One line that says how the number was made, fit for a paper."""
-        simulation = [f"B={self.n_resamples}"] if self.n_resamples else []
-        if self.n_resamples and self.seed is not None:
-            simulation.append(f"seed={self.seed}")
-        parts = [self.statistic, self.lens, f"{self.null} null", *simulation]
-        return " · ".join([*parts, f"n={self.n}", f"K={self.n_classes}", f"caltest {self.version}"])
+    def shown_floor(self) -> str:
+        """The noise floor as it is printed."""
+        return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
+
+    def _made(self) -> list[str]:
+        return [self.statistic, self.lens, f"{self.null} null"]
 
     def __str__(self) -> str:
         deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
@@ -107,8 +91,7 @@ class CalibrationTestResult(Result):
             f"  statistic      {self.statistic}",
             f"  lens           {self.lens}",
             f"  observed       {format_value(self.estimate)}",
-            f"  if calibrated  {format_value(self.null_mean)} ± {format_value(self.null_std)}"
-            "  (noise floor: mean ± sd)",
+            f"  if calibrated  {self.shown_floor}  (noise floor: mean ± sd)",
             f"  excess         {format_value(self.excess)}{deviations}",
             f"  p-value        {self.shown_p}  ({precision})",
             f"  data           n = {self.n}, K = {self.n_classes}",
@@ -122,19 +105,10 @@ class CalibrationTestResult(Result):
             )
         if self.ended == "early":
             lines.append("  Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
-        elif self.ended == "interrupted":
-            lines.append("  Interrupted: the p-value rests on the resamples drawn until then.")
-        lines += [f"  Note: {note}." for note in self.notes]
-        return "\n".join([*lines, "", f"  {self.recipe}"])
-
-    def plot(self, ax: Any = None, **options: Any) -> Picture:
-        """Draw the null distribution by :func:`caltest.plots.null`."""
-        from caltest import plots
-
-        return plots.null(self, ax, **options)
+        return "\n".join([*lines, *self._foot()])
 
     def _in_words(self) -> str:
-        if self.null_std == 0.0:
+        if self.null_std == 0.0 and self.pvalue == 1.0:
             return "The null distribution is a single value: these predictions cannot be tested."
         if self.pvalue < 0.0005:
             chance = "fewer than 1 in 1000"
@@ -145,36 +119,27 @@ class CalibrationTestResult(Result):
 
 @dataclass(frozen=True)
 class JointTestResult(Result):
-    """The answer of :func:`caltest.calibration_test` to a list of (statistic, lens) pairs.
+    """The answer of :func:`caltest.joint_test`.
 
     Attributes
     ----------
     tests : tuple of CalibrationTestResult
-        One for each pair, with its own, unadjusted p-value.
+        One for each (statistic, lens) pair, with its own, unadjusted p-value.
     adjusted : tuple of float
         Step-down max-T adjusted p-values, in the same order.
     pvalue : float
         The smallest of them: a test of all hypotheses together.
-    n_resamples : int
-        Label vectors drawn.
-    ended : {"complete", "interrupted"}
-        Whether Ctrl-C ended the run early.
-    version : str
-        The version of caltest.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` label vectors were drawn for all.
     """
 
     tests: tuple[CalibrationTestResult, ...]
     adjusted: tuple[float, ...]
     pvalue: float
-    n_resamples: int
-    ended: str
-    version: str
 
-    def plot(self, ax: Any = None, **options: Any) -> Picture:
-        """Draw all estimates by :func:`caltest.plots.estimates`."""
-        from caltest import plots
-
-        return plots.estimates(self.tests, ax, pvalues=self.adjusted, **options)
+    def _made(self) -> list[str]:
+        pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
+        return [f"[{pairs}]", "max-T", f"{self.tests[0].null} null"]
 
     def __str__(self) -> str:
         lines = [f"Joint test of calibration, {self.n_resamples} redrawn label vectors"]
@@ -182,11 +147,8 @@ class JointTestResult(Result):
         for test, adjusted in zip(self.tests, self.adjusted, strict=True):
             lines.append(
                 f"  {test.statistic} · {test.lens}".ljust(width + 4)
-                + f"{format_value(test.estimate)}  if calibrated {format_value(test.null_mean)} ± "
-                f"{format_value(test.null_std)}  p {format_p(test.pvalue)}  "
-                f"adjusted {format_p(adjusted)}"
+                + f"{format_value(test.estimate)}  if calibrated {test.shown_floor}  "
+                f"p {format_p(test.pvalue)}  adjusted {format_p(adjusted)}"
             )
         lines.append(f"  all together: p {format_p(self.pvalue)} (max-T, Westfall & Young 1993)")
-        if self.ended == "interrupted":
-            lines.append("  Interrupted: the p-values rest on the vectors drawn until then.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._foot()])

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import ClassVar
 
-from caltest.results.base import Result, format_p, format_value
+from caltest.results.base import Record, Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult
-
-if TYPE_CHECKING:
-    from caltest.plots import Picture
+from caltest.results.verdicts import ComparisonVerdict
 
 
 @dataclass(frozen=True)
-class ScoreDifference(Result):
+class ScoreDifference(Record):
     """The difference of two models in a proper score of their whole predictions; lower is better.
 
     Attributes
@@ -63,9 +61,10 @@ class ComparisonResult(Result):
         The interval of the difference at ``level``; None for ``method="swap"``, which has none.
     level, margin : float
         As asked for.
-    verdict : str
-        ``"<name> is better calibrated"``, ``"tied"``, ``"cannot tell"`` or, for
-        ``method="swap"``, ``"not exchangeable"``.
+    verdict : ComparisonVerdict
+        ``"first is better calibrated"``, ``"second is better calibrated"``, ``"tied"``,
+        ``"cannot tell"`` or, for ``method="swap"``, ``"not exchangeable"``; ``finding`` says it
+        with names.
     test_a, test_b : CalibrationTestResult
         Each model's own test, with its noise floor.
     interval_a, interval_b : tuple of float or None
@@ -75,16 +74,9 @@ class ComparisonResult(Result):
         Which model is the better forecaster: another question.
     paired : bool
         Whether rows of both models are the same observations.
-    n_resamples : int
-        Replicates drawn for ``pvalue``; 0 for ``"z"`` and ``"jackknife"``.
-    seed : int or None
-        The seed, if the generator was given by one.
-    ended : {"complete", "interrupted"}
-        Whether Ctrl-C ended a simulation early.
-    notes : tuple of str
-        What else should be known.
-    version : str
-        The version of caltest.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`: ``n`` rows of the first model; ``n_resamples`` replicates for
+        ``pvalue``, 0 for ``"z"`` and ``"jackknife"``.
     """
 
     statistic: str
@@ -102,18 +94,19 @@ class ComparisonResult(Result):
     high: float | None
     level: float
     margin: float
-    verdict: str
+    verdict: ComparisonVerdict
     test_a: CalibrationTestResult
     test_b: CalibrationTestResult
     interval_a: tuple[float, float] | None
     interval_b: tuple[float, float] | None
     scores: tuple[ScoreDifference, ...]
     paired: bool
-    n_resamples: int
-    seed: int | None
-    ended: str
-    notes: tuple[str, ...]
-    version: str
+    number: ClassVar[str] = "difference"
+
+    @property
+    def finding(self) -> str:
+        """The verdict in words, with the name of the better model."""
+        return self.verdict.about(self.names)
 
     @property
     def pvalue_a(self) -> float:
@@ -125,22 +118,11 @@ class ComparisonResult(Result):
         """The p-value of the second model's own test."""
         return self.test_b.pvalue
 
-    @property
-    def recipe(self) -> str:
-        """One line that says how the number was made, fit for a paper."""
-        drawn = [f"B={self.n_resamples}"] if self.n_resamples else []
-        if self.n_resamples and self.seed is not None:
-            drawn.append(f"seed={self.seed}")
-        n_a, n_b = self.test_a.n, self.test_b.n
-        rows = f"n={n_a} paired" if self.paired else f"n={n_a} and {n_b}"
-        parts = [f"difference of {self.tested}", self.lens, self.method, *drawn, rows]
-        return " · ".join([*parts, f"K={self.test_a.n_classes}", f"caltest {self.version}"])
+    def _made(self) -> list[str]:
+        return [f"difference of {self.tested}", self.lens, self.method]
 
-    def plot(self, ax: Any = None, **options: Any) -> Picture:
-        """Draw the difference by :func:`caltest.plots.differences`."""
-        from caltest import plots
-
-        return plots.differences([self], ax, **options)
+    def _rows(self) -> str:
+        return f"n={self.n} paired" if self.paired else f"n={self.n} and {self.test_b.n}"
 
     def __str__(self) -> str:
         a, b = self.names
@@ -148,7 +130,7 @@ class ComparisonResult(Result):
         rows: list[tuple[str, ...]] = [("", a, b)]
         if self.tested != self.statistic or self.method == "swap":
             rows.append(("observed", *_both(self, lambda t: format_value(t.estimate))))
-        rows.append(("if calibrated", *_both(self, _floor)))
+        rows.append(("if calibrated", *_both(self, lambda t: t.shown_floor)))
         rows.append(("own p-value", *_both(self, lambda t: t.shown_p)))
         if self.interval_a is not None and self.interval_b is not None:
             row = (f"{self.level:.0%} interval", _span(*self.interval_a), _span(*self.interval_b))
@@ -156,6 +138,7 @@ class ComparisonResult(Result):
         if self.method != "swap":
             estimates = (self.estimate_a, self.estimate_b)
             rows.insert(1, ("squared error", *(_with_root(e) for e in estimates)))
+        scores = _scores_in_words(self.names, self.scores, self.level)
         lines = [
             f"Comparison of calibration: {a} and {b}",
             f"  statistic      {self.statistic}",
@@ -169,13 +152,12 @@ class ComparisonResult(Result):
             f"  p-value        {format_p(self.pvalue)}  ({self._precision()})",
             "",
             *(f"  {sentence}" for sentence in self._in_words()),
+            "",
+            "  As forecasts, which is another question (proper scores, lower is better):",
+            *(f"  {line}" for line in scores),
+            *self._foot(),
         ]
-        lines += ["", "  As forecasts, which is another question (proper scores, lower is better):"]
-        lines += [f"  {line}" for line in _scores_in_words(self.names, self.scores, self.level)]
-        if self.ended == "interrupted":
-            lines.append("  Interrupted: simulated numbers rest on the resamples drawn until then.")
-        lines += [f"  Note: {note}." for note in self.notes]
-        return "\n".join([*lines, "", f"  {self.recipe}"])
+        return "\n".join(lines)
 
     def _interval(self) -> str:
         if self.low is None or self.high is None:
@@ -183,17 +165,14 @@ class ComparisonResult(Result):
         return f"  ({self.level:.0%} interval {_span(self.low, self.high)})"
 
     def _precision(self) -> str:
-        rows = "paired rows" if self.paired else "independent rows"
-        if self.n_resamples:
-            return f"{self.method}, {rows}, {self.n_resamples} resamples"
-        return f"{self.method}, {rows}"
+        drawn = f", {self.n_resamples} resamples" if self.n_resamples else ""
+        return f"{self.method}, {'paired' if self.paired else 'independent'} rows{drawn}"
 
     def _in_words(self) -> list[str]:
         """Return the verdict, and a warning where the two own p-values invite a wrong one."""
-        verdict = self.verdict
-        if verdict in ("tied", "cannot tell", "not exchangeable"):  # a name stays as it is
-            verdict = verdict.capitalize()
-        sentences = [verdict + self._because()]
+        # the name of a model stays as it is
+        found = self.finding if self.verdict.better is not None else self.finding.capitalize()
+        sentences = [found + self._because()]
         alpha = 1.0 - self.level
         if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
             sentences.append(
@@ -204,15 +183,15 @@ class ComparisonResult(Result):
 
     def _because(self) -> str:
         alpha = f"{1.0 - self.level:.3g}"
-        if self.verdict == "not exchangeable":
+        if self.verdict is ComparisonVerdict.NOT_EXCHANGEABLE:
             return ": the models differ in calibration, or in what they predict, or both."
         if self.low is None or self.high is None:
             return f": p is above {alpha}."
         widest = sqrt(max(abs(self.low), abs(self.high)))
-        if self.verdict == "tied":
+        if self.verdict is ComparisonVerdict.TIED:
             but = ", although they are not equal" if self.pvalue <= 1.0 - self.level else ""
             return f": the root mean squared errors differ by less than {self.margin:g}{but}."
-        if self.verdict == "cannot tell":
+        if self.verdict is ComparisonVerdict.CANNOT_TELL:
             return f": the root mean squared errors may be equal, or differ by up to {widest:.3f}."
         return f": equal errors are rejected at {alpha}."
 
@@ -220,7 +199,7 @@ class ComparisonResult(Result):
 def _tested_instead(result: ComparisonResult) -> list[str]:
     if result.tested == result.statistic:
         return []
-    asked = result.statistic.partition("(")[0]
+    asked = short(result.statistic)
     return [
         f"  tested         {result.tested}: no valid test of equal {asked} is known, because its",
         "                 noise floor differs between models",
@@ -231,10 +210,6 @@ def _both(
     result: ComparisonResult, show: Callable[[CalibrationTestResult], str]
 ) -> tuple[str, str]:
     return show(result.test_a), show(result.test_b)
-
-
-def _floor(test: CalibrationTestResult) -> str:
-    return f"{format_value(test.null_mean)} ± {format_value(test.null_std)}"
 
 
 def _with_root(square: float) -> str:
@@ -257,9 +232,8 @@ def _scores_in_words(
         better = names[0] if s.difference < 0.0 else names[1]
         found = f"{better} is better" if s.pvalue <= 1.0 - level else "cannot tell"
         lines.append(
-            f"{s.score:<15}{s.mean_a:.4f} and {s.mean_b:.4f}, difference "
-            f"{s.difference:.4f} ({s.low:.4f} to {s.high:.4f}), p {format_p(s.pvalue)}: "
-            f"{found}"
+            f"{s.score:<15}{s.mean_a:.4f} and {s.mean_b:.4f}, difference {s.difference:.4f} "
+            f"({s.low:.4f} to {s.high:.4f}), p {format_p(s.pvalue)}: {found}"
         )
     return lines
 
@@ -276,23 +250,27 @@ class ComparisonTable(Result):
         One for each pair, in this order, with its own, unadjusted p-value and verdict.
     adjusted : tuple of float
         Holm's p-values of the pairs.
-    verdicts : tuple of str
-        The verdicts of the pairs by their adjusted p-values.
-    groups : tuple of tuple of str
+    verdicts : tuple of ComparisonVerdict
+        The verdicts of the pairs by their adjusted p-values; ``findings`` says them with names.
+    indistinguishable : tuple of tuple of str
         The largest sets of models of which no two can be told apart at 1 − ``level``.
     level : float
         The level of the intervals; 1 − ``level`` is the chance of any false difference.
-    version : str
-        The version of caltest.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
     """
 
     names: tuple[str, ...]
     pairs: tuple[ComparisonResult, ...]
     adjusted: tuple[float, ...]
-    verdicts: tuple[str, ...]
-    groups: tuple[tuple[str, ...], ...]
+    verdicts: tuple[ComparisonVerdict, ...]
+    indistinguishable: tuple[tuple[str, ...], ...]
     level: float
-    version: str
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The verdicts in words, with the names of the better models."""
+        return tuple(v.about(p.names) for v, p in zip(self.verdicts, self.pairs, strict=True))
 
     def pair(self, a: str, b: str) -> ComparisonResult:
         """Return the comparison of two models, in whichever order it was made.
@@ -307,11 +285,12 @@ class ComparisonTable(Result):
                 return result
         raise KeyError(f"there is no pair of {a!r} and {b!r} among {', '.join(self.names)}")
 
-    def plot(self, ax: Any = None, **options: Any) -> Picture:
-        """Draw all pairs by :func:`caltest.plots.differences`, with Holm's p-values."""
-        from caltest import plots
+    def _made(self) -> list[str]:
+        first = self.pairs[0]
+        return [f"differences of {first.tested}", first.lens, first.method, "Holm"]
 
-        return plots.differences(self.pairs, ax, pvalues=self.adjusted, **options)
+    def _rows(self) -> str:
+        return f"n={self.n} paired"
 
     def __str__(self) -> str:
         first = self.pairs[0]
@@ -325,34 +304,24 @@ class ComparisonTable(Result):
             *_tested_instead(first),
         ]
         asked = [] if squared and first.tested == first.statistic else [first.statistic]
-        heads = [*(["squared error"] if squared else []), *(a.partition("(")[0] for a in asked)]
-        models = [("model", *heads, "own p", "group")]
+        heads = [*(["squared error"] if squared else []), *map(short, asked)]
+        models = [("model", *heads, "own p", "letters")]
+        own = {pair.names[0]: (pair.estimate_a, pair.test_a) for pair in self.pairs}
+        own |= {pair.names[1]: (pair.estimate_b, pair.test_b) for pair in self.pairs}
         for name in self.names:
-            estimate, test = self._of(name)
-            letters = "".join(_letter(j) for j, g in enumerate(self.groups) if name in g)
+            estimate, test = own[name]
+            letters = "".join(_letter(j) for j, g in enumerate(self.indistinguishable) if name in g)
             shown = [_with_root(estimate)] if squared else []
             shown += [format_value(test.estimate) for _ in asked]
             models.append((name, *shown, test.shown_p, letters))
         pairs = [("pair", "difference", "p", "adjusted p", "verdict")]
-        for result, p, verdict in zip(self.pairs, self.adjusted, self.verdicts, strict=True):
+        for result, p, found in zip(self.pairs, self.adjusted, self.findings, strict=True):
             a, b = result.names
             difference = format_value(result.difference)
-            pairs.append((f"{a} − {b}", difference, format_p(result.pvalue), format_p(p), verdict))
-        foot = [
-            f"  Models that share a letter cannot be told apart at {alpha} (Holm, all pairs).",
-            *(f"  Note: {note}." for note in dict.fromkeys(n for r in self.pairs for n in r.notes)),
-            "",
-            f"  {first.recipe} · Holm",
-        ]
-        return "\n".join([*head, "", *_columns(models), "", *_columns(pairs), "", *foot])
-
-    def _of(self, name: str) -> tuple[float, CalibrationTestResult]:
-        for pair in self.pairs:
-            if pair.names[0] == name:
-                return pair.estimate_a, pair.test_a
-            if pair.names[1] == name:
-                return pair.estimate_b, pair.test_b
-        raise KeyError(name)
+            pairs.append((f"{a} − {b}", difference, format_p(result.pvalue), format_p(p), found))
+        said = f"  Models that share a letter cannot be told apart at {alpha} (Holm, all pairs)."
+        tables = ["", *_columns(models), "", *_columns(pairs), "", said]
+        return "\n".join([*head, *tables, *self._foot()])
 
 
 def _letter(j: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from caltest.results.base import Result, format_p, format_value
 
@@ -36,7 +37,7 @@ class ConfidenceIntervalResult(Result):
         Probability with which such an interval contains the value.
     side : {"two-sided", "lower", "upper"}
         Which bounds were asked for.
-    null_bias : float
+    null_mean : float
         What a calibrated model would show on average: the noise floor.
     bias : float
         The bias of the estimate found by the bootstrap, given the miscalibration that is there.
@@ -47,20 +48,13 @@ class ConfidenceIntervalResult(Result):
     pvalue : float or None
         The p-value of calibration that decides ``contains_zero`` for ``method="inversion"``: 0
         belongs to the interval if it is above ``(1 - level) / 2`` (one-sided: ``1 - level``).
-    n, n_classes : int
-        Number of observations, and of classes before the lens.
     n_cells : int or None
         Occupied cells of a binned error.
-    n_groups : int or None
-        Clusters, where ``groups`` were given.
-    n_resamples : int
-        Draws the bounds rest on; 0 where nothing was drawn.
-    seed : int or None
-        The seed, if the generator was given by one.
-    notes : tuple of str
-        What was done to the input, and what else should be known.
-    version : str
-        The version of caltest.
+    n_clusters : int or None
+        Clusters, where there are any.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` draws for the bounds, 0 where nothing was
+        drawn.
     """
 
     statistic: str
@@ -71,31 +65,21 @@ class ConfidenceIntervalResult(Result):
     high: float | None
     level: float
     side: str
-    null_bias: float
+    null_mean: float
     bias: float
     corrected: float
     contains_zero: bool
     pvalue: float | None
-    n: int
-    n_classes: int
     n_cells: int | None
-    n_groups: int | None
-    n_resamples: int
-    seed: int | None
-    notes: tuple[str, ...]
-    version: str
+    n_clusters: int | None
+    number: ClassVar[str] = "estimate"
 
-    @property
-    def recipe(self) -> str:
-        """One line that says how the numbers were made, fit for a paper."""
+    def _made(self) -> list[str]:
         side = "" if self.side == "two-sided" else f" {self.side} bound"
-        parts = [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
-        if self.n_resamples:
-            parts.append(f"B={self.n_resamples}")
-        if self.n_resamples and self.seed is not None:
-            parts.append(f"seed={self.seed}")
-        parts.append(f"n={self.n}" + (f" in {self.n_groups} groups" if self.n_groups else ""))
-        return " · ".join([*parts, f"K={self.n_classes}", f"caltest {self.version}"])
+        return [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
+
+    def _rows(self) -> str:
+        return f"n={self.n}" + (f" in {self.n_clusters} clusters" if self.n_clusters else "")
 
     def __str__(self) -> str:
         percent = f"{100.0 * self.level:.4g} %"
@@ -103,33 +87,32 @@ class ConfidenceIntervalResult(Result):
         data = f"n = {self.n}, K = {self.n_classes}"
         if self.n_cells is not None:
             data += f", {self.n_cells} cells"
-        if self.n_groups is not None:
-            data += f", {self.n_groups} groups"
+        if self.n_clusters is not None:
+            data += f", {self.n_clusters} clusters"
         rows = [
             ("statistic", self.statistic),
             ("lens", self.lens),
             ("estimate", format_value(self.estimate)),
             (name, f"{self._bounds()}  ({IN_WORDS[self.method]})"),
             ("contains 0", self._zero()),
-            ("if calibrated", f"{format_value(self.null_bias)}  (null bias: the noise floor)"),
+            ("if calibrated", f"{format_value(self.null_mean)}  (null mean: the noise floor)"),
             ("bootstrap bias", f"{format_value(self.bias)}  (at the error that is there)"),
             ("corrected", f"{format_value(self.corrected)}  (estimate less bootstrap bias)"),
             ("data", data),
         ]
         width = max(len(label) for label, _ in rows) + 2
         lines = ["Confidence interval", *(f"  {label:<{width}}{text}" for label, text in rows)]
-        lines.append("")
+        said = []
         if self.high is not None and self.estimate > self.high:
-            lines.append("  The estimate lies above the interval because most of it is noise.")
+            said.append("  The estimate lies above the interval because most of it is noise.")
         if self.n_cells is not None:
-            lines += [
+            said += [
                 "  The interval is for the error of these cells in new data. Errors of opposite",
                 "  sign within a cell cancel, so the true error can be larger than that, but not",
                 "  smaller (Theorem 2): the low end bounds the true error, the high end does not.",
             ]
-        lines += [f"  Note: {note}." for note in self.notes]
-        space = [""] if lines[-1] else []
-        return "\n".join([*lines, *space, f"  {self.recipe}"])
+        said += self._foot()
+        return "\n".join([*lines, *([""] if said[0] else []), *said])
 
     def _bounds(self) -> str:
         low, high = (None if v is None else format_value(v) for v in (self.low, self.high))

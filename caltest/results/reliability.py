@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from caltest._arrays import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result
 from caltest.results.calibration import CalibrationTestResult
-
-if TYPE_CHECKING:
-    from caltest.plots import Picture
-
 
 #: Bands that hold where the truth may be; all others hold what a calibrated model would show.
 CONFIDENCE = ("clopper-pearson", "wilson", "bootstrap")
@@ -24,6 +19,12 @@ LOGIT_EDGES: FloatArray = np.concatenate(
     [[0.0], 1.0 / (1.0 + np.exp(-np.linspace(-14.0, 14.0, 57))), [1.0]]
 )
 SPREAD_EDGES: FloatArray = np.unique(np.concatenate([SHARE_EDGES, LOGIT_EDGES]))
+
+#: The columns of the table, with one entry a bin.
+COLUMNS = (
+    *("component", "cell", "bin_low", "bin_high", "count"),
+    *("predicted", "observed", "low", "high"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class ReliabilityCurve(Result):
         0 … K'−1, one after the other.
     cell : ndarray of shape (L,), int
         The number of the bin, as the binning numbers them.
-    left, right : ndarray of shape (L,)
+    bin_low, bin_high : ndarray of shape (L,)
         The ends of the bin: its edges for ``UniformBins`` and ``EdgeBins``, else its smallest and
         largest prediction.
     count : ndarray of shape (L,), int
@@ -51,26 +52,25 @@ class ReliabilityCurve(Result):
         Histogram of the predictions of every component.
     names : tuple of str
         What the components are.
+    subject : {"event", "top", "ranks", "classes", "vector"}
+        What the lens looks at.
     lens, bins, band : str
         The recipe; ``band`` is ``"none"`` without bars.
     level : float
         Of the bars.
     simultaneous : bool
         Whether ``level`` is for all bars together.
-    n, n_classes : int
-        Number of observations, and of classes before the lens.
-    n_resamples : int
-        Replicates behind the bars; 0 where they are computed.
     tests : tuple of CalibrationTestResult
         For every component the test of its ECE over the same bins.
-    notes, version
-        What was done to the input, and the version of caltest.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` replicates for the bars, 0 where they are
+        computed.
     """
 
     component: IntArray
     cell: IntArray
-    left: FloatArray
-    right: FloatArray
+    bin_low: FloatArray
+    bin_high: FloatArray
     count: IntArray
     predicted: FloatArray
     observed: FloatArray
@@ -78,27 +78,13 @@ class ReliabilityCurve(Result):
     high: FloatArray
     spread: IntArray
     names: tuple[str, ...]
+    subject: str
     lens: str
     bins: str
     band: str
     level: float
     simultaneous: bool
-    n: int
-    n_classes: int
-    n_resamples: int
     tests: tuple[CalibrationTestResult, ...]
-    notes: tuple[str, ...]
-    version: str
-
-    #: Fields that are arrays of integers, so that they return from JSON as such.
-    integers: ClassVar[tuple[str, ...]] = ("component", "cell", "count", "spread")
-    reals: ClassVar[tuple[str, ...]] = ("left", "right", "predicted", "observed", "low", "high")
-
-    def __post_init__(self) -> None:
-        for name in self.integers:
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
-        for name in self.reals:
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
 
     @property
     def deviation(self) -> FloatArray:
@@ -119,10 +105,9 @@ class ReliabilityCurve(Result):
     def of(self, component: int) -> ReliabilityCurve:
         """Return the part of one component."""
         rows = self.component == component
-        columns = [*self.integers[:-1], *self.reals]
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in columns},
+            **{name: getattr(self, name)[rows] for name in COLUMNS},
             spread=self.spread[[component]],
             names=(self.names[component],),
             tests=self.tests[component : component + 1],
@@ -137,41 +122,18 @@ class ReliabilityCurve(Result):
         how = "simultaneous " if self.simultaneous else ""
         return f"{100 * self.level:g} % {how}{kind} bars ({self.band})"
 
-    @property
-    def recipe(self) -> str:
-        """One line that says how the numbers were made, fit for a paper."""
-        simulation = [f"B={self.n_resamples}"] if self.n_resamples else []
-        parts = [self.bins, self.lens, self.shown_band, *simulation, f"n={self.n}"]
-        return " · ".join([*parts, f"K={self.n_classes}", f"caltest {self.version}"])
+    def _made(self) -> list[str]:
+        return [self.bins, self.lens, self.shown_band]
 
     def __str__(self) -> str:
         lines = ["Reliability curve"]
+        row = "  {:.4f} {:.4f} {:7d}     {:.4f}    {:.4f}    {:+.4f}  {:.4f} {:.4f}{}"
         for j, name in enumerate(self.names):
             part = self.of(j)
-            if len(self.names) > 1:
-                lines.append(f"  {name}")
+            lines += [f"  {name}"] if len(self.names) > 1 else []
             lines.append("            bin   count  predicted  observed  deviation       bar")
-            for row in zip(
-                part.left,
-                part.right,
-                part.count,
-                part.predicted,
-                part.observed,
-                part.deviation,
-                part.low,
-                part.high,
-                part.outside,
-                strict=True,
-            ):
-                left, right, count, predicted, observed, deviation, low, high, outside = row
-                lines.append(
-                    f"  {left:.4f} {right:.4f} {count:7d}     {predicted:.4f}    {observed:.4f}    "
-                    f"{deviation:+.4f}  {low:.4f} {high:.4f}{'  outside' if outside else ''}"
-                )
-        return "\n".join([*lines, "", f"  {self.recipe}"])
-
-    def plot(self, ax: Any = None, **options: Any) -> Picture:
-        """Draw the curve; the options are those of :func:`caltest.plots.reliability`."""
-        from caltest import plots
-
-        return plots.reliability(self, ax, **options)
+            means = part.predicted, part.observed, part.deviation
+            marks = np.where(part.outside, "  outside", "")
+            columns = part.bin_low, part.bin_high, part.count, *means, part.low, part.high, marks
+            lines += [row.format(*values) for values in zip(*columns, strict=True)]
+        return "\n".join([*lines, *self._foot()])

@@ -1,72 +1,43 @@
 """Statistics: how far from calibrated."""
 
-from .binned import ECE, MCE
-from .cox import CoxLR, CoxScore
-from .cox_estimates import cox_recalibration
-from .cumulative import KolmogorovSmirnov, Kuiper
-from .debiased import DebiasedL1, DebiasedL2
-from .ici import E50, E90, ICI, Emax
-from .isotonic import CORP, corp_decomposition
-from .kernel import (
-    MMCE,
-    SKCE,
-    UCME,
-    GaussianKernel,
-    LaplaceKernel,
-    TVKernel,
-)
-from .multiclass import ACE, RMSCE, SCE, TACE, ClasswiseECE
-from .multiscale import MultiScale
-from .problem import Statistic, given
-from .regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
-from .scores import (
-    BrierScore,
-    LogScore,
-    ScoreGap,
-    SphericalScore,
-    brier_decomposition,
-)
-from .smooth import SmoothECE
-from .sweep import Sweep
-
-__all__ = [
-    "ACE",
-    "CORP",
-    "E50",
-    "E90",
-    "ECE",
-    "ICI",
-    "MCE",
-    "MMCE",
-    "RMSCE",
-    "SCE",
-    "SKCE",
-    "TACE",
-    "UCME",
-    "BrierScore",
-    "CalibrationInTheLarge",
-    "ClasswiseECE",
-    "CoxLR",
-    "CoxScore",
-    "DebiasedL1",
-    "DebiasedL2",
-    "Emax",
-    "GaussianKernel",
-    "HosmerLemeshow",
-    "KolmogorovSmirnov",
-    "Kuiper",
-    "LaplaceKernel",
-    "LogScore",
-    "MultiScale",
-    "ScoreGap",
-    "SmoothECE",
-    "SphericalScore",
-    "Spiegelhalter",
-    "Statistic",
-    "Sweep",
-    "TVKernel",
-    "brier_decomposition",
-    "corp_decomposition",
-    "cox_recalibration",
-    "given",
-]
+from .binned import ECE as ECE
+from .binned import MCE as MCE
+from .binned import RMSCE as RMSCE
+from .cox import CoxLR as CoxLR
+from .cox import CoxScore as CoxScore
+from .cumulative import KolmogorovSmirnov as KolmogorovSmirnov
+from .cumulative import Kuiper as Kuiper
+from .debiased import DebiasedL1 as DebiasedL1
+from .debiased import DebiasedL2 as DebiasedL2
+from .ici import E50 as E50
+from .ici import E90 as E90
+from .ici import ICI as ICI
+from .ici import Emax as Emax
+from .isotonic import CORP as CORP
+from .kernel import MMCE as MMCE
+from .kernel import SKCE as SKCE
+from .kernel import UCME as UCME
+from .kernel import GaussianKernel as GaussianKernel
+from .kernel import LaplaceKernel as LaplaceKernel
+from .kernel import TVKernel as TVKernel
+from .multiclass import ACE as ACE
+from .multiclass import SCE as SCE
+from .multiclass import TACE as TACE
+from .multiclass import ClasswiseECE as ClasswiseECE
+from .multiscale import MultiScale as MultiScale
+from .prepared import CellLaw as CellLaw
+from .prepared import Cells as Cells
+from .prepared import Estimand as Estimand
+from .prepared import Prepared as Prepared
+from .prepared import Statistic as Statistic
+from .prepared import StatisticLike as StatisticLike
+from .prepared import prepare as prepare
+from .regression import CalibrationInTheLarge as CalibrationInTheLarge
+from .regression import HosmerLemeshow as HosmerLemeshow
+from .regression import Spiegelhalter as Spiegelhalter
+from .scores import BrierScore as BrierScore
+from .scores import LogScore as LogScore
+from .scores import ScoreGap as ScoreGap
+from .scores import SphericalScore as SphericalScore
+from .smooth import SmoothECE as SmoothECE
+from .sweep import Sweep as Sweep

@@ -1,115 +1,143 @@
-"""Binned errors: ECE and MCE, for any lens, binning and distance."""
+"""Binned errors: ECE, MCE and RMSCE, for any lens, binning and distance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest._numba import kernel
-from caltest.binning import Binning, UniformBins
+from caltest._base.compiled import kernel
+from caltest.binning import Binning, QuantileBins, UniformBins, as_binning
 from caltest.distances import NAMED, Distance, rowwise
-from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes import CellRedraws, CellResamples, RowResamples
-from caltest.statistics.problem import OfLabels
-from caltest.written import name_of
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import Bootstrap, ConsistencyResampling, RedrawLabels, Scheme, Shortcut
+from caltest.statistics.prepared import CellLaw, Cells, Estimand, Prepared, Statistic, event
+
+#: Numbers in an array of cells times classes that is made at once.
+AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """A binned error whose predictions are fixed: what is left is a function of the labels.
+class BinnedError(Prepared):
+    """A binned error whose predictions are fixed: the distances of the cells, combined."""
 
-    Calling it runs a compiled kernel for the named distances; :meth:`evaluate` is the same number
-    in NumPy, which needs no compiler and any distance will do.
-    """
-
-    order: IntArray
-    starts: IntArray
-    sums: FloatArray
+    sums: FloatArray = field(repr=False)
     distance: str | Distance
-    combine: str
-    bins: Any = None
+    combine: Literal["sum", "max"]
+    root: bool = False
+    cells: Cells = field(kw_only=True, repr=False)
 
-    @property
-    def counts(self) -> IntArray:
-        """Number of rows in each cell."""
-        return np.diff(self.starts)
+    @classmethod
+    def of(
+        cls,
+        data: Predictions,
+        cells: Cells,
+        distance: str | Distance = "tv",
+        combine: Literal["sum", "max"] = "sum",
+        root: bool = False,
+    ) -> BinnedError:
+        """Sum the predictions of the cells, O(n K)."""
+        estimand = _estimand(distance, combine, root, data.n_classes == 2)
+        degree = (2 if distance == "sqeuclidean" and not root else 1) if _named(distance) else None
+        return cls(
+            data, cells.sum(data.probs), distance, combine, root,
+            cells=cells, estimand=estimand, degree=degree,
+        )  # fmt: skip
 
-    def evaluate(self, labels: IntArray) -> float:
-        """Return the error for these labels."""
-        n_cells, n_classes = self.sums.shape
-        at_once = max(1, 2**22 // n_classes)  # cells handled together, to bound the memory
-        ordered, counts = labels[self.order], self.counts
-        cell = np.repeat(np.arange(n_cells), counts)
-        gaps = np.empty(n_cells)
-        for a in range(0, n_cells, at_once):
-            b = min(a + at_once, n_cells)
-            rows = slice(self.starts[a], self.starts[b])
+    def __call__(self, labels: IntArray) -> float:
+        n_classes, starts = self.data.n_classes, self.cells.starts
+        at_once = max(1, AT_ONCE // n_classes)
+        ordered, counts = labels[self.cells.order], self.cells.counts
+        cell = np.repeat(np.arange(len(self.cells)), counts)
+        gaps = np.empty(len(self.cells))
+        for a in range(0, gaps.size, at_once):
+            b = min(a + at_once, gaps.size)
+            rows = slice(starts[a], starts[b])
             flat = (cell[rows] - a) * n_classes + ordered[rows]
             observed = np.bincount(flat, minlength=(b - a) * n_classes).reshape(b - a, n_classes)
             size = counts[a:b, None]
             gaps[a:b] = rowwise(self.distance)(observed / size, self.sums[a:b] / size)
+        return float(self._combined(gaps[None, :])[0])
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
+        if not isinstance(self.distance, str):
+            return super().batch(labels)
+        gaps = np.empty((len(labels), len(self.cells)))
+        code = list(NAMED).index(self.distance)
+        fixed = (self.cells.of_row, self.cells.starts, self.sums, self._untouched)
+        if self.sums.size <= self.data.n:
+            _gaps_of_tables(labels, *fixed[:3], code, gaps)
+        else:
+            _gaps_of_cells(labels, self.cells.order, *fixed[1:], code, gaps)
         return self._combined(gaps)
 
-    def __call__(self, labels: IntArray) -> float:
-        if self._code < 0:
-            return self.evaluate(labels)
-        gaps = np.empty(self.counts.size)
-        _cell_gaps(labels, self.order, self.starts, self.sums, self._untouched, self._code, gaps)
-        return self._combined(gaps)
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals: the distances of the cells' sums from 0."""
+        if self.degree is None:
+            return super().of_residuals(residuals, multipliers)
+        size = self.cells.counts[:, None]
+        sums = np.stack(
+            [self.cells.sum(multipliers * column, axis=1) for column in residuals.T], axis=-1
+        )
+        return self._combined(rowwise(self.distance)(sums / size, np.zeros_like(sums)))
 
-    @property
-    def unit(self) -> float | None:
-        """The step of a term of a two-class problem, 1/n for total variation."""
+    def cell_law(self) -> CellLaw | None:
+        """Return the law of the events in a cell, pushed through its distance."""
+        if self.data.n_classes != 2:
+            return None
         steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
         step = steps.get(self.distance) if isinstance(self.distance, str) else None
-        return None if step is None else step / self.order.size
+        unit = None if step is None else step / self.data.n
+        return CellLaw(self.cells, self._term, self.combine, unit, self.root)
 
-    def term(self, cell: int, count: IntArray) -> FloatArray:
-        """Return what a cell of a two-class problem adds when ``count`` rows have label 0."""
-        size = int(self.counts[cell])
-        share = count / size
-        mean = self.sums[cell] / size
+    def _term(self, cell: int, count: IntArray) -> FloatArray:
+        size = int(self.cells.counts[cell])
+        share, mean = count / size, self.sums[cell] / size
         gaps = rowwise(self.distance)(
             np.column_stack([share, 1.0 - share]), np.broadcast_to(mean, (count.size, 2))
         )
-        return gaps if self.combine == "max" else gaps * (size / self.order.size)
-
-    def redraws(self, probs: FloatArray) -> CellRedraws | None:
-        """Return the compiled null under redrawn labels, for a named distance."""
-        return CellRedraws.of(self, probs) if isinstance(self.distance, str) else None
-
-    def resamples(self, probs: FloatArray) -> CellResamples | RowResamples | None:
-        """Return the compiled law under consistency resampling, for the binnings of caltest."""
-        return self._resampled(probs, probs)
-
-    def bootstraps(
-        self, probs: FloatArray, labels: IntArray
-    ) -> CellResamples | RowResamples | None:
-        """Return the compiled law under the bootstrap of rows with their labels."""
-        return self._resampled(probs, labels[:, None] == np.arange(probs.shape[1]))
-
-    def _resampled(
-        self, probs: FloatArray, outcomes: NDArray[Any]
-    ) -> CellResamples | RowResamples | None:
-        kinds: tuple[type[CellResamples], type[RowResamples]] = CellResamples, RowResamples
-        fitting = (kind for kind in kinds if kind.fits(self))
-        kind = next(fitting, None)
-        return None if kind is None else kind.of(self, probs, outcomes.astype(np.float64))
-
-    def _combined(self, gaps: FloatArray) -> float:
         if self.combine == "max":
-            return float(gaps.max())
-        return float(gaps @ self.counts) / self.order.size
+            return gaps
+        return gaps * (size / self.data.n * (0.5 if self.root else 1.0))
 
-    @cached_property
-    def _code(self) -> int:
-        return list(NAMED).index(self.distance) if isinstance(self.distance, str) else -1
+    def fast(self, scheme: Scheme) -> Shortcut | None:
+        """Return fused kernels for redrawn labels and resampled rows, for named distances."""
+        if not isinstance(self.distance, str):
+            return None
+        fused: Shortcut | None = None
+        partition = (self.cells.order, self.cells.starts)
+        if isinstance(scheme, RedrawLabels):
+            from caltest.simulate.labels import CellRedraws
+
+            fused = CellRedraws.of(self.data.probs, *partition, self.distance, self.combine)
+        elif isinstance(scheme, ConsistencyResampling):
+            fused = self._resampled(self.data.probs)
+        elif isinstance(scheme, Bootstrap) and scheme.clustered(self.data).clusters is None:
+            outcomes = self.data.labels[:, None] == np.arange(self.data.n_classes)
+            fused = self._resampled(outcomes.astype(np.float64))
+        return Rooted(fused) if self.root and fused is not None else fused
+
+    def _resampled(self, outcomes: FloatArray) -> Shortcut | None:
+        assert isinstance(self.distance, str)
+        from caltest.simulate.poisson_rows import CellResamples
+        from caltest.simulate.rows import RowResamples
+
+        kinds: tuple[type[CellResamples], type[RowResamples]] = CellResamples, RowResamples
+        kind = next((k for k in kinds if k.fits(self.cells.bins, self.sums.size)), None)
+        if kind is None:
+            return None
+        partition = (self.cells.bins, self.cells.order, self.cells.starts)
+        return kind.of(self.data.probs, outcomes, *partition, self.distance, self.combine)
+
+    def _combined(self, gaps: FloatArray) -> FloatArray:
+        """Combine distances of shape (B, L)."""
+        if self.combine == "max":
+            return np.asarray(gaps.max(axis=1))
+        values: FloatArray = (gaps * self.cells.counts).sum(axis=1) / self.data.n
+        return np.sqrt(0.5 * values) if self.root else values
 
     @cached_property
     def _untouched(self) -> FloatArray:
@@ -117,54 +145,108 @@ class Cells:
         return self.sums.sum(axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class Rooted:
+    """√(T / 2) of the replicates of a squared error of two columns, which counts gaps twice."""
+
+    inner: Shortcut
+
+    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``."""
+        return np.asarray(np.sqrt(0.5 * self.inner.replicates(seed, first, count)))
+
+
+def _named(distance: str | Distance) -> bool:
+    return isinstance(distance, str)
+
+
+def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> Estimand | None:
+    """Return what the error estimates; of two classes a size counts the first component only."""
+    if root:
+        return Estimand("squared", root=True)
+    if not isinstance(distance, str):
+        return None
+    factors = {"tv": 0.5, "l1": 1.0, "sqeuclidean": 1.0}
+    if two:
+        factors = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0, "sqeuclidean": 2.0}
+    if distance not in factors or (combine == "max" and not two):
+        return None
+    factor = factors[distance]
+    squared = distance == "sqeuclidean"
+    if combine == "max":
+        return Estimand("largest", factor, factor, squared=squared)
+    return Estimand("squared" if squared else "absolute", factor, factor if two else 2.0 * factor)
+
+
 @kernel
-def _cell_gaps(labels, order, starts, sums, untouched, code, gaps_out):  # type: ignore[no-untyped-def]
-    # O(n) for l1 distances: a cell's sum over all classes is corrected for those that occur in it.
-    # Codes follow distances.NAMED: 0 tv, 1 l1, 2 l2, 3 sqeuclidean, 4 max.
+def _gaps_of_tables(labels, cell, starts, sums, code, gaps_out):  # type: ignore[no-untyped-def]
+    # O(n + L K) per label vector. Codes follow distances.NAMED: 0 tv, 1 l1, 2 l2, 3 sqeuclidean,
+    # 4 max.
+    n_cells, n_classes = sums.shape
+    seen = np.empty((n_cells, n_classes), dtype=np.int64)
+    for r in range(labels.shape[0]):
+        row = labels[r]
+        seen[:] = 0
+        for i in range(row.size):
+            seen[cell[i], row[i]] += 1
+        for b in range(n_cells):
+            size = starts[b + 1] - starts[b]
+            gap = 0.0
+            for k in range(n_classes):
+                d = abs(seen[b, k] - sums[b, k]) / size
+                if code == 4:
+                    gap = max(gap, d)
+                else:
+                    gap += d if code <= 1 else d * d
+            gaps_out[r, b] = 0.5 * gap if code == 0 else np.sqrt(gap) if code == 2 else gap
+
+
+@kernel
+def _gaps_of_cells(  # type: ignore[no-untyped-def]
+    labels, order, starts, sums, untouched, code, gaps_out
+):
+    # O(n) per label vector for l1 distances, also with more cells times classes than rows: a
+    # cell's sum over all classes is corrected for those that occur in it.
     n_classes = sums.shape[1]
     seen = np.zeros(n_classes)
-    for b in range(gaps_out.size):
-        first, last = starts[b], starts[b + 1]
-        for i in range(first, last):
-            seen[labels[order[i]]] += 1.0
-        gap = untouched[b] if code <= 1 else 0.0
-        if code >= 2:  # added up class by class: corrections would cancel, and roots show it
-            for k in range(n_classes):
-                d = abs(seen[k] - sums[b, k])
-                gap = max(gap, d) if code == 4 else gap + d * d
-        for i in range(first, last):
-            k = labels[order[i]]
-            if code <= 1 and seen[k] > 0.0:
-                gap += abs(seen[k] - sums[b, k]) - sums[b, k]
-            seen[k] = 0.0
-        size = last - first
-        if code == 0:
-            gap *= 0.5
-        elif code == 2:
-            gap = np.sqrt(gap)
-        elif code == 3:
-            gap /= size
-        gaps_out[b] = gap / size
+    for r in range(labels.shape[0]):
+        row = labels[r]
+        for b in range(gaps_out.shape[1]):
+            first, last = starts[b], starts[b + 1]
+            for i in range(first, last):
+                seen[row[order[i]]] += 1.0
+            gap = untouched[b] if code <= 1 else 0.0
+            if code >= 2:  # added up class by class: corrections would cancel, and roots show it
+                for k in range(n_classes):
+                    d = abs(seen[k] - sums[b, k])
+                    gap = max(gap, d) if code == 4 else gap + d * d
+            for i in range(first, last):
+                k = row[order[i]]
+                if code <= 1 and seen[k] > 0.0:
+                    gap += abs(seen[k] - sums[b, k]) - sums[b, k]
+                seen[k] = 0.0
+            size = last - first
+            gap = 0.5 * gap if code == 0 else np.sqrt(gap) if code == 2 else gap
+            gaps_out[r, b] = gap / size / (size if code == 3 else 1)
 
 
 @dataclass(frozen=True, repr=False)
-class _BinnedError(OfLabels):
+class _BinnedError(Statistic):
     """What ECE and MCE share: a partition and a distance."""
 
     bins: Binning | int = UniformBins(15)
+    _: KW_ONLY
     distance: str | Distance = "tv"
-    combine: ClassVar[str]
+    combine: ClassVar[Literal["sum", "max"]]
     essential: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
         rowwise(self.distance)
 
-    def given(self, probs: FloatArray) -> Cells:
+    def given(self, data: Predictions) -> BinnedError:
         """Fix the predictions: partition them once, and leave a function of the labels."""
-        order, starts = grouped(self.bins, probs)
-        sums = np.add.reduceat(probs[order], starts[:-1], axis=0)
-        return Cells(order, starts, sums, self.distance, self.combine, self.bins)
+        return BinnedError.of(data, Cells.of(self.bins, data.probs), self.distance, self.combine)
 
 
 class ECE(_BinnedError):
@@ -214,43 +296,41 @@ class MCE(_BinnedError):
     combine = "max"
 
 
-def as_binning(bins: Any, of_number: Callable[[int], Binning] = UniformBins) -> Binning:
-    """Return a binning, for a number of bins that many equal ones or what is made of it.
+@dataclass(frozen=True, repr=False)
+class RMSCE(Statistic):
+    """Root mean squared calibration error of a two-class problem.
+
+    RMSCE = √ Σ_b (n_b / n) (r̂_b − p̂_b)², the binned l2 error (Hendrycks et al. 2019, with
+    equal-mass bins of the top class).
+
+    Parameters
+    ----------
+    bins : binning, default QuantileBins(15)
+        The partition, by name.
 
     Raises
     ------
     StatisticError
-        When it is neither a number nor callable.
+        For more than two classes.
+
+    Notes
+    -----
+    O(n log n), then O(n) for each further set of labels. The authors of the class-wise errors
+    publish a function of this name that squares the weights and takes the root twice; it is not
+    reproduced here.
+
+    Examples
+    --------
+    >>> round(RMSCE(QuantileBins(1))(np.array([0.75, 0.25]), np.array([1, 1])), 6)
+    0.5
     """
-    if isinstance(bins, (int, np.integer)):
-        return of_number(int(bins))
-    if not callable(bins):
-        raise StatisticError(
-            f"bins must be a number of bins, a binning such as UniformBins(15), or a function "
-            f"of the probabilities, not {bins!r}"
-        )
-    chosen: Binning = bins
-    return chosen
 
+    bins: Binning = QuantileBins(15)
 
-def grouped(bins: Any, probs: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the rows in the order of their cells, and where each occupied cell starts."""
-    cells = np.asarray(bins(probs))
-    if cells.shape != (len(probs),) or cells.dtype.kind not in "iu":
-        raise StatisticError(
-            f"the binning {name_of(bins)} must return one integer per row, an array of shape "
-            f"({len(probs)},); it returned {cells.dtype} of shape {cells.shape}"
-        )
-    if cells.min() >= 0 and cells.max() < 2**16:
-        cells = cells.astype(np.uint16)  # sorted by radix: O(n)
-    order = np.argsort(cells, kind="stable")
-    ordered = cells[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    return order, np.append(starts, len(probs))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bins", as_binning(self.bins, number=False))
 
-
-def cell_of_rows(order: IntArray, starts: IntArray) -> IntArray:
-    """Return the number of the cell of every row, from what :func:`grouped` returns."""
-    cells = np.empty(order.size, dtype=np.int64)
-    cells[order] = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-    return cells
+    def given(self, data: Predictions) -> BinnedError:
+        """Fix the predictions: partition them once."""
+        event(data, self)
+        return BinnedError.of(data, Cells.of(self.bins, data.probs), "sqeuclidean", root=True)

@@ -5,29 +5,61 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy
 
-from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.statistics.lanes.events import EventRedraws
-from caltest.statistics.laws import Law, chi_squared
-from caltest.statistics.problem import OfLabels, event
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Law, Prepared, Statistic, chi_squared, event
 from caltest.statistics.regression import NO_VARIANCE, refuse_certain
+from caltest.statistics.scores import looked_up
 
 #: Probabilities are cut off here before their logit is taken, and nowhere else.
 CLIP = 1e-12
 
 
-def log_odds(probs: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:
+def log_odds(data: Predictions, statistic: Any) -> tuple[FloatArray, FloatArray]:
     """Return p and its logit, from both columns so that neither end loses its digits."""
-    p = event(probs, name)
-    cut = np.clip(probs, CLIP, 1.0 - CLIP)
+    p = event(data, statistic)
+    cut = np.clip(data.probs, CLIP, 1.0 - CLIP)
     return p, np.log(cut[:, 0]) - np.log(cut[:, 1])
 
 
+@dataclass(frozen=True, eq=False)
+class Scores(Prepared):
+    """Cox's score test with the predictions fixed: two weighted sums of residuals, squared.
+
+    The weights are 1 and the ``centred`` logit; ``information`` has the variances of the sums,
+    infinite for the second when only ``df`` = 1 can vary.
+    """
+
+    centred: FloatArray = field(repr=False)
+    information: FloatArray = field(repr=False)
+    df: int
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n), by compiled look-ups."""
+        p = self.data.probs[:, 0]
+        hits = np.column_stack([self.centred, np.zeros_like(p)])
+        events = p.size - labels.sum(axis=1)
+        return self._squared(events - p.sum(), looked_up(hits, labels) - p @ self.centred)
+
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        moved = multipliers * residuals[:, 0]
+        return self._squared(moved.sum(axis=1), (moved * self.centred).sum(axis=1))
+
+    def _squared(self, level: FloatArray, slope: FloatArray) -> FloatArray:
+        return level**2 / self.information[0] + slope**2 / self.information[1]
+
+    def laws(self) -> Mapping[str, Law]:
+        """Return the limit law, by name."""
+        return {"asymptotic": partial(chi_squared, self.df)}
+
+
 @dataclass(frozen=True, repr=False)
-class CoxScore(OfLabels):
+class CoxScore(Statistic):
     """Rao's score test of a = 0, b = 1 in logit P(y = 1) = a + b logit p.
 
     With z = logit p, r = y − p and v = p (1 − p):
@@ -58,51 +90,45 @@ class CoxScore(OfLabels):
     3.805556
     """
 
-    def given(self, probs: FloatArray) -> Scores:
-        """Fix the predictions: what remains are two weighted counts of events."""
-        p, z = log_odds(probs, repr(self))
-        v = p * probs[:, 1]
+    def given(self, data: Predictions) -> Scores:
+        """Fix the predictions: what remains are two weighted sums of residuals."""
+        p, z = log_odds(data, self)
+        v = p * data.probs[:, 1]
         total = float(v.sum())
         refuse_certain(self, total > NO_VARIANCE * p.size)
         centred = z - float(v @ z) / total
         spread = float(v @ centred**2)
         df = 2 if spread > 1e-12 * float(v @ z**2) + NO_VARIANCE else 1
         information = np.array([total, spread if df == 2 else np.inf])
-        expected = np.array([p.sum(), p @ centred])
-        return Scores(centred, expected, information, {"asymptotic": partial(chi_squared, df)})
+        return Scores(data, centred, information, df, degree=2, null_mean=float(df))
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """Cox's score test with the predictions fixed."""
+class LikelihoodRatio(Prepared):
+    """Cox's likelihood ratio with the predictions fixed."""
 
-    centred: FloatArray = field(repr=False)
-    expected: FloatArray = field(repr=False)
-    information: FloatArray = field(repr=False)
-    laws: Mapping[str, Law] = field(repr=False)
+    logits: FloatArray = field(repr=False)
+    df: int
 
     def __call__(self, labels: IntArray) -> float:
-        return float(self.values((labels == 0)[None, :])[0])
+        events = (labels == 0).astype(np.float64)
+        design = np.column_stack([np.ones(events.size), self.logits])[:, : self.df]
+        best, _ = fit_logistic(design, self.logits, events)
+        return max(0.0, 2.0 * (best - log_likelihood(self.logits, events)))
 
-    def values(self, events: BoolArray) -> FloatArray:
-        """Return the statistic for events of shape (B, n)."""
-        u = np.column_stack([events.sum(axis=1), events @ self.centred]) - self.expected
-        values: FloatArray = (u**2 / self.information).sum(axis=1)
-        return values
-
-    def redraws(self, probs: FloatArray) -> EventRedraws:
-        """Return the compiled null under redrawn labels."""
-        return EventRedraws.of(np.arange(self.centred.size), probs, self.values)
+    def laws(self) -> Mapping[str, Law]:
+        """Return the limit law, by name."""
+        return {"asymptotic": partial(chi_squared, self.df)}
 
 
 @dataclass(frozen=True, repr=False)
-class CoxLR(OfLabels):
+class CoxLR(Statistic):
     """The likelihood-ratio test of a = 0, b = 1 in logit P(y = 1) = a + b logit p.
 
     LR = 2 (sup_{a,b} ℓ(a, b) − ℓ(0, 1)); ``null="asymptotic"`` is χ² with 2 degrees of freedom (1
     when all predictions are equal). Where events and non-events are separated, the estimates are
     infinite but the supremum is finite, and taken. :class:`CoxScore` asks the same without fitting,
-    :func:`~caltest.statistics.cox_estimates.cox_recalibration` gives the estimates.
+    :func:`caltest.cox_recalibration` gives the estimates.
 
     Raises
     ------
@@ -121,27 +147,11 @@ class CoxLR(OfLabels):
     2.151083
     """
 
-    def given(self, probs: FloatArray) -> LikelihoodRatio:
+    def given(self, data: Predictions) -> LikelihoodRatio:
         """Fix the predictions: what remains is a fit to the labels."""
-        p, z = log_odds(probs, repr(self))
-        refuse_certain(self, float(p @ probs[:, 1]) > NO_VARIANCE * p.size)
-        df = 2 if np.ptp(z) > 1e-12 else 1
-        return LikelihoodRatio(z, df, {"asymptotic": partial(chi_squared, df)})
-
-
-@dataclass(frozen=True, eq=False)
-class LikelihoodRatio:
-    """Cox's likelihood ratio with the predictions fixed."""
-
-    logits: FloatArray = field(repr=False)
-    df: int
-    laws: Mapping[str, Law] = field(repr=False)
-
-    def __call__(self, labels: IntArray) -> float:
-        events = (labels == 0).astype(np.float64)
-        design = np.column_stack([np.ones(events.size), self.logits])[:, : self.df]
-        best, _ = fit_logistic(design, self.logits, events)
-        return max(0.0, 2.0 * (best - log_likelihood(self.logits, events)))
+        p, z = log_odds(data, self)
+        refuse_certain(self, float(p @ data.probs[:, 1]) > NO_VARIANCE * p.size)
+        return LikelihoodRatio(data, z, df=2 if np.ptp(z) > 1e-12 else 1)
 
 
 def log_likelihood(logits: FloatArray, events: FloatArray) -> float:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from caltest._numba import kernel
+from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
-from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.statistics.lanes.events import EventRedraws, in_order
-from caltest.statistics.laws import Law
-from caltest.statistics.problem import OfLabels, by_value, event
+from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Law, Prepared, Statistic, by_value, event
 
 Extent = Literal["maximum", "range"]
 #: Mean and variance of max|W| and of max W − min W for Brownian motion W on [0, 1] (Feller 1951);
@@ -115,23 +113,12 @@ def _quantiles(extent: Extent, tails: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
-    """A cumulative error whose predictions are fixed: what is left is a function of the labels.
+class Walk(Prepared):
+    """A cumulative error whose predictions are fixed: a walk along the sorted rows.
 
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        The rows by increasing probability of the event.
-    ends : ndarray of shape (G,)
-        Where, in that order, each group of equal probabilities ends.
-    expected : ndarray of shape (G,)
-        Expected number of events up to there.
-    sigma : float
-        Standard deviation of the walk at its end, √(Σ p (1 − p)) / n.
-    unit : float
-        What one event adds to the statistic.
-    extent : {"maximum", "range"}
-        What is measured of the walk.
+    ``ends`` says where, in ``order``, each group of equal probabilities ends, and ``expected`` how
+    many events are predicted up to there. The walk ends with a standard deviation of ``sigma`` =
+    √(Σ p (1 − p)) / n; one event adds ``unit`` to the statistic.
     """
 
     order: IntArray = field(repr=False)
@@ -141,30 +128,32 @@ class Walk:
     unit: float
     extent: Extent
 
-    def evaluate(self, labels: IntArray) -> float:
-        """Return the error for these labels, without a compiler."""
-        steps = np.cumsum(labels[self.order] == 0)[self.ends - 1] - self.expected
-        high, low = max(0.0, steps.max()), min(0.0, steps.min())
-        return float(self.unit * (max(high, -low) if self.extent == "maximum" else high - low))
-
     def __call__(self, labels: IntArray) -> float:
-        return float(self.values(in_order(labels, self.order))[0])
+        events = (labels[self.order] == 0)[None, :]
+        return float(self._measured(self._at_ends(events) - self.expected)[0])
 
-    def values(self, events: BoolArray) -> FloatArray:
-        """Return the errors for events of shape (B, n) in the order of the rows."""
-        lowest, highest = np.empty(len(events)), np.empty(len(events))
-        _walk(events, self.ends, self.expected, lowest, highest)
-        if self.extent == "maximum":
-            return self.unit * np.maximum(highest, -lowest)
-        return self.unit * (highest - lowest)
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the errors for label vectors of shape (B, n), by a compiled walk."""
+        turns = np.empty((len(labels), 2))
+        _walk(labels, self.order, self.ends, self.expected, turns)
+        return self._measured(turns)
 
-    def redraws(self, probs: FloatArray) -> EventRedraws:
-        """Return the compiled null under redrawn labels."""
-        return EventRedraws.of(self.order, probs, self.values)
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the errors for moved residuals: walks of their sums."""
+        moved = np.take(multipliers * residuals[:, 0], self.order, axis=1)
+        return self._measured(self._at_ends(moved))
 
-    @property
+    def _at_ends(self, steps: FloatArray | BoolArray) -> FloatArray:
+        return np.cumsum(steps, axis=1, dtype=np.float64)[:, self.ends - 1]
+
+    def _measured(self, walks: FloatArray) -> FloatArray:
+        """Measure walks of shape (B, G), which begin at 0."""
+        highest, lowest = walks.max(axis=1, initial=0.0), walks.min(axis=1, initial=0.0)
+        spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
+        return np.asarray(self.unit * spread)
+
     def laws(self) -> Mapping[str, Law]:
-        """The limit for many distinct predictions, by name."""
+        """Return the limit for many distinct predictions, by name."""
         return {"asymptotic": self._limit}
 
     def _limit(self, labels: IntArray) -> BrownianNull:
@@ -172,38 +161,48 @@ class Walk:
 
 
 @kernel
-def _walk(events, ends, expected, lowest_out, highest_out):  # type: ignore[no-untyped-def]
-    for r in range(events.shape[0]):
-        lowest, highest, hits, i = 0.0, 0.0, 0, 0
+def _walk(labels, order, ends, expected, turns_out):  # type: ignore[no-untyped-def]
+    # The lowest and the highest point of every walk, O(n) for each. One pass for each step of the
+    # work: outcomes are gathered from bytes, which fit into the nearest cache.
+    n = order.size
+    happened = np.empty(n, dtype=np.uint8)
+    events = np.zeros(n + 1, dtype=np.int64)
+    for r in range(labels.shape[0]):
+        row = labels[r]
+        for i in range(n):
+            happened[i] = row[i] == 0
+        hits, lowest, highest = 0, 0.0, 0.0
+        for i in range(n):
+            hits += happened[order[i]]
+            events[i + 1] = hits
         for g in range(ends.size):
-            while i < ends[g]:
-                hits += events[r, i]
-                i += 1
-            step = hits - expected[g]
+            step = events[ends[g]] - expected[g]
             lowest, highest = min(lowest, step), max(highest, step)
-        lowest_out[r], highest_out[r] = lowest, highest
+        turns_out[r, 0], turns_out[r, 1] = lowest, highest
 
 
 @dataclass(frozen=True, repr=False)
-class _CumulativeError(OfLabels):
+class _CumulativeError(Statistic):
     """What both statistics share: a walk along the sorted predictions."""
 
+    _: KW_ONLY
     scaled: bool = False
     extent: ClassVar[Extent]
     essential: ClassVar[int] = 0
 
-    def given(self, probs: FloatArray) -> Walk:
+    def given(self, data: Predictions) -> Walk:
         """Fix the predictions: sort them once, and leave a function of the labels."""
-        p = event(probs, repr(self))
+        p = event(data, self)
         order, ends = by_value(p)
-        sigma = float(np.sqrt((probs[:, 0] * probs[:, 1]).sum())) / p.size
+        sigma = float(np.sqrt((p * data.probs[:, 1]).sum())) / p.size
         if self.scaled and sigma == 0.0:
             raise StatisticError(
                 f"{self!r} divides by the standard deviation under calibration, which is 0 because "
                 "every prediction is 0 or 1; leave scaled=False"
             )
         unit = 1.0 / (sigma * p.size if self.scaled else p.size)
-        return Walk(order, ends, np.cumsum(p[order])[ends - 1], sigma, unit, self.extent)
+        expected = np.cumsum(p[order])[ends - 1]
+        return Walk(data, order, ends, expected, sigma, unit, self.extent, degree=1)
 
 
 class KolmogorovSmirnov(_CumulativeError):

@@ -2,113 +2,111 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 
-from caltest._numba import kernel
-from caltest.binning import Binning, UniformBins
-from caltest.checks import one_of
-from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.statistics.binned import as_binning, cell_of_rows, grouped
-from caltest.statistics.lanes.events import EventRedraws
-from caltest.statistics.problem import OfLabels, event
+from caltest._base.checks import one_of
+from caltest._base.compiled import kernel
+from caltest.binning import Binning, UniformBins, as_binning
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Cells, Estimand, Prepared, Statistic, event
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualCells:
-    """Residuals r_i = onehot(y_i) − p_i summed in cells, for fixed predictions.
+class ResidualCells(Prepared):
+    """The debiased error of fixed predictions, Σ_b w_b (|S_b|² − Q_b).
 
-    Calling it gives the debiased error; :meth:`sums` and :meth:`squares` are what it is made of.
+    S_b and Q_b are the sums of the residuals r_i = onehot(y_i) − p_i in cell b and of their
+    squares: of one component for two classes, of all for more.
     """
 
-    order: IntArray
-    starts: IntArray
-    probs: FloatArray
-    weights: FloatArray
-
-    @property
-    def counts(self) -> IntArray:
-        """Number of rows in each cell, n_b."""
-        return np.diff(self.starts)
-
-    @cached_property
-    def cell(self) -> IntArray:
-        """The cell of every row."""
-        return cell_of_rows(self.order, self.starts)
-
-    def residuals(self, labels: IntArray) -> FloatArray:
-        """Return r_i, shape (n, d): one component of two classes, all of more."""
-        outcomes = labels[:, None] == np.arange(self.probs.shape[1])
-        return outcomes - self.probs
-
-    def sums(self, labels: IntArray) -> FloatArray:
-        """Return S_b = Σ_{i in b} r_i, shape (L, d)."""
-        return np.add.reduceat(self.residuals(labels)[self.order], self.starts[:-1], axis=0)
+    weights: FloatArray = field(repr=False)
+    cells: Cells = field(kw_only=True, repr=False)
 
     def __call__(self, labels: IntArray) -> float:
-        totals = np.empty(self.counts.size)
-        _excess_squares(labels, self.order, self.starts, self.probs, self._norms, totals)
-        return float(self.weights @ totals)
+        n_cells, n_classes = len(self.cells), self.data.n_classes
+        flat = self.cells.of_row * n_classes + labels
+        seen = np.bincount(flat, minlength=n_cells * n_classes).reshape(n_cells, n_classes)
+        gaps = seen[:, : self._columns] - self._sums
+        base, told, factor = self._told
+        own = base + factor * told[np.arange(labels.size), labels]
+        return float(self.weights @ np.square(gaps).sum(axis=1) - self._shares @ own)
 
-    def redraws(self, probs: FloatArray) -> EventRedraws | None:
-        """Return the compiled null under redrawn labels, for two classes."""
-        return EventRedraws.of(self.order, probs, self.values) if probs.shape[1] == 2 else None
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
+        values = np.empty(len(labels))
+        fixed = (self.cells.of_row, self._sums, self.weights, self._shares)
+        _excess(labels, *fixed, *self._told, values)
+        return values
 
-    def values(self, events: BoolArray) -> FloatArray:
-        """Return the errors for events of shape (B, n) in the order of the rows."""
-        totals = np.empty(len(events))
-        _event_excess(events, self.starts, self.probs[self.order, 0], self.weights, totals)
-        return totals
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        kept = residuals[:, : self._columns]
+        own = np.square(multipliers) * (self._shares * np.square(kept).sum(axis=1))
+        values = -own.sum(axis=1)
+        for column in kept.T:
+            sums = self.cells.sum(multipliers * column, axis=1)
+            values += (np.square(sums) * self.weights).sum(axis=1)
+        return np.asarray(values)
+
+    @property
+    def _columns(self) -> int:
+        return 1 if self.data.n_classes == 2 else self.data.n_classes
 
     @cached_property
-    def _norms(self) -> FloatArray:
-        return np.asarray((self.probs * self.probs).sum(axis=1))
+    def _sums(self) -> FloatArray:
+        return np.asarray(self.cells.sum(self.data.probs[:, : self._columns]))
+
+    @cached_property
+    def _shares(self) -> FloatArray:
+        """The weight of the cell of every row."""
+        return self.weights[self.cells.of_row]
+
+    @cached_property
+    def _told(self) -> tuple[FloatArray, FloatArray, float]:
+        return squared_residuals(self.data.probs)
+
+
+def squared_residuals(probs: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return arrays b (n,), t (n, K) and a number f: |r_i|² = b[i] + f t[i, y_i].
+
+    Of two classes only the first component counts, and small probabilities keep their digits.
+    """
+    if probs.shape[1] == 2:
+        p = probs[:, 0]
+        return np.zeros(p.size), np.column_stack([np.square(1.0 - p), np.square(p)]), 1.0
+    return 1.0 + np.square(probs).sum(axis=1), probs, -2.0
 
 
 @kernel
-def _excess_squares(labels, order, starts, probs, norms, totals_out):  # type: ignore[no-untyped-def]
-    # |S_b|² − Q_b, with Q_b = Σ |r_i|². O(n d).
-    d = probs.shape[1]
-    gap = np.empty(d)
-    for b in range(totals_out.size):
-        gap[:] = 0.0
-        squares = 0.0
-        for j in range(starts[b], starts[b + 1]):
-            i = order[j]
-            y = labels[i]
-            for k in range(d):
-                gap[k] -= probs[i, k]
-            squares += norms[i]
-            if y < d:
-                gap[y] += 1.0
-                squares += 1.0 - 2.0 * probs[i, y]
-        total = -squares
-        for k in range(d):
-            total += gap[k] * gap[k]
-        totals_out[b] = total
-
-
-@kernel
-def _event_excess(events, starts, p, weights, errors_out):  # type: ignore[no-untyped-def]
-    # The same for two classes and many sets of labels.
-    for r in range(events.shape[0]):
-        row = events[r]
-        error = 0.0
-        for b in range(weights.size):
-            gap = squares = 0.0
-            for i in range(starts[b], starts[b + 1]):
-                y = 1.0 if row[i] else 0.0
-                gap += y - p[i]
-                squares += (y - p[i]) * (y - p[i])
-            error += weights[b] * (gap * gap - squares)
-        errors_out[r] = error
+def _excess(  # type: ignore[no-untyped-def]
+    labels, cell, sums, weights, shares, base, told, factor, values_out
+):
+    # O(n + L K) per label vector.
+    n_cells, columns = sums.shape
+    seen = np.empty((n_cells, told.shape[1]))
+    for r in range(labels.shape[0]):
+        row = labels[r]
+        seen[:] = 0.0
+        value = 0.0
+        for i in range(row.size):
+            y = row[i]
+            seen[cell[i], y] += 1.0
+            value -= shares[i] * (base[i] + factor * told[i, y])
+        for b in range(n_cells):
+            if weights[b] > 0.0:
+                square = 0.0
+                for k in range(columns):
+                    square += (seen[b, k] - sums[b, k]) ** 2
+                value += weights[b] * square
+        values_out[r] = value
 
 
 @dataclass(frozen=True, repr=False)
-class DebiasedL2(OfLabels):
+class DebiasedL2(Statistic):
     """Squared l2 calibration error without the bias of noise: signed, 0 on average if calibrated.
 
     T = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1), with r_i = onehot(y_i) − p_i, S_b = Σ_{i in b} r_i and
@@ -142,26 +140,28 @@ class DebiasedL2(OfLabels):
     """
 
     bins: Binning | int = UniformBins(15)
+    _: KW_ONLY
     estimator: Literal["pairs", "tcal", "kumar"] = "pairs"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
         one_of("estimator", self.estimator, ("pairs", "tcal", "kumar"))
 
-    def given(self, probs: FloatArray) -> ResidualCells | KumarL2:
+    def given(self, data: Predictions) -> ResidualCells | KumarL2:
         """Fix the predictions: partition them once."""
-        order, starts = grouped(self.bins, probs)
         if self.estimator == "kumar":
-            return KumarL2.of(order, starts, event(probs, repr(self)))
-        counts = np.diff(starts)
-        divisor = counts - 1 if self.estimator == "pairs" else counts
-        weights = np.where(counts > 1, 1.0 / np.maximum(divisor, 1), 0.0) / len(probs)
-        columns = np.ascontiguousarray(probs[:, :1] if probs.shape[1] == 2 else probs)
-        return ResidualCells(order, starts, columns, weights)
+            p = event(data, self)
+            cells = Cells.of(self.bins, data.probs)
+            return KumarL2(data, cells.sum(p) / cells.counts, cells=cells, estimand=SQUARED)
+        cells = Cells.of(self.bins, data.probs)
+        divisor = cells.counts - (self.estimator == "pairs")
+        weights = np.where(cells.counts > 1, 1.0 / np.maximum(divisor, 1), 0.0) / data.n
+        error = SQUARED if data.n_classes == 2 else Estimand("squared", 1.0, 2.0)
+        return ResidualCells(data, weights, cells=cells, estimand=error, degree=2, null_mean=0.0)
 
 
 @dataclass(frozen=True, repr=False)
-class DebiasedL1(OfLabels):
+class DebiasedL1(Statistic):
     """Calibration error less the bias that a normal approximation of its noise gives it.
 
     T = Σ_b (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), D_b = ȳ_b − p̄_b, σ_b² = ȳ_b (1 − ȳ_b) / n_b, Z
@@ -195,50 +195,46 @@ class DebiasedL1(OfLabels):
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
 
-    def given(self, probs: FloatArray) -> KumarL1:
+    def given(self, data: Predictions) -> KumarL1:
         """Fix the predictions: partition them once."""
-        order, starts = grouped(self.bins, probs)
-        return KumarL1.of(order, starts, event(probs, repr(self)))
+        p = event(data, self)
+        cells = Cells.of(self.bins, data.probs)
+        return KumarL1(data, cells.sum(p) / cells.counts, cells=cells, estimand=ABSOLUTE)
+
+
+SQUARED, ABSOLUTE = Estimand("squared"), Estimand("absolute")
 
 
 @dataclass(frozen=True, eq=False)
-class _RateCells:
-    """Cells of a two-class problem whose error is a function of their event rates."""
-
-    order: IntArray
-    starts: IntArray
-    predicted: FloatArray
-
-    @classmethod
-    def of(cls, order: IntArray, starts: IntArray, p: FloatArray) -> Self:
-        sums = np.add.reduceat(p[order], starts[:-1])
-        return cls(order, starts, sums / np.diff(starts))
-
-    def rates(self, labels: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return ȳ_b, |D_b| and n_b."""
-        counts = np.diff(self.starts)
-        events = np.add.reduceat((labels == 0)[self.order], self.starts[:-1], dtype=np.int64)
-        rate = events / counts
-        return rate, np.abs(rate - self.predicted), counts
-
-
-class KumarL1(_RateCells):
+class KumarL1(Prepared):
     """The debiased l1 error of Kumar et al. for fixed predictions."""
 
-    def __call__(self, labels: IntArray) -> float:
+    predicted: FloatArray = field(repr=False)
+    cells: Cells = field(kw_only=True, repr=False)
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
         from scipy.special import erf
 
-        rate, gap, counts = self.rates(labels)
+        counts = self.cells.counts
+        rate = self.cells.sum(labels == 0, axis=1) / counts
+        gap = np.abs(rate - self.predicted)
         sigma = np.sqrt(rate * (1.0 - rate) / counts)
         ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
         noisy = sigma * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + gap * erf(ratio / np.sqrt(2))
-        return float(counts @ (2.0 * gap - noisy)) / self.order.size
+        return np.asarray(((2.0 * gap - noisy) * counts).sum(axis=1) / self.data.n)
 
 
-class KumarL2(_RateCells):
+@dataclass(frozen=True, eq=False)
+class KumarL2(Prepared):
     """The debiased squared error of Kumar et al. for fixed predictions."""
 
-    def __call__(self, labels: IntArray) -> float:
-        rate, gap, counts = self.rates(labels)
-        excess = gap**2 - rate * (1.0 - rate) / np.maximum(counts - 1, 1)
-        return float(counts[counts > 1] @ excess[counts > 1]) / self.order.size
+    predicted: FloatArray = field(repr=False)
+    cells: Cells = field(kw_only=True, repr=False)
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        counts = self.cells.counts
+        rate = self.cells.sum(labels == 0, axis=1) / counts
+        excess = (rate - self.predicted) ** 2 - rate * (1.0 - rate) / np.maximum(counts - 1, 1)
+        return np.asarray((excess * np.where(counts > 1, counts, 0)).sum(axis=1) / self.data.n)

@@ -2,45 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
+from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.problem import OfLabels, event
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Prepared, Statistic, event
+
+#: Label vectors that are smoothed side by side. No number depends on it.
+LANES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class LowessGaps:
+class LowessGaps(Prepared):
     """A summary of |p − smooth(p)| with the predictions fixed.
 
-    The curve is linear in the outcomes: ``windows`` says, for every anchor, from which row on in
-    increasing order which weights apply.
+    The curve is linear in the outcomes: at anchor j, the outcomes in increasing order from row
+    ``first[j]`` on have the weights ``weights[starts[j]:starts[j + 1]]``.
     """
 
     order: IntArray = field(repr=False)
     ordered: FloatArray = field(repr=False)
     anchors: FloatArray = field(repr=False)
-    windows: tuple[tuple[int, FloatArray], ...] = field(repr=False)
+    first: IntArray = field(repr=False)
+    starts: IntArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
     quantile: float | None
 
     def curve(self, labels: IntArray) -> FloatArray:
         """Return the smoothed frequency of the event at each prediction, in increasing order."""
         events = (labels[self.order] == 0).astype(np.float64)
-        fitted = [w @ events[first : first + w.size] for first, w in self.windows]
+        windows = zip(self.first, pairwise(self.starts), strict=True)
+        fitted = [self.weights[a:b] @ events[i : i + b - a] for i, (a, b) in windows]
         return np.interp(self.ordered, self.anchors, fitted)
 
     def __call__(self, labels: IntArray) -> float:
-        gaps = np.abs(self.curve(labels) - self.ordered)
-        return float(gaps.mean() if self.quantile is None else np.quantile(gaps, self.quantile))
+        return float(self._summaries(self.curve(labels)[None, :])[0])
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the summaries for label vectors of shape (B, n), eight at a time, compiled."""
+        curves, happened = np.empty(labels.shape), np.zeros((self.data.n, LANES))
+        fitted = np.empty((self.first.size, LANES))
+        for start in range(0, len(labels), LANES):
+            some = labels[start : start + LANES]
+            happened[:, : len(some)] = (np.take(some, self.order, axis=1) == 0).T
+            _fit_lines(happened, self.first, self.starts, self.weights, fitted)
+            for curve, values in zip(curves[start:], fitted.T, strict=False):
+                curve[:] = np.interp(self.ordered, self.anchors, values)
+        return self._summaries(curves)
+
+    def _summaries(self, curves: FloatArray) -> FloatArray:
+        gaps = np.abs(curves - self.ordered)
+        if self.quantile is None:
+            return np.asarray(gaps.mean(axis=1))
+        return np.asarray(np.quantile(gaps, self.quantile, axis=1))
+
+
+@kernel
+def _fit_lines(happened, first, starts, weights, fitted_out):  # type: ignore[no-untyped-def]
+    # Σ w y at every anchor, for eight label vectors side by side: a weight is read once for all.
+    for j in range(first.size):
+        shift = first[j] - starts[j]
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+        for i in range(starts[j], starts[j + 1]):
+            w, y = weights[i], happened[i + shift]
+            s0, s1, s2, s3 = s0 + w * y[0], s1 + w * y[1], s2 + w * y[2], s3 + w * y[3]
+            s4, s5, s6, s7 = s4 + w * y[4], s5 + w * y[5], s6 + w * y[6], s7 + w * y[7]
+        fitted_out[j] = np.array([s0, s1, s2, s3, s4, s5, s6, s7])
 
 
 @dataclass(frozen=True, repr=False)
-class _SmoothGaps(OfLabels):
+class _SmoothGaps(Statistic):
     """What ICI, E50, E90 and Emax share: the smoother."""
 
+    _: KW_ONLY
     span: float = 2 / 3
     delta: float | None = None
     quantile: ClassVar[float | None] = None
@@ -52,16 +91,18 @@ class _SmoothGaps(OfLabels):
         if self.delta is not None and self.delta < 0.0:
             raise StatisticError(f"delta must be at least 0, not {self.delta!r}")
 
-    def given(self, probs: FloatArray) -> LowessGaps:
+    def given(self, data: Predictions) -> LowessGaps:
         """Fix the predictions: sort them and find the windows of the smoother."""
-        p = event(probs, repr(self))
+        p = event(data, self)
         order = np.argsort(p, kind="stable")
         x = p[order]
         delta = 0.01 * (x[-1] - x[0]) if self.delta is None else self.delta
         anchors = _anchors(np.unique(x), delta)
         nearest = min(p.size, max(2, int(self.span * p.size + 1e-7)))
-        windows = tuple(_window(x, float(at), nearest) for at in anchors)
-        return LowessGaps(order, x, anchors, windows, self.quantile)
+        firsts, weights = zip(*(_window(x, float(at), nearest) for at in anchors), strict=True)
+        starts = np.append(0, np.cumsum([w.size for w in weights]))
+        windows = (np.array(firsts), starts, np.concatenate(weights))
+        return LowessGaps(data, order, x, anchors, *windows, self.quantile)
 
 
 def _anchors(distinct: FloatArray, delta: float) -> FloatArray:

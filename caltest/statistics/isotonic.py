@@ -1,4 +1,4 @@
-"""Isotonic regression of outcomes on predictions, and the CORP decomposition of scores."""
+"""Isotonic regression of outcomes on predictions, and the miscalibration that it finds."""
 
 from __future__ import annotations
 
@@ -7,67 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caltest._numba import kernel
-from caltest.checks import one_of
-from caltest.errors import StatisticError
-from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.statistics.lanes.events import EventRedraws, in_order
-from caltest.statistics.problem import OfLabels, as_problem, by_value, event
+from caltest._base.checks import one_of
+from caltest._base.compiled import kernel
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Prepared, Statistic, as_problem, by_value, event
 
 Score = Literal["brier", "log"]
-
-
-def pav(values: Any, weights: Any = None) -> FloatArray:
-    """Return the non-decreasing sequence closest to ``values`` in weighted squares.
-
-    The pool-adjacent-violators algorithm: neighbours in the wrong order are replaced by their mean
-    until none are left. O(n).
-
-    Parameters
-    ----------
-    values : array_like of shape (n,)
-        A sequence of finite numbers.
-    weights : array_like of shape (n,), optional
-        Positive weights, by default equal ones.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Σ w (values − result)² is as small as a non-decreasing result allows. For values that are
-        frequencies of events it maximises the likelihood as well.
-
-    Raises
-    ------
-    StatisticError
-        When the shapes differ, a value is not finite or a weight not positive.
-
-    References
-    ----------
-    Ayer, Brunk, Ewing, Reid & Silverman, "An empirical distribution function for sampling with
-    incomplete information", Annals of Mathematical Statistics 26, 1955.
-
-    Examples
-    --------
-    >>> pav([1.0, 3.0, 2.0, 4.0])
-    array([1. , 2.5, 2.5, 4. ])
-    """
-    y = np.asarray(values, dtype=np.float64)
-    w = np.ones_like(y) if weights is None else np.asarray(weights, dtype=np.float64)
-    if y.ndim != 1 or w.shape != y.shape:
-        raise StatisticError(
-            f"values and weights must be 1-D and equally long, not of shapes {y.shape} and "
-            f"{w.shape}"
-        )
-    wrong = np.flatnonzero(~(np.isfinite(y) & np.isfinite(w) & (w > 0.0)))
-    if wrong.size:
-        i = int(wrong[0])
-        raise StatisticError(
-            f"values must be finite and weights positive: entry {i} has value {y[i]} and weight "
-            f"{w[i]}"
-        )
-    fitted = np.empty_like(y)
-    _pav(y * w, w, fitted)
-    return fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,50 +38,25 @@ class IsotonicFit:
         return np.interp(np.asarray(p, dtype=np.float64), self.predicted, self.observed)
 
 
-@dataclass(frozen=True)
-class CORPDecomposition:
-    """A mean score taken apart: ``mean_score = miscalibration − discrimination + uncertainty``.
-
-    Attributes
-    ----------
-    mean_score : float
-        S(p, y), the mean score of the predictions; smaller is better.
-    miscalibration : float
-        S(p, y) − S(p̂, y) ≥ 0, with p̂ the isotonic fit: what recalibration would gain.
-    discrimination : float
-        S(ȳ, y) − S(p̂, y) ≥ 0, with ȳ the share of events: what the ranking is worth.
-    uncertainty : float
-        S(ȳ, y), the score of the best constant prediction.
-    score : {"brier", "log"}
-        The score.
-    fit : IsotonicFit
-        The isotonic fit p̂, to be drawn as a reliability curve.
-    """
-
-    mean_score: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-    score: Score
-    fit: IsotonicFit = field(repr=False, compare=False)
-
-
-def isotonic_fit(probs: Any, labels: Any) -> IsotonicFit:
+def isotonic_fit(probs: Any, labels: Any = None) -> IsotonicFit:
     """Regress the event of a two-class problem on its predicted probability, isotonically.
 
     Rows with equal predictions are pooled first. O(n log n).
 
     Parameters
     ----------
-    probs : array_like of shape (n, 2) or (n,)
-        Class 0 is the event; a 1-D array is the probability of label 1.
-    labels : array_like of shape (n,)
-        Observed labels.
+    probs, labels : array_like or Predictions
+        As in :meth:`Predictions.of`; the event is label 1, or class 0 of an induced problem.
 
     Raises
     ------
     StatisticError
         For more than two classes.
+
+    References
+    ----------
+    Ayer, Brunk, Ewing, Reid & Silverman, "An empirical distribution function for sampling with
+    incomplete information", Annals of Mathematical Statistics 26, 1955.
 
     Examples
     --------
@@ -144,119 +64,77 @@ def isotonic_fit(probs: Any, labels: Any) -> IsotonicFit:
     >>> fit.predicted, fit.observed.round(3), fit.count
     (array([0.1, 0.3, 0.8]), array([0.333, 0.333, 1.   ]), array([1, 2, 1]))
     """
-    rows, codes = as_problem(probs, labels)
-    p = event(rows, "isotonic_fit")
-    order, ends = by_value(p)
-    events = np.add.reduceat((codes[order] == 0).astype(np.float64), _starts(ends))
-    count = np.diff(ends, prepend=0)
-    fitted = np.empty(ends.size)
-    _pav(events, count.astype(np.float64), fitted)
-    return IsotonicFit(p[order[ends - 1]], fitted, count)
+    data = as_problem(Predictions.of(probs, labels))
+    event(data, isotonic_fit)
+    return CORP().given(data).fit(data.labels)
 
 
-def corp_decomposition(probs: Any, labels: Any, score: Score = "brier") -> CORPDecomposition:
-    """Take a mean score apart into miscalibration, discrimination and uncertainty.
-
-    Every part is a difference of scores under the isotonic fit p̂ (Dimitriadis, Gneiting & Jordan
-    2021): no bins, no tuning. O(n log n).
-
-    Parameters
-    ----------
-    probs, labels : array_like
-        A two-class problem, as for :func:`isotonic_fit`.
-    score : {"brier", "log"}, default "brier"
-        (p − y)², or −log of the probability of what happened. The log score of a label of
-        probability 0 is infinite, and then so are ``mean_score`` and ``miscalibration``; the other
-        parts are always finite, because 0 log 0 = 0.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes or another score.
-
-    Examples
-    --------
-    >>> parts = corp_decomposition([0.2, 0.6, 0.4, 0.9], [0, 0, 1, 1])
-    >>> parts.mean_score, parts.miscalibration, parts.discrimination, parts.uncertainty
-    (0.1925, 0.0675, 0.125, 0.25)
-    """
-    rows, codes = as_problem(probs, labels)
-    fixed = CORP(score).given(rows)
-    fit = isotonic_fit(rows, codes)
-    share = float((codes == 0).mean())
-    hits = fit.observed * fit.count
-    mean_score = fixed.mean_score(codes)
-    recalibrated = float(_entropy(hits, fit.count, score).sum() / codes.size)
-    uncertainty = float(_entropy(np.array([share]), np.ones(1), score)[0])
-    return CORPDecomposition(
-        mean_score, mean_score - recalibrated, uncertainty - recalibrated, uncertainty, score, fit
-    )
-
-
-def _entropy(hits: FloatArray, size: IntArray | FloatArray, score: Score) -> FloatArray:
-    """Return the summed scores of ``size`` rows that are all predicted their share of hits."""
+def best_score(hits: FloatArray | IntArray, size: IntArray, score: Score) -> float:
+    """Return the mean score of rows in groups that are predicted their share of ``hits``."""
     share: FloatArray = hits / size
     if score == "brier":
-        spread: FloatArray = hits * (1.0 - share)
-        return spread
+        return float((hits * (1.0 - share)).sum() / size.sum())
     from scipy.special import xlogy
 
     likelihood = xlogy(hits, share) + xlogy(size - hits, 1.0 - share)
-    return -np.asarray(likelihood, dtype=np.float64)
+    return float(-likelihood.sum() / size.sum())
 
 
 @dataclass(frozen=True, eq=False)
-class Pools:
-    """A CORP miscalibration whose predictions are fixed: what is left is a function of the labels.
+class Pools(Prepared):
+    """A CORP miscalibration whose predictions are fixed: rows sorted, to be pooled by outcomes.
 
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        The rows by increasing probability of the event.
-    tied : ndarray of shape (T, 2)
-        First and last + 1, in that order, of each group of several rows with equal probabilities.
-    hit, miss : ndarray of shape (n,)
-        The score of each row, in that order, when the event happens and when it does not.
-    score : {"brier", "log"}
-        The score.
+    ``ends`` says where, in ``order``, each group of equal probabilities ends; ``hit`` and ``miss``
+    are the scores of the rows, in that order, when the event happens and when it does not.
     """
 
     order: IntArray = field(repr=False)
-    tied: IntArray = field(repr=False)
+    ends: IntArray = field(repr=False)
     hit: FloatArray = field(repr=False)
     miss: FloatArray = field(repr=False)
     score: Score
+
+    def fit(self, labels: IntArray) -> IsotonicFit:
+        """Return the isotonic fit to the outcomes, O(n)."""
+        from scipy.optimize import isotonic_regression
+
+        count = np.diff(self.ends, prepend=0)
+        hits = np.add.reduceat((labels[self.order] == 0).astype(np.int64), self.ends - count)
+        blocks = isotonic_regression(hits / count, weights=count).blocks
+        first = blocks[:-1]
+        # Whole numbers are divided once, so that the means carry no rounding of their updates.
+        means = np.add.reduceat(hits, first) / np.add.reduceat(count, first)
+        predicted = self.data.probs[self.order[self.ends - 1], 0]
+        return IsotonicFit(predicted, np.repeat(means, np.diff(blocks)), count)
 
     def mean_score(self, labels: IntArray) -> float:
         """Return S(p, y)."""
         return float(np.where(labels[self.order] == 0, self.hit, self.miss).mean())
 
     def __call__(self, labels: IntArray) -> float:
-        return float(self.values(in_order(labels, self.order))[0])
+        fit = self.fit(labels)
+        recalibrated = best_score(fit.observed * fit.count, fit.count, self.score)
+        return self.mean_score(labels) - recalibrated
 
-    def values(self, events: BoolArray) -> FloatArray:
-        """Return the miscalibration for events of shape (B, n) in the order of the rows.
-
-        Events of tied rows are put in another order on the way.
-        """
-        results = np.empty(len(events))
-        _miscalibrations(events, self.tied, self.hit, self.miss, self.score == "log", results)
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the miscalibrations for label vectors of shape (B, n), compiled."""
+        count = np.diff(self.ends, prepend=0)
+        tied = np.column_stack([self.ends - count, self.ends])[count > 1]
+        fixed = (self.order, tied, self.hit, self.miss, self.score == "log")
+        results = np.empty(len(labels))
+        _miscalibrations(labels, *fixed, results)
         return results
-
-    def redraws(self, probs: FloatArray) -> EventRedraws:
-        """Return the compiled null under redrawn labels."""
-        return EventRedraws.of(self.order, probs, self.values)
 
 
 @dataclass(frozen=True, repr=False)
-class CORP(OfLabels):
+class CORP(Statistic):
     """Miscalibration by isotonic regression (CORP), for two classes.
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
     recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan 2021).
     Bins are chosen by the data, optimally; rows with equal predictions share one. Finds bumps and
     waves as well as shifts, and is positive by chance alone: read it beside its noise floor. The
-    other parts of the score are given by :func:`corp_decomposition`.
+    other parts of the score are given by :func:`caltest.corp_decomposition`.
 
     Parameters
     ----------
@@ -290,55 +168,36 @@ class CORP(OfLabels):
     def __post_init__(self) -> None:
         one_of("score", self.score, ("brier", "log"))
 
-    def given(self, probs: FloatArray) -> Pools:
+    def given(self, data: Predictions) -> Pools:
         """Fix the predictions: sort them once, and leave a function of the labels."""
-        order, ends = by_value(event(probs, repr(self)))
-        pools = np.column_stack([_starts(ends), ends])
-        tied = pools[np.diff(pools)[:, 0] > 1]
-        p, q = np.ascontiguousarray(probs[order].T)
+        order, ends = by_value(event(data, self))
+        p, q = np.ascontiguousarray(data.probs[order].T)
         if self.score == "brier":
-            return Pools(order, tied, q * q, p * p, self.score)
+            return Pools(data, order, ends, q * q, p * p, self.score)
         with np.errstate(divide="ignore"):
-            return Pools(order, tied, -np.log(p), -np.log(q), self.score)
-
-
-def _starts(ends: IntArray) -> IntArray:
-    return np.append(0, ends[:-1])
+            return Pools(data, order, ends, -np.log(p), -np.log(q), self.score)
 
 
 @kernel
-def _pav(sums, weights, fitted_out):  # type: ignore[no-untyped-def]
-    # A stack of blocks; a new one swallows those before it that are not below it.
-    top = np.empty(sums.size, dtype=np.int64)
-    total = np.empty(sums.size)
-    weight = np.empty(sums.size)
-    b = -1
-    for g in range(sums.size):
-        s, w = sums[g], weights[g]
-        while b >= 0 and total[b] * w >= s * weight[b]:
-            s += total[b]
-            w += weight[b]
-            b -= 1
-        b += 1
-        top[b], total[b], weight[b] = g, s, w
-    g = 0
-    for block in range(b + 1):
-        while g <= top[block]:
-            fitted_out[g] = total[block] / weight[block]
-            g += 1
-
-
-@kernel
-def _miscalibrations(events, tied, hit, miss, log, results_out):  # type: ignore[no-untyped-def]
+def _miscalibrations(  # type: ignore[no-untyped-def]
+    labels, order, tied, hit, miss, log, results_out
+):
     # Neighbours (1, 0) always share a block, so blocks can only begin where 0 turns to 1: these
-    # places are collected without branches, and the stack of _pav starts with runs 1…10…0.
-    n = events.shape[1]
+    # places are collected without branches, and the stack of blocks starts with runs 1…10…0; a new
+    # one swallows those before it that are not below it.
+    n = order.size
+    happened = np.empty(n, dtype=np.uint8)
+    row = np.empty(n, dtype=np.uint8)
     rise = np.empty(n + 2, dtype=np.int64)
     fall = np.empty(n + 2, dtype=np.int64)
     seen = np.empty(n, dtype=np.int64)
     size = np.empty(n, dtype=np.int64)
-    for r in range(events.shape[0]):
-        row = events[r]
+    for r in range(labels.shape[0]):
+        outcomes = labels[r]
+        for i in range(n):
+            happened[i] = outcomes[i] == 0
+        for i in range(n):
+            row[i] = happened[order[i]]
         for g in range(tied.shape[0]):  # with its events first, a tied group is one run as well
             first, last, s = tied[g, 0], tied[g, 1], 0
             for i in range(first, last):

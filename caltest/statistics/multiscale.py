@@ -4,66 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from caltest._numba import kernel
+from caltest._base.compiled import inlined, kernel
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import cell_of_rows, grouped
-from caltest.statistics.problem import OfLabels
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.debiased import squared_residuals
+from caltest.statistics.prepared import Cells, Prepared, Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class Scales:
+class Scales(Prepared):
     """Nested partitions of fixed predictions, from fine to coarse.
 
-    The cells of a scale are runs of cells of the scale before: ``merges`` says where they start and
-    ``weights`` are 1 / (n (n_b − 1)), both for one scale after the other, with ``sizes`` cells;
-    ``deviations`` are the standard deviations of the debiased errors under calibration.
+    The cells of a scale are runs of cells of the scale before, the first of ``finest``: ``merges``
+    says where they start and ``weights`` are 1 / (n (n_b − 1)), both for one scale after the other,
+    with ``sizes`` cells; ``deviations`` are the standard deviations of the debiased errors under
+    calibration.
     """
 
     m: IntArray
-    cell: IntArray = field(repr=False)
-    probs: FloatArray = field(repr=False)
-    norms: FloatArray = field(repr=False)
+    finest: Cells = field(repr=False)
     sizes: IntArray = field(repr=False)
     merges: IntArray = field(repr=False)
     weights: FloatArray = field(repr=False)
     deviations: FloatArray = field(repr=False)
 
-    def __call__(self, labels: IntArray) -> float:
-        return float(self.standardised(labels).max())
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
+        return np.asarray(self.standardised(labels).max(axis=1))
 
     def standardised(self, labels: IntArray) -> FloatArray:
-        """Return T_m / sd(T_m) for every scale m, from fine to coarse."""
-        sums = np.zeros((self.sizes[0], self.probs.shape[1]))
-        squares = np.zeros(self.sizes[0])
-        _residuals(labels, self.cell, self.probs, self.norms, sums, squares)
-        values = np.empty(self.deviations.size)
-        _scale_errors(sums, squares, self.merges, self.weights, self.sizes, values)
+        """Return T_m / sd(T_m) for label vectors (B, n) and every scale m, from fine to coarse."""
+        values = np.empty((len(labels), self.m.size))
+        nested = (self.sizes, self.merges, self.weights)
+        _label_errors(labels, self.finest.of_row, self._sums, *self._told, *nested, values)
         return values / self.deviations
 
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        kept = residuals[:, : self._sums.shape[1]]
+        sums = np.stack([self.finest.sum(multipliers * r, axis=1) for r in kept.T], axis=-1)
+        squares = self.finest.sum(np.square(multipliers) * np.square(kept).sum(axis=1), axis=1)
+        values = np.empty((len(multipliers), self.m.size))
+        _residual_errors(sums, squares, self.sizes, self.merges, self.weights, values)
+        return np.asarray((values / self.deviations).max(axis=1))
 
-@kernel
-def _residuals(labels, cell, probs, norms, sums_out, squares_out):  # type: ignore[no-untyped-def]
-    # O(n d): S_b = Σ r_i and Q_b = Σ |r_i|² of every cell, r_i = onehot(y_i) − p_i.
-    d = probs.shape[1]
-    for i in range(labels.size):
-        b, y = cell[i], labels[i]
-        for k in range(d):
-            sums_out[b, k] -= probs[i, k]
-        squares_out[b] += norms[i]
-        if y < d:
-            sums_out[b, y] += 1.0
-            squares_out[b] += 1.0 - 2.0 * probs[i, y]
+    @cached_property
+    def _sums(self) -> FloatArray:
+        probs = self.data.probs
+        return np.asarray(self.finest.sum(probs[:, :1] if self.data.n_classes == 2 else probs))
+
+    @cached_property
+    def _told(self) -> tuple[FloatArray, FloatArray, float]:
+        return squared_residuals(self.data.probs)
 
 
-@kernel
-def _scale_errors(sums, squares, merges, weights, sizes, errors_out):  # type: ignore[no-untyped-def]
-    # O(L d). The sums of a scale are written over those of the scale before.
+@inlined
+def _merged(sums, squares, columns, sizes, merges, weights, errors_out):  # type: ignore[no-untyped-def]
+    # O(L d): Σ_b w_b (|S_b|² − Q_b) of every scale. The sums of a scale are written over those of
+    # the scale before.
     offset, before = 0, sizes[0]
     for s in range(sizes.size):
         total = 0.0
@@ -71,7 +75,7 @@ def _scale_errors(sums, squares, merges, weights, sizes, errors_out):  # type: i
             first = merges[offset + b]
             last = merges[offset + b + 1] if b + 1 < sizes[s] else before
             square = 0.0
-            for k in range(sums.shape[1]):
+            for k in range(columns):
                 gap = 0.0
                 for child in range(first, last):
                     gap += sums[child, k]
@@ -87,8 +91,38 @@ def _scale_errors(sums, squares, merges, weights, sizes, errors_out):  # type: i
         before = sizes[s]
 
 
+@kernel
+def _label_errors(  # type: ignore[no-untyped-def]
+    labels, cell, predicted, base, told, factor, sizes, merges, weights, errors_out
+):
+    # O(n + L K) per label vector.
+    n_cells, columns = predicted.shape
+    sums, squares = np.empty((n_cells, told.shape[1])), np.empty(n_cells)
+    for r in range(labels.shape[0]):
+        row = labels[r]
+        sums[:] = 0.0
+        squares[:] = 0.0
+        for i in range(row.size):
+            b, y = cell[i], row[i]
+            sums[b, y] += 1.0
+            squares[b] += base[i] + factor * told[i, y]
+        for b in range(n_cells):
+            for k in range(columns):
+                sums[b, k] -= predicted[b, k]
+        _merged(sums, squares, columns, sizes, merges, weights, errors_out[r])
+
+
+@kernel
+def _residual_errors(  # type: ignore[no-untyped-def]
+    sums, squares, sizes, merges, weights, errors_out
+):
+    # O(L d) for each set of residuals.
+    for r in range(sums.shape[0]):
+        _merged(sums[r], squares[r], sums.shape[2], sizes, merges, weights, errors_out[r])
+
+
 @dataclass(frozen=True, repr=False)
-class MultiScale(OfLabels):
+class MultiScale(Statistic):
     """Adaptive test of calibration: the largest standardised debiased error over scales.
 
     T = max_m T_m / sd(T_m), T_m = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1) in m cells, with the sums
@@ -139,28 +173,25 @@ class MultiScale(OfLabels):
     def __init__(self, scales: Sequence[int] | None = None) -> None:
         object.__setattr__(self, "scales", None if scales is None else _powers(scales))
 
-    def given(self, probs: FloatArray) -> Scales:
+    def given(self, data: Predictions) -> Scales:
         """Fix the predictions: partition them at every scale and standardise."""
-        n, n_classes = probs.shape
+        n, two = data.n, data.n_classes == 2
         scales = self.scales or tuple(2**b for b in range(1, max(2, n.bit_length())))
-        columns = np.ascontiguousarray(probs[:, :1] if n_classes == 2 else probs)
-        fine_cell, fine_starts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        parts: list[Cells] = []
         kept: list[int] = []
         merges, weights, deviations = [], [], []
         for m in scales[::-1]:
-            bins = UniformBins(m) if n_classes == 2 else VarianceTree(max(1, -(-n // m)))
-            order, starts = grouped(bins, probs)
-            counts = np.diff(starts)
+            cells = Cells.of(
+                UniformBins(m) if two else VarianceTree(max(1, -(-n // m))), data.probs
+            )
+            counts = cells.counts
             weight = np.where(counts > 1, 1.0 / (n * np.maximum(counts - 1, 1)), 0.0)
-            variance = 2.0 * float(weight**2 @ _cross_covariances(probs[order], starts))
+            variance = 2.0 * float(weight**2 @ _cross_covariances(data.probs, cells))
             if variance == 0.0:
                 continue
-            if not kept:
-                fine_cell = cell_of_rows(order, starts)
-                merges.append(np.arange(counts.size))
-            else:
-                merges.append(np.searchsorted(fine_starts, starts[:-1]))
-            fine_starts = starts[:-1]
+            finer = parts[-1] if parts else cells
+            merges.append(np.searchsorted(finer.starts, cells.starts[:-1]))
+            parts.append(cells)
             kept.append(m)
             weights.append(weight)
             deviations.append(np.sqrt(variance))
@@ -169,11 +200,9 @@ class MultiScale(OfLabels):
                 f"{self!r} is undefined: with {n} rows and these predictions no scale has a cell "
                 "of two rows whose labels can vary"
             )
-        norms, sizes = np.einsum("ik,ik->i", columns, columns), [w.size for w in weights]
-        return Scales(
-            np.array(kept), fine_cell, columns, norms, np.array(sizes), np.concatenate(merges),
-            np.concatenate(weights), np.array(deviations),
-        )  # fmt: skip
+        sizes = np.array([len(cells) for cells in parts])
+        joined = np.concatenate(merges), np.concatenate(weights), np.array(deviations)
+        return Scales(data, np.array(kept), parts[0], sizes, *joined, degree=2)
 
 
 def _powers(scales: Sequence[int]) -> tuple[int, ...]:
@@ -188,20 +217,17 @@ def _powers(scales: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(m) for m in chosen)
 
 
-def _cross_covariances(probs: FloatArray, starts: IntArray) -> FloatArray:
+def _cross_covariances(probs: FloatArray, cells: Cells) -> FloatArray:
     """Return Σ_{i≠j in b} tr(C_i C_j) of every cell b; of two classes, of one component."""
     if probs.shape[1] == 2:
         v = probs[:, 0] * probs[:, 1]
-        total, own = (np.add.reduceat(x, starts[:-1]) for x in (v, v * v))
-        return _without_rounding(total**2, own)
+        return _without_rounding(cells.sum(v) ** 2, cells.sum(v * v))
     # C_i = diag(p) − p p', so ‖C_i‖² = Σp² − 2 Σp³ + (Σp²)².
     squares = np.einsum("ik,ik->i", probs, probs)
-    own = np.add.reduceat(
-        squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2, starts[:-1]
-    )
-    total = own.copy()
-    for b in np.flatnonzero(np.diff(starts) > 1):
-        rows = probs[starts[b] : starts[b + 1]]
+    own = cells.sum(squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2)
+    total, ordered = own.copy(), probs[cells.order]
+    for b in np.flatnonzero(cells.counts > 1):
+        rows = ordered[cells.starts[b] : cells.starts[b + 1]]
         covariance = np.diag(rows.sum(axis=0)) - rows.T @ rows
         total[b] = (covariance**2).sum()
     return _without_rounding(total, own)

@@ -9,16 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from caltest._numba import kernel
-from caltest.binning import Binning
-from caltest.checks import one_of
+from caltest._base.checks import one_of
+from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
-from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.statistics.binned import ECE, cell_of_rows
-from caltest.statistics.lanes.events import EventRedraws
-from caltest.statistics.laws import Law, normal
-from caltest.statistics.problem import OfLabels, as_problem
-from caltest.written import Written
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Law, Prepared, Statistic, as_problem, normal
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13
@@ -47,10 +42,12 @@ NAMED: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """A sum of scores whose predictions are fixed: what is left is a function of the labels.
+class ScoredRows(Prepared):
+    """A sum of scores whose predictions are fixed: (Σ_i table[i, y_i]) / divisor.
 
-    The value is (Σ_i table[i, y_i]) / divisor.
+    That is what calibration promises plus Σ_i table_i · r_i / divisor, r the residuals. A score
+    gap is promised 0: it is linear in r and has a degree. The promise of a mean score stays when
+    residuals change their signs, so it has none: look at the gap instead.
 
     Attributes
     ----------
@@ -58,61 +55,57 @@ class ScoredRows:
         What each row adds for each label.
     divisor : float
         n for a mean, the standard deviation of the sum for a standardised one.
-    expectation, deviation : float
-        Mean and standard deviation of the value when the predictions are calibrated.
+    deviation : float
+        Standard deviation of the value when the predictions are calibrated; its mean is
+        ``null_mean``.
     """
 
     table: FloatArray = field(repr=False)
     divisor: float
-    expectation: float
     deviation: float
-
-    def evaluate(self, labels: IntArray) -> float:
-        """Return the value for these labels, without a compiler."""
-        return float(self.table[np.arange(labels.size), labels].sum() / self.divisor)
+    null_mean: float = field(kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
-        return float(_looked_up(self.table, labels) / self.divisor)
+        return float(self.table[np.arange(labels.size), labels].sum() / self.divisor)
 
-    def values(self, events: BoolArray) -> FloatArray:
-        """Return the values for events of shape (B, n): label 0 of a two-class problem, or 1."""
-        sums = np.empty(len(events))
-        _chosen(events, self.table, sums)
-        return sums / self.divisor
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n), by compiled look-ups."""
+        return looked_up(self.table, labels) / self.divisor
 
-    def redraws(self, probs: FloatArray) -> EventRedraws | None:
-        """Return the compiled null under redrawn labels, for two classes."""
-        if probs.shape[1] != 2:
-            return None
-        return EventRedraws.of(np.arange(len(probs)), probs, self.values)
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the gaps for moved residuals: Σ_i m_i table_i · r_i, in standard deviations."""
+        if self.degree is None:
+            return super().of_residuals(residuals, multipliers)
+        # A class of probability 0 that was not observed has no residual, and maybe no finite score.
+        scores = np.where(residuals == 0.0, 0.0, self.table)
+        gaps = (scores * residuals).sum(axis=1)
+        return np.asarray((multipliers * gaps).sum(axis=1) / self.divisor)
 
-    @property
     def laws(self) -> Mapping[str, Law]:
-        """The normal limit, by name."""
-        return {"asymptotic": partial(normal, self.expectation, self.deviation)}
+        """Return the normal limit, by name."""
+        return {"asymptotic": partial(normal, self.null_mean, self.deviation)}
+
+
+def looked_up(table: FloatArray, labels: IntArray) -> FloatArray:
+    """Return Σ_i table[i, labels[b, i]] for label vectors of shape (B, n)."""
+    sums = np.empty(len(labels))
+    _chosen(labels, table, sums)
+    return sums
 
 
 @kernel
-def _looked_up(table, labels):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(labels.size):
-        total += table[i, labels[i]]
-    return total
-
-
-@kernel
-def _chosen(events, table, sums_out):  # type: ignore[no-untyped-def]
-    n = events.shape[1]
-    for r in range(events.shape[0]):
-        row = events[r]
+def _chosen(labels, table, sums_out):  # type: ignore[no-untyped-def]
+    n = labels.shape[1]
+    for r in range(labels.shape[0]):
+        row = labels[r]
         s0 = s1 = s2 = s3 = 0.0  # four sums, because one would wait for itself
         for i in range(0, n - 3, 4):
-            s0 += table[i, 0] if row[i] else table[i, 1]
-            s1 += table[i + 1, 0] if row[i + 1] else table[i + 1, 1]
-            s2 += table[i + 2, 0] if row[i + 2] else table[i + 2, 1]
-            s3 += table[i + 3, 0] if row[i + 3] else table[i + 3, 1]
+            s0 += table[i, row[i]]
+            s1 += table[i + 1, row[i + 1]]
+            s2 += table[i + 2, row[i + 2]]
+            s3 += table[i + 3, row[i + 3]]
         for i in range(n - n % 4, n):
-            s0 += table[i, 0] if row[i] else table[i, 1]
+            s0 += table[i, row[i]]
         sums_out[r] = s0 + s1 + s2 + s3
 
 
@@ -125,24 +118,22 @@ def _moments(probs: FloatArray, table: FloatArray) -> tuple[FloatArray, float]:
 
 
 @dataclass(frozen=True, repr=False)
-class _MeanScore(Written):
+class _MeanScore(Statistic):
     """What the scores share: a mean over the rows of a table."""
 
     name: ClassVar[str]
 
-    def per_row(self, probs: Any, labels: Any) -> FloatArray:
-        """Return the score of every row, shape (n,)."""
-        rows, codes = as_problem(probs, labels)
-        return NAMED[self.name](rows)[np.arange(codes.size), codes]
+    def per_row(self, probs: Any, labels: Any = None) -> FloatArray:
+        """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
+        data = as_problem(Predictions.of(probs, labels))
+        return NAMED[self.name](data.probs)[np.arange(data.n), data.labels]
 
-    def __call__(self, probs: FloatArray, labels: IntArray) -> float:
-        return float(self.per_row(probs, labels).mean())
-
-    def given(self, probs: FloatArray) -> ScoredRows:
+    def given(self, data: Predictions) -> ScoredRows:
         """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
-        n, table = len(probs), NAMED[self.name](probs)
-        expected, deviation = _moments(probs, table)
-        return ScoredRows(table, n, float(expected.mean()), deviation / n)
+        table = NAMED[self.name](data.probs)
+        expected, deviation = _moments(data.probs, table)
+        promised = float(expected.mean())
+        return ScoredRows(data, table, data.n, deviation / data.n, null_mean=promised)
 
 
 class BrierScore(_MeanScore):
@@ -198,7 +189,7 @@ class SphericalScore(_MeanScore):
 
     Examples
     --------
-    >>> round(SphericalScore()([[0.6, 0.8]], [0]), 12)
+    >>> round(SphericalScore()([[3 / 7, 4 / 7]], [0]), 12)
     0.4
     """
 
@@ -206,7 +197,7 @@ class SphericalScore(_MeanScore):
 
 
 @dataclass(frozen=True, repr=False)
-class ScoreGap(OfLabels):
+class ScoreGap(Statistic):
     """How far a proper score is from what the predictions promise, in standard deviations.
 
     z = Σ_i (s(p_i, y_i) − e_i) / √(Σ_i v_i), with e_i and v_i the mean and the variance of the
@@ -248,102 +239,19 @@ class ScoreGap(OfLabels):
     """
 
     score: str = "brier"
-    two_sided: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, NAMED)
 
-    def given(self, probs: FloatArray) -> ScoredRows:
+    def given(self, data: Predictions) -> ScoredRows:
         """Fix the predictions: tabulate the gaps once, and leave a function of the labels."""
-        table = NAMED[self.score](probs)
-        expected, deviation = _moments(probs, table)
-        if deviation <= NOTHING * np.sqrt(len(probs)):
+        table = NAMED[self.score](data.probs)
+        expected, deviation = _moments(data.probs, table)
+        if deviation <= NOTHING * np.sqrt(data.n):
             raise StatisticError(
-                f"{self!r} is not defined: with these predictions the {self.score} score of a "
-                "calibrated model is the same for all labels that can occur"
+                f"{self!r} is not defined: every prediction is 0, ½ or 1 (for more classes, "
+                "uniform over those it allows), so no label that can occur changes the "
+                f"{self.score} score. Use CalibrationInTheLarge() or an ECE"
             )
-        return ScoredRows(table - expected[:, None], deviation, 0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class BrierDecomposition:
-    """A Brier score taken apart over the cells of a partition.
-
-    ``mean_score = reliability − resolution + uncertainty + within_variance − within_covariance``,
-    exactly. With ḡ_b and r̄_b the mean prediction and the frequencies of the labels in cell b, r̄
-    those of all rows and e_i the outcome as a vector:
-
-    Attributes
-    ----------
-    mean_score : float
-        The Brier score.
-    reliability : float
-        Σ_b (n_b / n) ‖ḡ_b − r̄_b‖² ≥ 0: miscalibration between cells.
-    resolution : float
-        Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: how much the cells differ in what happens.
-    uncertainty : float
-        1 − ‖r̄‖², the score of always predicting r̄.
-    within_variance : float
-        (1/n) Σ_i ‖p_i − ḡ_b‖²: spread of predictions within cells.
-    within_covariance : float
-        (2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): how much of that spread is right.
-
-    For two classes everything is halved, as in :class:`BrierScore`. The last two are 0 when every
-    cell holds a single prediction: the decomposition of Murphy (1973). With them the sum is exact
-    for any cells (Stephenson, Coelho & Jolliffe 2008).
-    """
-
-    mean_score: float
-    reliability: float
-    resolution: float
-    uncertainty: float
-    within_variance: float
-    within_covariance: float
-
-
-def brier_decomposition(probs: Any, labels: Any, bins: Binning | int = 15) -> BrierDecomposition:
-    """Take the Brier score apart over the cells of a partition. O(n K).
-
-    Reliability is biased upward and resolution too, by chance, the more the smaller the cells are;
-    :func:`~caltest.statistics.isotonic.corp_decomposition` needs no cells.
-
-    Parameters
-    ----------
-    probs : array_like of shape (n, K) or (n,)
-        Predictions; a 1-D array is the probability of label 1.
-    labels : array_like of shape (n,)
-        Observed labels.
-    bins : binning or int, default 15
-        The partition, as for :class:`~caltest.statistics.binned.ECE`.
-
-    References
-    ----------
-    Murphy, "A new vector partition of the probability score", Journal of Applied Meteorology 12,
-    1973. Stephenson, Coelho & Jolliffe, "Two extra components in the Brier score decomposition",
-    Weather and Forecasting 23, 2008.
-
-    Examples
-    --------
-    >>> parts = brier_decomposition([0.25, 0.25, 0.75, 0.75], [0, 0, 1, 0])
-    >>> parts.mean_score, parts.reliability, parts.resolution, parts.uncertainty
-    (0.1875, 0.0625, 0.0625, 0.1875)
-    """
-    rows, codes = as_problem(probs, labels)
-    n, n_classes = rows.shape
-    cells = ECE(bins).given(rows)
-    cell = cell_of_rows(cells.order, cells.starts)
-    outcomes = np.eye(n_classes)[codes]
-    happened = np.zeros_like(cells.sums)
-    np.add.at(happened, (cell, codes), 1.0)
-    size = cells.counts[:, None]
-    predicted, observed, overall = cells.sums / size, happened / size, outcomes.mean(axis=0)
-    spread, surprise = rows - predicted[cell], outcomes - observed[cell]
-    scale = 0.5 if n_classes == 2 else 1.0
-    return BrierDecomposition(
-        mean_score=BrierScore()(rows, codes),
-        reliability=scale * float((size * (predicted - observed) ** 2).sum() / n),
-        resolution=scale * float((size * (observed - overall) ** 2).sum() / n),
-        uncertainty=scale * float(1.0 - overall @ overall),
-        within_variance=scale * float((spread**2).sum() / n),
-        within_covariance=scale * float(2.0 * (spread * surprise).sum() / n),
-    )
+        gaps = table - expected[:, None]
+        return ScoredRows(data, gaps, deviation, 1.0, two_sided=True, degree=1, null_mean=0.0)

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._numba import kernel
-from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.statistics.lanes.events import EventRedraws
-from caltest.statistics.problem import OfLabels, as_problem, event
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Prepared, Statistic, as_problem, event
 
 ComplexArray = NDArray[np.complex128]
 
@@ -22,6 +20,8 @@ HALVINGS = 10
 SMALLEST = 1e-3
 #: Added by the published code to the density at every point.
 FLOOR = 1e-4
+#: Points of the grid of all but the smallest widths.
+COARSEST = 1001
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,13 @@ class SmoothCurve:
     error: float
 
 
-def smooth_curve(probs: Any, labels: Any, *, points: int = 200) -> SmoothCurve:
+def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> SmoothCurve:
     """Return the curve whose distance from the diagonal the smooth calibration error measures.
 
     Parameters
     ----------
-    probs : array_like of shape (n, 2) or (n,)
-        Class 0 is the event; a 1-D array is the probability of label 1.
-    labels : array_like of shape (n,)
-        Observed labels.
+    probs, labels : array_like or Predictions
+        As in :meth:`Predictions.of`; the event is label 1, or class 0 of an induced problem.
     points : int, default 200
         Where to evaluate: that many equally spaced probabilities.
 
@@ -78,70 +76,68 @@ def smooth_curve(probs: Any, labels: Any, *, points: int = 200) -> SmoothCurve:
     >>> curve.width, round(curve.error, 4)
     (0.1318359375, 0.1299)
     """
-    rows, codes = as_problem(probs, labels)
-    fixed = SmoothECE().given(rows)
-    error, width = fixed.solve(fixed.p - (codes == 0))
+    data = as_problem(Predictions.of(probs, labels))
+    p = event(data, smooth_curve)
+    residuals = (data.labels == 0) - p
+    error, width = (float(found[0]) for found in SmoothECE().given(data).solve(residuals[None, :]))
     t = np.linspace(0.0, 1.0, points)
-    residual, density = (
-        _smoothed(width, _on_grid(fixed.p, weights, _grid_size(width)), t)
-        for weights in (fixed.p - (codes == 0), np.ones_like(fixed.p))
-    )
-    return SmoothCurve(t, t - residual / (density + FLOOR), density / density.mean(), width, error)
+    both = _transformed(p, np.stack([residuals, np.ones_like(p)]), _grid_size(width))
+    residual, density = _smoothed(both, width, t)
+    return SmoothCurve(t, t + residual / (density + FLOOR), density / density.mean(), width, error)
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
-    """A smooth calibration error whose predictions are fixed: a function of the labels.
+class SmoothResiduals(Prepared):
+    """A smooth calibration error whose predictions are fixed: a function of the residuals.
 
-    Attributes
-    ----------
-    p : ndarray of shape (n,)
-        Probability of the event.
+    Its degree is 1 for a kernel of one width; the width follows the residuals.
     """
 
     p: FloatArray = field(repr=False)
     #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
-    def __call__(self, labels: IntArray) -> float:
-        return self.solve(self.p - (labels == 0))[0]
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the errors for label vectors of shape (B, n); transforms are made together."""
+        return self.solve((labels == 0) - self.p)[0]
 
-    def values(self, events: BoolArray) -> FloatArray:
-        """Return the errors for events of shape (B, n)."""
-        return np.array([self.solve(self.p - row)[0] for row in events])
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the errors for moved residuals."""
+        return self.solve(multipliers * residuals[:, 0])[0]
 
-    def redraws(self, probs: FloatArray) -> EventRedraws:
-        """Return the null under redrawn labels."""
-        return EventRedraws.of(np.arange(self.p.size), probs, self.values)
-
-    def solve(self, residuals: FloatArray) -> tuple[float, float]:
-        """Return the error and the width of the kernel, by bisection."""
-        grids: dict[int, ComplexArray] = {}
-        low, width, error = 0.0, 1.0, -1.0
+    def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return errors and widths for residuals of shape (B, n), by bisection."""
+        low, width = np.zeros(len(residuals)), np.ones(len(residuals))
+        error = np.full(len(residuals), -1.0)
+        coarse = _transformed(self.p, residuals, COARSEST)
         for _ in range(HALVINGS):
             middle = 0.5 * (low + width)
-            value = self._error(middle, residuals, grids) if middle >= SMALLEST else np.inf
-            if middle < value:
-                low = middle
-            else:
-                width, error = middle, value
-        return (self._error(1.0, residuals, grids) if error < 0.0 else error), width
+            value = np.full(len(residuals), np.inf)
+            for w in np.unique(middle[middle >= SMALLEST]):
+                rows, size = middle == w, _grid_size(w)
+                common = size == COARSEST
+                seen = coarse[rows] if common else _transformed(self.p, residuals[rows], size)
+                value[rows] = self.errors(w, seen)
+            wider = middle < value
+            low, width = np.where(wider, middle, low), np.where(wider, width, middle)
+            error = np.where(wider, error, value)
+        left = error < 0.0  # the error exceeds every width that was tried
+        if left.any():
+            error[left] = self.errors(1.0, coarse[left])
+        return error, width
 
-    def _error(self, width: float, residuals: FloatArray, grids: dict[int, ComplexArray]) -> float:
+    def errors(self, width: float, transforms: ComplexArray) -> FloatArray:
         """Return Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) on a grid of points t."""
-        size = _grid_size(width)
-        if size not in grids:
-            grids[size] = np.fft.rfft(_mirrored(_on_grid(self.p, residuals, size)))
+        t = np.linspace(0.0, 1.0, max(round(10 / width), 200))
         if width not in self._masses:
-            t = _points(width)
-            density = _smoothed(width, _on_grid(self.p, np.ones_like(self.p), size), t)
-            self._masses[width] = float((density + FLOOR).sum())
-        smoothed = _interpolated(np.fft.irfft(grids[size] * _kernel(width)), size, _points(width))
-        return float(np.abs(smoothed).sum()) / self._masses[width]
+            ones = _transformed(self.p, np.ones((1, self.p.size)), _grid_size(width))
+            self._masses[width] = float((_smoothed(ones, width, t) + FLOOR).sum())
+        values: FloatArray = np.abs(_smoothed(transforms, width, t)).sum(axis=1)
+        return values / self._masses[width]
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothECE(OfLabels):
+class SmoothECE(Statistic):
     """Smooth calibration error, for two classes: no bins, and no width to choose.
 
     Residuals p − y are smoothed over [0, 1] with a Gaussian kernel reflected at the ends, and
@@ -177,41 +173,31 @@ class SmoothECE(OfLabels):
     0.1299
     """
 
-    def given(self, probs: FloatArray) -> Residuals:
+    def given(self, data: Predictions) -> SmoothResiduals:
         """Fix the predictions, and leave a function of the labels."""
-        return Residuals(event(probs, "SmoothECE()"))
+        return SmoothResiduals(data, event(data, self), degree=1)
 
 
 def _grid_size(width: float) -> int:
-    return max(2000, round(20 / width)) // 2 + 1
+    return max(2 * (COARSEST - 1), round(20 / width)) // 2 + 1
 
 
-@cache
-def _points(width: float) -> FloatArray:
-    return np.linspace(0.0, 1.0, max(round(10 / width), 200))
+def _neighbours(x: FloatArray, size: int) -> tuple[IntArray, FloatArray]:
+    """Return the grid point to the left of x, and how far x lies towards the next."""
+    place = x * (size - 1)
+    left = np.minimum(place.astype(np.int64), size - 2)
+    return left, place - left
 
 
-def _on_grid(p: FloatArray, weights: FloatArray, size: int) -> FloatArray:
-    """Split every weight between the two neighbours of p in a grid of ``size`` points."""
-    grid = np.zeros(size)
-    _split(p, weights, grid)
-    return grid
-
-
-@kernel
-def _split(p, weights, grid_out):  # type: ignore[no-untyped-def]
-    steps = grid_out.size - 1
-    for i in range(p.size):
-        place = p[i] * steps
-        cell = min(np.int64(place), steps - 1)
-        share = place - cell
-        grid_out[cell] += (1.0 - share) * weights[i]
-        grid_out[cell + 1] += share * weights[i]
-
-
-def _mirrored(values: FloatArray) -> FloatArray:
-    """Return one period of the values reflected at both ends."""
-    return np.concatenate([values, values[-2:0:-1]])
+def _transformed(p: FloatArray, values: FloatArray, size: int) -> ComplexArray:
+    """Split values of shape (B, n) between the neighbours of p; reflect, transform each row."""
+    left, share = _neighbours(p, size)
+    grids = np.empty((len(values), 2 * (size - 1)))
+    for grid, row in zip(grids, values, strict=True):
+        moved = share * row
+        grid[:size] = np.bincount(left, row - moved, size) + np.bincount(left + 1, moved, size)
+    grids[:, size:] = grids[:, size - 2 : 0 : -1]
+    return np.fft.rfft(grids)
 
 
 @cache
@@ -228,11 +214,10 @@ def _kernel(width: float) -> ComplexArray:
     return np.fft.rfft(period)
 
 
-def _interpolated(values: FloatArray, size: int, t: FloatArray) -> FloatArray:
-    return np.interp(t * (size - 1), np.arange(size), values[:size])
-
-
-def _smoothed(width: float, grid: FloatArray, t: FloatArray) -> FloatArray:
-    """Return the smoothed values at the points t."""
-    transform = np.fft.rfft(_mirrored(grid)) * _kernel(width)
-    return _interpolated(np.fft.irfft(transform), grid.size, t)
+def _smoothed(transforms: ComplexArray, width: float, t: FloatArray) -> FloatArray:
+    """Return the smoothed values at the points t, shape (B, len(t))."""
+    values = np.fft.irfft(transforms * _kernel(width))
+    left, share = _neighbours(t, _grid_size(width))
+    # Taken row by row: sums of what values[:, left] gives would depend on the other rows.
+    below = np.take(values, left, axis=1)
+    return below + share * (np.take(values, left + 1, axis=1) - below)

@@ -2,27 +2,80 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from caltest._numba import kernel
-from caltest.checks import one_of
-from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.statistics.lanes.events import EventRedraws, in_order
-from caltest.statistics.problem import OfLabels, by_value, event
+from caltest._base.checks import one_of
+from caltest._base.compiled import kernel
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.prepared import Prepared, Statistic, by_value, event
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows(Prepared):
+    """The monotone sweep with the predictions fixed and sorted.
+
+    In ``order``, the rows that are tied with the i-th end at ``group_end[i]``, and ``predicted[i]``
+    is the sum of the first i predictions.
+    """
+
+    order: IntArray = field(repr=False)
+    group_end: IntArray = field(repr=False)
+    predicted: FloatArray = field(repr=False)
+    norm: Literal["l1", "l2"]
+
+    def n_bins(self, labels: IntArray) -> int:
+        """Return the number of bins that these labels lead to."""
+        events = self._events(labels)
+        # A curve that is monotone over the distinct values is so over any bins made of them.
+        if _rises(events, np.unique(self.group_end)):
+            return self.order.size
+        n_bins = 1
+        while _rises(events, self._ends(n_bins + 1)):
+            n_bins += 1
+        return n_bins
+
+    def __call__(self, labels: IntArray) -> float:
+        ends = self._ends(self.n_bins(labels))
+        gaps = np.diff((self._events(labels) - self.predicted)[ends], prepend=0.0)
+        if self.norm == "l1":
+            return float(np.abs(gaps).sum() / labels.size)
+        return float(np.sqrt((gaps**2 / np.diff(ends, prepend=0)).sum() / labels.size))
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the errors for label vectors of shape (B, n), compiled."""
+        errors = np.empty(len(labels))
+        fixed = (self.order, self.group_end, self.predicted, self.norm == "l2")
+        _sweep(labels, *fixed, errors)
+        return errors
+
+    def _events(self, labels: IntArray) -> IntArray:
+        return np.append(0, np.cumsum(labels[self.order] == 0))
+
+    def _ends(self, n_bins: int) -> IntArray:
+        """Return where bins end: at ranks ⌈j n / b⌉, or after the ties there."""
+        ranks = -(-np.arange(1, n_bins + 1) * self.order.size // n_bins)
+        return np.unique(self.group_end[ranks - 1])
+
+
+def _rises(events: IntArray, ends: IntArray) -> bool:
+    inside, size = np.diff(events[ends], prepend=0), np.diff(ends, prepend=0)
+    return bool((inside[1:] * size[:-1] >= inside[:-1] * size[1:]).all())
 
 
 @kernel
-def _sweep(happened, group_end, predicted, squared, errors_out, n_bins_out):  # type: ignore[no-untyped-def]
-    # O(n) for the running counts, O(b) to look at b bins. group_end[i] is where the rows end that
-    # are tied with the i-th; predicted[i] is the sum of the first i predictions.
+def _sweep(  # type: ignore[no-untyped-def]
+    labels, order, group_end, predicted, squared, errors_out
+):
+    # O(n) for the running counts, O(b) to look at b bins.
     n = group_end.size
     events = np.zeros(n + 1, dtype=np.int64)
     for r in range(errors_out.size):
+        row = labels[r]
         for i in range(n):
-            events[i + 1] = events[i] + happened[r, i]
+            events[i + 1] = events[i] + (row[order[i]] == 0)
         # A curve that is monotone over the distinct values is so over any bins made of them.
         before, size_before, start, monotone = 0, 0, 0, True
         while start < n and monotone:
@@ -51,41 +104,10 @@ def _sweep(happened, group_end, predicted, squared, errors_out, n_bins_out):  # 
                 total += gap * gap / (end - start) if squared else gap
                 start = end
         errors_out[r] = np.sqrt(total / n) if squared else total / n
-        n_bins_out[r] = n_bins
-
-
-@dataclass(frozen=True, eq=False)
-class SortedRows:
-    """The monotone sweep with the predictions fixed and sorted."""
-
-    order: IntArray = field(repr=False)
-    group_end: IntArray = field(repr=False)
-    predicted: FloatArray = field(repr=False)
-    norm: str
-
-    def __call__(self, labels: IntArray) -> float:
-        return float(self.values(in_order(labels, self.order))[0])
-
-    def n_bins(self, labels: IntArray) -> int:
-        """Return the number of bins that these labels lead to."""
-        return int(self._swept(in_order(labels, self.order))[1][0])
-
-    def values(self, events: BoolArray) -> FloatArray:
-        """Return the errors for events of shape (B, n), the rows sorted."""
-        return self._swept(events)[0]
-
-    def redraws(self, probs: FloatArray) -> EventRedraws:
-        """Return the compiled null under redrawn labels."""
-        return EventRedraws.of(self.order, probs, self.values)
-
-    def _swept(self, events: BoolArray) -> tuple[FloatArray, IntArray]:
-        errors, n_bins = np.empty(len(events)), np.empty(len(events), dtype=np.int64)
-        _sweep(events, self.group_end, self.predicted, self.norm == "l2", errors, n_bins)
-        return errors, n_bins
 
 
 @dataclass(frozen=True, repr=False)
-class Sweep(OfLabels):
+class Sweep(Statistic):
     """ECE with the monotone sweep, ECE_sweep with equal mass, of Roelofs et al. (2022).
 
     For b = 2, 3, … the sorted predictions are cut at ranks ⌈j n / b⌉ into b bins, ties kept
@@ -122,15 +144,17 @@ class Sweep(OfLabels):
     0.233333
     """
 
+    _: KW_ONLY
     norm: Literal["l1", "l2"] = "l1"
     essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         one_of("norm", self.norm, ("l1", "l2"))
 
-    def given(self, probs: FloatArray) -> SortedRows:
+    def given(self, data: Predictions) -> SortedRows:
         """Fix the predictions: sort them once."""
-        p = event(probs, repr(self))
+        p = event(data, self)
         order, ends = by_value(p)
         group_end = np.repeat(ends, np.diff(ends, prepend=0))
-        return SortedRows(order, group_end, np.append(0.0, np.cumsum(p[order])), self.norm)
+        predicted = np.append(0.0, np.cumsum(p[order]))
+        return SortedRows(data, order, group_end, predicted, self.norm)

@@ -16,7 +16,7 @@ SECTIONS = {
         *("ranks", "classes", "rare"),
     ),
     "Curves without bins": ("isotonic", "smooth"),
-    "Whole vectors": ("triangle", "fine", "tree", "sixpoints", "tetrahedron"),
+    "Whole vectors": ("triangle", "fine", "tree", "sixpoints"),
     "Tests": ("null", "bins", "audit"),
     "Models compared": ("comparison", "difference"),
 }

@@ -19,7 +19,7 @@ def share_rejected(n, alpha, lens, statistic, null):
     rejected, cells = 0, 0
     for seed in range(R):
         data = lens(calibrated(n, alpha, np.random.default_rng([0, seed])))
-        estimate = statistic(data.probs, data.labels)
+        estimate = statistic(data)
         cells += np.unique(statistic.bins(data.probs)).size
         if null == "exact":
             p = ct.calibration_test(data, None, statistic, lens=ct.Canonical(), null=null).pvalue
@@ -37,7 +37,7 @@ if __name__ == "__main__":
              for bins in (ct.VarianceTree(20), ct.VarianceTree(5), ct.UniformBins(10))]  # fmt: skip
     for n, alpha, lens, statistic in rows:
         nulls = [ct.RedrawLabels(), ct.ConsistencyResampling()]
-        if len(alpha) == 2 and statistic.bins.m <= 100:  # with 500 bins the exact law takes seconds
+        if len(alpha) == 2 and statistic.bins.n_bins <= 100:  # with 500 the exact law takes seconds
             nulls.append("exact")
         for null in nulls:
             share, size = share_rejected(n, alpha, lens, statistic, null)

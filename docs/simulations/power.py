@@ -18,9 +18,9 @@ if __name__ == "__main__":
     for statistic in (ct.ECE(5), ct.ECE(15), ct.ECE(50), ct.MCE(15), slope):
         rejected = 0
         for seed in range(R):
-            data = MODEL.sample(N, rng=seed)
-            estimate = statistic(data.probs, data.labels)
-            law = ct.replicate(statistic, ct.RedrawLabels(), data, B, rng=seed)
-            rejected += (1 + round(B * law.sf(estimate))) / (1 + B) <= 0.05
-        name = getattr(statistic, "__name__", repr(statistic))
-        print(f"{name}: {rejected / R:.3f}", flush=True)
+            test = ct.calibration_test(
+                MODEL.sample(N, rng=seed), None, statistic, lens=ct.OneVsRest(0),
+                null=ct.RedrawLabels(), n_resamples=B, rng=seed,
+            )  # fmt: skip
+            rejected += test.pvalue <= 0.05
+        print(f"{test.statistic}: {rejected / R:.3f}", flush=True)

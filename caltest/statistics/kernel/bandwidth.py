@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from caltest._numba import kernel
+from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
 
 #: Up to this many rows of three or more classes the median is over all pairs, above over a sample.

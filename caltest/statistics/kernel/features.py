@@ -8,18 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from caltest._numba import kernel
+from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.kernel.pairs import (
-    KEPT,
-    TILE,
-    Labels,
-    Sums,
-    redrawn_labels,
-    reference,
-    residuals_of,
-    squared_norms,
-)
+from caltest.statistics.kernel.pairs import KEPT, TILE, Sums, reference, squared_norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,38 +23,36 @@ class Features:
     probs: FloatArray
     frequencies: FloatArray
 
-    def sums(self, labels: Labels) -> Sums:
+    @property
+    def kept(self) -> bool:
+        """Whether the features stay in memory."""
+        return 2 * len(self.probs) * self.frequencies.shape[1] <= KEPT
+
+    def sums(self, labels: IntArray) -> Sums:
         """Return the sums for every row of labels; O(n K + D · entries)."""
-        labels = np.ascontiguousarray(labels, dtype=np.int32)
         at_once = max(1, 2**22 // self._start[1].size)
         parts = [self._norms(labels[a : a + at_once]) for a in range(0, len(labels), at_once)]
         squares = squared_norms(self.probs, labels).sum(axis=1)
         return np.concatenate(parts) - squares, squares
 
-    def redrawn(self, seed: tuple[int, int], first: int, count: int) -> Sums:
-        """Return the sums for redrawn labels."""
-        return self.sums(redrawn_labels(self.probs, seed, first, count))
-
-    def rows(self, labels: IntArray) -> Sums:
+    def rows(self, residuals: FloatArray) -> Sums:
         """Return the sums of every row, O(n D K)."""
-        residuals = residuals_of(self.probs, labels)
-        squares = squared_norms(self.probs, labels[None])[0]
+        squares = np.square(residuals).sum(axis=1)
         whole = self._total(residuals)
         pulled = [np.sum(residuals[rows] * (phi @ whole), axis=1) for rows, phi in self._parts()]
         return np.concatenate(pulled) - squares, squares
 
-    def weighted(self, labels: IntArray, weights: FloatArray) -> FloatArray:
+    def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
         """Return the weighted sums, O(n D K) each."""
-        residuals = residuals_of(self.probs, labels)
-        squares = squared_norms(self.probs, labels[None])[0]
         whole = np.zeros((2 * self.frequencies.shape[1], weights.shape[1] * residuals.shape[1]))
         for rows, phi in self._parts():
             scaled = weights[rows, :, None] * residuals[rows, None, :]
             whole += phi.T @ scaled.reshape(len(phi), -1)
         norms = np.square(whole).sum(axis=0).reshape(weights.shape[1], -1).sum(axis=1)
-        return norms - squares @ np.square(weights)
+        squares = np.square(residuals).sum(axis=1) @ np.square(weights)
+        return norms - squares, squares
 
-    def _norms(self, labels: Labels) -> FloatArray:
+    def _norms(self, labels: IntArray) -> FloatArray:
         top, start = self._start
         whole = np.repeat(start[None], len(labels), axis=0)
         for rows, phi in self._parts():
@@ -78,11 +67,10 @@ class Features:
         return total
 
     def _parts(self) -> Iterator[tuple[slice, FloatArray]]:
-        small = 2 * len(self.probs) * self.frequencies.shape[1] <= KEPT
-        return iter(self._kept) if small else self._made()
+        return iter(self._values) if self.kept else self._made()
 
     @cached_property
-    def _kept(self) -> list[tuple[slice, FloatArray]]:
+    def _values(self) -> list[tuple[slice, FloatArray]]:
         return list(self._made())
 
     def _made(self) -> Iterator[tuple[slice, FloatArray]]:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from caltest._numba import kernel
+from caltest._base.compiled import kernel
+from caltest._base.written import Written
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray
 from caltest.statistics.kernel.bandwidth import median, median_on_line
-from caltest.written import Written
 
 #: A kernel takes rows of probabilities, (a, K) and (b, K), and returns the (a, b) values.
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, repr=False)
-class _DistanceKernel(Written):
+class DistanceKernel(ABC, Written):
     """What the kernels share: a distance, its bandwidth, and how the bandwidth is chosen."""
 
     bandwidth: float | str = "median"
@@ -41,7 +42,7 @@ class _DistanceKernel(Written):
         if not isinstance(width, str):
             object.__setattr__(self, "bandwidth", float(width))
 
-    def fitted(self, probs: FloatArray) -> Any:
+    def fitted(self, probs: FloatArray) -> Self:
         """Return the same kernel with the bandwidth that these predictions, (n, K), give it."""
         if not isinstance(self.bandwidth, str):
             return self
@@ -58,6 +59,10 @@ class _DistanceKernel(Written):
         values *= -1.0 / float(self.bandwidth)
         return np.exp(values, out=values)
 
+    @abstractmethod
+    def frequencies(self, count: int, n_classes: int, rng: np.random.Generator) -> FloatArray:
+        """Draw ω with E cos(ω·(p − q)) = k(p, q), shape (K, count)."""
+
     def _distances(self, rows: FloatArray, others: FloatArray, *, squared: bool) -> FloatArray:
         if isinstance(self.bandwidth, str):
             raise StatisticError(f"{self!r} has no bandwidth yet: use {self!r}.fitted(probs)")
@@ -70,7 +75,7 @@ class _DistanceKernel(Written):
 
 
 @dataclass(frozen=True, repr=False)
-class LaplaceKernel(_DistanceKernel):
+class LaplaceKernel(DistanceKernel):
     """The kernel exp(−‖p − q‖₂ / ν) between rows of probabilities.
 
     Parameters
@@ -112,7 +117,7 @@ class LaplaceKernel(_DistanceKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class GaussianKernel(_DistanceKernel):
+class GaussianKernel(DistanceKernel):
     """The kernel exp(−‖p − q‖₂² / (2ν²)) between rows of probabilities.
 
     See :class:`LaplaceKernel` for the bandwidth ν and how the median of ‖p − q‖₂ gives it.
@@ -135,7 +140,7 @@ class GaussianKernel(_DistanceKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class TVKernel(_DistanceKernel):
+class TVKernel(DistanceKernel):
     """The kernel exp(−TV(p, q) / ν) between rows, TV(p, q) = ½ Σ_k |p_k − q_k|.
 
     The kernel of the experiments of Widmann et al. (2019); for two classes TV(p, q) = |p₁ − q₁|.
@@ -155,9 +160,9 @@ class TVKernel(_DistanceKernel):
         return rng.standard_cauchy((n_classes, count)) / (2.0 * float(self.bandwidth))
 
 
-def fitted(kernel: Any, probs: FloatArray) -> Any:
+def fitted(kernel: Kernel, probs: FloatArray) -> Kernel:
     """Return a kernel with its bandwidth chosen; a function is as it is."""
-    return kernel.fitted(probs) if isinstance(kernel, _DistanceKernel) else kernel
+    return kernel.fitted(probs) if isinstance(kernel, DistanceKernel) else kernel
 
 
 @kernel

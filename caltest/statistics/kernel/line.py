@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from caltest._numba import kernel
+from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.kernel.pairs import Labels, Sums
-from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, keys
+from caltest.simulate.line import LineRedraws
+from caltest.statistics.kernel.pairs import Sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class Line:
     order: IntArray
     p: FloatArray
     decay: FloatArray
-    thresholds: IntArray
+    kept: ClassVar[bool] = True
 
     @classmethod
     def of(cls, probs: FloatArray, rate: float, size: int) -> Line:
@@ -32,45 +34,40 @@ class Line:
         block = np.arange(len(probs)) // size
         order = np.lexsort((probs[:, 0], block))
         p = probs[order, 0]
-        decay = np.zeros(p.size)
-        decay[1:] = np.exp(-rate * np.diff(p)) * (np.diff(block[order]) == 0)
-        whole = np.where(probs[order, 1] > 0.0, np.ceil(p * WHOLE), WHOLE).astype(np.int64)
-        return cls(order, p, decay, whole)
+        # From the end of a block to the start of the next, predictions may fall by any amount.
+        within = np.diff(block[order]) == 0
+        decay = np.exp(-rate * np.where(within, np.diff(p), np.inf))
+        return cls(order, p, np.append(0.0, decay))
 
-    def sums(self, labels: Labels) -> Sums:
+    def sums(self, labels: IntArray) -> Sums:
         """Return the sums for every row of labels, O(n) each."""
-        residuals = (labels[:, self.order] == 0) - self.p
-        reached = np.empty(self.p.size)
-        totals = np.empty(len(labels))
-        for b, r in enumerate(residuals):
-            _neighbours(r, self.decay, reached)
-            totals[b] = 2.0 * (r @ reached)
-        return totals, 2.0 * np.square(residuals).sum(axis=1)
-
-    def redrawn(self, seed: tuple[int, int], first: int, count: int) -> Sums:
-        """Return the sums for redrawn labels, O(n) each, in lanes of replicates."""
-        totals, squares = np.empty(count), np.empty(count)
-        rows = (self.order, self.p, self.decay, self.thresholds)
-        _line_redraws(*rows, *keys(seed, first, count)[:2], totals, squares)
+        totals, squares = np.empty(len(labels)), np.empty(len(labels))
+        _line_sums(labels, self.order, self.p, self.decay, totals, squares)
         return 4.0 * totals, 2.0 * squares
 
-    def rows(self, labels: IntArray) -> Sums:
+    def redraws(
+        self, probs: FloatArray, value: Callable[[FloatArray, FloatArray], FloatArray]
+    ) -> LineRedraws:
+        """Return a function of the sums for redrawn labels, in one pass."""
+        return LineRedraws.of(probs, self.order, self.decay, value)
+
+    def rows(self, residuals: FloatArray) -> Sums:
         """Return the sums of every row, O(n)."""
-        r = (labels[self.order] == 0) - self.p
+        r = residuals[self.order, 0]
         reached, totals, squares = np.empty((3, r.size))
         _neighbours(r, self.decay, reached)
         totals[self.order] = 2.0 * r * reached
         squares[self.order] = 2.0 * r * r
         return totals, squares
 
-    def weighted(self, labels: IntArray, weights: FloatArray) -> FloatArray:
+    def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
         """Return the weighted sums, O(n) each."""
-        r = (labels[self.order] == 0) - self.p
-        reached, totals = np.empty(r.size), np.empty(weights.shape[1])
-        for b, w in enumerate(weights.T):
-            _neighbours(v := r * w[self.order], self.decay, reached)
-            totals[b] = 2.0 * (v @ reached)
-        return totals
+        ordered = weights[self.order].T * residuals[self.order, 0]
+        reached, totals = np.empty(self.p.size), np.empty(len(ordered))
+        for b, r in enumerate(ordered):
+            _neighbours(r, self.decay, reached)
+            totals[b] = 2.0 * (r @ reached)
+        return totals, 2.0 * np.square(ordered).sum(axis=1)
 
 
 @kernel
@@ -89,26 +86,24 @@ def _neighbours(residuals, decay, reached_out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _line_redraws(  # type: ignore[no-untyped-def]
-    order, p, decay, thresholds, key, twist, totals_out, squares_out
-):
-    # O(n) per lane: Σ_{i<j} k_ij r_i r_j and Σ r_i².
-    lanes = key.size
-    carry = np.zeros(lanes)
-    draw = np.empty(lanes, dtype=np.int64)
-    totals_out[:] = 0.0
-    squares_out[:] = 0.0
-    for i in range(p.size):
-        for q in range(lanes):
-            z = key[q] + GAMMA * np.uint64(order[i])
-            z = (z ^ (z >> 30)) * FIRST_FACTOR ^ twist[q]
-            z = (z ^ (z >> 27)) * SECOND_FACTOR
-            draw[q] = (z ^ (z >> 31)) >> 11
-        threshold, miss, fade = thresholds[i], -p[i], decay[i]
-        hit = 1.0 + miss
-        for q in range(lanes):
-            r = hit if draw[q] < threshold else miss
-            before = carry[q] * fade
-            totals_out[q] += r * before
-            squares_out[q] += r * r
-            carry[q] = before + r
+def _line_sums(labels, order, p, decay, totals_out, squares_out):  # type: ignore[no-untyped-def]
+    # O(n) per label vector: Σ_{i<j} k_ij r_i r_j and Σ r_i². Two at a time: one need not wait for
+    # the other.
+    for q in range(0, labels.shape[0], 2):
+        last = min(q + 1, labels.shape[0] - 1)
+        one, other = labels[q], labels[last]
+        carry = total = square = 0.0
+        carry_2 = total_2 = square_2 = 0.0
+        for i in range(p.size):
+            r, r_2 = (1 - one[order[i]]) - p[i], (1 - other[order[i]]) - p[i]
+            fade = decay[i]
+            carry *= fade
+            carry_2 *= fade
+            total += r * carry
+            total_2 += r_2 * carry_2
+            square += r * r
+            square_2 += r_2 * r_2
+            carry += r
+            carry_2 += r_2
+        totals_out[q], squares_out[q] = total, square
+        totals_out[last], squares_out[last] = total_2, square_2

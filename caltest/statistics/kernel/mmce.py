@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from caltest.checks import one_of
+from caltest._base.checks import one_of
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import RedrawLabels, Scheme, Shortcut
 from caltest.statistics.kernel.line import Line
-from caltest.statistics.kernel.pairs import PairRedraws
-from caltest.statistics.problem import OfLabels, event
+from caltest.statistics.kernel.pairs import residuals_of
+from caltest.statistics.prepared import Prepared, Statistic, event
 
 
 @dataclass(frozen=True, repr=False)
-class MMCE(OfLabels):
+class MMCE(Statistic):
     """Maximum mean calibration error of a two-class problem (Kumar et al. 2018).
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
@@ -27,9 +28,9 @@ class MMCE(OfLabels):
     ----------
     bandwidth : float, default 0.4
         The ν of the paper.
-    weights : {"equal", "balanced"}, default "equal"
-        ``"equal"``: w_i = 1/n. ``"balanced"``: the weighted version of the paper, w_i = 1/m for the
-        m rows with c_i = 1 and 1/(n − m) for the others.
+    balanced : bool, default False
+        The weighted version of the paper: w_i = 1/m for the m rows with c_i = 1 and 1/(n − m) for
+        the others, in place of w_i = 1/n.
 
     Raises
     ------
@@ -38,7 +39,7 @@ class MMCE(OfLabels):
 
     Notes
     -----
-    In [0, 1]. O(n log n) once, O(n) for further labels. MMCE² with equal weights is half of
+    In [0, 1]. O(n log n) once, O(n) for further labels. MMCE² without balance is half of
     ``SKCE(TVKernel(0.4), estimator="biased")``. The value is biased upward, as an ECE is, and the
     null of the test accounts for it. The balanced value of a calibrated
     model tends to 0 only if both outcomes are equally frequent, and tests with it are weak.
@@ -54,44 +55,58 @@ class MMCE(OfLabels):
     0.236227
     """
 
+    _: KW_ONLY
     bandwidth: float = 0.4
-    weights: Literal["equal", "balanced"] = "equal"
+    balanced: bool = False
+    essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         if not (isinstance(self.bandwidth, (int, float)) and 0.0 < self.bandwidth < np.inf):
             raise StatisticError(f"bandwidth must be a number > 0, not {self.bandwidth!r}")
-        one_of("weights", self.weights, ("equal", "balanced"))
+        one_of("balanced", self.balanced, (True, False))
 
-    def given(self, probs: FloatArray) -> FixedMMCE:
+    def given(self, data: Predictions) -> FixedMMCE:
         """Fix the predictions: sort them once."""
-        n = event(probs, "MMCE").size
-        return FixedMMCE(Line.of(probs, 1.0 / self.bandwidth, n), self.weights == "balanced")
+        event(data, self)
+        line = Line.of(data.probs, 1.0 / self.bandwidth, data.n)
+        return FixedMMCE(data, line, self.balanced, degree=None if self.balanced else 1)
 
 
 @dataclass(frozen=True, eq=False)
-class FixedMMCE:
+class FixedMMCE(Prepared):
     """The MMCE of fixed predictions: a function of the labels."""
 
     line: Line
     balanced: bool
 
-    def __call__(self, labels: IntArray) -> float:
-        weights = np.full(labels.size, 1.0 / labels.size)
-        if self.balanced:
-            hits = np.count_nonzero(labels == 0)
-            weights = 1.0 / np.where(labels == 0, hits, labels.size - hits)
-        totals = self.line.weighted(labels, weights[:, None])
-        squares = np.square(weights) @ self.line.rows(labels)[1]
-        return float(_root(totals + squares)[0])
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        if not self.balanced:
+            return self._value(*self.line.sums(labels))
+        return np.array([self._balanced(row) for row in labels])
 
-    def redraws(self, probs: FloatArray) -> PairRedraws | None:
-        """Return the null under redrawn labels, for equal weights."""
-        return None if self.balanced else PairRedraws(self.line, self._value)
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        if self.balanced:
+            return super().of_residuals(residuals, multipliers)
+        return self._value(*self.line.weighted(residuals, multipliers.T))
+
+    def fast(self, scheme: Scheme) -> Shortcut | None:
+        """Return one pass along the line for redrawn labels and equal weights."""
+        if self.balanced or not isinstance(scheme, RedrawLabels):
+            return None
+        return self.line.redraws(self.data.probs, self._value)
 
     def _value(self, totals: FloatArray, squares: FloatArray) -> FloatArray:
-        return _root(totals + squares) / self.line.p.size
+        return self._root(totals, squares) / self.data.n
 
+    def _balanced(self, labels: IntArray) -> float:
+        hits = np.count_nonzero(labels == 0)
+        weights = 1.0 / np.where(labels == 0, hits, labels.size - hits)
+        residuals = residuals_of(self.data.probs, labels)
+        return float(self._root(*self.line.weighted(residuals, weights[:, None]))[0])
 
-def _root(doubled: FloatArray) -> FloatArray:
-    # The two classes of a row have opposite residuals, so sums over both are twice those of one.
-    return np.sqrt(np.maximum(0.5 * doubled, 0.0))
+    @staticmethod
+    def _root(totals: FloatArray, squares: FloatArray) -> FloatArray:
+        # The two classes of a row have opposite residuals: sums over both are twice those of one.
+        return np.sqrt(np.maximum(0.5 * (totals + squares), 0.0))

@@ -6,18 +6,12 @@ for any kernel, ``Features`` for many rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest._numba import kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.lanes.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, keys
 
-Labels = NDArray[np.integer[Any]]
 Sums = tuple[FloatArray, FloatArray]
 
 #: Rows that are handled together: a tile of the matrix of kernel values, a part of the features.
@@ -29,29 +23,18 @@ KEPT = 2**24
 class Pairs(Protocol):
     """Sums of h_ij = k(p_i, p_j) r_i·r_j over pairs of rows in the same block."""
 
-    def sums(self, labels: Labels) -> Sums:
+    @property
+    def kept(self) -> bool:
+        """Whether kernel values stay in memory; otherwise each call makes them anew."""
+
+    def sums(self, labels: IntArray) -> Sums:
         """Return Σ_{i≠j} h_ij and Σ_i h_ii for every row of labels (b, n): two arrays (b,)."""
 
-    def redrawn(self, seed: tuple[int, int], first: int, count: int) -> Sums:
-        """Return the same for labels drawn from the predictions, keyed by seed and replicate."""
+    def rows(self, residuals: FloatArray) -> Sums:
+        """Return Σ_{j≠i} h_ij and h_ii of every row i, two arrays (n,), for residuals (n, K)."""
 
-    def rows(self, labels: IntArray) -> Sums:
-        """Return Σ_{j≠i} h_ij and h_ii of every row i, two arrays (n,), for labels (n,)."""
-
-    def weighted(self, labels: IntArray, weights: FloatArray) -> FloatArray:
-        """Return Σ_{i≠j} w_i w_j h_ij for each column of weights (n, b), shape (b,)."""
-
-
-@dataclass(frozen=True, eq=False)
-class PairRedraws:
-    """A function of the sums over pairs with labels redrawn, replicate by replicate."""
-
-    pairs: Pairs
-    value: Callable[[FloatArray, FloatArray], FloatArray] = field(repr=False)
-
-    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …; each depends on the seed and its own number only."""
-        return self.value(*self.pairs.redrawn(seed, first, count))
+    def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
+        """Return Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii for each column of weights (n, b)."""
 
 
 def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
@@ -61,17 +44,10 @@ def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
     return residuals
 
 
-def squared_norms(probs: FloatArray, labels: Any) -> FloatArray:
+def squared_norms(probs: FloatArray, labels: IntArray) -> FloatArray:
     """Return |onehot(y_i) − p_i|² for every row of labels (b, n), shape (b, n)."""
     told = probs[np.arange(len(probs)), labels]
     return 1.0 - 2.0 * told + np.square(probs).sum(axis=1)
-
-
-def redrawn_labels(probs: FloatArray, seed: tuple[int, int], first: int, count: int) -> Labels:
-    """Return labels drawn from the predictions, (count, n); see :mod:`caltest.statistics.lanes`."""
-    labels = np.empty((count, len(probs)), dtype=np.int32)
-    _draw(np.ascontiguousarray(probs), *keys(seed, first, count)[:2], labels)
-    return labels
 
 
 def reference(probs: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -80,28 +56,3 @@ def reference(probs: FloatArray) -> tuple[IntArray, FloatArray]:
     residuals = -probs
     residuals[top >= 0, top[top >= 0]] += 1.0
     return top, residuals
-
-
-@kernel
-def _draw(probs, key, twist, labels_out):  # type: ignore[no-untyped-def]
-    # O(n K) per replicate at most: the first class whose cumulative probability exceeds the draw.
-    n_classes = probs.shape[1]
-    thresholds = np.empty(n_classes, dtype=np.int64)
-    for i in range(probs.shape[0]):
-        last = n_classes - 1
-        while probs[i, last] <= 0.0:
-            last -= 1
-        cumulative = 0.0
-        for k in range(last):
-            cumulative += probs[i, k]
-            thresholds[k] = np.int64(np.ceil(cumulative * WHOLE))
-        thresholds[last] = WHOLE
-        for q in range(key.size):
-            z = key[q] + GAMMA * np.uint64(i)
-            z = (z ^ (z >> 30)) * FIRST_FACTOR ^ twist[q]
-            z = (z ^ (z >> 27)) * SECOND_FACTOR
-            draw = np.int64((z ^ (z >> 31)) >> 11)
-            k = 0
-            while thresholds[k] <= draw:
-                k += 1
-            labels_out[q, i] = k

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from caltest.checks import one_of
+from caltest._base.checks import one_of
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, SimulatedNull
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import CHUNK, Batches, LabelScheme, RedrawLabels, Scheme, Shortcut
 from caltest.statistics.kernel.features import Features
-from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, TVKernel, fitted
+from caltest.statistics.kernel.kernels import (
+    DistanceKernel,
+    Kernel,
+    LaplaceKernel,
+    TVKernel,
+    fitted,
+)
 from caltest.statistics.kernel.line import Line
-from caltest.statistics.kernel.pairs import PairRedraws, Pairs
+from caltest.statistics.kernel.pairs import Pairs, residuals_of
 from caltest.statistics.kernel.tiles import Tiles
-from caltest.statistics.laws import Law, normal
-from caltest.statistics.problem import OfLabels
+from caltest.statistics.prepared import Law, Prepared, Statistic, normal
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
 DRAWS = 999
 
 
 @dataclass(frozen=True, repr=False)
-class SKCE(OfLabels):
+class SKCE(Statistic):
     """Squared kernel calibration error, of any number of classes at once.
 
     With residuals r_i = onehot(y_i) − p_i and h_ij = k(p_i, p_j) r_i·r_j, the matrix-valued kernel
@@ -92,6 +98,7 @@ class SKCE(OfLabels):
     """
 
     kernel: Kernel = LaplaceKernel()
+    _: KW_ONLY
     estimator: Literal["unbiased", "biased", "block", "linear"] = "unbiased"
     block_size: int | None = None
     features: int | None = None
@@ -111,16 +118,17 @@ class SKCE(OfLabels):
             )
         if self.features is None:
             return
-        if self.estimator not in ("unbiased", "biased") or not hasattr(self.kernel, "frequencies"):
+        whole = self.estimator in ("unbiased", "biased")
+        if not (whole and isinstance(self.kernel, DistanceKernel)):
             raise StatisticError(
                 "features are for a kernel of caltest and estimator='unbiased' or 'biased'"
             )
         if self.features < 2 or self.features % 2:
             raise StatisticError(f"features must be an even number ≥ 2, not {self.features!r}")
 
-    def given(self, probs: FloatArray) -> FixedSKCE:
+    def given(self, data: Predictions) -> FixedSKCE:
         """Fix the predictions: bandwidth, order and kernel values; what is left sees labels."""
-        n = len(probs)
+        n, probs = data.n, data.probs
         size = n
         if self.estimator == "linear":
             size = 2
@@ -132,19 +140,23 @@ class SKCE(OfLabels):
         chosen = fitted(self.kernel, probs)
         used = probs[: n // size * size]
         pairs: Pairs
-        if self.features is not None:
+        if self.features is not None and isinstance(chosen, DistanceKernel):
             rng = np.random.default_rng(0)
-            pairs = Features(used, chosen.frequencies(self.features // 2, probs.shape[1], rng))
-        elif isinstance(chosen, (LaplaceKernel, TVKernel)) and probs.shape[1] == 2:
+            pairs = Features(used, chosen.frequencies(self.features // 2, data.n_classes, rng))
+        elif isinstance(chosen, (LaplaceKernel, TVKernel)) and data.n_classes == 2:
             pairs = Line.of(used, chosen.two_class / float(chosen.bandwidth), size)
         else:
             pairs = Tiles(used, chosen, size)
-        return FixedSKCE(pairs, len(used), size, self.estimator, hasattr(chosen, "frequencies"))
+        bounded = isinstance(chosen, DistanceKernel)
+        centred = None if self.estimator == "biased" else 0.0
+        return FixedSKCE(
+            data, pairs, len(used), size, self.estimator, bounded, degree=2, null_mean=centred
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class FixedSKCE:
-    """The SKCE of fixed predictions: a function of the labels."""
+class FixedSKCE(Prepared):
+    """The SKCE of fixed predictions: a function of the labels of the first ``n`` rows."""
 
     pairs: Pairs
     n: int
@@ -152,12 +164,22 @@ class FixedSKCE:
     estimator: str
     bounded: bool
 
-    def __call__(self, labels: IntArray) -> float:
-        return float(self._value(*self.pairs.sums(labels[None, : self.n]))[0])
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        return self._value(*self.pairs.sums(np.ascontiguousarray(labels[:, : self.n])))
 
-    def evaluate(self, labels: IntArray) -> float:
-        """Return the statistic as the mean of its rows."""
-        return float(self.row_means(labels).mean())
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        return self._value(*self.pairs.weighted(residuals[: self.n], multipliers[:, : self.n].T))
+
+    def fast(self, scheme: Scheme) -> Shortcut | None:
+        """Return one pass along a line; larger batches where each makes kernel values anew."""
+        if isinstance(scheme, RedrawLabels) and isinstance(self.pairs, Line):
+            return self.pairs.redraws(self.data.probs[: self.n], self._value)
+        if self.pairs.kept or not isinstance(scheme, LabelScheme):
+            return None
+        data = self.data
+        return Batches(scheme.drawer(data), data.n, self.batch, labels_at_once=CHUNK * data.n)
 
     def row_means(self, labels: IntArray) -> FloatArray:
         """Return for every row the mean of h_ij over its pairs, shape (n,).
@@ -166,18 +188,13 @@ class FixedSKCE:
         influence of the rows, n Var = 4 Var(h_i·), from which two models can be compared on the
         same data. Rows are those in complete blocks.
         """
-        totals, squares = self.pairs.rows(labels[: self.n])
+        totals, squares = self.pairs.rows(self._residuals(labels))
         if self.estimator == "biased":
             return (totals + squares) / self.n
         return totals / (self.size - 1)
 
-    def redraws(self, probs: FloatArray) -> PairRedraws:
-        """Return the null under redrawn labels; ``probs`` are the predictions fixed before."""
-        return PairRedraws(self.pairs, self._value)
-
-    @property
     def laws(self) -> Mapping[str, Law]:
-        """The asymptotic and the distribution-free null, where there is one."""
+        """Return the asymptotic and the distribution-free null, where there is one."""
         laws: dict[str, Law] = {}
         if self.bounded:
             laws["distribution-free"] = self._bound
@@ -186,6 +203,9 @@ class FixedSKCE:
         elif self.estimator != "biased":
             laws["asymptotic"] = self._normal
         return laws
+
+    def _residuals(self, labels: IntArray) -> FloatArray:
+        return residuals_of(self.data.probs[: self.n], labels[: self.n])
 
     def _value(self, totals: FloatArray, squares: FloatArray) -> FloatArray:
         if self.estimator == "biased":
@@ -206,7 +226,8 @@ class FixedSKCE:
         # Widmann et al. compare n/(n − 1) SKCE_uq − SKCE_b with a bootstrap of it; solved for
         # SKCE_uq. D holds multinomial counts less 1.
         n = self.n
-        totals, squares = self.pairs.rows(labels)
+        residuals = self._residuals(labels)
+        totals, squares = self.pairs.rows(residuals)
         rng = np.random.default_rng(0)
         values = np.empty(DRAWS)
         for a in range(0, DRAWS, 128):
@@ -214,7 +235,7 @@ class FixedSKCE:
             drawn = rng.integers(n, size=(part.size, n)) + n * np.arange(part.size)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=n * part.size)
             d = counts.reshape(part.size, n).T.astype(np.float64) - 1.0
-            part[:] = self.pairs.weighted(labels, d) + squares @ (d * d - d)
+            part[:] = sum(self.pairs.weighted(residuals, d)) - squares @ d
             part += 2.0 / n * ((totals + squares) @ d) - (n - 1) / n * squares.sum()
         return SimulatedNull(values / (n * (n - 1) + 1))
 

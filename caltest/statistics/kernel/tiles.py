@@ -8,19 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from caltest._numba import kernel
+from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernel.kernels import Kernel
-from caltest.statistics.kernel.pairs import (
-    KEPT,
-    TILE,
-    Labels,
-    Sums,
-    redrawn_labels,
-    reference,
-    residuals_of,
-    squared_norms,
-)
+from caltest.statistics.kernel.pairs import KEPT, TILE, Sums, reference, squared_norms
 
 #: Entries of a class in a tile above which whole rows of kernel values are added.
 MANY = 32
@@ -42,10 +33,14 @@ class Tiles:
     kernel: Kernel = field(repr=False)
     size: int
 
-    def sums(self, labels: Labels) -> Sums:
+    @property
+    def kept(self) -> bool:
+        """Whether kernel values stay in memory."""
+        return len(self.probs) * max(self.size, TILE // 4) // 2 <= KEPT
+
+    def sums(self, labels: IntArray) -> Sums:
         """Return the sums for every row of labels."""
         top, constant, linear = self._prepared
-        labels = np.ascontiguousarray(labels, dtype=np.int32)
         totals = np.full(len(labels), constant)
         n, n_classes = self.probs.shape
         codes = np.empty((len(labels), 2 * n), dtype=np.int32)
@@ -53,28 +48,23 @@ class Tiles:
         _entries(labels, top, self._cuts, linear, codes, starts, totals)
         for t, u, values in self._tiles():
             _pair_sums(values, codes, starts, t, u, 1.0 if t == u else 2.0, totals)
-        return totals, squared_norms(self.probs, labels) @ self._diagonal
+        norms = squared_norms(self.probs, labels)
+        return totals, np.einsum("bn,n->b", norms, self._diagonal)
 
-    def redrawn(self, seed: tuple[int, int], first: int, count: int) -> Sums:
-        """Return the sums for redrawn labels."""
-        return self.sums(redrawn_labels(self.probs, seed, first, count))
-
-    def rows(self, labels: IntArray) -> Sums:
+    def rows(self, residuals: FloatArray) -> Sums:
         """Return the sums of every row, O(n² K)."""
-        residuals = residuals_of(self.probs, labels)
         totals = np.einsum("ik,ik->i", residuals, self._times(residuals))
-        return totals, squared_norms(self.probs, labels[None])[0] * self._diagonal
+        return totals, np.square(residuals).sum(axis=1) * self._diagonal
 
-    def weighted(self, labels: IntArray, weights: FloatArray) -> FloatArray:
+    def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
         """Return the weighted sums, O(n² (K + b)) as matrix products."""
-        residuals = residuals_of(self.probs, labels)
         totals = np.zeros(weights.shape[1])
         for t, u, values in self._tiles():
             rows, others = self._slice(t), self._slice(u)
             h = values * (residuals[rows] @ residuals[others].T)
             part = np.einsum("ib,ib->b", weights[rows], h @ weights[others])
             totals += part if t == u else 2.0 * part
-        return totals
+        return totals, np.square(residuals).sum(axis=1) * self._diagonal @ np.square(weights)
 
     @cached_property
     def _cuts(self) -> IntArray:
@@ -89,11 +79,10 @@ class Tiles:
         return slice(self._cuts[t], self._cuts[t + 1])
 
     def _tiles(self) -> Iterator[tuple[int, int, FloatArray]]:
-        small = len(self.probs) * max(self.size, TILE // 4) // 2 <= KEPT
-        return iter(self._kept) if small else self._made()
+        return iter(self._values) if self.kept else self._made()
 
     @cached_property
-    def _kept(self) -> list[tuple[int, int, FloatArray]]:
+    def _values(self) -> list[tuple[int, int, FloatArray]]:
         return list(self._made())
 
     def _made(self) -> Iterator[tuple[int, int, FloatArray]]:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from caltest.checks import one_of
+from caltest._base.checks import one_of
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, fitted
-from caltest.statistics.laws import Law, chi_squared
-from caltest.statistics.problem import OfLabels
+from caltest.statistics.prepared import Law, Prepared, Statistic, chi_squared
 
 
 @dataclass(frozen=True, repr=False)
-class UCME(OfLabels):
+class UCME(Statistic):
     """Unnormalised calibration mean embedding: kernel residuals at a few test locations.
 
     With locations (q_l, z_l), a row of probabilities and a class, and
     m_l = (1/n) Σ_i k(p_i, q_l) (1{y_i = z_l} − p_i[z_l]), the value is
 
-    - ``form="mean"``: (1/J) Σ_l m_l² (Widmann et al. 2021, §5);
-    - ``form="score"``: n² mᵀ V⁻¹ m, where V = Σ_i Cov(k(p_i, q_l) 1{Y_i = z_l}) is the covariance
-      of n m for a calibrated model with these predictions; J on average for such a model.
+    - ``estimator="mean"``: (1/J) Σ_l m_l² (Widmann et al. 2021, §5);
+    - ``estimator="score"``: n² mᵀ V⁻¹ m, where V = Σ_i Cov(k(p_i, q_l) 1{Y_i = z_l}) is the
+      covariance of n m for a calibrated model with these predictions. The mean is then the rank of
+      V, J at most.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class UCME(OfLabels):
         predictions in lexicographic order those at ranks ⌊(l + ½) n / J⌋, with classes l mod K.
     kernel : kernel, default LaplaceKernel()
         As for :class:`SKCE`.
-    form : {"mean", "score"}, default "mean"
+    estimator : {"mean", "score"}, default "mean"
         See above.
 
     Raises
@@ -65,10 +65,11 @@ class UCME(OfLabels):
 
     locations: int | tuple[Any, Any] = 10
     kernel: Kernel = LaplaceKernel()
-    form: Literal["mean", "score"] = "mean"
+    _: KW_ONLY
+    estimator: Literal["mean", "score"] = "mean"
 
     def __post_init__(self) -> None:
-        one_of("form", self.form, ("mean", "score"))
+        one_of("estimator", self.estimator, ("mean", "score"))
         if isinstance(self.locations, (int, np.integer)):
             if self.locations < 1:
                 raise StatisticError(f"locations must be ≥ 1, not {self.locations}")
@@ -87,12 +88,13 @@ class UCME(OfLabels):
         plain = (tuple(map(tuple, rows.tolist())), tuple(classes.tolist()))
         object.__setattr__(self, "locations", plain)
 
-    def given(self, probs: FloatArray) -> FixedUCME:
+    def given(self, data: Predictions) -> FixedUCME:
         """Fix the predictions: locations, kernel values and covariance."""
+        probs = data.probs
         rows, classes = self._chosen(probs)
         values = fitted(self.kernel, probs)(probs, rows)
         expected = values * probs[:, classes]
-        if self.form == "mean":
+        if self.estimator == "mean":
             weights = np.eye(len(rows)) / (len(probs) * len(rows) ** 0.5)
         else:
             same = classes[:, None] == classes
@@ -106,7 +108,10 @@ class UCME(OfLabels):
                     "other locations or a larger bandwidth"
                 )
             weights = axes[:, kept] / np.sqrt(scale[kept])
-        return FixedUCME(values, classes, expected.sum(axis=0), weights, self.form)
+        degree, mean = (2, None) if self.estimator == "mean" else (None, float(weights.shape[1]))
+        return FixedUCME(
+            data, values, classes, expected.sum(axis=0), weights, degree=degree, null_mean=mean
+        )
 
     def _chosen(self, probs: FloatArray) -> tuple[FloatArray, IntArray]:
         n, n_classes = probs.shape
@@ -124,22 +129,33 @@ class UCME(OfLabels):
 
 
 @dataclass(frozen=True, eq=False)
-class FixedUCME:
+class FixedUCME(Prepared):
     """The UCME of fixed predictions: |Wᵀ n m|² as a function of the labels."""
 
     values: FloatArray
     classes: IntArray
     expected: FloatArray
     weights: FloatArray
-    form: str
 
     def __call__(self, labels: IntArray) -> float:
-        met = np.einsum("nj,nj->j", self.values, labels[:, None] == self.classes)
-        scores = (met - self.expected) @ self.weights
-        return float(scores @ scores)
+        met = np.empty(self.classes.size)
+        for k in np.unique(self.classes):
+            here = self.classes == k
+            met[here] = (labels == k).astype(np.float64) @ self.values[:, here]
+        return self._norm(met - self.expected)
 
-    @property
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        if self.degree is None:
+            return super().of_residuals(residuals, multipliers)
+        moved = self.values * residuals[:, self.classes]
+        return np.array([self._norm(row @ moved) for row in multipliers])
+
+    def _norm(self, embedded: FloatArray) -> float:
+        return float(np.square(embedded @ self.weights).sum())
+
     def laws(self) -> Mapping[str, Law]:
-        """The χ² law of the score form."""
-        law = partial(chi_squared, self.weights.shape[1])
-        return {"asymptotic": law} if self.form == "score" else {}
+        """Return the χ² law of the score."""
+        if self.degree is not None:
+            return {}
+        return {"asymptotic": partial(chi_squared, self.weights.shape[1])}

@@ -1,0 +1,55 @@
+"""Compiled kernels, and the only place where compiler options live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, update_wrapper
+from types import FunctionType
+from typing import Any
+
+
+class kernel:  # noqa: N801 (used as a decorator)
+    """Compile a function with numba at its first call, never at import.
+
+    Compiled code is kept on disk (``cache=True``) and releases the interpreter lock
+    (``nogil=True``), so that kernels run side by side in ordinary threads. A kernel takes arrays
+    and scalars, checks nothing, and calls nothing but the :class:`inlined` helpers of its own file:
+    what is kept on disk is renewed when that file changes, and with no other.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.py_func = function
+        update_wrapper(self, function)
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The compiled function."""
+        import numba
+
+        source: Any = self.py_func
+        scope = source.__globals__
+        helpers = {
+            name: numba.njit(inline="always")(scope[name].py_func)
+            for name in source.__code__.co_names
+            if isinstance(scope.get(name), inlined)
+        }
+        if helpers:
+            source = FunctionType(source.__code__, {**scope, **helpers}, source.__name__)
+            source.__qualname__ = self.py_func.__qualname__
+            source.__module__ = self.py_func.__module__
+        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(source)
+        return compiled
+
+    def __call__(self, *args: Any) -> Any:
+        return self.compiled(*args)
+
+
+class inlined:  # noqa: N801 (used as a decorator)
+    """A helper that is compiled into the kernels of its file that call it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.py_func = function
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.py_func(*args)

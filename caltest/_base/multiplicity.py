@@ -1,0 +1,63 @@
+"""Several tests at once: p-values adjusted so that any false alarm stays rare."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray
+from caltest._base.ties import below
+
+
+def holm(pvalues: list[float]) -> list[float]:
+    """Return Holm's adjusted p-values, valid under any dependence.
+
+    Rejecting those at most α keeps the chance of any false rejection at α (Holm 1979).
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(pvalues, kind="stable")
+    remaining = len(pvalues) - np.arange(len(pvalues))
+    stepped = np.minimum(1.0, np.maximum.accumulate(np.asarray(pvalues)[order] * remaining))
+    adjusted = np.empty(len(pvalues))
+    adjusted[order] = stepped
+    return [float(p) for p in adjusted]
+
+
+def max_t(observed: FloatArray, replicates: FloatArray) -> list[float]:
+    """Return the step-down max-T adjusted p-values of Westfall & Young (1993).
+
+    All statistics are standardised by the mean and standard deviation of their null draws and the
+    observed value together. From the largest down, a statistic's p-value is the share of draws
+    whose maximum over it and all smaller ones reaches it, (1 + b) / (1 + B), made monotone. The
+    smallest of them tests all hypotheses together and is exact under any dependence, because
+    observed and drawn rows are exchangeable; single ones control the family when the joint law of
+    the true hypotheses does not depend on the false ones.
+
+    Parameters
+    ----------
+    observed : ndarray of shape (S,)
+        The observed statistics; large values speak against their hypotheses.
+    replicates : ndarray of shape (B, S)
+        The same statistics on the same redrawn labels, row by row.
+
+    Examples
+    --------
+    >>> draws = np.array([[0.0, 0.8], [1.0, 0.0], [0.5, 0.2]])
+    >>> max_t(np.array([2.0, 0.5]), draws)
+    [0.25, 0.5]
+    """
+    rows = np.vstack([observed, replicates])
+    tolerance = observed - [below(t, column) for t, column in zip(observed, rows.T, strict=True)]
+    rows = np.where(np.abs(rows - observed) <= tolerance, observed, rows)  # rounding is no order
+    spread = rows.std(axis=0)
+    standard = (rows - rows.mean(axis=0)) / np.where(spread > tolerance, spread, np.inf)
+    order = np.argsort(-standard[0], kind="stable")
+    # Successive maxima: column j holds the largest of the j-th and all smaller statistics.
+    largest = np.maximum.accumulate(standard[:, order[::-1]], axis=1)[:, ::-1]
+    stepped = np.maximum.accumulate((largest >= standard[0, order] - 1e-12).mean(axis=0))
+    adjusted = np.empty(order.size)
+    adjusted[order] = stepped
+    return [float(p) for p in adjusted]

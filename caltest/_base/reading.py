@@ -1,0 +1,330 @@
+"""Arrays as people have them, checked and brought into one form; every refusal names its row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest.errors import InvalidPredictionsError
+
+#: Rows whose sum is further from 1 than this are refused.
+SUM_TOLERANCE = 1e-3
+#: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
+SUM_EXACT = 1e-12
+
+
+def refuse_misaligned(probs: Any, labels: Any) -> None:
+    a, b = getattr(probs, "index", None), getattr(labels, "index", None)
+    if a is None or b is None or not (hasattr(a, "equals") and hasattr(b, "equals")):
+        return
+    if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
+        raise InvalidPredictionsError(
+            "probs and labels have the same index in different orders: align them first, for "
+            "instance with labels.loc[probs.index]"
+        )
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(values):
+        raise InvalidPredictionsError(
+            f"{name} is a masked array with {int(np.ma.getmaskarray(values).sum())} masked values; "
+            "remove these rows first, nothing is dropped for you"
+        )
+    if hasattr(values, "detach"):  # a torch tensor that takes part in a gradient
+        values = values.detach()
+    if "bfloat16" in str(getattr(values, "dtype", "")):  # a type that NumPy does not have
+        values = values.float()
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        try:
+            array = np.from_dlpack(values)
+        except (TypeError, AttributeError, ValueError, RuntimeError, BufferError):
+            raise InvalidPredictionsError(
+                f"{name} cannot be read as one array ({error}); pass an array on the CPU in "
+                "which all rows have the same length"
+            ) from None
+    if array.ndim == 2 and array.shape[1] == 1:
+        if name == "probs" and bool((array == 1).all()):
+            raise InvalidPredictionsError(
+                "probs is a single column of ones, a classifier with one class: there is nothing "
+                "to test. For a binary problem pass the probability of label 1"
+            )
+        array = array[:, 0]
+    if array.ndim not in (1, 2):
+        raise InvalidPredictionsError(
+            f"{name} must have one or two dimensions, but its shape is {array.shape}"
+        )
+    if array.shape[0] == 0:
+        raise InvalidPredictionsError(f"{name} is empty: there is nothing to test")
+    return array
+
+
+def is_text(array: NDArray[Any]) -> bool:
+    return array.dtype.kind in "US" or (
+        array.dtype.kind == "O" and any(isinstance(v, str) for v in array.ravel()[:100])
+    )
+
+
+def _is_fractional(array: NDArray[Any]) -> bool:
+    if array.dtype.kind != "f":
+        return False
+    finite = array[np.isfinite(array)]
+    return bool(((finite > 0) & (finite < 1)).any()) and bool(((finite >= 0) & (finite <= 1)).all())
+
+
+def refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
+    if not _is_fractional(labels):
+        return
+    real = probs.dtype.kind == "f"
+    whole = probs.dtype.kind in "biu" or (real and bool((probs == np.floor(probs)).all()))
+    if is_text(probs) or (probs.ndim == 1 and whole):
+        raise InvalidPredictionsError(
+            "probs and labels look swapped: labels holds fractions between 0 and 1 and probs "
+            "holds none. The order is (probs, labels), the reverse of scikit-learn's"
+        )
+
+
+def first(bad: BoolArray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+
+
+def at(position: tuple[int, ...]) -> str:
+    row = f"row {position[0]}"
+    return row if len(position) == 1 else f"{row}, column {position[1]}"
+
+
+def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
+    if array.dtype.kind in "USO":
+        for position, value in np.ndenumerate(array):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise InvalidPredictionsError(
+                    f"{name}: {at(position)} is {str(value)!r}, which is not a number"
+                ) from None
+    elif array.dtype.kind not in "biuf":
+        raise InvalidPredictionsError(f"{name} must hold real numbers, not {array.dtype}")
+    numbers = np.ascontiguousarray(array, dtype=np.float64)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        position = first(~finite)
+        raise InvalidPredictionsError(
+            f"{name}: {at(position)} is {numbers[position]} ({(~finite).sum()} such values in "
+            "all); remove or repair these rows first, nothing is dropped for you"
+        )
+    return numbers
+
+
+def as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArray, tuple[str, ...]]:
+    probs = as_numbers(array, "probs")
+    notes: list[str] = []
+    if from_logits:
+        from scipy.special import expit, softmax
+
+        probs = expit(probs) if probs.ndim == 1 else softmax(probs, axis=1)
+        notes.append("probabilities computed from logits")
+    _refuse_out_of_range(probs)
+    if probs.ndim == 1:
+        above = int((probs > 1.0).sum())
+        if above:
+            probs = np.minimum(probs, 1.0)
+            notes.append(f"{above} values were above 1 by rounding and count as 1")
+        return np.column_stack([1.0 - probs, probs]), tuple(notes)
+    sums = probs.sum(axis=1)
+    deviation = np.abs(sums - 1.0)
+    refused = deviation > SUM_TOLERANCE * (1.0 + 1e-9)
+    if refused.any():
+        row, count = int(np.argmax(refused)), int(refused.sum())
+        raise InvalidPredictionsError(
+            f"probs: row {row} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
+            f"than {SUM_TOLERANCE:g} from 1); each row must be a distribution over all classes. If "
+            "it is one, rounded to few decimals, divide each row by its sum"
+        )
+    inexact = deviation > SUM_EXACT
+    if inexact.any():
+        probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
+        count, most = int(inexact.sum()), deviation.max()
+        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1)")
+    return np.minimum(probs, 1.0), tuple(notes)
+
+
+def _refuse_out_of_range(probs: FloatArray) -> None:
+    slack = SUM_TOLERANCE if probs.ndim == 2 else 1e-6  # a rounded 1.0000001 is repaired later
+    outside = (probs < 0.0) | (probs > 1.0 + slack)
+    if not outside.any():
+        return
+    position = first(outside)
+    curve = "softmax" if probs.ndim == 2 else "logistic function"
+    logits = f"apply the {curve}, or pass from_logits=True (--from-logits)"
+    if (probs <= 0.0).all():
+        advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
+    elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
+        advice = f"If these are percentages, divide by 100; if they are logits, {logits}"
+    elif (probs < 0.0).any() and (probs > 1.0).any():
+        advice = f"These look like logits: {logits}"
+    else:
+        advice = f"Repair these values; if all are logits, {logits}"
+    raise InvalidPredictionsError(
+        f"probs: {at(position)} is {probs[position]:.9g}, outside [0, 1] "
+        f"({int(outside.sum())} such values in all). {advice}"
+    )
+
+
+def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...] | None:
+    if classes is None:
+        return None
+    names = tuple(str(c) for c in classes)
+    if len(set(names)) != len(names):
+        raise InvalidPredictionsError(f"classes holds a name twice: {', '.join(names)}")
+    if len(names) == 1:
+        raise InvalidPredictionsError(
+            f"there is a single class, {names[0]!r}: a one-class problem has nothing to test"
+        )
+    if len(names) != n_classes:
+        raise InvalidPredictionsError(
+            f"classes has {len(names)} names but probs describes {n_classes} classes"
+        )
+    return names
+
+
+def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None) -> IntArray:
+    if array.ndim == 2:
+        return _from_one_hot(array, n_classes)
+    if classes is not None and (is_text(array) or _are_integers(classes)):
+        return _from_names(array, classes)
+    if is_text(array):
+        shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
+        raise InvalidPredictionsError(
+            f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
+            "order of the columns of probs"
+        )
+    numbers = as_numbers(array, "labels")
+    fractional = numbers % 1 != 0
+    if fractional.any():
+        (row,) = first(fractional)
+        raise InvalidPredictionsError(
+            f"labels: row {row} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
+            f"{n_classes - 1}"
+        )
+    outside = (numbers < 0) | (numbers >= n_classes)
+    if outside.any():
+        (row,) = first(outside)
+        advice = ""
+        if numbers.min() >= 1 and numbers.max() == n_classes:
+            advice = ". They seem to run from 1: subtract 1"
+        elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
+            advice = ". They seem to be −1 and 1: pass labels > 0"
+        raise InvalidPredictionsError(
+            f"labels: row {row} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
+            f"from 0 to {n_classes - 1}{advice}"
+        )
+    return numbers.astype(np.int64)
+
+
+def _are_integers(classes: Sequence[Any]) -> bool:
+    return all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in classes)
+
+
+def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
+    text = is_text(array)
+    index = {(str(c) if text else float(c)): i for i, c in enumerate(classes)}
+    values, inverse = np.unique(array.astype(str) if text else array, return_inverse=True)
+    for value in values:
+        if (str(value) if text else float(value)) not in index:
+            row = int(np.argmax((array.astype(str) if text else array) == value))
+            shown = repr(str(value)) if text else f"{value:g}"
+            raise InvalidPredictionsError(
+                f"labels: row {row} is {shown}, which is not one of the classes "
+                f"{', '.join(str(c) for c in classes)}"
+            )
+    codes = np.array([index[str(v) if text else float(v)] for v in values], dtype=np.int64)
+    return codes[inverse.ravel()]
+
+
+def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
+    numbers = as_numbers(array, "labels")
+    wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidPredictionsError(
+            f"labels: row {row} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
+            "else 0); pass the class numbers as a 1-D array"
+        )
+    if numbers.shape[1] != n_classes:
+        raise InvalidPredictionsError(
+            f"labels is one-hot with {numbers.shape[1]} columns but probs describes "
+            f"{n_classes} classes"
+        )
+    return numbers.argmax(axis=1)
+
+
+def as_weights(values: Any, n: int) -> FloatArray | None:
+    """Return finite weights ≥ 0, one for each row, or None where all are 1."""
+    weights = as_numbers(_per_row(values, n, "weights"), "weights")
+    if (weights < 0.0).any():
+        (row,) = first(weights < 0.0)
+        raise InvalidPredictionsError(
+            f"weights: row {row} is {weights[row]:g}; weights are ≥ 0: leave out rows that are not "
+            "to count"
+        )
+    if not weights.any():
+        raise InvalidPredictionsError("weights are all 0: no row would count")
+    return None if bool((weights == 1.0).all()) else weights
+
+
+def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
+    """Return the names, numbers or other marks of the rows; none may be missing."""
+    marks = _per_row(values, n, name)
+    if marks.dtype.kind == "O":
+        marks = np.array([None if v is None or v != v else str(v) for v in marks], dtype=object)
+        missing = np.array([v is None for v in marks])
+    else:
+        missing = np.isnan(marks) if marks.dtype.kind == "f" else np.zeros(n, dtype=bool)
+    if missing.any():
+        (row,) = first(missing)
+        raise InvalidPredictionsError(
+            f"{name}: row {row} has no value ({int(missing.sum())} such rows in all); name every "
+            "row, or leave these rows out"
+        )
+    return marks.astype(str) if marks.dtype.kind == "O" else marks
+
+
+def numbered(values: Any, n: int, name: str) -> IntArray:
+    """Return a number for every row, equal where its mark is."""
+    inverse = np.unique(as_names(values, n, name), return_inverse=True)[1]
+    return inverse.ravel().astype(np.int64)
+
+
+def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str, str]]:
+    """Return 1 where a label is ``pos_label`` and 0 where it is the one other, and both names."""
+    text = [str(v) for v in labels.ravel().tolist()]
+    names = sorted(set(text))
+    event = str(pos_label)
+    if event not in names and len(names) > 1:
+        raise InvalidPredictionsError(
+            f"pos_label is {event!r}, but the labels are {', '.join(map(repr, names[:5]))}"
+        )
+    others = [name for name in names if name != event]
+    if len(others) > 1:
+        raise InvalidPredictionsError(
+            f"pos_label={event!r} leaves {len(others)} other labels ({', '.join(others[:5])}); one "
+            "column of probabilities is for two classes"
+        )
+    codes = np.array([name == event for name in text], dtype=np.int64)
+    return codes, (others[0] if others else f"not {event}", event)
+
+
+def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape == (n, 1):
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise InvalidPredictionsError(
+            f"{name} must hold one value for each of the {n} rows; its shape is {array.shape}"
+        )
+    return array

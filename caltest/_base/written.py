@@ -1,0 +1,45 @@
+"""Values print as they were written, so that a result carries a recipe that can be quoted."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+
+@runtime_checkable
+class _Named(Protocol):
+    """A function or a type; partial functions and callable values have no name of their own."""
+
+    __name__: str
+
+
+def name_of(value: Any) -> str:
+    """Return a value as it is written in a recipe.
+
+    Examples
+    --------
+    >>> name_of(np.float64(0.5)), name_of((1, 2)), name_of(name_of)
+    ('0.5', '[1, 2]', 'name_of')
+    """
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(name_of, value))}]"
+    plain = value.item() if isinstance(value, np.generic) else value
+    return plain.__name__ if isinstance(plain, _Named) else repr(plain)
+
+
+class Written:
+    """Prints a dataclass as it would be written: options only where they are not the default."""
+
+    #: How many fields are always printed, the first of them by its place; other fields are options.
+    essential: ClassVar[int] = 1
+
+    def __repr__(self) -> str:
+        shown = []
+        for j, field in enumerate(fields(self)):  # type: ignore[arg-type]
+            value = vars(self)[field.name]
+            if j < self.essential or value != field.default:
+                place = "" if j == 0 and self.essential else f"{field.name}="
+                shown.append(place + name_of(value))
+        return f"{type(self).__name__}({', '.join(shown)})"

@@ -1,0 +1,150 @@
+"""Verbs that take a mean score apart: by isotonic regression, and over cells."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from caltest._base.written import name_of
+from caltest.binning import Binning, UniformBins, as_binning
+from caltest.inference.entry import admitted
+from caltest.lens_choice import as_lens
+from caltest.lenses import LensLike
+from caltest.predictions import Facts
+from caltest.results import BrierDecomposition, CORPDecomposition
+from caltest.statistics import CORP, BrierScore, Cells
+from caltest.statistics.isotonic import Score, best_score
+
+
+def corp_decomposition(
+    probs: Any,
+    labels: Any = None,
+    *,
+    lens: LensLike | None = None,
+    score: Score = "brier",
+    **facts: Unpack[Facts],
+) -> CORPDecomposition:
+    """Take a mean score apart into miscalibration, discrimination and uncertainty.
+
+    Every part is a difference of scores under the isotonic fit p̂ (Dimitriadis, Gneiting & Jordan
+    2021): no bins, no tuning. O(n log n).
+
+    Parameters
+    ----------
+    probs, labels, **facts
+        As in :meth:`Predictions.of`.
+    lens : lens or callable, optional
+        A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
+        two classes and ``TopK(1)`` for more.
+    score : {"brier", "log"}, default "brier"
+        (p − y)², or −log of the probability of what happened. The log score of a label of
+        probability 0 is infinite, and then so are ``mean_score`` and ``miscalibration``; the other
+        parts are always finite, because 0 log 0 = 0.
+
+    Returns
+    -------
+    CORPDecomposition
+
+    Raises
+    ------
+    StatisticError
+        For a lens with more than two classes, or another score.
+
+    References
+    ----------
+    Dimitriadis, Gneiting & Jordan, "Stable reliability diagrams for probabilistic classifiers",
+    PNAS 118(8), 2021.
+
+    Examples
+    --------
+    >>> parts = corp_decomposition([0.2, 0.6, 0.4, 0.9], [0, 0, 1, 1])
+    >>> parts.mean_score, parts.miscalibration, parts.discrimination, parts.uncertainty
+    (0.1925, 0.0675, 0.125, 0.25)
+    """
+    data = admitted("corp_decomposition", probs, labels, facts)
+    lens = as_lens(lens, data)
+    induced = lens(data)
+    fixed = CORP(score).given(induced)
+    fit = fixed.fit(induced.labels)
+    events = np.array([(induced.labels == 0).sum()])
+    mean_score = fixed.mean_score(induced.labels)
+    recalibrated = best_score(fit.observed * fit.count, fit.count, score)
+    uncertainty = best_score(events, np.array([induced.n]), score)
+    return CORPDecomposition(
+        mean_score=mean_score,
+        miscalibration=mean_score - recalibrated,
+        discrimination=uncertainty - recalibrated,
+        uncertainty=uncertainty,
+        score=score,
+        lens=name_of(lens),
+        n=induced.n,
+        n_classes=data.n_classes,
+        notes=data.notes,
+        fit=fit,
+    )
+
+
+def brier_decomposition(
+    probs: Any,
+    labels: Any = None,
+    *,
+    lens: LensLike | None = None,
+    bins: Binning | int = UniformBins(15),
+    **facts: Unpack[Facts],
+) -> BrierDecomposition:
+    """Take the Brier score apart over the cells of a partition. O(n K).
+
+    Reliability is biased upward and resolution too, by chance, the more the smaller the cells are;
+    :func:`corp_decomposition` needs no cells.
+
+    Parameters
+    ----------
+    probs, labels, **facts
+        As in :meth:`Predictions.of`.
+    lens : lens or callable, optional
+        Whose Brier score; by default ``OneVsRest(1)`` for two classes and ``TopK(1)`` for more.
+        ``Canonical()`` takes the score of all classes apart.
+    bins : binning or int, default UniformBins(15)
+        The partition, as for :class:`caltest.ECE`.
+
+    Returns
+    -------
+    BrierDecomposition
+
+    References
+    ----------
+    Murphy, "A new vector partition of the probability score", Journal of Applied Meteorology 12,
+    1973. Stephenson, Coelho & Jolliffe, "Two extra components in the Brier score decomposition",
+    Weather and Forecasting 23, 2008.
+
+    Examples
+    --------
+    >>> parts = brier_decomposition([0.25, 0.25, 0.75, 0.75], [0, 0, 1, 0])
+    >>> parts.mean_score, parts.reliability, parts.resolution, parts.uncertainty
+    (0.1875, 0.0625, 0.0625, 0.1875)
+    """
+    data = admitted("brier_decomposition", probs, labels, facts)
+    lens, bins = as_lens(lens, data), as_binning(bins)
+    induced = lens(data)
+    n, outcomes = induced.n, np.eye(induced.n_classes)[induced.labels]
+    cells = Cells.of(bins, induced.probs)
+    size = cells.counts[:, None]
+    predicted, observed = cells.sum(induced.probs) / size, cells.sum(outcomes) / size
+    overall = outcomes.mean(axis=0)
+    spread = induced.probs - predicted[cells.of_row]
+    surprise = outcomes - observed[cells.of_row]
+    scale = 0.5 if induced.n_classes == 2 else 1.0
+    return BrierDecomposition(
+        mean_score=BrierScore()(induced),
+        reliability=scale * float((size * (predicted - observed) ** 2).sum() / n),
+        resolution=scale * float((size * (observed - overall) ** 2).sum() / n),
+        uncertainty=scale * float(1.0 - overall @ overall),
+        within_variance=scale * float((spread**2).sum() / n),
+        within_covariance=scale * float(2.0 * (spread * surprise).sum() / n),
+        bins=name_of(bins),
+        lens=name_of(lens),
+        n=n,
+        n_classes=data.n_classes,
+        notes=data.notes,
+    )

@@ -1,0 +1,70 @@
+"""The one way into every verb: data that may be tested, and a statistic of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from caltest._base.written import name_of
+from caltest.errors import StatisticError
+from caltest.predictions import Facts, Predictions
+from caltest.recalibration import refuse_fitted_rows
+from caltest.statistics.prepared import Prepared, StatisticLike, prepare
+
+
+def admitted(
+    verb: str, probs: Any, labels: Any, facts: Facts, takes: Collection[str] = ()
+) -> Predictions:
+    """Return predictions that a verb may test.
+
+    Parameters
+    ----------
+    verb : str
+        Its name, for what is refused.
+    probs, labels, facts
+        As for :meth:`Predictions.of`.
+    takes : collection of {"weights", "clusters", "by"}
+        The facts that the verb honours; data that carry others are refused.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When probs and labels are not a forecast and its outcomes.
+    StatisticError
+        When the verb does not take what the data carry, or the rows were used to make them.
+    """
+    unknown = sorted(set(facts) - set(Facts.__annotations__))
+    if unknown:
+        raise TypeError(f"{verb} has no argument {unknown[0]!r}")
+    data = Predictions.of(probs, labels, **facts)
+    refuse_fitted_rows(data)
+    carried = {"weights": data.weights, "clusters": data.n_clusters, "by": data.by}
+    for name, values in carried.items():
+        if values is not None and name not in takes:
+            raise StatisticError(f"{verb} does not take {name} yet")
+    return data
+
+
+def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:
+    """Return the statistic with its predictions fixed, and its value on the observed labels."""
+    try:
+        prepared = prepare(statistic, induced)
+        value = prepared(induced.labels)
+    except TypeError as error:
+        raise StatisticError(
+            f"the statistic {name_of(statistic)} failed on probs of shape {induced.probs.shape} "
+            f"and labels of shape {induced.labels.shape}: {error}"
+        ) from error
+    if not np.isfinite(value):
+        raise StatisticError(
+            f"the statistic {name_of(statistic)} is {value} on the observed data; it must be a "
+            "finite number"
+        )
+    return prepared, value
+
+
+def seed_of(rng: Any) -> int | None:
+    """Return the seed, if the generator was given by one."""
+    return int(rng) if isinstance(rng, (int, np.integer)) else None

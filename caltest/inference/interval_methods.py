@@ -1,0 +1,308 @@
+"""The methods behind an interval: test inversion, exact cells, the bootstrap, limits, Sun et al."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from caltest._base.clopper_pearson import clopper_pearson
+from caltest.errors import StatisticError
+from caltest.exact import cell_null
+from caltest.inference.cell_noise import CellNoise, cell_noise
+from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
+from caltest.inference.inversion import SIZES, reached
+from caltest.inference.pvalues import null_distribution, replicates_of
+from caltest.lenses import Lens, TopK
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import Bootstrap, Workers
+from caltest.statistics.binned import BinnedError
+from caltest.statistics.prepared import Cells, Estimand, Prepared, StatisticLike, prepare
+
+#: Methods that resample rows, for any statistic.
+BOOTSTRAP = ("percentile", "basic", "bca", "bias-corrected")
+#: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
+MAX_DRAWN, MIN_DRAWS = 2**17, 999
+#: Draws beyond a bound that it should rest on.
+MIN_BEYOND = 20
+#: Cells up to which the p-value that decides about 0 is exact; beyond, draws are quicker.
+EXACT_CELLS = 24
+#: Said when a model is miscalibrated, but its cells may show nothing of it.
+CANCEL = (
+    "the model is miscalibrated, but residuals scatter so much within cells that their error may "
+    "be as good as 0: errors of opposite sign cancel there, and finer cells would show them"
+)
+#: Rows per cell below which an interval is wide because little can be known.
+FEW_ROWS = 5.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an interval is asked for: a statistic of an induced problem, and how sure to be."""
+
+    statistic: StatisticLike
+    lens: Lens
+    prepared: Prepared
+    estimate: float
+    level: float
+    side: str
+    n_resamples: int
+    rng: Any
+    workers: Workers
+
+    @property
+    def alpha(self) -> float:
+        """The error probability of one bound."""
+        alpha = (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
+        return round(alpha, 12)  # 1 − 0.95 is not 0.05, and p-values of draws are such fractions
+
+    @property
+    def induced(self) -> Predictions:
+        """The data, seen through the lens."""
+        return self.prepared.data
+
+    @property
+    def clusters(self) -> IntArray | None:
+        """The cluster of every row, by number."""
+        return self.induced.clusters
+
+    @property
+    def cells(self) -> Cells:
+        """The partition of a binned statistic."""
+        assert self.prepared.cells is not None
+        return self.prepared.cells
+
+    @property
+    def estimand(self) -> Estimand:
+        """Which error the statistic estimates."""
+        assert self.prepared.estimand is not None
+        return self.prepared.estimand
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds and biases, before bounds are cut to the range of the error."""
+
+    method: str
+    estimate: float
+    low: float
+    high: float
+    corrected: float
+    null_mean: float
+    contains_zero: bool
+    pvalue: float | None = None
+    n_cells: int | None = None
+    n_draws: int = 0
+    ended: str = "complete"
+    notes: tuple[str, ...] = ()
+
+
+def by_inversion(asked: Asked) -> Bounds:
+    """Invert tests of the size of the error; see :mod:`caltest.inference.inversion`."""
+    estimand, size, cells = asked.estimand, SIZES[asked.estimand.size], asked.cells
+    noise = cell_noise(asked.induced, cells, _n_draws(asked), _generator(asked.rng))
+    null = size.calibrated(noise)
+    floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
+    if asked.clusters is None and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
+        squared = estimand.size == "squared"
+        plain = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
+        law, exact = plain.cell_law(), plain(asked.induced.labels)
+        assert law is not None
+        computed = cell_null(law, asked.induced.probs, exact)
+        floor = estimand.factor * computed.mean() / (2.0 if squared else 1.0)
+        pvalue = max(computed.sf(exact), np.finfo(float).tiny)
+    plausible, corrected = pvalue > asked.alpha, estimand.scaled(size.corrected(noise))
+    if abs(corrected - asked.estimate) < 1e-12:  # the statistic over pairs corrects itself
+        corrected = asked.estimate
+    low = 0.0 if plausible else size.low(noise, asked.alpha)
+    cancels = 0.0 < low < 1e-6 * size.observed(noise)
+    is_plain = isinstance(asked.prepared, BinnedError) and not asked.prepared.root
+    return Bounds(
+        method="inversion",
+        estimate=asked.estimate,
+        low=estimand.scaled(low),
+        high=estimand.scaled(size.high(noise, asked.alpha)),
+        corrected=corrected,
+        null_mean=floor if is_plain else _noise_floor(asked),
+        contains_zero=plausible or asked.side == "upper",
+        pvalue=pvalue,
+        n_cells=len(cells),
+        n_draws=noise.shares.size,
+        notes=(*_about_cells(noise), *([CANCEL] if cancels else [])),
+    )
+
+
+def _n_draws(asked: Asked) -> int:
+    """Return how many draws to make: fewer for many cells, but enough for the level."""
+    if asked.alpha * (asked.n_resamples + 1) < 1.0:
+        raise StatisticError(
+            f"level={asked.level:g} needs at least {int(np.ceil(1.0 / asked.alpha)) - 1} draws, "
+            f"but n_resamples is {asked.n_resamples}"
+        )
+    numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
+    if asked.clusters is not None:
+        numbers = max(numbers, int(asked.clusters.max()) // 8)
+    least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
+    return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
+
+
+def by_cells(asked: Asked) -> Bounds:
+    """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies.
+
+    From above every cell may use the whole error probability, since only the cell with the largest
+    true gap counts; from below the L cells share it (Bonferroni).
+    """
+    cells, size = asked.cells, asked.cells.counts
+    predicted = cells.sum(asked.induced.probs[:, 0]) / size
+    seen = cells.sum(asked.induced.labels == 0)
+
+    def outside(alpha: float) -> tuple[FloatArray, FloatArray]:
+        low, high = clopper_pearson(seen, size, 1.0 - 2.0 * alpha)
+        return low - predicted, predicted - high
+
+    nearest = np.maximum(*outside(asked.alpha / size.size)).max()
+    above, below = outside(asked.alpha)
+    furthest = np.maximum(-above, -below).max()
+    values, ended = _bootstrap(asked)
+    return Bounds(
+        method="cells",
+        estimate=asked.estimate,
+        low=_gap(asked, max(float(nearest), 0.0)),
+        high=_gap(asked, float(furthest)),
+        corrected=2.0 * asked.estimate - float(values.mean()),
+        null_mean=_noise_floor(asked),
+        contains_zero=bool(nearest <= 0.0) or asked.side == "upper",
+        n_cells=size.size,
+        n_draws=values.size,
+        ended=ended,
+    )
+
+
+def _gap(asked: Asked, gap: float) -> float:
+    """Return the distance that belongs to a gap of the first of two probabilities."""
+    return asked.estimand.scaled(gap**2 if asked.estimand.squared else gap)
+
+
+def by_bootstrap(asked: Asked, method: str) -> Bounds:
+    """Use the spread of the statistic over resampled rows, or clusters."""
+    values, ended = _bootstrap(asked)
+    if method == "percentile":
+        low, high = percentile(values, asked.alpha)
+    elif method == "basic":
+        low, high = basic(values, asked.estimate, asked.alpha)
+    elif method == "bca":
+        value = partial(_value_of, asked.statistic)
+        low, high = bca(values, asked.estimate, asked.alpha, value, asked.induced)
+    else:
+        low, high = bias_corrected(values, asked.estimate, asked.alpha)
+    notes: tuple[str, ...] = ()
+    if asked.prepared.estimand is not None and method in ("percentile", "bca"):
+        notes = (
+            "resampling adds noise to an error that noise has raised already, so this interval "
+            "lies too high, and near calibration above the true error; method='auto' does not",
+        )
+    n_cells = None if asked.prepared.cells is None else len(asked.cells)
+    return Bounds(
+        method=method,
+        estimate=asked.estimate,
+        low=low,
+        high=high,
+        corrected=2.0 * asked.estimate - float(values.mean()),
+        null_mean=_noise_floor(asked),
+        contains_zero=(low <= 0.0 or asked.side == "upper")
+        and (high >= 0.0 or asked.side == "lower"),
+        n_cells=n_cells,
+        n_draws=values.size,
+        ended=ended,
+        notes=notes,
+    )
+
+
+def _value_of(statistic: StatisticLike, part: Predictions) -> float:
+    return prepare(statistic, part)(part.labels)
+
+
+def by_normal(asked: Asked) -> Bounds:
+    """Use the normal limit of the debiased squared error."""
+    from scipy.special import ndtri
+
+    estimand, size = asked.estimand, SIZES["squared"]
+    noise = cell_noise(asked.induced, asked.cells, 1, _generator(asked.rng))
+    residuals = asked.induced.residuals[:, : noise.sums.shape[1]]
+    error = influence_error(residuals, noise.gaps[asked.cells.of_row], asked.clusters)
+    centre, reach = size.corrected(noise), -float(ndtri(asked.alpha)) * error
+    return Bounds(
+        method="normal",
+        estimate=asked.estimate,
+        low=estimand.scaled(centre - reach),
+        high=estimand.scaled(centre + reach),
+        corrected=estimand.scaled(centre),
+        null_mean=_noise_floor(asked),
+        contains_zero=centre <= reach or asked.side == "upper",
+        n_cells=len(asked.cells),
+    )
+
+
+def by_sun(asked: Asked) -> Bounds:
+    """Use the interval of Sun et al. for the k largest predictions, or a class of its own."""
+    estimand, k = asked.estimand, asked.induced.n_classes - 1
+    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.clusters is not None:
+        raise StatisticError(
+            "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows"
+        )
+    if asked.side != "two-sided":
+        raise StatisticError("method='sun' has no one-sided version; use method='auto'")
+    probs, residuals = asked.induced.probs[:, :k], asked.induced.residuals[:, :k]
+    answer = sun(probs, residuals, asked.cells, asked.level)
+    notes: tuple[str, ...] = ()
+    if k > 1:
+        notes = (
+            f"the estimate and the interval are of Σ π_b |Δ_b|² over the {k} largest predictions, "
+            "without 'none of them'",
+        )
+    return Bounds(
+        method="sun",
+        estimate=estimand.scaled(answer.estimate) if k > 1 else asked.estimate,
+        low=estimand.scaled(answer.low),
+        high=estimand.scaled(answer.high),
+        corrected=estimand.scaled(answer.estimate),
+        null_mean=0.0 if k > 1 else _noise_floor(asked),
+        contains_zero=answer.contains_zero,
+        n_cells=len(asked.cells),
+        notes=notes,
+    )
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise StatisticError(f"rng must be a seed ≥ 0 or a Generator: {error}") from None
+
+
+def _bootstrap(asked: Asked) -> tuple[FloatArray, str]:
+    drawn = replicates_of(
+        asked.statistic, asked.prepared, Bootstrap(), asked.n_resamples, asked.rng, asked.workers
+    )
+    return drawn.values, drawn.ended
+
+
+def _noise_floor(asked: Asked) -> float:
+    """Return the mean of the statistic when the model is calibrated: exact where that is cheap."""
+    if asked.prepared.null_mean is not None:
+        return asked.prepared.null_mean
+    run = (asked.n_resamples, asked.rng, asked.workers)
+    prepared = replace(asked.prepared, data=replace(asked.induced, clusters=None))  # marginal law
+    return null_distribution(asked.statistic, prepared, asked.estimate, "auto", *run).mean()
+
+
+def _about_cells(cells: CellNoise) -> tuple[str, ...]:
+    mean = cells.n / cells.size.size
+    if mean >= FEW_ROWS:
+        return ()
+    return (
+        f"cells hold {mean:.1f} rows on average: so few show little of the error, and the upper "
+        "bound is high for that reason; fewer cells give a shorter interval",
+    )

@@ -1,0 +1,234 @@
+"""Which null distribution answers, how it comes about, and the arithmetic of p-values."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest._base.clopper_pearson import clopper_pearson
+from caltest._base.ties import reaching
+from caltest._base.written import name_of
+from caltest.errors import SparseBinsWarning, StatisticError
+from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
+from caltest.inference.entry import seed_of
+from caltest.lenses import Lens
+from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
+from caltest.predictions import Predictions
+from caltest.results import CalibrationTestResult
+from caltest.simulate import (
+    BLOCK,
+    CHUNK,
+    EXCEEDING,
+    Batches,
+    ConsistencyResampling,
+    LabelScheme,
+    Reaching,
+    RedrawLabels,
+    RowScheme,
+    Scheme,
+    Workers,
+    simulate,
+    simulate_by,
+)
+from caltest.statistics.prepared import (
+    Prepared,
+    PreparedFunction,
+    StatisticLike,
+    as_problem,
+    prepare,
+)
+
+#: Rows per occupied cell below which consistency resampling is not to be trusted.
+MIN_ROWS_PER_CELL = 20
+
+Null = Literal["auto", "exact", "asymptotic", "distribution-free"] | Scheme
+
+
+def null_distribution(
+    statistic: StatisticLike,
+    prepared: Prepared,
+    estimate: float,
+    null: Null,
+    n_resamples: int,
+    rng: Any,
+    workers: Workers,
+    stop_early: bool = False,
+) -> NullDistribution:
+    """Return the law that was asked for; the parameters are those of ``calibration_test``."""
+    data, laws = prepared.data, prepared.laws()
+    known = null in ("auto", "exact", *laws) if isinstance(null, str) else isinstance(null, Scheme)
+    if not known:
+        choices = ", ".join(repr(name) for name in ("auto", "exact", *laws))
+        raise StatisticError(
+            f"the null of {name_of(statistic)} is one of {choices}, RedrawLabels() or "
+            f"ConsistencyResampling(), not {null!r}"
+        )
+    if isinstance(null, Scheme) and not null.calibrated:
+        raise StatisticError(
+            f"{null!r} cannot be a null: its data sets are as miscalibrated as the observed one. "
+            "Use null=RedrawLabels(); resampled rows are for confidence_interval"
+        )
+    if isinstance(null, str) and null in laws:
+        return laws[null](data.labels)
+    if isinstance(null, str):
+        law = prepared.cell_law() if data.n_classes == 2 else None
+        if law is not None and len(law.cells) <= (MAX_CELLS if null == "auto" else data.n):
+            return cell_null(law, data.probs, estimate)
+        limit = MAX_ENUMERATION if null == "exact" else n_resamples
+        if n_label_vectors(data.probs) <= limit:
+            return enumerated_null(prepared, data.probs)
+        if null == "exact":
+            raise StatisticError(
+                f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
+                f"{data.n_classes} classes: it needs a two-class lens and a binned statistic, "
+                "or very few rows. Use null=RedrawLabels(), which is valid always"
+            )
+        null = RedrawLabels()
+    if isinstance(null, ConsistencyResampling):
+        _warn_if_sparse(prepared)
+    stop_when = partial(reaching, estimate, two_sided=prepared.two_sided) if stop_early else None
+    return replicates_of(statistic, prepared, null, n_resamples, rng, workers, stop_when=stop_when)
+
+
+def replicates_of(
+    statistic: StatisticLike,
+    prepared: Prepared,
+    scheme: Scheme,
+    n_resamples: int,
+    rng: Any,
+    workers: Workers,
+    *,
+    stop_when: Reaching | None = None,
+) -> SimulatedNull:
+    """Evaluate a prepared statistic on the draws of a scheme, the fastest way there is."""
+    data = prepared.data
+    if data.n_clusters is not None and not scheme.takes_clusters:
+        raise StatisticError(f"{scheme!r} does not take clusters yet")
+    run = (n_resamples, rng, workers)
+    fused = prepared.fast(scheme)
+    if fused is not None:
+        drawn = simulate_by(fused, *run, stop_when=stop_when)
+    elif isinstance(scheme, LabelScheme):
+        batches = Batches.of(scheme, data, prepared.batch)
+        at_once = BLOCK if isinstance(prepared, PreparedFunction) else CHUNK
+        drawn = simulate_by(batches, *run, stop_when=stop_when, at_once=at_once)
+    else:
+        assert isinstance(scheme, RowScheme)
+        evaluate = partial(on_sample, statistic)
+        drawn = simulate(evaluate, scheme.sampler(data), *run, stop_when=stop_when)
+    return SimulatedNull(*drawn)
+
+
+def on_sample(statistic: StatisticLike, sample: Predictions) -> float:
+    """Return the value on a data set of its own."""
+    return prepare(statistic, sample)(sample.labels)
+
+
+def replicate(
+    statistic: StatisticLike,
+    scheme: Scheme,
+    data: Predictions,
+    n_resamples: int,
+    *,
+    rng: Any = None,
+    workers: Workers = 1,
+) -> SimulatedNull:
+    """Evaluate a statistic on drawn data: the engine behind every verb.
+
+    Parameters
+    ----------
+    statistic
+        A statistic or a function ``(probs, labels) -> float``.
+    scheme : RedrawLabels, ConsistencyResampling, Bootstrap or another Scheme
+        Where the data sets come from. A statistic that knows a faster way to the same law uses it.
+    data : Predictions
+        The observed data, seen through the lens.
+    n_resamples : int
+        Number of replicates, at least 1.
+    rng : None, int, Generator, SeedSequence or BitGenerator
+        As :func:`numpy.random.default_rng`. The numbers do not depend on ``workers``, and the
+        first replicates of a longer run are those of a shorter one.
+    workers : int or callable, default 1
+        Number of threads, or a function like :func:`map` (such as the ``map`` of a process pool).
+
+    Returns
+    -------
+    SimulatedNull
+        The replicates; its ``ended`` says whether Ctrl-C made them fewer.
+
+    Raises
+    ------
+    StatisticError
+        When a replicate is not a finite number, or the scheme is none.
+    """
+    if not isinstance(scheme, Scheme):
+        raise StatisticError(
+            f"{scheme!r} is no way to draw data: use RedrawLabels(), ConsistencyResampling(), "
+            "Bootstrap(), or a subclass of LabelScheme or RowScheme"
+        )
+    prepared = prepare(statistic, as_problem(data))
+    return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
+
+
+def _warn_if_sparse(prepared: Prepared) -> None:
+    rows = prepared.rows_per_cell
+    if rows is not None and rows < MIN_ROWS_PER_CELL:
+        warnings.warn(
+            f"only {rows:.1f} rows per occupied cell: consistency resampling rejects "
+            "calibrated models too often below 20 (up to always at 1). Use null=RedrawLabels(), "
+            "which is valid at every sample size, or fewer bins",
+            SparseBinsWarning,
+            stacklevel=4,
+        )
+
+
+def result_of(
+    data: Predictions,
+    prepared: Prepared,
+    statistic: StatisticLike,
+    lens: Lens,
+    null: str,
+    estimate: float,
+    law: NullDistribution,
+    rng: Any,
+) -> CalibrationTestResult:
+    """Put together the answer; here is the arithmetic of p-values."""
+    drawn, error, ended = 0, 0.0, "complete"
+    if isinstance(law, SimulatedNull):
+        drawn, ended = len(law), law.ended
+        exceeding = int(reaching(estimate, law.values, prepared.two_sided).sum())
+        if ended == "early":
+            exceeding = EXCEEDING
+        pvalue = exceeding / drawn if ended == "early" else (1 + exceeding) / (1 + drawn)
+        error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
+        bracket = clopper_pearson(exceeding, drawn)
+    elif isinstance(law, ExactNull):
+        bracket = law.bracket(estimate, prepared.two_sided)
+        pvalue = max(bracket[1], np.finfo(float).tiny)
+    else:  # a limit law; only symmetric ones are used on both sides
+        sides = 2.0 * law.sf(abs(estimate)) if prepared.two_sided else law.sf(estimate)
+        pvalue = max(min(1.0, sides), np.finfo(float).tiny)
+        bracket = (float(pvalue), float(pvalue))
+    return CalibrationTestResult(
+        statistic=name_of(statistic),
+        lens=name_of(lens),
+        null=null,
+        two_sided=prepared.two_sided,
+        estimate=estimate,
+        pvalue=float(pvalue),
+        pvalue_bracket=bracket,
+        pvalue_error=error,
+        null_mean=law.mean(),
+        null_std=law.std(),
+        n=prepared.data.n,
+        n_classes=data.n_classes,
+        n_resamples=drawn,
+        seed=seed_of(rng),
+        impossible=prepared.data.impossible.size,
+        ended=ended,
+        notes=data.notes,
+        null_distribution=law,
+    )

@@ -1,0 +1,69 @@
+"""Which picture belongs to which result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from caltest import results
+from caltest.errors import StatisticError
+from caltest.plots.canvas import Picture
+from caltest.plots.comparison import difference, differences
+from caltest.plots.fits import fitted
+from caltest.plots.laws import estimates, null, sensitivity
+from caltest.plots.reliability import reliability
+from caltest.plots.simplex import triangle
+
+PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
+    results.AuditReport: lambda report, ax, **options: estimates(
+        [row.test for row in report.rows],
+        ax,
+        names=[row.lens for row in report.rows],
+        pvalues=[row.adjusted for row in report.rows],
+        **options,
+    ),
+    results.BinSensitivity: sensitivity,
+    results.CalibrationTestResult: null,
+    results.ComparisonResult: lambda result, ax, **options: differences([result], ax, **options),
+    results.ComparisonTable: lambda table, ax, **options: differences(
+        table.pairs, ax, pvalues=table.adjusted, **options
+    ),
+    results.JointTestResult: lambda result, ax, **options: estimates(
+        result.tests, ax, pvalues=result.adjusted, **options
+    ),
+    results.ReliabilityCurve: reliability,
+    results.ReliabilityDifference: difference,
+    results.ReliabilityFit: fitted,
+    results.ReliabilitySimplex: triangle,
+}
+
+
+def draw(result: results.Result, ax: Any = None, **options: Any) -> Picture:
+    """Draw a result: what its ``.plot()`` does.
+
+    Tests are drawn by :func:`null`, joint tests and audits by :func:`estimates`, comparisons by
+    :func:`differences`, and what :mod:`caltest.reliability` returns by :func:`reliability`,
+    :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`triangle`.
+
+    Parameters
+    ----------
+    result : Result
+        What a verb returned.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure, one column (3.25 in) wide.
+    **options
+        Those of the function that draws it.
+
+    Raises
+    ------
+    StatisticError
+        When there is no picture of such a result.
+    """
+    picture = PICTURES.get(type(result))
+    if picture is None:
+        drawn = ", ".join(kind.__name__ for kind in PICTURES)
+        raise StatisticError(
+            f"there is no picture of a {type(result).__name__}: print it. "
+            f"There are pictures of {drawn}"
+        )
+    return picture(result, ax, **options)

@@ -1,0 +1,68 @@
+"""What a picture shows: data seen through a lens, part by part, and the tests that go with it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from caltest._base.written import name_of
+from caltest.errors import DegenerateDataWarning, StatisticError
+from caltest.inference import calibration_test
+from caltest.inference.entry import admitted, seed_of
+from caltest.lens_choice import as_lens
+from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
+from caltest.predictions import Facts, Predictions
+from caltest.results import CalibrationTestResult, ending
+from caltest.statistics import StatisticLike
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Data that a verb may show, and what the lens makes of them."""
+
+    data: Predictions
+    lens: Lens
+    induced: Predictions
+
+    @classmethod
+    def of(
+        cls, verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None, what: str = ""
+    ) -> Self:
+        """Look through the lens; ``what`` needs a lens that leaves two classes."""
+        data = admitted(verb, probs, labels, facts)
+        through = as_lens(lens, data)
+        induced = through(data)
+        if what and induced.n_classes != 2:
+            raise StatisticError(
+                f"{what} needs a two-class lens; {name_of(through)} leaves {induced.n_classes} "
+                "classes"
+            )
+        return cls(data, through, induced)
+
+    @property
+    def parts(self) -> list[Predictions]:
+        """The two-class problems of the induced problem: its event, or each class in turn."""
+        if self.induced.n_classes == 2:
+            return [self.induced]
+        return [OneVsRest(j)(self.induced) for j in range(self.induced.n_classes)]
+
+    def test(
+        self, statistic: StatisticLike, part: Predictions, options: dict[str, Any]
+    ) -> CalibrationTestResult:
+        """Test what is shown; a statistic that can show one value only is no news there."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegenerateDataWarning)
+            test = calibration_test(part, None, statistic, lens=Canonical(), **options)
+        return replace(test, lens=name_of(self.lens), n_classes=self.data.n_classes)
+
+    def told(self, rng: Any = None, *ends: str) -> dict[str, Any]:
+        """Return what every result says of its data, and how its runs ended together."""
+        return {
+            "lens": name_of(self.lens),
+            "n": self.induced.n,
+            "n_classes": self.data.n_classes,
+            "seed": seed_of(rng),
+            "ended": ending(*ends),
+            "notes": self.data.notes,
+        }

@@ -1,0 +1,94 @@
+"""The answer of Cox's recalibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from caltest.results.base import Result, format_p
+
+
+@dataclass(frozen=True)
+class CoxRecalibration(Result):
+    """The answer of :func:`caltest.cox_recalibration`.
+
+    Attributes
+    ----------
+    intercept, slope : float
+        Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1.
+    intercept_se, slope_se : float
+        Their standard errors, from the observed information.
+    intercept_interval, slope_interval : tuple of float
+        Their confidence intervals.
+    offset_intercept : float
+        The estimate of a when b = 1: calibration-in-the-large on the logit scale.
+    offset_intercept_se : float
+        Its standard error.
+    offset_intercept_interval : tuple of float
+        Its confidence interval.
+    lr, lr_pvalue : float
+        Likelihood ratio of (a, b) = (0, 1) against both free, χ² with 2 degrees of freedom.
+    lr_intercept, lr_intercept_pvalue : float
+        Of a = 0 given b = 1, one degree of freedom.
+    lr_slope, lr_slope_pvalue : float
+        Of b = 1 with a free, one degree of freedom; the two add up to ``lr``.
+    events : int
+        How many observations had the event.
+    level : float
+        The level of the intervals.
+    method : {"wald", "profile"}
+        How they were made.
+    lens : str
+        Through which lens the event was seen.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    intercept: float
+    intercept_se: float
+    intercept_interval: tuple[float, float]
+    slope: float
+    slope_se: float
+    slope_interval: tuple[float, float]
+    offset_intercept: float
+    offset_intercept_se: float
+    offset_intercept_interval: tuple[float, float]
+    lr: float
+    lr_pvalue: float
+    lr_intercept: float
+    lr_intercept_pvalue: float
+    lr_slope: float
+    lr_slope_pvalue: float
+    events: int
+    level: float
+    method: str
+    lens: str
+    number: ClassVar[str] = "slope"
+
+    def _made(self) -> list[str]:
+        kind = {"wald": "Wald", "profile": "profile likelihood"}[self.method]
+        return ["Cox recalibration", self.lens, f"{100 * self.level:g} % {kind} intervals"]
+
+    def __str__(self) -> str:
+        def line(name: str, value: float, se: float, interval: tuple[float, float]) -> str:
+            low, high = interval
+            return f"  {name:<22} {value:8.4f}  (se {se:.4f})  [{low:.4f}, {high:.4f}]"
+
+        def ratio(name: str, value: float, df: int, p: float) -> str:
+            return f"  {name:<22} {value:8.4f}  ({df} df)  p = {format_p(p)}"
+
+        slope = (self.slope, self.slope_se, self.slope_interval)
+        offset = (self.offset_intercept, self.offset_intercept_se, self.offset_intercept_interval)
+        return "\n".join(
+            [
+                f"Cox recalibration of {self.events} events in {self.n} observations",
+                line("intercept", self.intercept, self.intercept_se, self.intercept_interval),
+                line("slope", *slope),
+                line("intercept | slope = 1", *offset),
+                "Likelihood ratios",
+                ratio("intercept 0, slope 1", self.lr, 2, self.lr_pvalue),
+                ratio("intercept 0 | slope 1", self.lr_intercept, 1, self.lr_intercept_pvalue),
+                ratio("slope 1", self.lr_slope, 1, self.lr_slope_pvalue),
+                *self._foot(),
+            ]
+        )

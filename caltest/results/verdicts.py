@@ -1,0 +1,54 @@
+"""Verdicts: codes that programs compare, and that print as the words of a report."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """A code whose ``str`` is its words; it equals them, and prints like a plain string."""
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class AuditVerdict(Verdict):
+    """What an audit says of the model."""
+
+    MISCALIBRATED = "miscalibrated"
+    CALIBRATED = "calibrated"
+    TOO_LITTLE_DATA = "too little data"
+
+
+class Finding(Verdict):
+    """What an audit says of one lens; an impossible outcome is one of probability 0."""
+
+    MISCALIBRATED = "miscalibrated"
+    IMPOSSIBLE_OUTCOME = "miscalibrated (impossible outcome)"
+    NO_EVIDENCE = "no evidence"
+    TOO_LITTLE_DATA = "too little data"
+
+    @property
+    def rejects(self) -> bool:
+        """Whether calibration is rejected."""
+        return self in (Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME)
+
+
+class ComparisonVerdict(Verdict):
+    """What a comparison says of two models."""
+
+    FIRST_BETTER = "first is better calibrated"
+    SECOND_BETTER = "second is better calibrated"
+    TIED = "tied"
+    CANNOT_TELL = "cannot tell"
+    NOT_EXCHANGEABLE = "not exchangeable"
+
+    @property
+    def better(self) -> int | None:
+        """The place of the better model, 0 or 1; None where neither was found to be better."""
+        places = {ComparisonVerdict.FIRST_BETTER: 0, ComparisonVerdict.SECOND_BETTER: 1}
+        return places.get(self)
+
+    def about(self, names: tuple[str, str]) -> str:
+        """Return the words, with the name of the better model."""
+        return self.value if self.better is None else f"{names[self.better]} is better calibrated"

@@ -1,0 +1,48 @@
+"""Simulation, by question: labels redrawn, rows redrawn, and the engine that asks again and again.
+
+``streams`` keys random words by seed and number; ``labels`` draws labels, and fuses drawing with
+counting for binned errors, ``line`` with sums over pairs; ``rows`` and ``poisson_rows`` count rows
+drawn with replacement; ``schemes`` are the ways to draw that people name; ``engine`` runs them.
+"""
+
+from caltest.simulate.engine import (
+    BLOCK,
+    CHUNK,
+    EXCEEDING,
+    Batches,
+    Ended,
+    Reaching,
+    Shortcut,
+    Workers,
+    simulate,
+    simulate_by,
+)
+from caltest.simulate.sampler import LabelSampler
+from caltest.simulate.schemes import (
+    Bootstrap,
+    ConsistencyResampling,
+    LabelScheme,
+    RedrawLabels,
+    RowScheme,
+    Scheme,
+)
+
+__all__ = [
+    "BLOCK",
+    "CHUNK",
+    "EXCEEDING",
+    "Batches",
+    "Bootstrap",
+    "ConsistencyResampling",
+    "Ended",
+    "LabelSampler",
+    "LabelScheme",
+    "Reaching",
+    "RedrawLabels",
+    "RowScheme",
+    "Scheme",
+    "Shortcut",
+    "Workers",
+    "simulate",
+    "simulate_by",
+]

@@ -1,0 +1,170 @@
+"""Ways to draw data sets like the observed one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from caltest._base.written import Written
+from caltest.errors import StatisticError
+from caltest.predictions import IntArray, Predictions
+from caltest.simulate.labels import LabelDrawer
+from caltest.simulate.sampler import LabelSampler
+from caltest.simulate.streams import Seed
+
+#: Draws one data set.
+Sampler = Callable[[np.random.Generator], Predictions]
+
+
+class Drawer(Protocol):
+    """Draws label vectors, each of which depends on the seed and its own number only."""
+
+    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
+        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+
+
+class Scheme(ABC, Written):
+    """A way to draw data sets like the observed one.
+
+    A scheme is a :class:`LabelScheme`, which keeps the predictions, or a :class:`RowScheme`.
+    Nothing else about it has to be registered: any statistic runs on its draws.
+    """
+
+    #: Whether labels are drawn from predictions, as the null distribution of a test needs.
+    calibrated: ClassVar[bool] = True
+    #: Whether rows of one cluster keep their dependence in what is drawn.
+    takes_clusters: ClassVar[bool] = False
+    essential: ClassVar[int] = 0
+
+
+class LabelScheme(Scheme):
+    """A scheme that keeps the predictions and draws label vectors for them."""
+
+    @abstractmethod
+    def drawer(self, data: Predictions) -> Drawer:
+        """Prepare to draw label vectors, in batches; what is returned is shared by threads."""
+
+
+class RowScheme(Scheme):
+    """A scheme that draws whole data sets."""
+
+    @abstractmethod
+    def sampler(self, data: Predictions) -> Sampler:
+        """Prepare to draw; what is returned can be pickled and shared by threads."""
+
+
+@dataclass(frozen=True, repr=False)
+class RedrawLabels(LabelScheme):
+    """Keep the predictions, draw labels from them: what a calibrated model would have shown.
+
+    Given the predictions, the observed labels of a calibrated model and the redrawn ones are
+    exchangeable, so the p-value (1 + b) / (1 + B) is valid for every n, K, statistic and partition
+    that looks at the predictions only.
+    """
+
+    def drawer(self, data: Predictions) -> LabelDrawer:
+        """Prepare the cumulative probabilities of every row, O(n K)."""
+        return LabelDrawer.of(data.probs)
+
+
+@dataclass(frozen=True, repr=False)
+class ConsistencyResampling(RowScheme):
+    """Bootstrap the predictions, then draw labels from them, as published.
+
+    The scheme of Bröcker & Smith (2007) and Vaicenavicius et al. (2019, §4.2); partitions that
+    depend on the predictions are made anew for every replicate. A bootstrap sample repeats some
+    predictions and misses others, so fewer cells are occupied and the simulated error is too
+    small: with few predictions per cell the test rejects calibrated models far too often. Use
+    :class:`RedrawLabels` unless you replicate a published number.
+    """
+
+    def sampler(self, data: Predictions) -> Sampler:
+        """Prepare the cumulative probabilities of every row, O(n K)."""
+        return partial(_resample_consistently, data, LabelSampler.of(data.probs))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bootstrap(RowScheme):
+    """Resample rows with their labels: how much the statistic would vary from sample to sample.
+
+    Rows are drawn with replacement, n of them, never stratified by outcome: how many events a
+    sample has is part of what varies. Partitions that depend on the predictions are made anew.
+    This is no null distribution (the data sets are as miscalibrated as the observed one);
+    :func:`calibration_test` refuses it.
+
+    Parameters
+    ----------
+    clusters : array_like of shape (n,), optional
+        The cluster of every row, by number or name: patients with several rows, say; by default
+        those of the data. Clusters are then drawn whole, as many as there are, so that the number
+        of rows varies.
+
+    Raises
+    ------
+    StatisticError
+        When there are fewer than two clusters, or not one for every row.
+
+    Notes
+    -----
+    O(n) per data set, plus the statistic. Binned errors with fixed bins count rows instead of
+    copying them, when rows are drawn one by one: some 0.4 ns per row.
+
+    References
+    ----------
+    Efron, "Bootstrap methods: another look at the jackknife", Ann. Statist. 7 (1979); for clusters
+    Davison & Hinkley, "Bootstrap Methods and their Application" (1997), §3.8.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> data = ct.TopK(1)(ct.examples.digits("overfit"))
+    >>> law = ct.replicate(ct.ECE(), Bootstrap(), data, 999, rng=1)
+    >>> bool(law.ppf(0.025) < law.mean() < law.ppf(0.975))
+    True
+    """
+
+    clusters: Any = None
+    calibrated: ClassVar[bool] = False
+    takes_clusters: ClassVar[bool] = True
+
+    def clustered(self, data: Predictions) -> Predictions:
+        """Return the data with the clusters that are to be drawn whole."""
+        return data if self.clusters is None else Predictions.of(data, clusters=self.clusters)
+
+    def sampler(self, data: Predictions) -> Sampler:
+        """Prepare to draw rows, or whole clusters of rows."""
+        data = self.clustered(data)
+        if data.clusters is None:
+            return partial(_resample_rows, data)
+        _, codes, sizes = np.unique(data.clusters, return_inverse=True, return_counts=True)
+        if sizes.size < 2:
+            raise StatisticError("a bootstrap of clusters needs at least two of them")
+        return partial(_resample_clusters, data.take(np.argsort(codes, kind="stable")), sizes)
+
+    def __repr__(self) -> str:
+        if self.clusters is None:
+            return "Bootstrap()"
+        return f"Bootstrap(clusters=<{np.unique(self.clusters).size}>)"
+
+
+def _resample_rows(data: Predictions, rng: np.random.Generator) -> Predictions:
+    return data.take(rng.integers(data.n, size=data.n))
+
+
+def _resample_clusters(data: Predictions, sizes: IntArray, rng: np.random.Generator) -> Predictions:
+    drawn = rng.integers(sizes.size, size=sizes.size)
+    ends = np.cumsum(sizes[drawn])
+    shift = (np.cumsum(sizes) - sizes)[drawn] - (ends - sizes[drawn])
+    return data.take(np.arange(ends[-1]) + np.repeat(shift, sizes[drawn]))
+
+
+def _resample_consistently(
+    data: Predictions, draw: LabelSampler, rng: np.random.Generator
+) -> Predictions:
+    rows = rng.integers(data.n, size=data.n)
+    return replace(data.take(rows), labels=draw(rng.random(data.n), rows))

@@ -1,0 +1,346 @@
+"""The seam: a statistic, the same with its predictions fixed, and what that may offer.
+
+``statistic.given(data)`` returns a :class:`Prepared`, a function of the outcomes. It has to be able
+to answer for label vectors, one by one or in batches; all else is optional, and each offer opens
+one door: ``cell_law`` the exact null, ``laws`` limit laws, ``estimand`` intervals and comparisons,
+``of_residuals`` everything that moves residuals instead of labels, ``fast`` a fused kernel.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest._base.written import Written, name_of
+from caltest.binning import Binning
+from caltest.errors import StatisticError
+from caltest.lenses import OneVsRest
+from caltest.nulls import AsymptoticNull, NullDistribution
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import Scheme, Shortcut
+
+#: What verbs accept: a statistic, or a function of an induced problem.
+StatisticLike = Callable[..., float]
+#: A limit law, made for the labels it is asked about.
+Law = Callable[[IntArray], NullDistribution]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A partition of the rows: those of cell b are ``order[starts[b]:starts[b + 1]]``.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n,)
+        The rows in the order of their cells, within a cell in their own.
+    starts : ndarray of shape (L + 1,)
+        Where each of the L occupied cells starts, and where the last ends.
+    bins : binning
+        What made them.
+    """
+
+    order: IntArray = field(repr=False)
+    starts: IntArray = field(repr=False)
+    bins: Binning | None = None
+
+    @classmethod
+    def of(cls, bins: Any, probs: FloatArray) -> Cells:
+        """Partition rows of probabilities; O(n) after the binning.
+
+        Raises
+        ------
+        StatisticError
+            When the binning does not return one integer for every row.
+        """
+        cells = np.asarray(bins(probs))
+        if cells.shape != (len(probs),) or cells.dtype.kind not in "iu":
+            raise StatisticError(
+                f"the binning {name_of(bins)} must return one integer per row, an array of shape "
+                f"({len(probs)},); it returned {cells.dtype} of shape {cells.shape}"
+            )
+        if cells.min() >= 0 and cells.max() < 2**16:
+            cells = cells.astype(np.uint16)  # sorted by radix: O(n)
+        order = np.argsort(cells, kind="stable")
+        ordered = cells[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        return cls(order, np.append(starts, len(probs)), bins)
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of rows in each cell, shape (L,)."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def of_row(self) -> IntArray:
+        """The cell of every row, shape (n,)."""
+        cells = np.empty(self.order.size, dtype=np.int64)
+        cells[self.order] = np.repeat(np.arange(len(self)), self.counts)
+        return cells
+
+    def sum(self, values: Any, axis: int = 0) -> Any:
+        """Return the sums of the cells: n along ``axis`` becomes L."""
+        ordered = np.take(values, self.order, axis=axis)
+        if ordered.dtype == np.bool_:
+            ordered = ordered.astype(np.int64)
+        return np.add.reduceat(ordered, self.starts[:-1], axis=axis)
+
+
+@dataclass(frozen=True)
+class Estimand:
+    """Which error of new data a statistic estimates: ``factor`` times a size over its cells.
+
+    Attributes
+    ----------
+    size : {"absolute", "squared", "largest"}
+        Σ_b π_b Σ_k |Δ_bk|, Σ_b π_b |Δ_b|² or max_b |Δ_b|, with π_b the share of cell b and Δ_b its
+        mean residual; of two classes only the first component counts.
+    factor : float
+        What the size is multiplied by.
+    largest : float
+        The end of the range of the error; it begins at 0.
+    root, squared : bool
+        Whether the statistic is the root of the size, or the largest gap squared.
+    """
+
+    size: Literal["absolute", "squared", "largest"]
+    factor: float = 1.0
+    largest: float = 1.0
+    root: bool = False
+    squared: bool = False
+
+    def scaled(self, value: float) -> float:
+        """Return a value of the size on the scale of the statistic."""
+        return float(np.sqrt(max(value, 0.0))) if self.root else self.factor * value
+
+
+@dataclass(frozen=True, eq=False)
+class CellLaw:
+    """How a statistic of two classes is made of the numbers of events in its cells.
+
+    Its exact null follows: cells are independent, their counts Poisson-binomial.
+
+    Attributes
+    ----------
+    cells : Cells
+        The partition.
+    term : callable
+        ``(cell, counts) -> values``: what a cell contributes when that many of its rows have
+        label 0.
+    combine : {"sum", "max"}
+        Of the terms.
+    unit : float, optional
+        The step of a term from one count to the next, where all cells share it.
+    root : bool
+        Whether the statistic is √(combined terms).
+    """
+
+    cells: Cells
+    term: Callable[[int, IntArray], FloatArray]
+    combine: Literal["sum", "max"] = "sum"
+    unit: float | None = None
+    root: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A statistic whose predictions are fixed: a function of the outcomes.
+
+    A subclass defines ``__call__``, or ``batch``, or both. The fields below follow its own, by
+    keyword.
+
+    Attributes
+    ----------
+    data : Predictions
+        The fixed predictions; of its labels nothing is used.
+    cells : Cells, optional
+        The partition of a binned statistic.
+    estimand : Estimand, optional
+        Which error the statistic estimates: opens intervals and comparisons.
+    two_sided : bool
+        Whether small values speak against calibration as well as large ones.
+    degree : int, optional
+        The degree in the residuals, where the statistic sees outcomes through them only: opens
+        :meth:`of_residuals`.
+    null_mean : float, optional
+        The mean under calibration, where it is known in closed form.
+    """
+
+    data: Predictions = field(repr=False)
+    cells: Cells | None = field(default=None, kw_only=True, repr=False)
+    estimand: Estimand | None = field(default=None, kw_only=True)
+    two_sided: bool = field(default=False, kw_only=True)
+    degree: int | None = field(default=None, kw_only=True)
+    null_mean: float | None = field(default=None, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        if cls.__call__ is Prepared.__call__ and cls.batch is Prepared.batch:
+            raise TypeError(f"{cls.__name__} must define __call__ or batch")
+
+    @property
+    def rows_per_cell(self) -> float | None:
+        """Rows in an occupied cell, on average; None without cells."""
+        return None if self.cells is None else float(self.cells.counts.mean())
+
+    def __call__(self, labels: IntArray) -> float:
+        """Return the value for labels of shape (n,)."""
+        return float(self.batch(labels[None, :])[0])
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n); they are not to be kept or changed.
+
+        This is the whole fast path of a statistic: whatever draws labels calls it.
+        """
+        return np.array([self(row) for row in labels], dtype=np.float64)
+
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for outcomes seen through moved residuals.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n, K)
+            r_i = w_i (onehot(y_i) − p_i); ``data.residuals`` gives those of the observed labels.
+        multipliers : ndarray of shape (B, n)
+            Row i of data set b has the residuals ``multipliers[b, i] * residuals[i]``.
+
+        Returns
+        -------
+        ndarray of shape (B,)
+
+        Raises
+        ------
+        StatisticError
+            When the statistic is no function of the residuals; ``degree`` is then None.
+        """
+        raise StatisticError(f"{type(self).__name__} sees outcomes otherwise than by residuals")
+
+    def cell_law(self) -> CellLaw | None:
+        """Return how the value is made of cell counts, where it is."""
+        return None
+
+    def laws(self) -> Mapping[str, Law]:
+        """Return the limit laws, by the name that ``null=`` takes."""
+        return {}
+
+    def fast(self, scheme: Scheme) -> Shortcut | None:
+        """Return a fused kernel for the draws of a scheme, where it pays."""
+        return None
+
+
+class Statistic(ABC, Written):
+    """A number that says how far predictions are from calibrated; large values speak against it."""
+
+    def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
+        """Return the value; arguments are those of :meth:`Predictions.of`, and checked as there.
+
+        Two classes are looked at as by ``OneVsRest(1)``, unless a lens has said otherwise.
+        """
+        data = as_problem(Predictions.of(probs, labels, **facts))
+        return prepare(self, data)(data.labels)
+
+    @abstractmethod
+    def given(self, data: Predictions) -> Prepared:
+        """Fix the predictions of an induced problem; what is left is a function of the outcomes."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFunction(Prepared):
+    """A plain function ``(probs, labels) -> float``, or with a third parameter ``weights``."""
+
+    function: StatisticLike
+    weighted: bool
+
+    def __call__(self, labels: IntArray) -> float:
+        if self.weighted:
+            return float(self.function(self.data.probs, labels, self.data.weights))
+        return float(self.function(self.data.probs, labels))
+
+
+def prepare(statistic: StatisticLike, data: Predictions) -> Prepared:
+    """Fix the predictions of whatever may be used as a statistic: the one place that looks.
+
+    Raises
+    ------
+    StatisticError
+        When it is neither a statistic nor a function, or does not take the weights of the data.
+    """
+    if isinstance(statistic, Statistic):
+        if data.weights is not None:
+            raise StatisticError(f"{statistic!r} does not take weights yet")
+        return statistic.given(data)
+    if not callable(statistic) or isinstance(statistic, type):
+        raise StatisticError(
+            f"statistic must be a statistic such as ECE(15) or a function (probs, labels) -> "
+            f"float, not {statistic!r}"
+        )
+    weighted = _takes_weights(statistic)
+    if data.weights is not None and not weighted:
+        raise StatisticError(
+            f"{name_of(statistic)} does not take weights: give it a third parameter named weights"
+        )
+    return PreparedFunction(data, statistic, weighted)
+
+
+def _takes_weights(function: StatisticLike) -> bool:
+    try:
+        return "weights" in inspect.signature(function).parameters
+    except ValueError:  # some builtins have no signature
+        return False
+
+
+def as_problem(data: Predictions) -> Predictions:
+    """Return data as a statistic sees them: the event of two classes is label 1, or a lens's word.
+
+    Examples
+    --------
+    >>> as_problem(Predictions.of([0.8, 0.3], [1, 0])).probs
+    array([[0.8, 0.2],
+           [0.3, 0.7]])
+    """
+    return OneVsRest(1)(data) if data.n_classes == 2 and not data.induced else data
+
+
+def event(data: Predictions, statistic: Any) -> FloatArray:
+    """Return the probability of class 0 of a two-class problem, shape (n,).
+
+    After ``OneVsRest(c)`` that is class c, after ``TopK(1)`` that the top class is right.
+
+    Raises
+    ------
+    StatisticError
+        When there are more than two classes.
+    """
+    if data.n_classes != 2:
+        raise StatisticError(
+            f"{name_of(statistic)} is for two classes, but there are {data.n_classes}: look "
+            "through a two-class lens such as TopK(1) or OneVsRest(c)"
+        )
+    return np.ascontiguousarray(data.probs[:, 0])
+
+
+def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the rows by increasing p, and where each group of equal values ends."""
+    order = np.argsort(p, kind="stable")
+    return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
+
+
+def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:
+    """Return the normal law, the same for all labels."""
+    from scipy.stats import norm
+
+    return AsymptoticNull(norm(mean, deviation))
+
+
+def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
+    """Return the χ² law with ``df`` degrees of freedom, the same for all labels."""
+    from scipy.stats import chi2
+
+    return AsymptoticNull(chi2(df))

@@ -1,0 +1,283 @@
+"""Redrawn labels, alone and fused with counting: NumPy twins, enumeration, the right law."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import seen
+
+import caltest as ct
+from caltest.simulate import Batches, LabelSampler, labels, streams
+from caltest.simulate.labels import LADDER_CLASSES, CellRedraws, LabelDrawer
+
+SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
+BINNINGS = [ct.UniformBins(10), ct.VarianceTree(20), lambda probs: np.zeros(len(probs), np.int64)]
+BIG = LADDER_CLASSES + 13
+
+
+def predictions(n, n_classes, concentration=0.5, seed=3):
+    generator = np.random.default_rng(seed)
+    return generator.dirichlet(np.full(n_classes, concentration), n)
+
+
+def redraws(statistic, probs):
+    fused = statistic.given(seen(probs)).fast(ct.RedrawLabels())
+    assert isinstance(fused, CellRedraws)
+    return fused
+
+
+def words(seed, first, count, n):
+    """The random words of replicates (rows) and data rows (columns), by NumPy."""
+    key, twist, *_ = streams.keys(seed, first, count)
+    z = key[:, None] + streams.GAMMA * np.arange(n, dtype=np.uint64)
+    z = (z ^ (z >> 30)) * streams.FIRST_FACTOR ^ twist[:, None]
+    z = (z ^ (z >> 27)) * streams.SECOND_FACTOR
+    return z ^ (z >> 31)
+
+
+def uniforms(seed, first, count, n):
+    return (words(seed, first, count, n) >> 11) * 2.0**-53
+
+
+def twin(statistic, probs, seed, first, count):
+    fixed, draw = statistic.given(seen(probs)), LabelSampler.of(probs)
+    return np.array([fixed(draw(u)) for u in uniforms(seed, first, count, len(probs))])
+
+
+# --- the same numbers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 6, 10, LADDER_CLASSES, LADDER_CLASSES + 1, 300])
+def test_drawn_labels_against_numpy_twin(n_classes):
+    probs = predictions(1100, n_classes)
+    probs[:n_classes] = np.eye(n_classes)
+    draw, sampler = LabelDrawer.of(probs), LabelSampler.of(probs)
+    expected = np.stack([sampler(u) for u in uniforms(SEED, 5, 9, len(probs))])
+    np.testing.assert_array_equal(draw(SEED, 5, 9), expected)
+    room = np.empty((12, len(probs)), dtype=np.int64)
+    drawn = draw(SEED, 7, 4, room)
+    np.testing.assert_array_equal(drawn, expected[2:6])
+    assert np.shares_memory(drawn, room)
+    assert draw(SEED, 3, 0).shape == (0, len(probs))
+
+
+@pytest.mark.parametrize("n_classes", [3, BIG])
+def test_batches_cut_a_run_anywhere(n_classes):
+    probs = predictions(200, n_classes)
+    data, statistic = seen(probs), ct.ECE(ct.VarianceTree(20))
+    batches = Batches.of(ct.RedrawLabels(), data, statistic.given(data).batch)
+    few = Batches(batches.drawer, batches.n, batches.batch, labels_at_once=7 * 200)
+    expected = twin(statistic, probs, SEED, 5, 60)
+    np.testing.assert_allclose(batches.replicates(SEED, 5, 60), expected, rtol=1e-11)
+    np.testing.assert_array_equal(few.replicates(SEED, 5, 60), batches.replicates(SEED, 5, 60))
+    fused = redraws(statistic, probs).replicates(SEED, 5, 60)
+    np.testing.assert_allclose(fused, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, LADDER_CLASSES, LADDER_CLASSES + 1, BIG, 300])
+@pytest.mark.parametrize("bins", BINNINGS, ids=["grid", "tree", "one cell"])
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("kind", [ct.ECE, ct.MCE])
+def test_against_numpy_twin(n_classes, bins, distance, kind):
+    probs = predictions(150, n_classes)
+    statistic = kind(bins, distance=distance)
+    ours = redraws(statistic, probs).replicates(SEED, 5, 20)
+    expected = twin(statistic, probs, SEED, 5, 20)
+    # Squares cancel: a gap of 0 leaves the root of some 1e-16.
+    np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-7 if distance == "l2" else 1e-13)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, BIG])
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_interpreted_as_compiled(n_classes, distance, monkeypatch):
+    probs = predictions(12, n_classes)
+    statistic = ct.MCE(ct.UniformBins(3), distance=distance)
+
+    def values():
+        drawn = LabelDrawer.of(probs)(SEED, 0, 3)
+        return *redraws(statistic, probs).replicates(SEED, 0, 3), *drawn.ravel()
+
+    compiled = values()
+    for name in ["_tables", "_climb", "_look_up", "_ladder_errors", "_lookup_errors"]:
+        monkeypatch.setattr(labels, name, getattr(labels, name).py_func)
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(values(), compiled, rtol=1e-13)
+
+
+# --- the right law --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, BIG])
+@pytest.mark.parametrize("bins", BINNINGS[:2], ids=["grid", "tree"])
+@pytest.mark.parametrize(("kind", "distance"), [(ct.ECE, "tv"), (ct.ECE, "l2"), (ct.MCE, "max")])
+def test_law_of_plain_draws(n_classes, bins, kind, distance):
+    probs = predictions(300, n_classes)
+    statistic = kind(bins, distance=distance)
+    fixed, draw = statistic.given(seen(probs)), LabelSampler.of(probs)
+    generator = np.random.default_rng(11)
+    generic = fixed.batch(np.stack([draw(generator.random(300)) for _ in range(3000)]))
+    ours = redraws(statistic, probs).replicates(SEED, 0, 6000)
+    rounded = np.round(generic, 9), np.round(ours, 9)  # ties are ties in both
+    assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
+    error = np.sqrt(generic.var() / generic.size + ours.var() / ours.size)
+    assert abs(generic.mean() - ours.mean()) < 4 * error
+    assert ours.std() == pytest.approx(generic.std(), rel=0.08)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, BIG])
+@pytest.mark.parametrize("kind", [ct.ECE, ct.MCE])
+def test_moments_by_enumeration(n_classes, kind):
+    probs = predictions(3, n_classes)
+    probs = np.hstack([predictions(3, min(3, n_classes)), np.zeros((3, max(0, n_classes - 3)))])
+    statistic = kind(ct.UniformBins(2))
+    fixed = statistic.given(seen(probs))
+    outcomes = list(itertools.product(range(min(3, n_classes)), repeat=3))
+    values = np.array([fixed(np.array(outcome)) for outcome in outcomes])
+    weights = np.array([probs[np.arange(3), outcome].prod() for outcome in outcomes])
+    assert weights.sum() == pytest.approx(1.0)
+    mean = weights @ values
+    variance = weights @ (values - mean) ** 2
+    fourth = weights @ (values - mean) ** 4
+    ours = redraws(statistic, probs).replicates(SEED, 0, count := 200_000)
+    assert abs(ours.mean() - mean) < 4 * np.sqrt(variance / count)
+    assert abs(ours.var() - variance) < 4 * np.sqrt((fourth - variance**2) / count) + 1e-12
+
+
+@pytest.mark.parametrize("n_classes", [4, BIG])
+def test_frequency_of_labels(n_classes):
+    # A single row with Σ_k r_k g_k: the squared distance, 1 − 2 g_y + Σ g², tells its label.
+    probs = predictions(1, n_classes, concentration=1.0)
+    probs[0, [0, n_classes - 1]] = 0.0
+    probs /= probs.sum()
+    statistic = ct.ECE(ct.UniformBins(1), distance="sqeuclidean")
+    ours = redraws(statistic, probs).replicates(SEED, 0, count := 400_000)
+    possible = np.flatnonzero(probs[0])
+    value = 1.0 - 2.0 * probs[0] + (probs[0] ** 2).sum()
+    by_value = possible[np.argsort(value[possible])]
+    nearest = np.clip(np.searchsorted(value[by_value], ours - 1e-12), 0, by_value.size - 1)
+    np.testing.assert_allclose(value[by_value][nearest], ours, atol=1e-12)
+    observed = np.bincount(by_value[nearest], minlength=n_classes)[possible]
+    expected = probs[0, possible] * count
+    large = expected > 5
+    chi2 = ((observed - expected)[large] ** 2 / expected[large]).sum()
+    assert scipy.stats.chi2.sf(chi2, large.sum() - 1) > 1e-3
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, BIG])
+@pytest.mark.parametrize("sure", [0, 1, -1])
+def test_impossible_labels_are_never_drawn(n_classes, sure):
+    probs = np.zeros((50, n_classes))
+    probs[:, sure] = 1.0
+    assert not redraws(ct.MCE(), probs).replicates(SEED, 0, 5000).any()
+
+
+def test_sums_short_of_one_leave_the_rest_to_the_last_possible_label():
+    probs = np.zeros((1, 12))
+    probs[0, :10] = 0.1  # the cumulative sum stops at 1 − 1.1e-16
+    tables = redraws(ct.ECE(ct.UniformBins(1)), probs).thresholds
+    assert (tables[0, 9:] == streams.WHOLE).all()
+    assert tables[0, 8] < streams.WHOLE
+    assert LabelDrawer.of(probs)(SEED, 0, 5000).max() == 9
+
+
+# --- the generator --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [SEED, (0, 0), (1, 0), (0, 1)])
+def test_uniforms(seed):
+    u = uniforms(seed, 0, 1000, 1000)
+    for bits in [u, u * 2**20 % 1.0, u * 2**42 % 1.0]:  # top, middle and low bits
+        counts = np.bincount((bits * 256).astype(int).ravel(), minlength=256)
+        assert scipy.stats.chisquare(counts).pvalue > 1e-3
+    centred = (u - 0.5) * np.sqrt(12.0)
+    for lag in [1, 2, 3, 64, 128]:
+        for a, b in [
+            (centred[lag:], centred[:-lag]),  # replicates
+            (centred[:, lag:], centred[:, :-lag]),  # rows
+            (centred[lag:, lag:], centred[:-lag, :-lag]),
+        ]:
+            assert abs((a * b).mean()) * np.sqrt(a.size) < 4.5
+    means = scipy.stats.kstest(centred.mean(axis=1) * np.sqrt(1000), "norm").pvalue
+    assert means > 1e-3
+    pairs = np.histogram2d(u[:, :-1].ravel(), u[:, 1:].ravel(), bins=32, range=[[0, 1]] * 2)[0]
+    assert scipy.stats.chisquare(pairs.ravel()).pvalue > 1e-3
+    pairs = np.histogram2d(u[:-1].ravel(), u[1:].ravel(), bins=32, range=[[0, 1]] * 2)[0]
+    assert scipy.stats.chisquare(pairs.ravel()).pvalue > 1e-3
+
+
+def test_shifted_streams_share_nothing():
+    # Two first words that are a few increments apart: without the second, one stream would be the
+    # other, shifted.
+    rows = np.arange(10_000, dtype=np.uint64)
+
+    def stream(key, twist):
+        z = key + streams.GAMMA * rows
+        z = (z ^ (z >> 30)) * streams.FIRST_FACTOR ^ twist
+        z = (z ^ (z >> 27)) * streams.SECOND_FACTOR
+        return z ^ (z >> 31)
+
+    keys, twists, *_ = streams.keys(SEED, 0, 50)
+    with np.errstate(over="ignore"):
+        for a, b in itertools.pairwise(twists):
+            one, other = stream(keys[0], a), stream(keys[0] + np.uint64(3) * streams.GAMMA, b)
+            assert (
+                np.intersect1d(one, stream(keys[0] + np.uint64(3) * streams.GAMMA, a)).size == 9997
+            )
+            assert np.intersect1d(one, other).size == 0
+            centred = [(z >> 11) * 2.0**-53 - 0.5 for z in (one[3:], other[:-3])]
+            assert abs(12.0 * (centred[0] * centred[1]).mean()) * np.sqrt(9997) < 4.5
+
+
+# --- independence of how it is run ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [3, BIG])
+def test_same_for_any_chunks_and_threads(n_classes):
+    run = redraws(ct.ECE(ct.VarianceTree(20)), predictions(200, n_classes)).replicates
+    whole = run(SEED, 0, 1000)
+    assert np.array_equal(whole[:100], run(SEED, 0, 100))
+    assert np.array_equal(whole[777:801], run(SEED, 777, 24))
+    pieces = [run(SEED, a, min(37, 1000 - a)) for a in range(0, 1000, 37)]
+    assert np.array_equal(whole, np.concatenate(pieces))
+    with ThreadPoolExecutor(4) as pool:
+        pieces = list(pool.map(lambda a: run(SEED, a, 50), range(0, 1000, 50)))
+    assert np.array_equal(whole, np.concatenate(pieces))
+    assert not np.array_equal(whole, run((SEED[1], SEED[0]), 0, 1000))
+    assert run(SEED, 3, 0).shape == (0,)
+
+
+@pytest.mark.parametrize("n_classes", [3, BIG])
+def test_pickle(n_classes):
+    value = redraws(ct.ECE(ct.UniformBins(2)), predictions(30, n_classes))
+    again = pickle.loads(pickle.dumps(value))
+    assert np.array_equal(again.replicates(SEED, 0, 10), value.replicates(SEED, 0, 10))
+
+
+@pytest.mark.parametrize("n_classes", [3, BIG])
+def test_same_labels_for_any_cells(n_classes):
+    # One cell sees the labels' totals only; cells numbered otherwise must give the same totals.
+    probs = predictions(80, n_classes)
+    values = [
+        redraws(ct.ECE(bins), probs).replicates(SEED, 0, 50)
+        for bins in [lambda p: np.arange(len(p)), lambda p: np.arange(len(p))[::-1]]
+    ]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
+
+
+def test_single_row_of_two_classes():
+    probs = np.array([[0.25, 0.75]])
+    ours = redraws(ct.ECE(), probs).replicates(SEED, 0, 40_000)
+    assert set(ours) == {0.25, 0.75}
+    assert abs((ours == 0.75).mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 40_000)
+
+
+def test_only_named_distances():
+    probs = predictions(5, 3)
+    fixed = ct.ECE(distance=lambda r, g: 0.0).given(seen(probs))
+    assert fixed.fast(ct.RedrawLabels()) is None

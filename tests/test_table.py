@@ -1,0 +1,275 @@
+"""What must hold for every statistic, lens, partition and scheme there is."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, drawn, seen
+
+import caltest as ct
+from caltest.simulate import Batches
+from caltest.statistics.prepared import Cells, prepare
+
+TABLE = pytest.mark.parametrize("row", STATISTICS, ids=str)
+TWO = [row for row in STATISTICS if row.two_classes]
+
+
+def problem(row, n=120, seed=0, style="smooth"):
+    return drawn(n, 2 if row.two_classes else 3, seed, style)
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@TABLE
+@pytest.mark.interpreted
+@pytest.mark.parametrize("style", ["smooth", "ties"])
+def test_batches_agree_with_single_calls(row, style):
+    data = problem(row, style=style) if "log" not in str(row).lower() else problem(row)
+    prepared = prepare(row.statistic, data)
+    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 5)
+    np.testing.assert_allclose(
+        prepared.batch(labels), [prepared(vector) for vector in labels], rtol=1e-9, atol=1e-12
+    )
+
+
+@TABLE
+def test_values_do_not_depend_on_what_else_is_in_a_batch(row):
+    data = problem(row)
+    prepared = prepare(row.statistic, data)
+    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 17)
+    np.testing.assert_array_equal(prepared.batch(labels[3:8]), prepared.batch(labels)[3:8])
+
+
+@TABLE
+def test_batches_leave_the_labels_alone(row):
+    data = problem(row)
+    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 3)
+    before = labels.copy()
+    prepare(row.statistic, data).batch(labels)
+    np.testing.assert_array_equal(labels, before)
+
+
+@pytest.mark.parametrize("row", [row for row in STATISTICS if row.any_order], ids=str)
+def test_order_of_rows_does_not_matter(row):
+    data = problem(row, style="ties") if "log" not in str(row).lower() else problem(row)
+    order = np.random.default_rng(1).permutation(data.n)
+    assert row.statistic(data.take(order)) == close(row.statistic(data))
+
+
+@pytest.mark.parametrize("row", [row for row in STATISTICS if row.repeats], ids=str)
+def test_repeated_rows_keep_the_value(row):
+    data = problem(row)
+    many = data.take(np.tile(np.arange(data.n), 3))
+    if isinstance(row.statistic, ct.ECE) and isinstance(row.statistic.bins, ct.VarianceTree):
+        return  # a tree of more rows has more cells
+    assert row.statistic(many) == close(row.statistic(data))
+
+
+@TABLE
+def test_residuals_tell_the_same(row):
+    data = problem(row)
+    prepared = prepare(row.statistic, data)
+    ones = np.ones((2, data.n))
+    if prepared.degree is None:
+        with pytest.raises(ct.StatisticError, match="residuals"):
+            prepared.of_residuals(data.residuals, ones)
+        return
+    value = prepared(data.labels)
+    np.testing.assert_allclose(
+        prepared.of_residuals(data.residuals, ones), value, rtol=1e-8, atol=1e-12
+    )
+    scaled = prepared.of_residuals(data.residuals, 0.5 * ones)
+    if not isinstance(row.statistic, ct.SmoothECE):  # its width follows the residuals
+        np.testing.assert_allclose(scaled, value * 0.5**prepared.degree, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("row", TWO, ids=str)
+def test_one_column_is_the_probability_of_label_1(row):
+    data = drawn(150, 2, 3)
+    p, y = data.probs[:, 0], 1 - data.labels
+    value = row.statistic(p, y)
+    assert value == row.statistic(np.column_stack([1 - p, p]), y)
+    assert value == close(row.statistic(ct.OneVsRest(1)(ct.Predictions.of(p, y))))
+    assert ct.calibration_test(p, y, row.statistic, n_resamples=9, rng=0).estimate == close(value)
+
+
+@TABLE
+@pytest.mark.parametrize(
+    ("probs", "labels", "message"),
+    [
+        ([0.2, np.nan], [0, 1], "row 1 is nan"),
+        ([20.0, 80.0], [0, 1], "percentages"),
+        ([0.2, 0.4], [0], "2 rows but labels has 1"),
+        ([0, 1, 1], [0.3, 0.7, 0.6], "swapped"),
+    ],
+)
+def test_statistics_refuse_what_verbs_refuse(row, probs, labels, message):
+    with pytest.raises(ct.InvalidPredictionsError, match=message):
+        row.statistic(probs, labels)
+
+
+@TABLE
+def test_weights_are_honoured_or_refused_by_name(row):
+    data = replace(problem(row), weights=np.linspace(1, 2, 120))
+    with pytest.raises(ct.StatisticError, match="does not take weights yet"):
+        row.statistic(data)
+
+
+@TABLE
+def test_values_print_as_they_are_written(row):
+    names = {name: getattr(ct, name) for name in ct.__all__}
+    assert eval(repr(row.statistic), names) == row.statistic
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+@TABLE
+def test_every_statistic_runs_on_every_scheme(row, scheme):
+    data = problem(row, 150, seed=5)
+    law = ct.replicate(row.statistic, scheme, data, 40, rng=3)
+    again = ct.replicate(row.statistic, scheme, data, 40, rng=3, workers=2)
+    np.testing.assert_array_equal(np.asarray(law), np.asarray(again))
+    longer = ct.replicate(row.statistic, scheme, data, 70, rng=3)
+    np.testing.assert_array_equal(np.asarray(law), np.asarray(longer)[:40])
+
+
+@TABLE
+def test_fused_kernels_agree_with_batches(row):
+    data = problem(row, 200, seed=6)
+    prepared = prepare(row.statistic, data)
+    fused = prepared.fast(ct.RedrawLabels())
+    if fused is None:
+        return
+    batches = Batches(ct.RedrawLabels().drawer(data), data.n, prepared.batch)
+    np.testing.assert_allclose(
+        fused.replicates((3, 4), 5, 20), batches.replicates((3, 4), 5, 20), rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.slow
+def test_process_pools_give_the_same_numbers():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for row in STATISTICS:
+            data = problem(row, 60, seed=7)
+            run = partial(ct.replicate, row.statistic, ct.RedrawLabels(), data, 40, rng=1)
+            np.testing.assert_array_equal(np.asarray(run()), np.asarray(run(workers=pool.map)))
+
+
+@TABLE
+def test_the_null_mean_in_closed_form_is_the_mean(row):
+    data = problem(row, 150, seed=8)
+    prepared = prepare(row.statistic, data)
+    if prepared.null_mean is None:
+        return
+    law = ct.replicate(row.statistic, ct.RedrawLabels(), data, 4000, rng=2)
+    assert law.mean() == pytest.approx(prepared.null_mean, abs=4.5 * law.std() / 4000**0.5)
+
+
+# --- lenses, partitions, schemes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lens", LENSES, ids=repr)
+def test_facts_survive_every_lens(lens):
+    probs, labels = drawn(40, 4, 1).probs, drawn(40, 4, 1).labels
+    facts = {
+        "weights": np.linspace(0.5, 2, 40),
+        "clusters": np.arange(40) // 4,
+        "by": np.where(np.arange(40) < 10, "a", "b"),
+        "ids": [f"row {i}" for i in range(40)],
+    }
+    data = ct.Predictions.of(probs, labels, **facts)
+    induced = lens(data)
+    assert induced.induced
+    for name in facts:
+        np.testing.assert_array_equal(getattr(induced, name), getattr(data, name))
+    rows = np.array([7, 3, 30])
+    some = lens(data.take(rows))
+    for name in facts:
+        np.testing.assert_array_equal(getattr(some, name), getattr(data, name)[rows])
+    np.testing.assert_array_equal(some.probs, induced.probs[rows])
+
+
+@pytest.mark.parametrize("lens", LENSES, ids=repr)
+def test_lenses_relabel_many_vectors_at_once(lens):
+    data = ct.Predictions.of(drawn(30, 4, 2).probs, drawn(30, 4, 2).labels)
+    labels = np.random.default_rng(0).integers(4, size=(5, 30))
+    many = lens.relabelling(data)(labels)
+    for vector, relabelled in zip(labels, many, strict=True):
+        np.testing.assert_array_equal(lens(replace(data, labels=vector)).labels, relabelled)
+    generic = ct.Lens.relabelling(lens, data)(labels)
+    np.testing.assert_array_equal(generic, many)
+
+
+@pytest.mark.parametrize("bins", PARTITIONS, ids=repr)
+def test_cells_hold_every_row_once(bins):
+    data = drawn(300, 2, 4, "ties")
+    cells = Cells.of(bins, data.probs)
+    assert sorted(cells.order.tolist()) == list(range(300))
+    assert cells.counts.sum() == 300
+    assert cells.counts.min() >= 1
+    number = np.unique(np.asarray(bins(data.probs)), return_inverse=True)[1]
+    np.testing.assert_array_equal(cells.of_row, number)
+    ones = np.ones((2, 300, 3))
+    np.testing.assert_array_equal(
+        cells.sum(ones, axis=1), np.repeat(cells.counts, 3).reshape(1, -1, 3).repeat(2, 0)
+    )
+
+
+@pytest.mark.parametrize("bins", PARTITIONS, ids=repr)
+def test_partitions_print_as_they_are_written(bins):
+    names = {name: getattr(ct, name) for name in ct.__all__}
+    assert eval(repr(bins), names) == bins
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+def test_schemes_draw_data_sets_of_the_same_size(scheme):
+    data = drawn(50, 3, 9)
+    if isinstance(scheme, ct.LabelScheme):
+        labels = scheme.drawer(data)((1, 2), 0, 4000)
+        assert labels.shape == (4000, 50)
+        frequency = np.stack([(labels == k).mean(axis=0) for k in range(3)], axis=1)
+        np.testing.assert_allclose(frequency, data.probs, atol=5 * 0.5 / 4000**0.5)
+    else:
+        sample = scheme.sampler(data)(np.random.default_rng(0))
+        assert (sample.n, sample.n_classes, sample.induced) == (50, 3, True)
+
+
+def test_a_label_of_probability_0_is_never_drawn():
+    for k in (2, 3, 10, 50):
+        probs = np.zeros((2000, k))
+        probs[:, 0], probs[:, -1] = 0.3, 0.7
+        if k > 2:
+            probs[:, -1], probs[:, -2] = 0.0, 0.7
+        labels = ct.RedrawLabels().drawer(seen(probs))((5, 6), 0, 20)
+        assert set(np.unique(labels)) == set(np.flatnonzero(probs[0]))
+
+
+class Plain(ct.LabelScheme):
+    """A scheme of somebody else: all labels the likeliest class."""
+
+    def drawer(self, data):
+        top = data.probs.argmax(axis=1)
+        return lambda seed, first, count, out=None: np.tile(top, (count, 1))
+
+
+class Halves(ct.RowScheme):
+    """A scheme of somebody else: half of the rows."""
+
+    def sampler(self, data):
+        return lambda rng: data.take(rng.permutation(data.n)[: data.n // 2])
+
+
+@TABLE
+def test_a_new_scheme_needs_nothing_of_a_statistic(row):
+    data = problem(row, 80, seed=11)
+    law = ct.replicate(row.statistic, Plain(), data, 3, rng=0)
+    top = replace(data, labels=data.probs.argmax(axis=1))
+    np.testing.assert_allclose(np.asarray(law), row.statistic(top), rtol=1e-9, atol=1e-12)
+    assert len(ct.replicate(row.statistic, Halves(), data, 3, rng=0)) == 3
