@@ -172,7 +172,7 @@ def as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArray
         probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
         count, most = int(inexact.sum()), deviation.max()
         notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1{rounded})")
-    return np.minimum(probs, 1.0), tuple(notes)
+    return np.minimum(probs, 1.0) if probs.max() > 1.0 else probs, tuple(notes)
 
 
 def _resolution(probs: FloatArray) -> tuple[float, str]:
@@ -233,7 +233,8 @@ def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...
 def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None) -> IntArray:
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
-    if classes is not None and (is_text(array) or _are_integers(classes)):
+    counted = classes is not None and list(classes) == list(range(n_classes))
+    if classes is not None and (is_text(array) or (_are_integers(classes) and not counted)):
         return _from_names(array, classes)
     if is_text(array):
         shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
@@ -285,11 +286,9 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
 
 
 def _shift(values: NDArray[Any], classes: Sequence[Any]) -> str:
-    """Return what to do about labels that count from another number than the classes."""
-    first, numbers = min(classes, key=str), values.dtype.kind in "biuf" and _are_integers(classes)
-    for step, advice in ((1, "subtract 1"), (-1, "add 1")):
-        if numbers and set(values) <= {c + step for c in classes}:
-            return f". They seem to run from {first + step}: {advice}"
+    """Return what to do about labels that count from one less than the classes."""
+    if values.dtype.kind in "biuf" and set(values) <= {c - 1 for c in classes}:
+        return f". They seem to run from {min(classes) - 1}: add 1"
     return ""
 
 

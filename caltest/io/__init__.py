@@ -33,6 +33,8 @@ from caltest.io.formats import READERS, Column, Source
 from caltest.io.opening import Opened, opened
 from caltest.predictions import Predictions
 
+#: So many rows of all columns fit into the cache.
+_BLOCK = 8192
 #: What ``format`` may be.
 FORMATS = (*READERS, "lm-eval", "inspect", "helm")
 
@@ -261,7 +263,8 @@ def _predictions(
     wanted = list(dict.fromkeys([*outcomes, *facts.values(), *choice.probs, *guess]))
     columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
     kept, notes = _complete(columns, drop_missing)
-    columns = {name: column[kept] for name, column in columns.items()}
+    if notes:
+        columns = {name: column[kept] for name, column in columns.items()}
     with rows_named(kept + 1):
         values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
         told = [f"labels from {_short(outcomes)}"]
@@ -338,7 +341,13 @@ def _stacked(columns: dict[str, Column], names: list[str], labels: bool = False)
     if labels and len(names) == 1:
         return cells.labels(columns[names[0]])
     found = [cells.numbers(columns[name], name) for name in names]
-    return found[0] if len(found) == 1 else np.column_stack(found)
+    if len(found) == 1:
+        return found[0]
+    table = np.empty((len(found[0]), len(found)))
+    for i in range(0, len(table), _BLOCK):
+        for j, column in enumerate(found):
+            table[i : i + _BLOCK, j] = column[i : i + _BLOCK]
+    return table
 
 
 def _short(names: Sequence[str]) -> str:

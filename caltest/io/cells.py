@@ -103,7 +103,7 @@ def refuse_indicator(probs: Column, label: Column, name: str) -> None:
     n_classes = probs.shape[-1]
     if probs.ndim == 1 or n_classes < 3 or label.ndim == 2 or label.dtype.kind == "U":
         return
-    if set(np.unique(label)) <= {0.0, 1.0}:
+    if bool(((label == 0) | (label == 1)).all()):
         raise InvalidPredictionsError(
             f"the labels in {name} hold only 0 and 1, but there are {n_classes} classes: if they say "
             "whether one class occurred, name such columns of all classes, label='*_outcome' "

@@ -104,9 +104,9 @@ def choose_probs(
     numbers = {name: name for name in names if name.isdecimal()}
     if len(numbers) > 1:
         candidates[listing(numbers)] = _numbered(numbers)
-    for tier in (*WHOLE, ("logit", "logits") if from_logits else ()):
-        if not candidates:
-            candidates = {n: Choice([n]) for n in names if n.lower() in tier}
+    own = (*WHOLE[0], *(("logit", "logits") if from_logits else ()))
+    candidates |= {n: Choice([n]) for n in names if n.lower() in own}
+    candidates = candidates or {n: Choice([n]) for n in names if n.lower() in WHOLE[1]}
     if len(candidates) > 1:
         raise InvalidPredictionsError(
             f"the probabilities could be {' or '.join(candidates)}; choose with probs= (--probs)"

@@ -83,7 +83,7 @@ def _read_delimited(opened: Opened) -> Source:
         raise InvalidPredictionsError(
             f"line {line} holds a NUL byte: this is not a text file in UTF-8"
         )
-    head = next((line for line in data.splitlines() if line.strip()), b"")
+    head = data[: 1 << 20].lstrip().partition(b"\n")[0]
     delimiter = max(",;\t", key=lambda mark: head.count(mark.encode()))
     (line, header), (_, first) = islice(chain(_rows(data, delimiter), [(0, [])] * 2), 2)
     names = [name.strip() for name in header]
@@ -131,7 +131,7 @@ def _delimited_columns(text: _Text, wanted: Sequence[int]) -> list[Column]:
     words = [j for j in wanted if not _is_number(text.first[j] or "nan")]
     try:
         return _fast(text, wanted, words)
-    except Exception:  # what is wrong is met again, and said, row by row
+    except (ValueError, ImportError):  # what is wrong is met again, and said, row by row
         try:
             columns = _slow(text, [j for j in wanted if j not in words], words)
         except ValueError:
@@ -144,7 +144,11 @@ def _delimited_columns(text: _Text, wanted: Sequence[int]) -> list[Column]:
 
 def _fast(text: _Text, wanted: Sequence[int], words: Sequence[int]) -> list[Column]:
     """Read well-formed text by compiled code; raise whatever it raises."""
-    if text.data.count(b'"') % 2:
+    body = 0
+    for _ in range(text.line):
+        body = text.data.find(b"\n", body) + 1
+    quotes = text.data.count(b'"', body)
+    if quotes % 2:
         raise ValueError("a quote is open")
     try:
         pyarrow = imported("pyarrow.csv", "parquet", "fast")
@@ -160,7 +164,7 @@ def _fast(text: _Text, wanted: Sequence[int], words: Sequence[int]) -> list[Colu
             pyarrow.ReadOptions(
                 column_names=[str(j) for j in range(len(text.header))], skip_rows=text.line
             ),
-            pyarrow.ParseOptions(text.delimiter, newlines_in_values=b'"' in text.data),
+            pyarrow.ParseOptions(delimiter=text.delimiter, newlines_in_values=quotes > 0),
             pyarrow.ConvertOptions(
                 include_columns=[str(j) for j in wanted],
                 column_types={str(j): string() if j in words else float64() for j in wanted},
@@ -171,17 +175,24 @@ def _fast(text: _Text, wanted: Sequence[int], words: Sequence[int]) -> list[Colu
     return [np.char.strip(c.astype(str)) if c.dtype == object else c for c in columns]
 
 
-class _Counted(BytesIO):
-    """Bytes that report how many of them were read."""
+class _Counted:
+    """Bytes as a file that reports how many of them were read."""
+
+    closed = False
 
     def __init__(self, data: bytes, done: Callable[[int], None]) -> None:
-        super().__init__(data)
-        self._done = done
+        self._rest, self._done = memoryview(data), done
 
-    def read(self, size: int | None = -1) -> bytes:
-        part = super().read(size)
+    def read(self, size: int) -> memoryview:
+        part, self._rest = self._rest[:size], self._rest[size:]
         self._done(len(part))
         return part
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def _slow(text: _Text, numeric: Sequence[int], words: Sequence[int]) -> dict[int, Column]:
@@ -330,7 +341,7 @@ def _readable(kind: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = f"this is not a readable {kind} file"
-        if "allow_pickle" in str(error):
+        if "Object arrays" in str(error):
             reason = "it holds Python objects, which are not read for safety: save plain arrays"
         raise InvalidPredictionsError(reason) from None
 
@@ -379,7 +390,7 @@ def _read_numpy(opened: Opened) -> Source:
         head = opened.file.read(1)
         opened.file.seek(0)
         if head == b"\x80":
-            raise ValueError("allow_pickle")
+            raise ValueError("Object arrays")
         stored = np.load(opened.file, allow_pickle=False)
         names = ["probs"] if bare else list(stored)
 

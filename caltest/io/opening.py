@@ -122,10 +122,11 @@ def unzst(data: bytes) -> bytes:
 
 def imported(module: str, extra: str, what: str) -> Any:
     """Import an optional library, or name the extra that installs it."""
+    package = module.partition(".")[0]
     try:
+        import_module(package)
         return import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
         raise ImportError(
             f"reading {what} needs {package}: pip install 'caltest[{extra}]'"
         ) from None
