@@ -19,6 +19,7 @@ from caltest._base.reading import rows_named
 from caltest.errors import InvalidPredictionsError
 from caltest.io import cells, logs
 from caltest.io.columns import (
+    LABELS,
     PREDICTED,
     Choice,
     choose_labels,
@@ -222,7 +223,8 @@ def _with_labels(source: Source, path: Path) -> Source:
     def read(wanted: Sequence[str]) -> list[Column]:
         own = source.read([n for n in wanted if n != str(path)])
         columns, truth, n = iter(own), labels, len(own[0])
-        if other.names == [name] and not other.bare and len(truth) == n - 1:
+        named_so = name.lower() in (*LABELS[0], *LABELS[1])
+        if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
             truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
         if source.bare and n == len(truth) + 1 and np.array_equal(own[0][0], range(own[0].shape[1])):
             columns = iter([own[0][1:]])  # it was one: a data frame numbers its columns

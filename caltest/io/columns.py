@@ -94,7 +94,8 @@ def choose_probs(
     if labels.suffixes and len(labels.probs) > 1:
         heads = _beside(names, labels, labels.suffixes)
         if len(heads) == 1:
-            return Choice([heads[0] + suffix for suffix in labels.suffixes], labels.suffixes)
+            members = {heads[0] + suffix: suffix for suffix in labels.suffixes}
+            return _numbered({name: members[name] for name in names if name in members})
     candidates: dict[str, Choice] = {}
     families = (*FAMILIES, *(("logit", "logits") if from_logits else ()))
     for shape in (*(f"{head}_(.+)" for head in families), *(rf"{head}(\d+)" for head in families)):

@@ -111,7 +111,8 @@ def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)  # texts of any length stand beside predictions
     # columns that nobody asks for may be in any encoding
     file = TextIOWrapper(BytesIO(data), "utf-8-sig", errors="surrogateescape", newline="")
-    reader = csv.reader(file, delimiter=delimiter, strict=True)
+    strict = data.count(b'"') % 2 == 1  # a quote that stays open would swallow rows
+    reader = csv.reader(file, delimiter=delimiter, strict=strict)
     width = 0
     try:
         for row in reader:
@@ -157,10 +158,11 @@ def _fast(text: _Text, wanted: Sequence[int], words: Sequence[int]) -> list[Colu
         table = np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, **options)
         return list(table[:, wanted].T)
     from pyarrow import float64, string
+    from tqdm.utils import CallbackIOWrapper
 
     with progress(len(text.data), "B") as done:
         table = pyarrow.read_csv(
-            _Counted(text.data, done),
+            CallbackIOWrapper(done, BytesIO(text.data)),
             pyarrow.ReadOptions(
                 column_names=[str(j) for j in range(len(text.header))], skip_rows=text.line
             ),
@@ -173,26 +175,6 @@ def _fast(text: _Text, wanted: Sequence[int], words: Sequence[int]) -> list[Colu
         )
     columns = [column.to_numpy() for column in table.columns]
     return [np.char.strip(c.astype(str)) if c.dtype == object else c for c in columns]
-
-
-class _Counted:
-    """Bytes as a file that reports how many of them were read."""
-
-    closed = False
-
-    def __init__(self, data: bytes, done: Callable[[int], None]) -> None:
-        self._rest, self._done = memoryview(data), done
-
-    def read(self, size: int) -> memoryview:
-        part, self._rest = self._rest[:size], self._rest[size:]
-        self._done(len(part))
-        return part
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def _slow(text: _Text, numeric: Sequence[int], words: Sequence[int]) -> dict[int, Column]:

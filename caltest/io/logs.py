@@ -32,7 +32,7 @@ def log_format(content: Any) -> str | None:
         return None
     if "request_states" in first:
         raise InvalidPredictionsError(
-            "this is scenario_state.json of HELM: read per_instance_stats.json, which lies beside it"
+            "these are HELM's requests: read per_instance_stats.json, which lies beside this file"
         )
     return next((name for name, keys in _KEYS.items() if keys <= set(first)), None)
 

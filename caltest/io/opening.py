@@ -62,16 +62,16 @@ def opened(path: str | PathLike[str], format: str | None) -> Opened:
     path = Path(path)
     if str(path) == "-":
         data = sys.stdin.buffer.read()
-        name, ending, file = "standard input", _beginning(data), BytesIO(data)
-        empty = not data
+        name, ending, file, size = "standard input", _beginning(data), BytesIO(data), len(data)
     else:
         if path.is_dir():
             raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
         if not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
-        name, ending, file = path.name, path.suffix.lower(), path.open("rb")
-        empty = path.stat().st_size == 0
-    if empty:
+        name, ending, size = path.name, path.suffix.lower(), path.stat().st_size
+        file = path.open("rb")
+    if not size:
+        file.close()
         raise InvalidPredictionsError(f"{name} is empty")
     if ending in (".gz", ".zst", ".zip") and format not in ("npz", "excel", "inspect"):
         with file:
