@@ -77,7 +77,7 @@ class _Text:
 
 
 def _read_delimited(opened: Opened) -> Source:
-    data = opened.file.read()
+    data = opened.file.read().removeprefix(b"\xef\xbb\xbf")
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise InvalidPredictionsError(
@@ -110,7 +110,7 @@ def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield header and rows that are not blank, all of one length, with the lines they end on."""
     csv.field_size_limit(2**31 - 1)  # texts of any length stand beside predictions
     # columns that nobody asks for may be in any encoding
-    file = TextIOWrapper(BytesIO(data), "utf-8-sig", errors="surrogateescape", newline="")
+    file = TextIOWrapper(BytesIO(data), "utf-8", errors="surrogateescape", newline="")
     strict = data.count(b'"') % 2 == 1  # a quote that stays open would swallow rows
     reader = csv.reader(file, delimiter=delimiter, strict=strict)
     width = 0
