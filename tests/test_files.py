@@ -212,7 +212,10 @@ def test_refused_json(tmp_path, text, message):
 
 def test_format_for_files_with_other_names(tmp_path):
     path = written(tmp_path / "f.dat", CSV)
-    refused(path, r"files of type .dat cannot be read; .* say which with format= \(--format\)")
+    refused(
+        path,
+        r"files of type .dat cannot be read; .* say which of them it is with format= \(--format\)",
+    )
     check(read_predictions(path, format="csv"))
     with pytest.raises(ct.StatisticError, match="format must be one of None, 'csv'"):
         read_predictions(path, format="cvs")
@@ -235,9 +238,11 @@ def test_a_huge_npy_header_is_a_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "label", "true_label ground_truth actual correct_answer gold correct Y_TRUE".split()
+    "label", ["true_label", "ground_truth", "actual", "correct_answer", "gold", "Correct", "Y_TRUE"]
 )
-@pytest.mark.parametrize("probs", [["p1", "p2", "p3"], ["0", "1", "2"], ["prob0", "prob1", "prob2"]])
+@pytest.mark.parametrize(
+    "probs", [["p1", "p2", "p3"], ["0", "1", "2"], ["prob0", "prob1", "prob2"]]
+)
 def test_names(tmp_path, label, probs):
     counted = LABELS + int(probs[0] == "p1")
     rows = [[*p, y] for p, y in zip(PROBS.tolist(), counted, strict=True)]
@@ -245,7 +250,9 @@ def test_names(tmp_path, label, probs):
     check(read_predictions(written(tmp_path / "f.csv", text)))
 
 
-@pytest.mark.parametrize("name", "predictions score scores confidence y_pred_proba y_prob".split())
+@pytest.mark.parametrize(
+    "name", ["predictions", "score", "scores", "confidence", "y_pred_proba", "y_prob"]
+)
 def test_names_of_one_column(tmp_path, name):
     path = written(tmp_path / "f.csv", f"{name},correct\n0.25,0\n0.75,1\n")
     check(read_predictions(path), [[0.75, 0.25], [0.25, 0.75]], [0, 1])
@@ -388,7 +395,10 @@ def test_outcome_columns_by_name(tmp_path):
 def test_one_outcome_is_not_the_label_of_three_classes(tmp_path):
     path = written(tmp_path / "f.csv", OUTCOMES)
     said = refused(
-        path, "hold only 0 and 1, but there are 3 classes", probs="prob?,probtie", label="prob1_outcome"
+        path,
+        "hold only 0 and 1, but there are 3 classes",
+        probs="prob?,probtie",
+        label="prob1_outcome",
     )
     assert "--label '*_outcome'" in said
     data = read_predictions(path, "prob?,probtie", "prob1_outcome", classes=[0, 1, 2])
@@ -398,7 +408,9 @@ def test_one_outcome_is_not_the_label_of_three_classes(tmp_path):
 # --- a file of labels ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("labels", ["0\n1\n2\n0\n", "label\n0\n1\n2\n0\n", "i,y\n0,0\n1,1\n2,2\n3,0\n"])
+@pytest.mark.parametrize(
+    "labels", ["0\n1\n2\n0\n", "label\n0\n1\n2\n0\n", "i,y\n0,0\n1,1\n2,2\n3,0\n"]
+)
 @pytest.mark.parametrize("header", ["", "0,1,2\n", "p_0,p_1,p_2\n"])
 def test_numbers_without_a_header_and_labels_of_their_own(tmp_path, header, labels):
     bare = "".join(",".join(map(str, row)) + "\n" for row in PROBS.tolist())
@@ -449,7 +461,9 @@ def test_bfloat16(tmp_path):
     assert "values have the resolution of bfloat16" in data.notes[0]
     wrong = rounded.copy()
     wrong[3, 0] = 1.0
-    with pytest.raises(InvalidPredictionsError, match=r"row 3 sums to 1.9.* resolution of bfloat16"):
+    with pytest.raises(
+        InvalidPredictionsError, match=r"row 3 sums to 1.9.* resolution of bfloat16"
+    ):
         ct.Predictions.of(wrong, np.zeros(500))
 
 
@@ -473,7 +487,11 @@ def test_missing_cells(tmp_path, monkeypatch, fast):
 
 
 def test_missing_cells_of_lists(tmp_path):
-    records = [{"probs": [0.5, 0.5], "y": 1}, {"probs": None, "y": 0}, {"probs": [None, 1.0], "y": 1}]
+    records = [
+        {"probs": [0.5, 0.5], "y": 1},
+        {"probs": None, "y": 0},
+        {"probs": [None, 1.0], "y": 1},
+    ]
     path = written(tmp_path / "f.jsonl", "\n".join(map(json.dumps, records)))
     refused(path, "column probs has 2 missing cells, in rows 2, 3")
     assert read_predictions(path, drop_missing=True).n == 1
@@ -484,7 +502,7 @@ def test_many_forecasters_of_one_file(capsys, tmp_path):
     p = rng.random(300)
     y = rng.random(300) < p
     rows = [
-        f"{'' if i % 10 == 0 else p[i]},{p[i] ** 3},{'NA' if i % 7 == 0 else p[i] ** 0.9},{int(y[i])}\n"
+        f"{p[i] if i % 10 else ''},{p[i] ** 3},{p[i] ** 0.9 if i % 7 else 'NA'},{int(y[i])}\n"
         for i in range(300)
     ]
     path = written(tmp_path / "f.csv", "AMOS,NOAA,ENS,outcome\n" + "".join(rows))
@@ -517,8 +535,8 @@ def test_many_forecasters_of_one_file(capsys, tmp_path):
     ("text", "message"),
     [
         ("p,y\n0.5,1\n0.2\0,0\n", "line 3 holds a NUL byte"),
-        ("p,y,z\n0.5,1,a\n0.2,0,\"b\n0.1,1,c\n", "line 4: unexpected end of data"),
-        ("p,y,z\n0.5,1,\"a\n,b\"\n0.2,0\n", "line 4 has 2 cells, the header 3"),
+        ('p,y,z\n0.5,1,a\n0.2,0,"b\n0.1,1,c\n', "line 4: unexpected end of data"),
+        ('p,y,z\n0.5,1,"a\n,b"\n0.2,0\n', "line 4 has 2 cells, the header 3"),
         ("p,y\n0.5,1\n0.5,1,2\n", "line 3 has 3 cells, the header 2"),
         ("p,y\n", "no rows"),
         ("\n\n", "no rows"),
@@ -534,7 +552,8 @@ def test_refused_text(tmp_path, monkeypatch, text, message, fast):
 def test_quotes_blanks_and_line_ends(tmp_path, monkeypatch, fast):
     if not fast:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
-    text = '\ufeff\r\n"label" ;p_a; p_b;"note, or\nremark"\r\n a ; 0.25;0.75;"x;\ny"\r\n\r\nb;0.5;0.5;\r\n'
+    text = '\ufeff\r\n"label" ;p_a; p_b;"note, or\nremark"\r\n'
+    text += ' a ; 0.25;0.75;"x;\ny"\r\n\r\nb;0.5;0.5;\r\n'
     path = tmp_path / "f.csv"
     path.write_bytes(text.encode())
     data = read_predictions(path)
@@ -557,8 +576,8 @@ def lm_eval(logliks, target, i, **more):
             f"gen_args_{k}": {"arg_0": f"Question {i}\nAnswer:", "arg_1": option}
             for k, option in enumerate(options)
         },
-        "resps": [[[str(l), "False"]] for l in logliks],
-        "filtered_resps": [[str(l), "False"] for l in logliks],
+        "resps": [[[str(value), "False"]] for value in logliks],
+        "filtered_resps": [[str(value), "False"] for value in logliks],
         "filter": "none",
         "metrics": ["acc", "acc_norm"],
         "doc_hash": f"{i:064x}",
@@ -568,7 +587,11 @@ def lm_eval(logliks, target, i, **more):
     } | more
 
 
-SAMPLES = [lm_eval([-1.0, -2.0], 0, 0), lm_eval([-3.0, -1.5, -2.5], 2, 1), lm_eval([-0.5, -9.0], "no", 2)]
+SAMPLES = [
+    lm_eval([-1.0, -2.0], 0, 0),
+    lm_eval([-3.0, -1.5, -2.5], 2, 1),
+    lm_eval([-0.5, -9.0], "no", 2),
+]
 TASK = "samples_my_task_2025-01-31T12-00-00.123456.jsonl"
 
 
@@ -597,9 +620,12 @@ def test_lm_eval(tmp_path):
     [
         (lm_eval([-1.0, -2.0], 0, 3, acc=0.0), "row 4: the target 0 does not fit .* and acc 0.0"),
         (lm_eval([-1.0, -2.0], 7, 3), "row 4: the target 7 does not fit its 2 options"),
-        (lm_eval([-1.0, -2.0], 0, 3, filtered_resps=["text"]), "row 4 does not hold log-likelihoods"),
+        (
+            lm_eval([-1.0, -2.0], 0, 3, filtered_resps=["text"]),
+            "row 4 does not hold log-likelihoods",
+        ),
         (lm_eval([-1.0, -2.0], 0, 3, filter="strict"), "samples of 2 filters"),
-        (lm_eval([-1.0, -2.0], "maybe", 3), "not laid out as lm-eval writes it"),
+        (lm_eval([-1.0, -2.0], "maybe", 3), "not a readable lm-eval file"),
         (lm_eval([-1.0, -2.0], 0, 3, acc_mutual_info=1.0), "acc_mutual_info"),
         (lm_eval([-1.0, -2.0], 0, 2), "not told apart by doc_hash and doc_id"),
     ],
@@ -624,7 +650,12 @@ def test_two_runs_of_lm_eval_are_paired_by_their_documents(capsys, tmp_path):
 
 def inspect_sample(i, confidence, value, epoch=1):
     """A sample of an Inspect log, schema version 2, scored as its evaluation of HLE does."""
-    score = {"value": value, "answer": "x", "explanation": "…", "metadata": {"confidence": confidence}}
+    score = {
+        "value": value,
+        "answer": "x",
+        "explanation": "…",
+        "metadata": {"confidence": confidence},
+    }
     return {
         "id": f"q{i}",
         "epoch": epoch,
@@ -682,7 +713,7 @@ def test_inspect_epochs_and_json(tmp_path):
     refused(written(path, json.dumps(log)), "the score 'P' is neither C or 1 nor I or 0")
     log["samples"] = [{**inspect_sample(0, 0.5, "C"), "scores": {"judge": {"value": "C"}}}]
     refused(written(path, json.dumps(log)), "0 scorers keep a confidence")
-    refused(written(tmp_path / "f.eval", json.dumps({"a": 1})), "not laid out as inspect writes it")
+    refused(written(tmp_path / "f.eval", json.dumps({"a": 1})), "not a readable inspect file")
 
 
 def helm_instance(i, max_prob, match, perturbation=None, logprob=-1.0):

@@ -181,7 +181,10 @@ def test_npz(tmp_path):
     np.savez(path, probs=PROBS.astype(np.float32), labels=LABELS, fold=LABELS)
     data = read_predictions(path)
     np.testing.assert_allclose(data.probs, PROBS, atol=1e-7)
-    assert data.notes[0] == "read 4 rows, 3 classes from column probs, labels from labels, not used: fold"
+    assert (
+        data.notes[0]
+        == "read 4 rows, 3 classes from column probs, labels from labels, not used: fold"
+    )
 
 
 def test_npz_of_logits(tmp_path):
@@ -241,7 +244,11 @@ def refuse(path, message, **choices):
     ("header", "rows", "message"),
     [
         (["p_0", "p_1", "y", "label"], [[0.5, 0.5, 1, 1]], r"labels could be y or label"),
-        (["p_0", "p_1", "prob", "y"], [[0.5, 0.5, 0.5, 1]], r"could be p_0, p_1 or prob; .*--probs"),
+        (
+            ["p_0", "p_1", "prob", "y"],
+            [[0.5, 0.5, 0.5, 1]],
+            r"could be p_0, p_1 or prob; .*--probs",
+        ),
         (["a", "b", "y"], [[0.5, 0.5, 1]], r"no probabilities found among a, b"),
         (["p_0", "p_1", "z"], [[0.5, 0.5, 1]], r"no labels found"),
         (["p", "y"], [[0.5, 1], ["", 0], [0.5, 1], ["NA", 1]], r"2 missing cells, in rows 2, 4"),

@@ -315,8 +315,8 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
     if (weights < 0.0).any():
         (row,) = first(weights < 0.0)
         raise InvalidPredictionsError(
-            f"weights: {_row(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows that are not "
-            "to count"
+            f"weights: {_row(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows "
+            "that are not to count"
         )
     if not weights.any():
         raise InvalidPredictionsError("weights are all 0: no row would count")

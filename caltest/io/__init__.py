@@ -62,31 +62,29 @@ def read_predictions(
     Parameters
     ----------
     path : path
-        ``.csv`` (also ``.tsv`` and ``.txt``; comma, semicolon or tab), ``.json`` (an array of
-        objects, or an object of arrays), ``.jsonl`` (also ``.ndjson``; one object a line),
+        Delimited text (``.csv``, ``.tsv``, ``.txt``), JSON (``.json``, ``.jsonl``, ``.ndjson``),
         ``.parquet``, ``.arrow``, ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in
-        ``.gz``, ``.zst`` or ``.zip``; samples of lm-evaluation-harness (``.jsonl``), logs of
-        Inspect (``.eval`` or ``.json``), ``per_instance_stats.json`` of HELM; ``-`` is the
-        standard input.
+        ``.gz``, ``.zst`` or ``.zip``; samples of lm-evaluation-harness, logs of Inspect
+        (``.eval``, ``.json``), ``per_instance_stats.json`` of HELM; ``-`` is the standard input.
     probs : str or sequence of str, optional
         Names of the probability columns in the order of the classes, or a pattern such as
         ``"p_*"``. One column of numbers is the probability of label 1. Without it, columns are
-        found by their names: ``p_*``, ``prob_*``, ``probs_*``, ``proba_*``; ``p1``, ``p2``, …;
-        ``0``, ``1``, …; the names that occur as labels; or one column such as ``p``, ``prob``,
-        ``y_prob``, ``confidence``, ``score``, which may also hold whole rows.
+        found by their names: ``p_cat`` or ``p1`` (also ``prob``, ``probs``, ``proba``); ``0``,
+        ``1``, …; the names that occur as labels; or one column such as ``p``, ``y_prob``,
+        ``confidence``, ``score``, which may also hold whole rows.
     label : str, path or sequence, optional
-        Name of the label column; names or a pattern such as ``"*_outcome"`` of columns that are 1
-        where a class occurred; or a second file with the labels. Without it, ``label``, ``y``,
-        ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then ``true_label``,
-        ``ground_truth``, ``actual``, ``correct_answer``, ``gold``, ``correct``.
+        The label column; columns that are 1 where a class occurred, by names or a pattern such as
+        ``"*_outcome"``; or a second file with the labels. Without it, ``label``, ``y``,
+        ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then names such as
+        ``true_label``, ``ground_truth``, ``correct``.
     predicted : str, optional
         The column of predicted classes, beside one column that says how probable it is that they
         are right. It is found by names such as ``pred_label``, and used where the probabilities
         cannot be those of label 1.
     weights, clusters, by, ids : str, optional
-        Names of the columns with these facts of the rows; see :meth:`Predictions.of`. Logs of
-        evaluations have ``ids`` of their own (``doc_hash`` in those of lm-evaluation-harness), and
-        a column ``task``.
+        Names of the columns with these facts of the rows; see :meth:`Predictions.of`. Logs have
+        ``ids`` of their own, such as ``doc_hash``; those of lm-evaluation-harness have a column
+        ``task``, those of Inspect ``sample``.
     classes : sequence, optional
         The label values in the order of the probability columns; taken from the column names
         when these carry them.
@@ -95,13 +93,13 @@ def read_predictions(
     from_logits : bool, default False
         The columns hold logits.
     by_length : bool, default False
-        Divide the log-likelihood of each option by its number of characters before the softmax, as
-        ``acc_norm`` does; for lm-evaluation-harness.
+        Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
+        the softmax, as its ``acc_norm`` does.
     drop_missing : bool, default False
         Leave out rows with empty cells; the notes count them, by column.
     format : str, optional
-        What the file is, whatever its name: ``csv``, ``json``, ``parquet``, ``arrow``, ``excel``,
-        ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
+        What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
+        ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
 
     Returns
     -------
@@ -113,28 +111,22 @@ def read_predictions(
     FileNotFoundError
         When there is no such file.
     InvalidPredictionsError
-        When the file cannot be read, a column is missing or more than one reading is possible, a
+        When the file cannot be read, a column is missing, more than one reading is possible, a
         cell is empty, or the values are not predictions. Rows are counted from 1.
     ImportError
-        When a format needs a package: ``caltest[parquet]`` for Parquet, Arrow and Zstandard,
-        ``caltest[excel]`` for Excel.
+        When a package is missing, which ``caltest[parquet]`` (also for Arrow and Zstandard) or
+        ``caltest[excel]`` installs.
 
     Notes
     -----
-    Time is that of one pass over the file; with pyarrow, text takes its time, too. Columns that are
-    not asked for are not looked at.
+    One pass over the file; text is read by pyarrow, if that is installed, else by NumPy and Python.
+    Columns that are not asked for are not looked at.
     """
-    asked = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
+    facts = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
+    options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
+    asked: Any = {"predicted": predicted, "drop_missing": drop_missing, "options": options}
     with _source(path, label, format, by_length, from_logits) as source:
-        return _predictions(
-            source,
-            probs,
-            label,
-            predicted,
-            {fact: name for fact, name in asked.items() if name is not None},
-            drop_missing,
-            {"classes": classes, "pos_label": pos_label, "from_logits": from_logits},
-        )[0]
+        return _predictions(source, probs, label, facts, **asked)[0]
 
 
 def read_forecasters(
@@ -142,9 +134,9 @@ def read_forecasters(
     probs: str,
     label: Any = None,
     *,
-    ids: str | None = None,
     drop_missing: bool = False,
     format: str | None = None,
+    ids: str | None = None,
     **options: Any,
 ) -> dict[str, Predictions]:
     """Read several forecasters from one file, each a column or a pattern of columns.
@@ -152,14 +144,11 @@ def read_forecasters(
     The arguments are those of :func:`read_predictions`. With ``drop_missing``, the rows are those
     on which all forecasters have something to say.
     """
-    facts = {} if ids is None else {"ids": ids}
+    asked: Any = {"drop_missing": drop_missing, "options": {"from_logits": False, **options}}
     with _source(path, label, format) as source:
         parts = [part.strip() for part in probs.split(",")]
         names = parts if len(parts) > 1 else named(source.names, parts).probs
-        read = {
-            name: _predictions(source, name, label, None, facts, drop_missing, options)
-            for name in names
-        }
+        read = {name: _predictions(source, name, label, {"ids": ids}, **asked) for name in names}
     common = reduce(np.intersect1d, [kept for _, kept in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
@@ -202,7 +191,7 @@ def _source(
 def _read(file: Opened, format: str | None, by_length: bool) -> Source:
     zipped = file.format == "inspect" and zipfile.is_zipfile(file.file)
     file.file.seek(0)
-    source = Source([], list) if zipped else READERS.get(file.format, READERS["json"])(file)
+    source = Source([], lambda _: []) if zipped else READERS.get(file.format, READERS["json"])(file)
     log = file.format if file.format not in READERS else None
     if format is None and log is None:
         log = logs.log_format(source.content)
@@ -226,7 +215,11 @@ def _with_labels(source: Source, path: Path) -> Source:
         named_so = name.lower() in (*LABELS[0], *LABELS[1])
         if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
             truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
-        if source.bare and n == len(truth) + 1 and np.array_equal(own[0][0], range(own[0].shape[1])):
+        if (
+            source.bare
+            and n == len(truth) + 1
+            and np.array_equal(own[0][0], range(own[0].shape[1]))
+        ):
             columns = iter([own[0][1:]])  # it was one: a data frame numbers its columns
         return [truth if name == str(path) else next(columns) for name in wanted]
 
@@ -240,29 +233,31 @@ def _predictions(
     source: Source,
     probs: str | Sequence[str] | None,
     label: Any,
-    predicted: str | None,
-    facts: dict[str, str],
+    facts: dict[str, str | None],
+    *,
+    predicted: str | None = None,
     drop_missing: bool,
     options: dict[str, Any],
 ) -> tuple[Predictions, IntArray]:
     """Return predictions, and which rows of the file they are."""
     known = source.known
     label = known.get("label") if label is None else label
+    probs = known.get("probs") if probs is None else probs
     labels = choose_labels(source, str(label) if isinstance(label, PathLike) else label)
-    facts = {**({"ids": known["ids"]} if known else {}), **facts}
-    refuse_unknown(facts.values(), source.names)
-    others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
-    if probs is None and known:
-        choice = Choice([known["probs"]])
-    elif probs is None:
-        choice = choose_probs(source, others, labels, options["from_logits"])
-    else:
+    marked = {fact: name for fact, name in facts.items() if name is not None}
+    if known:
+        marked.setdefault("ids", known["ids"])
+    refuse_unknown(marked.values(), source.names)
+    others = [name for name in source.names if name not in (*labels.probs, *marked.values())]
+    if probs is not None:
         choice = named(others, probs)
+    else:
+        choice = choose_probs(source, others, labels, options["from_logits"])
     refuse_lone(choice)
     outcomes = paired(labels, choice)
     guess = [predicted] if predicted else _guess(others, labels, choice, options)
     refuse_unknown(guess, source.names)
-    wanted = list(dict.fromkeys([*outcomes, *facts.values(), *choice.probs, *guess]))
+    wanted = list(dict.fromkeys([*outcomes, *marked.values(), *choice.probs, *guess]))
     columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
     kept, notes = _complete(columns, drop_missing)
     if notes:
@@ -280,8 +275,8 @@ def _predictions(
             options = options | {"classes": _class_values(choice, values, truth)}
             cells.refuse_indicator(values, truth, outcomes[0])
         truth = truth if options.get("pos_label") is None else cells.marks(truth)
-        told += [f"{fact} from {name}" for fact, name in facts.items()]
-        marks = {fact: cells.marks(columns[name]) for fact, name in facts.items()}
+        told += [f"{fact} from {name}" for fact, name in marked.items()]
+        marks: Any = {fact: cells.marks(columns[name]) for fact, name in marked.items()}
         data = Predictions.of(values, truth, **options, **marks)
     of = f"column{'s' * (len(choice.probs) > 1)} {_short(choice.probs)}"
     unused = [name for name in source.names if name not in wanted]
@@ -291,9 +286,7 @@ def _predictions(
     return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), kept
 
 
-def _guess(
-    names: list[str], labels: Choice, choice: Choice, options: dict[str, Any]
-) -> list[str]:
+def _guess(names: list[str], labels: Choice, choice: Choice, options: dict[str, Any]) -> list[str]:
     """Return the column of predicted classes, if one confidence may be about it."""
     told = any(options.get(name) is not None for name in ("classes", "pos_label"))
     if told or len(choice.probs) > 1 or "correct" in labels.probs[0].lower():

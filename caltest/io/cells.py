@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import MISSING, Column
 
 
-def missing(column: Column) -> NDArray[np.bool_]:
+def missing(column: Column) -> Column:
     """Return which rows have no value: empty, ``NA``, ``nan``, ``null`` or ``none``."""
     if column.dtype.kind == "f":
-        absent = np.isnan(column)
-        return absent if absent.ndim == 1 else absent.any(axis=tuple(range(1, absent.ndim)))
+        absent: Column = np.isnan(column)
+        return absent.reshape(len(absent), -1).any(axis=1)
     if column.dtype.kind == "U":
         return np.isin(np.char.lower(np.char.strip(column)), MISSING)
     if column.dtype.kind != "O":
@@ -105,8 +103,8 @@ def refuse_indicator(probs: Column, label: Column, name: str) -> None:
         return
     if bool(((label == 0) | (label == 1)).all()):
         raise InvalidPredictionsError(
-            f"the labels in {name} hold only 0 and 1, but there are {n_classes} classes: if they say "
-            "whether one class occurred, name such columns of all classes, label='*_outcome' "
+            f"the labels in {name} hold only 0 and 1, but there are {n_classes} classes: if they "
+            "say whether one class occurred, name such columns of all classes, label='*_outcome' "
             "(--label '*_outcome'); if they are classes, give these with classes=… (--classes "
             f"{','.join(map(str, range(n_classes)))})"
         )

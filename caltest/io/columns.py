@@ -35,10 +35,12 @@ class Choice:
 
 
 def listing(names: Iterable[str]) -> str:
+    """Return all the names."""
     return ", ".join(names) or "no columns"
 
 
 def refuse_unknown(wanted: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse columns that are not there."""
     for name in wanted:
         if name not in names:
             raise InvalidPredictionsError(f"there is no column {name!r} among {listing(names)}")
@@ -87,9 +89,7 @@ def _numbered(members: dict[str, str]) -> Choice:
     return Choice(list(members), list(members.values()))
 
 
-def choose_probs(
-    source: Source, names: Sequence[str], labels: Choice, from_logits: bool
-) -> Choice:
+def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logits: bool) -> Choice:
     """Return the columns of probabilities, found by their names."""
     if labels.suffixes and len(labels.probs) > 1:
         heads = _beside(names, labels, labels.suffixes)
@@ -153,6 +153,7 @@ def paired(labels: Choice, choice: Choice) -> list[str]:
 
 
 def refuse_lone(choice: Choice) -> None:
+    """Refuse the probability of a class that is not the event."""
     suffixes = choice.suffixes or ["1"]
     if len(suffixes) == 1 and suffixes[0].isdecimal() and int(suffixes[0]) != 1:
         raise InvalidPredictionsError(

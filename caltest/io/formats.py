@@ -8,10 +8,9 @@ from __future__ import annotations
 import csv
 import json
 import warnings
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO, TextIOWrapper
 from itertools import chain, islice
 from typing import Any
@@ -67,13 +66,12 @@ class Source:
 
 @dataclass(frozen=True)
 class _Text:
-    """Delimited text: its header, the line on which that ends, and the first row."""
+    """Delimited text, the first row that counts, and the lines before it."""
 
     data: bytes
     delimiter: str
-    header: list[str]
     first: list[str]
-    line: int
+    skipped: int
 
 
 def _read_delimited(opened: Opened) -> Source:
@@ -87,23 +85,19 @@ def _read_delimited(opened: Opened) -> Source:
     delimiter = max(",;\t", key=lambda mark: head.count(mark.encode()))
     (line, header), (_, first) = islice(chain(_rows(data, delimiter), [(0, [])] * 2), 2)
     names = [name.strip() for name in header]
-    "".join(names).encode()
-    text = _Text(data, delimiter, names, first, line)
+    "".join(names).encode()  # fails where the bytes were not UTF-8
     if names and all(_is_number(name) for name in names):
-        whole = replace(text, first=header, line=0)
-
-        def read(wanted: Sequence[str]) -> list[Column]:
-            return [np.column_stack(_delimited_columns(whole, range(len(names))))]
-
+        text, all_columns = _Text(data, delimiter, header, 0), range(len(names))
         bare = (
             "the file begins with numbers: add a header line that names the columns, such as "
             "p_0,p_1,label, or name the file of the labels with label= (--label)"
         )
-        return Source(["probs"], read, bare=bare)
+        table = lambda _: [np.column_stack(_columns(text, all_columns))]  # noqa: E731
+        return Source(["probs"], table, bare=bare)
     if not first:
         raise InvalidPredictionsError("there is a header but no rows")
-    place = {name: j for j, name in enumerate(names)}
-    return Source(names, lambda wanted: _delimited_columns(text, [place[n] for n in wanted]))
+    text, place = _Text(data, delimiter, first, line), {name: j for j, name in enumerate(names)}
+    return Source(names, lambda wanted: _columns(text, [place[name] for name in wanted]))
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -127,66 +121,66 @@ def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise InvalidPredictionsError(f"line {reader.line_num}: {error}") from None
 
 
-def _delimited_columns(text: _Text, wanted: Sequence[int]) -> list[Column]:
-    """Read columns in one pass: numbers where the first cell is one and all others are, too."""
-    words = [j for j in wanted if not _is_number(text.first[j] or "nan")]
+def _columns(text: _Text, wanted: Sequence[int]) -> list[Column]:
+    """Read columns in one pass, by compiled code where that finds nothing wrong."""
     try:
-        return _fast(text, wanted, words)
-    except (ValueError, ImportError):  # what is wrong is met again, and said, row by row
-        try:
-            columns = _slow(text, [j for j in wanted if j not in words], words)
-        except ValueError:
-            columns = _slow(text, [], wanted)
-    for column in columns.values():
-        if column.dtype.kind == "U":
-            "".join(column).encode()  # fails where the bytes were not UTF-8
-    return [columns[j] for j in wanted]
-
-
-def _fast(text: _Text, wanted: Sequence[int], words: Sequence[int]) -> list[Column]:
-    """Read well-formed text by compiled code; raise whatever it raises."""
-    body = 0
-    for _ in range(text.line):
-        body = text.data.find(b"\n", body) + 1
-    quotes = text.data.count(b'"', body)
-    if quotes % 2:
-        raise ValueError("a quote is open")
-    try:
-        pyarrow = imported("pyarrow.csv", "parquet", "fast")
-    except ImportError:
-        options: Any = {"delimiter": text.delimiter, "skiprows": text.line, "quotechar": '"'}
-        table = np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, **options)
-        return list(table[:, wanted].T)
-    from pyarrow import float64, string
-    from tqdm.utils import CallbackIOWrapper
-
-    with progress(len(text.data), "B") as done:
-        table = pyarrow.read_csv(
-            CallbackIOWrapper(done, BytesIO(text.data)),
-            pyarrow.ReadOptions(
-                column_names=[str(j) for j in range(len(text.header))], skip_rows=text.line
-            ),
-            pyarrow.ParseOptions(delimiter=text.delimiter, newlines_in_values=quotes > 0),
-            pyarrow.ConvertOptions(
-                include_columns=[str(j) for j in wanted],
-                column_types={str(j): string() if j in words else float64() for j in wanted},
-                null_values=[form for w in MISSING for form in (w, w.upper(), w.title(), "NaN")],
-            ),
-        )
-    columns = [column.to_numpy() for column in table.columns]
-    return [np.char.strip(c.astype(str)) if c.dtype == object else c for c in columns]
-
-
-def _slow(text: _Text, numeric: Sequence[int], words: Sequence[int]) -> dict[int, Column]:
-    numbers, cells = array("d"), []
+        return _fast(text, wanted)
+    except (ValueError, ImportError):
+        cells: list[list[str]] = [[] for _ in wanted]
     with progress(text.data.count(b"\n"), "row") as done:
         for line, row in _rows(text.data, text.delimiter):
             done(1)
-            if line > text.line:
-                numbers.fromlist([float(row[j] or "nan") for j in numeric])
-                cells.append([row[j].strip() for j in words])
-    columns = [*np.reshape(numbers, (len(cells), len(numeric))).T, *np.array(cells, dtype=str).T]
-    return dict(zip([*numeric, *words], columns, strict=True))
+            if line > text.skipped:
+                for column, j in zip(cells, wanted, strict=True):
+                    column.append(row[j].strip())
+    "".join(chain.from_iterable(cells)).encode()  # fails where the bytes were not UTF-8
+    return [_typed(column) for column in cells]
+
+
+def _typed(cells: list[str]) -> Column:
+    try:
+        return np.array([np.nan if c.lower() in MISSING else float(c) for c in cells])
+    except ValueError:
+        return np.array(cells, dtype=object)
+
+
+def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
+    """Read numbers where the first cell is one, and text, or raise what the reader raises."""
+    body = 0
+    for _ in range(text.skipped):
+        body = text.data.find(b"\n", body) + 1
+    quotes = text.data.count(b'"', body)
+    if quotes % 2:
+        raise ValueError("a quote stays open")
+    known = [_is_number(cell) or cell.strip().lower() in MISSING for cell in text.first]
+    words = [j for j in wanted if not known[j]]
+    try:
+        pyarrow = imported("pyarrow.csv", "parquet", "text")
+    except ImportError:
+        if words:
+            raise
+        options: Any = {"delimiter": text.delimiter, "skiprows": text.skipped, "quotechar": '"'}
+        return list(np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, **options)[:, wanted].T)
+    from pyarrow import compute, float64, string
+    from tqdm.utils import CallbackIOWrapper
+
+    names = [str(j) for j in range(len(text.first))]
+    with progress(len(text.data), "B") as done:
+        table = pyarrow.read_csv(
+            CallbackIOWrapper(done, BytesIO(text.data)),
+            pyarrow.ReadOptions(column_names=names, skip_rows=text.skipped),
+            pyarrow.ParseOptions(delimiter=text.delimiter, newlines_in_values=quotes > 0),
+            pyarrow.ConvertOptions(
+                include_columns=[names[j] for j in wanted],
+                column_types={names[j]: string() if j in words else float64() for j in wanted},
+                null_values=[form for w in MISSING for form in (w, w.upper(), w.title(), "NaN")],
+            ),
+        )
+    cells = [
+        compute.utf8_trim_whitespace(column) if j in words else column
+        for j, column in zip(wanted, table.columns, strict=True)
+    ]
+    return [column.to_numpy() for column in cells]
 
 
 def _is_number(text: str) -> bool:
@@ -206,9 +200,7 @@ def _read_json(opened: Opened) -> Source:
         content = _parsed(text)
     except json.JSONDecodeError as error:
         if not error.msg.startswith("Extra data"):
-            raise InvalidPredictionsError(
-                f"line {error.lineno} is not JSON: {error.msg}"
-            ) from None
+            raise InvalidPredictionsError(f"line {error.lineno} is not JSON: {error.msg}") from None
         content, entry = list(_lines(text)), "line"
     columns: dict[str, list[Any]] = {}
     if isinstance(content, dict):
@@ -288,24 +280,25 @@ def _of_objects(name: str, cells: Sequence[Any]) -> Column:
 
 def _read_excel(opened: Opened) -> Source:
     openpyxl = imported("openpyxl", "excel", "Excel files")
-    with _readable("Excel"):
+    with readable("Excel"):
         book = openpyxl.load_workbook(opened.file, read_only=True, data_only=True)
-        sheets = {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
-    filled = {
-        title: [row for row in rows if any(cell is not None for cell in row)]
-        for title, rows in sheets.items()
-    }
-    filled = {title: rows for title, rows in filled.items() if rows}
+        sheets = {
+            sheet.title: [
+                row for row in sheet.iter_rows(values_only=True) if row.count(None) < len(row)
+            ]
+            for sheet in book.worksheets
+        }
+    filled = [title for title, rows in sheets.items() if rows]
     if len(filled) != 1:
         raise InvalidPredictionsError(
             f"there are {len(filled)} sheets with cells ({', '.join(filled)}): save the one with "
             "the predictions as a file of its own"
         )
-    (rows,) = filled.values()
-    names = ["" if name is None else str(name).strip() for name in rows[0]]
-    columns = dict(zip(names, zip(*rows[1:], strict=False), strict=False))
-    if not columns:
+    header, *rows = sheets[filled[0]]
+    if not rows:
         raise InvalidPredictionsError("there is a header but no rows")
+    names = ["" if name is None else str(name).strip() for name in header]
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     return Source(names, lambda wanted: [_of_objects(name, columns[name]) for name in wanted])
 
 
@@ -313,7 +306,7 @@ def _read_excel(opened: Opened) -> Source:
 
 
 @contextmanager
-def _readable(kind: str) -> Iterator[None]:
+def readable(kind: str) -> Iterator[None]:
     """Turn whatever a damaged file makes of its reader into one sentence."""
     try:
         with warnings.catch_warnings():
@@ -331,7 +324,7 @@ def _readable(kind: str) -> Iterator[None]:
 def _read_arrow(opened: Opened) -> Source:
     kind = opened.format.capitalize()
     pyarrow = imported("pyarrow.parquet", "parquet", f"{kind} files")
-    with _readable(kind):
+    with readable(kind):
         if opened.format == "parquet":
             file = pyarrow.ParquetFile(opened.file)
             names, select = file.schema_arrow.names, file.read
@@ -343,7 +336,7 @@ def _read_arrow(opened: Opened) -> Source:
             names, select = table.column_names, table.select
 
     def read(wanted: Sequence[str]) -> list[Column]:
-        with _readable(kind):
+        with readable(kind):
             found = select(list(wanted))
             return [_of_arrow(name, found.column(name)) for name in wanted]
 
@@ -368,7 +361,7 @@ def _of_arrow(name: str, column: Any) -> Column:
 def _read_numpy(opened: Opened) -> Source:
     bare = "the file holds one array: name the file of the labels with label= (--label)"
     bare *= opened.format == "npy"
-    with _readable("NumPy"):
+    with readable("NumPy"):
         head = opened.file.read(1)
         opened.file.seek(0)
         if head == b"\x80":
@@ -377,7 +370,7 @@ def _read_numpy(opened: Opened) -> Source:
         names = ["probs"] if bare else list(stored)
 
     def read(wanted: Sequence[str]) -> list[Column]:
-        with _readable("NumPy"):
+        with readable("NumPy"):
             return [stored if bare else stored[name] for name in wanted]
 
     if isinstance(stored, NpzFile) == bool(bare):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import InvalidPredictionsError
-from caltest.io.formats import Source
+from caltest.io.formats import Source, readable
 from caltest.io.opening import Opened, unzst
 
 Records = list[dict[str, Any]]
@@ -39,16 +39,12 @@ def log_format(content: Any) -> str | None:
 
 def read_log(opened: Opened, format: str, content: Any, by_length: bool) -> Source:
     """Return the columns ``probs``, ``label`` and ``id`` of a log, and others it has."""
-    try:
+    with readable(format):
         if format == "lm-eval":
             return _lm_eval(opened.name, content, by_length)
         if format == "helm":
             return _helm(content)
         return _inspect(_samples(opened) if content is None else content["samples"])
-    except InvalidPredictionsError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, zipfile.BadZipFile):
-        raise InvalidPredictionsError(f"this is not laid out as {format} writes it") from None
 
 
 def _source(columns: dict[str, Any], *notes: str) -> Source:

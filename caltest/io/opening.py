@@ -1,4 +1,4 @@
-"""Opening files: plain, compressed, or the standard input, to bytes that can be read from anywhere."""
+"""Opening files, plain or compressed, and the standard input, as bytes of a known format."""
 
 from __future__ import annotations
 
@@ -10,36 +10,31 @@ from importlib import import_module
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from caltest.errors import InvalidPredictionsError
 
-#: What a file is, by its ending.
+#: The formats, and the endings of their files.
 ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".xlsx": "excel",
-    ".npz": "npz",
-    ".npy": "npy",
-    ".eval": "inspect",
+    "csv": (".csv", ".tsv", ".txt"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "parquet": (".parquet",),
+    "arrow": (".arrow", ".feather"),
+    "excel": (".xlsx",),
+    "npz": (".npz",),
+    "npy": (".npy",),
+    "inspect": (".eval",),
 }
-#: How the bytes begin where there is no ending to go by.
-_BEGINNINGS = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\x93NUMPY": "npy",
-    b"PK\x03\x04": ".zip",
-    b"\x1f\x8b": ".gz",
-    b"\x28\xb5\x2f\xfd": ".zst",
-    b"{": "json",
-    b"[": "json",
+#: How bytes begin that come without an ending.
+_BEGINNINGS: dict[str, bytes | tuple[bytes, ...]] = {
+    ".gz": b"\x1f\x8b",
+    ".zst": b"\x28\xb5\x2f\xfd",
+    ".zip": b"PK\x03\x04",
+    ".parquet": b"PAR1",
+    ".arrow": b"ARROW1",
+    ".npy": b"\x93NUMPY",
+    ".json": (b"{", b"["),
+    ".csv": b"",
 }
 
 
@@ -59,48 +54,45 @@ def opened(path: str | PathLike[str], format: str | None) -> Opened:
             f"path is a {type(path).__name__}, not the name of a file: values in memory are for "
             "Predictions.of(probs, labels)"
         )
-    path = Path(path)
+    path, file = Path(path), cast(BinaryIO, BytesIO())
+    name, ending, found = path.name, path.suffix.lower(), True
     if str(path) == "-":
         data = sys.stdin.buffer.read()
-        name, ending, file, size = "standard input", _beginning(data), BytesIO(data), len(data)
-    else:
-        if path.is_dir():
-            raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file {path}")
-        name, ending, size = path.name, path.suffix.lower(), path.stat().st_size
+        name, file, ending, found = "standard input", BytesIO(data), _beginning(data), bool(data)
+    elif path.is_dir():
+        raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
+    elif not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    elif found := path.stat().st_size > 0:
         file = path.open("rb")
-    if not size:
-        file.close()
+    if not found:
         raise InvalidPredictionsError(f"{name} is empty")
     if ending in (".gz", ".zst", ".zip") and format not in ("npz", "excel", "inspect"):
         with file:
             inner, data = _unpacked(name, ending, file)
-        file = BytesIO(data)
-        ending = Path(inner).suffix.lower() or _beginning(data)
-    known = format or ENDINGS.get(ending, ending if ending in ENDINGS.values() else None)
+        file, ending = BytesIO(data), Path(inner).suffix.lower() or _beginning(data)
+    known = format or next((name for name, own in ENDINGS.items() if ending in own), None)
     if known is None:
         file.close()
+        endings = ", ".join(ending for own in ENDINGS.values() for ending in own)
         raise InvalidPredictionsError(
-            f"{name}: files of type {ending or '(no ending)'} cannot be read; known are "
-            f"{', '.join(ENDINGS)}, also in .gz, .zst and .zip; if it is one of these under another "
-            "name, say which with format= (--format)"
+            f"{name}: files of type {ending or '(no ending)'} cannot be read; known are {endings}, "
+            "also in .gz, .zst and .zip; say which of them it is with format= (--format)"
         )
     return Opened(name, known, file)
 
 
 def _beginning(data: bytes) -> str:
     start = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
-    return next((kind for magic, kind in _BEGINNINGS.items() if start.startswith(magic)), "csv")
+    return next(ending for ending, mark in _BEGINNINGS.items() if start.startswith(mark))
 
 
 def _unpacked(name: str, ending: str, file: BinaryIO) -> tuple[str, bytes]:
-    inner = name[: -len(ending)] if name.lower().endswith(ending) else ""
+    """Return what is in a compressed file, and its name."""
     try:
-        if ending == ".gz":
-            return inner, gzip.decompress(file.read())
-        if ending == ".zst":
-            return inner, unzst(file.read())
+        if ending != ".zip":
+            unpack = gzip.decompress if ending == ".gz" else unzst
+            return name.lower().removesuffix(ending), unpack(file.read())
         with zipfile.ZipFile(file) as packed:
             members = [m for m in packed.namelist() if not m.endswith("/") and "__MACOSX" not in m]
             if len(members) == 1:
