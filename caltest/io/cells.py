@@ -13,8 +13,8 @@ from caltest.io.formats import MISSING, Column
 def missing(column: Column) -> Column:
     """Return which rows have no value: empty, ``NA``, ``nan``, ``null`` or ``none``."""
     if column.dtype.kind == "f":
-        absent: Column = np.isnan(column)
-        return absent.reshape(len(absent), -1).any(axis=1)
+        absent: Column = np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
+        return absent
     if column.dtype.kind == "U":
         return np.isin(np.char.lower(np.char.strip(column)), MISSING)
     if column.dtype.kind != "O":
