@@ -115,8 +115,9 @@ class Predictions:
         probs : array_like of shape (n,), (n, 1) or (n, K)
             One column or a 1-D array is the probability of label 1 of a binary problem; it
             becomes the two columns (1 − p, p). Anything NumPy can read is welcome: lists, pandas,
-            polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3
-            are divided by their sum, which is noted; sums within 1e-12 are left alone.
+            polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3,
+            or within what rounding to decimals or bfloat16 explains, are divided by their sum,
+            which is noted; sums within 1e-12 are left alone.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)

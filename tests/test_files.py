@@ -345,9 +345,11 @@ def test_predictions_of_two_classes(tmp_path, rows, labels):
 
 def test_predictions_of_two_classes_that_could_be_either(tmp_path):
     path = written(tmp_path / "f.csv", "y_true,y_pred,score\n1,1,0.9\n0,1,0.4\n0,0,0.7\n")
-    refused(path, r"could be the probability of label 1, .*pos_label=1 .*predicted=")
+    refused(path, r"could be the probability of label 1, .*pos_label=1 .*predicted_label=")
     np.testing.assert_array_equal(read_predictions(path, pos_label=1).labels, [1, 0, 0])
-    np.testing.assert_array_equal(read_predictions(path, predicted="y_pred").labels, [1, 0, 1])
+    np.testing.assert_array_equal(
+        read_predictions(path, predicted_label="y_pred").labels, [1, 0, 1]
+    )
 
 
 def test_pos_label_of_text(tmp_path):
@@ -609,7 +611,7 @@ def test_lm_eval(tmp_path):
         assert "softmax of the options' log-likelihoods, not length-normalised" in found.notes
         assert "2 rows have fewer options: absent ones have probability 0" in found.notes
     assert found.by.tolist() == ["my_task"] * 3
-    scaled = read_predictions(path, by_length=True)
+    scaled = read_predictions(path, per_character=True)
     np.testing.assert_allclose(scaled.probs[1], softmax(np.array([-3.0 / 3, -1.5 / 2, -2.5 / 7])))
     assert "each divided by the characters of its option" in scaled.notes[1]
     refused(path, "leave from_logits out", from_logits=True)
@@ -744,4 +746,4 @@ def test_helm(tmp_path):
     refused(written(path, json.dumps(entries)), "not all instances have max_prob and exact_match")
     state = written(tmp_path / "scenario_state.json", json.dumps({"request_states": []}))
     refused(state, "read per_instance_stats.json")
-    refused(path, "by_length is for samples of lm-eval", by_length=True)
+    refused(path, "per_character is for samples of lm-eval", per_character=True)

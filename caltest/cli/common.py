@@ -38,16 +38,18 @@ option = partial(click.option, show_default=True)
 COLUMNS = options_of(
     option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
     option("--label", metavar="COLUMN", help="Label column, outcome columns '*_outcome', or file."),
-    option("--predicted", metavar="COLUMN", help="Predicted classes, beside their confidence."),
+    option(
+        "--predicted-label", metavar="COLUMN", help="Predicted classes, beside their confidence."
+    ),
     option("--classes", metavar="A,B,…", help="Label values in the order of the columns."),
     option("--pos-label", metavar="VALUE", help="The label whose probability one column is."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
-    option("--by-length", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
+    option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
     option("--drop-missing", is_flag=True, help="Leave out rows with empty cells, and say so."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
 )
 #: The options of ``COLUMNS`` that ``read_predictions`` takes as they are.
-_READ = ("predicted", "pos_label", "from_logits", "by_length", "drop_missing", "format")
+_READ = ("predicted_label", "pos_label", "from_logits", "per_character", "drop_missing", "format")
 INPUT = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS)
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)

@@ -45,7 +45,7 @@ def read_predictions(
     probs: str | Sequence[str] | None = None,
     label: str | PathLike[str] | Sequence[str] | None = None,
     *,
-    predicted: str | None = None,
+    predicted_label: str | None = None,
     weights: str | None = None,
     clusters: str | None = None,
     by: str | None = None,
@@ -53,7 +53,7 @@ def read_predictions(
     classes: Sequence[Any] | None = None,
     pos_label: Any = None,
     from_logits: bool = False,
-    by_length: bool = False,
+    per_character: bool = False,
     drop_missing: bool = False,
     format: str | None = None,
 ) -> Predictions:
@@ -77,7 +77,7 @@ def read_predictions(
         ``"*_outcome"``; or a second file with the labels. Without it, ``label``, ``y``,
         ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then names such as
         ``true_label``, ``ground_truth``, ``correct``.
-    predicted : str, optional
+    predicted_label : str, optional
         The column of predicted classes, beside one column that says how probable it is that they
         are right. It is found by names such as ``pred_label``, and used where the probabilities
         cannot be those of label 1.
@@ -92,7 +92,7 @@ def read_predictions(
         The label whose probability a single column is, where labels are not 0 and 1.
     from_logits : bool, default False
         The columns hold logits.
-    by_length : bool, default False
+    per_character : bool, default False
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
         the softmax, as its ``acc_norm`` does.
     drop_missing : bool, default False
@@ -124,8 +124,8 @@ def read_predictions(
     """
     facts = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
     options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
-    asked: Any = {"predicted": predicted, "drop_missing": drop_missing, "options": options}
-    with _source(path, label, format, by_length, from_logits) as source:
+    asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
+    with _source(path, label, format, per_character, from_logits) as source:
         return _predictions(source, probs, label, facts, **asked)[0]
 
 
@@ -164,14 +164,18 @@ def read_forecasters(
 
 @contextmanager
 def _source(
-    path: Any, label: Any, format: str | None, by_length: bool = False, from_logits: bool = False
+    path: Any,
+    label: Any,
+    format: str | None,
+    per_character: bool = False,
+    from_logits: bool = False,
 ) -> Iterator[Source]:
     """Open a file, and a second one with the labels; errors name the file."""
     one_of("format", format, (None, *FORMATS))
     file = opened(path, format)
     try:
         with file.file:
-            source = _read(file, format, by_length)
+            source = _read(file, format, per_character)
             if source.known and from_logits:
                 raise InvalidPredictionsError("this log is not of logits: leave from_logits out")
             one = isinstance(label, (str, PathLike)) and str(label) not in source.names
@@ -188,16 +192,16 @@ def _source(
         raise InvalidPredictionsError(f"{file.name}: {error}") from None
 
 
-def _read(file: Opened, format: str | None, by_length: bool) -> Source:
+def _read(file: Opened, format: str | None, per_character: bool) -> Source:
     zipped = file.format == "inspect" and zipfile.is_zipfile(file.file)
     file.file.seek(0)
     source = Source([], lambda _: []) if zipped else READERS.get(file.format, READERS["json"])(file)
     log = file.format if file.format not in READERS else None
     if format is None and log is None:
         log = logs.log_format(source.content)
-    if by_length and log != "lm-eval":
-        raise InvalidPredictionsError("by_length is for samples of lm-evaluation-harness")
-    return source if log is None else logs.read_log(file, log, source.content, by_length)
+    if per_character and log != "lm-eval":
+        raise InvalidPredictionsError("per_character is for samples of lm-evaluation-harness")
+    return source if log is None else logs.read_log(file, log, source.content, per_character)
 
 
 def _with_labels(source: Source, path: Path) -> Source:

@@ -92,7 +92,7 @@ def right(label: Column, predicted: Column, confidence: Column, name: str, sure:
         return equal
     raise InvalidPredictionsError(
         f"column {name} could be the probability of label 1, or that the prediction is right: say "
-        "pos_label=1 (--pos-label 1) or predicted=… (--predicted COLUMN)"
+        "pos_label=1 (--pos-label 1) or predicted_label=… (--predicted-label COLUMN)"
     )
 
 

@@ -37,11 +37,11 @@ def log_format(content: Any) -> str | None:
     return next((name for name, keys in _KEYS.items() if keys <= set(first)), None)
 
 
-def read_log(opened: Opened, format: str, content: Any, by_length: bool) -> Source:
+def read_log(opened: Opened, format: str, content: Any, per_character: bool) -> Source:
     """Return the columns ``probs``, ``label`` and ``id`` of a log, and others it has."""
     with readable(format):
         if format == "lm-eval":
-            return _lm_eval(opened.name, content, by_length)
+            return _lm_eval(opened.name, content, per_character)
         if format == "helm":
             return _helm(content)
         return _inspect(_samples(opened) if content is None else content["samples"])
@@ -65,7 +65,7 @@ def _ids(records: Records, *keys: str) -> list[str]:
 # --- lm-evaluation-harness -----------------------------------------------------------------------
 
 
-def _lm_eval(name: str, records: Records, by_length: bool) -> Source:
+def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
     """Softmax over the log-likelihoods of the options; the target is the right one."""
     filters = {str(record.get("filter")) for record in records}
     if len(filters) > 1:
@@ -86,14 +86,16 @@ def _lm_eval(name: str, records: Records, by_length: bool) -> Source:
             raise InvalidPredictionsError("log-likelihoods for acc_mutual_info cannot be read")
         logits = np.array([float(answer[0]) for answer in answers])
         labels[row] = _target(record, row, logits)
-        if by_length:
+        if per_character:
             logits /= [len(option) for option in _options(record)]
         weights = np.exp(logits - logits.max())
         probs[row, : counts[row]] = weights / weights.sum()
     task = re.match(r"samples_(.+?)(_\d{4}-\d\d-\d\dT|\.jsonl)", name)
     tasks = [record.get("task_name", task[1] if task else name) for record in records]
     columns = {"probs": probs, "label": labels, "id": _ids(records, "doc_hash", "doc_id")}
-    scale = "each divided by the characters of its option" if by_length else "not length-normalised"
+    scale = (
+        "each divided by the characters of its option" if per_character else "not length-normalised"
+    )
     fewer = sum(count < max(counts) for count in counts)
     absent = [f"{fewer} rows have fewer options: absent ones have probability 0"] if fewer else []
     return _source(
