@@ -31,7 +31,8 @@ def rows_named(names: IntArray) -> Iterator[None]:
         _NAMES.reset(token)
 
 
-def _row(place: int) -> str:
+def nth(place: int) -> str:
+    """Return what a row is called in messages."""
     names = _NAMES.get()
     return f"row {place if names is None else names[place]}"
 
@@ -113,7 +114,7 @@ def first(bad: BoolArray) -> tuple[int, ...]:
 
 
 def at(position: tuple[int, ...]) -> str:
-    row = _row(position[0])
+    row = nth(position[0])
     return row if len(position) == 1 else f"{row}, column {position[1]}"
 
 
@@ -163,7 +164,7 @@ def as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArray
     if refused.any():
         row, count = int(np.argmax(refused)), int(refused.sum())
         raise InvalidPredictionsError(
-            f"probs: {_row(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
+            f"probs: {nth(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
             f"than {tolerance:g} from 1{rounded}); each row must be a distribution over all "
             "classes. If it is one, divide each row by its sum"
         )
@@ -247,7 +248,7 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
     if fractional.any():
         (row,) = first(fractional)
         raise InvalidPredictionsError(
-            f"labels: {_row(row)} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
+            f"labels: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
             f"{n_classes - 1}"
         )
     outside = (numbers < 0) | (numbers >= n_classes)
@@ -259,7 +260,7 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
         elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
             advice = ". They seem to be −1 and 1: pass labels > 0"
         raise InvalidPredictionsError(
-            f"labels: {_row(row)} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
+            f"labels: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
             f"from 0 to {n_classes - 1}{advice}"
         )
     return numbers.astype(np.int64)
@@ -278,7 +279,7 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
             row = int(np.argmax((array.astype(str) if text else array) == value))
             shown = repr(str(value)) if text else f"{value:g}"
             raise InvalidPredictionsError(
-                f"labels: {_row(row)} is {shown}, which is not one of the classes "
+                f"labels: {nth(row)} is {shown}, which is not one of the classes "
                 f"{', '.join(str(c) for c in classes)}{_shift(values, classes)}"
             )
     codes = np.array([index[str(v) if text else float(v)] for v in values], dtype=np.int64)
@@ -298,7 +299,7 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidPredictionsError(
-            f"labels: {_row(row)} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
+            f"labels: {nth(row)} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
             "else 0); pass the class numbers as a 1-D array"
         )
     if numbers.shape[1] != n_classes:
@@ -315,7 +316,7 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
     if (weights < 0.0).any():
         (row,) = first(weights < 0.0)
         raise InvalidPredictionsError(
-            f"weights: {_row(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows "
+            f"weights: {nth(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows "
             "that are not to count"
         )
     if not weights.any():
@@ -334,7 +335,7 @@ def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
     if missing.any():
         (row,) = first(missing)
         raise InvalidPredictionsError(
-            f"{name}: {_row(row)} has no value ({int(missing.sum())} such rows in all); name every "
+            f"{name}: {nth(row)} has no value ({int(missing.sum())} such rows in all); name every "
             "row, or leave these rows out"
         )
     return marks.astype(str) if marks.dtype.kind == "O" else marks

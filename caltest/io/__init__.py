@@ -134,9 +134,11 @@ def read_forecasters(
     probs: str,
     label: Any = None,
     *,
+    predicted_label: str | None = None,
+    ids: str | None = None,
+    per_character: bool = False,
     drop_missing: bool = False,
     format: str | None = None,
-    ids: str | None = None,
     **options: Any,
 ) -> dict[str, Predictions]:
     """Read several forecasters from one file, each a column or a pattern of columns.
@@ -144,8 +146,8 @@ def read_forecasters(
     The arguments are those of :func:`read_predictions`. With ``drop_missing``, the rows are those
     on which all forecasters have something to say.
     """
-    asked: Any = {"drop_missing": drop_missing, "options": {"from_logits": False, **options}}
-    with _source(path, label, format) as source:
+    asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
+    with _source(path, label, format, per_character) as source:
         parts = [part.strip() for part in probs.split(",")]
         names = parts if len(parts) > 1 else named(source.names, parts).probs
         read = {name: _predictions(source, name, label, {"ids": ids}, **asked) for name in names}
@@ -239,7 +241,7 @@ def _predictions(
     label: Any,
     facts: dict[str, str | None],
     *,
-    predicted: str | None = None,
+    predicted: str | None,
     drop_missing: bool,
     options: dict[str, Any],
 ) -> tuple[Predictions, IntArray]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from caltest._base.reading import nth
 from caltest.errors import InvalidPredictionsError
-from caltest.io.formats import MISSING, Column
+from caltest.io.formats import MISSING, Column, is_number
 
 
 def missing(column: Column) -> Column:
@@ -25,34 +26,21 @@ def missing(column: Column) -> Column:
 
 def numbers(column: Column, name: str) -> Column:
     """Return a column of probabilities."""
-    if column.dtype.kind == "O":
-        for row, cell in enumerate(column.ravel(), start=1):
-            if isinstance(cell, (bool, np.bool_)):
-                raise InvalidPredictionsError(
-                    f"column {name}, row {row}: {cell} is a class, not a probability"
-                )
     if column.dtype.kind not in "UO":
         return column
-    try:
+    classes = [isinstance(cell, (bool, np.bool_)) for cell in column.ravel()]
+    wrong = [truth or not is_number(c) for truth, c in zip(classes, column.ravel(), strict=True)]
+    if not any(wrong):
         return column.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        row, cell = next((i, c) for i, c in enumerate(column.ravel(), start=1) if not _number(c))
-    advice = ""
-    if "%" in str(cell):
+    place = wrong.index(True)
+    cell, advice = str(column.ravel()[place]), ""
+    if classes[place]:
+        advice = " but a class"
+    elif "%" in cell:
         advice = "; write fractions: divide by 100 and drop the sign"
-    elif "," in str(cell):
+    elif "," in cell:
         advice = "; write decimals with a point"
-    raise InvalidPredictionsError(
-        f"column {name}, row {row}: {str(cell)!r} is not a number{advice}"
-    )
-
-
-def _number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
+    raise InvalidPredictionsError(f"column {name}, {nth(place)}: {cell!r} is not a number{advice}")
 
 
 def labels(column: Column) -> Column:
@@ -71,7 +59,7 @@ def labels(column: Column) -> Column:
 
 def marks(column: Column) -> Column:
     """Return the clusters, names or weights of the rows; numbers such as 7.0 are the number 7."""
-    whole = column.dtype.kind == "f" and bool((column == np.floor(column)).all())
+    whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
     return column.astype(np.int64) if whole else column
 
 

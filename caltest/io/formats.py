@@ -57,8 +57,8 @@ class Source:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
-            repeated = next(name for name in self.names if self.names.count(name) > 1)
-            raise InvalidPredictionsError(f"the file names the column {repeated!r} twice")
+            for repeated in (name for name in self.names if name and self.names.count(name) > 1):
+                raise InvalidPredictionsError(f"the file names the column {repeated!r} twice")
 
 
 # --- text with delimiters ------------------------------------------------------------------------
@@ -83,10 +83,11 @@ def _read_delimited(opened: Opened) -> Source:
         )
     head = data[: 1 << 20].lstrip().partition(b"\n")[0]
     delimiter = max(",;\t", key=lambda mark: head.count(mark.encode()))
+    delimiter = delimiter if delimiter.encode() in head else " "
     (line, header), (_, first) = islice(chain(_rows(data, delimiter), [(0, [])] * 2), 2)
     names = [name.strip() for name in header]
     "".join(names).encode()  # fails where the bytes were not UTF-8
-    if names and all(_is_number(name) for name in names):
+    if names and all(is_number(name) for name in names):
         text, all_columns = _Text(data, delimiter, header, 0), range(len(names))
         bare = (
             "the file begins with numbers: add a header line that names the columns, such as "
@@ -152,7 +153,7 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
     quotes = text.data.count(b'"', body)
     if quotes % 2:
         raise ValueError("a quote stays open")
-    known = [_is_number(cell) or cell.strip().lower() in MISSING for cell in text.first]
+    known = [is_number(cell) or cell.strip().lower() in MISSING for cell in text.first]
     words = [j for j in wanted if not known[j]]
     try:
         pyarrow = imported("pyarrow.csv", "parquet", "text")
@@ -183,10 +184,11 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
     return [column.to_numpy() for column in cells]
 
 
-def _is_number(text: str) -> bool:
+def is_number(cell: Any) -> bool:
+    """Return whether a cell is a number, also one that is written."""
     try:
-        float(text)
-    except ValueError:
+        float(cell)
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
@@ -195,13 +197,15 @@ def _is_number(text: str) -> bool:
 
 
 def _read_json(opened: Opened) -> Source:
-    text, entry = opened.file.read().decode("utf-8-sig"), "entry"
+    text = opened.file.read().decode("utf-8-sig")
     try:
-        content = _parsed(text)
-    except json.JSONDecodeError as error:
-        if not error.msg.startswith("Extra data"):
-            raise InvalidPredictionsError(f"line {error.lineno} is not JSON: {error.msg}") from None
-        content, entry = list(_lines(text)), "line"
+        content, entry = _parsed(text), "entry"
+    except json.JSONDecodeError:
+        content, entry = [], "line"
+        with progress(len(text), "B") as done:
+            for number, line in enumerate(text.split("\n"), start=1):
+                content += [_parsed(line, number)] if line.strip() else []
+                done(len(line) + 1)
     columns: dict[str, list[Any]] = {}
     if isinstance(content, dict):
         columns = {name: cells for name, cells in content.items() if isinstance(cells, list)}
@@ -219,31 +223,20 @@ def _read_json(opened: Opened) -> Source:
     )
 
 
-def _lines(text: str) -> Iterator[Any]:
-    with progress(len(text), "B") as done:
-        for number, line in enumerate(text.split("\n"), start=1):
-            done(len(line) + 1)
-            if line.strip():
-                try:
-                    yield _parsed(line)
-                except json.JSONDecodeError as error:
-                    reason = f"line {number} is not JSON: {error.msg}"
-                except InvalidPredictionsError as error:
-                    reason = f"line {number}: {error}"
-                else:
-                    continue
-                raise InvalidPredictionsError(reason)
-
-
-def _parsed(text: str) -> Any:
+def _parsed(text: str, line: int | None = None) -> Any:
+    """Return what JSON says; more than one value raises ``JSONDecodeError``."""
+    place = "" if line is None else f"line {line}: "
     try:
         return json.loads(text, object_pairs_hook=_object)
-    except json.JSONDecodeError:
-        raise
+    except json.JSONDecodeError as error:
+        if line is None and error.msg == "Extra data":
+            raise
+        reason = f"line {line or error.lineno} is not JSON: {error.msg}"
     except RecursionError:
-        raise InvalidPredictionsError("its brackets are nested too deeply") from None
-    except ValueError as error:  # a whole number of thousands of digits
-        raise InvalidPredictionsError(str(error).partition(";")[0]) from None
+        reason = f"{place}its brackets are nested too deeply"
+    except ValueError as error:  # a key that is repeated, a number of thousands of digits
+        reason = place + str(error).partition(";")[0]
+    raise InvalidPredictionsError(reason)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
