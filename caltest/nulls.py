@@ -9,6 +9,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray
 from caltest._base.ties import below, reaching
+from caltest.results import ClusterSummary
 
 
 class NullDistribution(Protocol):
@@ -40,10 +41,13 @@ class SimulatedNull:
         The replicates, in the order in which they were drawn.
     ended : {"complete", "early", "interrupted"}
         Whether all replicates were drawn, or sequential stopping or Ctrl-C ended the run.
+    clusters : ClusterSummary, optional
+        The clusters whose dependence the replicates have.
     """
 
     values: FloatArray = field(repr=False)
     ended: Literal["complete", "early", "interrupted"] = "complete"
+    clusters: ClusterSummary | None = None
 
     def mean(self) -> float:
         """Return the mean of the replicates."""

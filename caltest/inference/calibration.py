@@ -16,7 +16,7 @@ from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts
 from caltest.results import CalibrationTestResult
-from caltest.simulate import RedrawLabels, Workers
+from caltest.simulate import RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import ECE, StatisticLike
 
 
@@ -109,7 +109,7 @@ def calibration_test(
     >>> round(result.estimate, 6), round(result.pvalue, 9)
     (0.2, 0.010731062)
     """
-    data = admitted("calibration_test", probs, labels, facts)
+    data = admitted("calibration_test", probs, labels, facts, takes={"clusters"})
     if isinstance(statistic, Sequence) and not isinstance(statistic, str):
         raise StatisticError(
             "calibration_test takes one statistic; several, as (statistic, lens) pairs, are tested "
@@ -125,7 +125,7 @@ def calibration_test(
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
-        null = RedrawLabels()
+        null = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
     name = null if isinstance(null, str) else repr(null)
     result = result_of(data, prepared, statistic, seen_through, name, estimate, law, rng)
     if result.null_std == 0.0 and result.pvalue == 1.0:

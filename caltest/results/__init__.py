@@ -3,6 +3,7 @@
 from caltest.results.audit import AuditReport, AuditRow
 from caltest.results.base import Record, Result, ending, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult, JointTestResult
+from caltest.results.clusters import ClusterSummary
 from caltest.results.comparison import ComparisonResult, ComparisonTable, ScoreDifference
 from caltest.results.cox import CoxRecalibration
 from caltest.results.curves import BinSensitivity, ReliabilityDifference, ReliabilityFit
@@ -20,6 +21,7 @@ __all__ = [
     "BrierDecomposition",
     "CORPDecomposition",
     "CalibrationTestResult",
+    "ClusterSummary",
     "ComparisonResult",
     "ComparisonTable",
     "ComparisonVerdict",

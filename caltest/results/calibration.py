@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
+from caltest.results.clusters import ClusterSummary
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
@@ -36,6 +37,8 @@ class CalibrationTestResult(Result):
         Whether small values speak against calibration as well as large ones.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
+    clusters : ClusterSummary, optional
+        Where rows come in clusters: how many, and how much their labels depend on each other.
     null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
         With ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``; not part of the dictionary form.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -53,6 +56,7 @@ class CalibrationTestResult(Result):
     null_std: float
     two_sided: bool
     impossible: int
+    clusters: ClusterSummary | None = None
     null_distribution: NullDistribution | None = field(
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
@@ -95,6 +99,7 @@ class CalibrationTestResult(Result):
             f"  excess         {format_value(self.excess)}{deviations}",
             f"  p-value        {self.shown_p}  ({precision})",
             f"  data           n = {self.n}, K = {self.n_classes}",
+            *([] if self.clusters is None else [f"  clusters       {self.clusters}"]),
             "",
             f"  {self._in_words()}",
         ]

@@ -5,6 +5,7 @@ counting for binned errors, ``line`` with sums over pairs; ``rows`` and ``poisso
 drawn with replacement; ``schemes`` are the ways to draw that people name; ``engine`` runs them.
 """
 
+from caltest.simulate.clusters import SharedRedraws
 from caltest.simulate.engine import (
     BLOCK,
     CHUNK,
@@ -41,6 +42,7 @@ __all__ = [
     "RedrawLabels",
     "RowScheme",
     "Scheme",
+    "SharedRedraws",
     "Shortcut",
     "Workers",
     "simulate",
