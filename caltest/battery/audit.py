@@ -14,7 +14,7 @@ from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
 from caltest.battery.questions import Pair, Question, questions
 from caltest.battery.report import rank, report_of, row_of
-from caltest.errors import DegenerateDataWarning, StatisticError
+from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.entry import admitted
 from caltest.predictions import Facts, Predictions
@@ -81,10 +81,14 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    data = admitted("audit", probs, labels, facts)
+    data = admitted("audit", probs, labels, facts, takes={"clusters"})
     fraction("alpha", alpha)
     fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
+    if adjust == "max-T" and data.n_clusters is not None:
+        raise StatisticError(
+            "with clusters no label vector is drawn for all questions together: use adjust='holm'"
+        )
     asked = questions(data)
     if len(asked) > alpha * (1 + n_resamples):
         raise StatisticError(
@@ -94,6 +98,7 @@ def audit(
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)
+        warnings.simplefilter("once", FewClustersWarning)
         if adjust == "holm":
             answers = [_answer(data, question, options) for question in asked]
             adjusted = holm([pvalue for _, pvalue in answers])

@@ -158,8 +158,13 @@ def report_of(
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
-        notes=data.notes,
+        notes=(*data.notes, *_about_clusters(top)),
     )
+
+
+def _about_clusters(top: AuditRow) -> tuple[str, ...]:
+    clusters = top.test.clusters
+    return () if clusters is None else (f"rows come in clusters: {clusters}",)
 
 
 def _what_is_wrong(

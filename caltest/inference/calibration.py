@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Unpack
+
+import numpy as np
 
 from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
+from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import admitted, evaluated
+from caltest.inference.entry import admitted, evaluated, seed_of
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
-from caltest.predictions import Facts
+from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
-from caltest.simulate import RedrawLabels, SharedRedraws, Workers
+from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import ECE, StatisticLike
 
 
@@ -117,6 +121,9 @@ def calibration_test(
         )
     one_of("stop", stop, ("early", None))
     seen_through = as_lens(lens, data)
+    if isinstance(null, OneRowPerCluster):
+        options = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
+        return _by_one_row_per_cluster(data, statistic, null, rng, options)
     induced = seen_through(data)
     prepared, estimate = evaluated(statistic, induced)
     law = null_distribution(
@@ -136,3 +143,38 @@ def calibration_test(
             stacklevel=2,
         )
     return result
+
+
+def _by_one_row_per_cluster(
+    data: Predictions, statistic: StatisticLike, null: OneRowPerCluster, rng: Any, options: Any
+) -> CalibrationTestResult:
+    """Test draws of one row per cluster; their p-values are exchangeable."""
+    generator = np.random.default_rng(rng)
+    plain = replace(data, clusters=None)
+    tests = []
+    with progress(null.draws, "draws") as advance:
+        for _ in range(null.draws):
+            part = plain.take(null.rows(data, generator))
+            tests.append(calibration_test(part, None, statistic, rng=generator, **options))
+            advance(1)
+    running = np.cumsum([test.pvalue for test in tests]) / np.arange(1, len(tests) + 1)
+    pvalue = min(1.0, 2.0 * float(running.min()))
+    means = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
+    said = (
+        f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters"
+    )
+    return replace(
+        tests[0],
+        null=repr(null),
+        estimate=float(means[0]),
+        null_mean=float(means[1]),
+        null_std=float(means[2]),
+        pvalue=pvalue,
+        pvalue_bracket=(pvalue, pvalue),
+        pvalue_error=0.0,
+        n=data.n,
+        n_resamples=null.draws,
+        seed=seed_of(rng),
+        notes=(*data.notes, said),
+        null_distribution=None,
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from caltest.errors import FewClustersWarning, StatisticError
 from caltest.predictions import Predictions
 from caltest.results import ClusterSummary
-from caltest.simulate import Scheme, SharedRedraws
+from caltest.simulate import Scheme, SharedRedraws, WildSigns
 from caltest.simulate.clusters import Agreement
 
 #: Clusters below which dependence cannot be told from chance.
@@ -19,6 +19,8 @@ FEWEST = 5
 #: Effective clusters below which power is low; clusters with a rare label below which labels that
 #: rows share are too few (failures were seen at 4 and fewer).
 FEW = 10.0
+#: Clusters from which on random signs hold their level, if labels are not rare.
+MANY = 50
 
 
 def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | None]:
@@ -40,10 +42,12 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
             f"null={null!r} takes rows for independent, but they come in clusters: use "
             "null='auto', or OneRowPerCluster()"
         )
-    if not isinstance(scheme, SharedRedraws):
-        return scheme, None
     agreement = Agreement.of(data)
     sizes = np.bincount(agreement.cluster)
+    if isinstance(scheme, WildSigns) and sizes.size < MANY:
+        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'")
+    if not isinstance(scheme, SharedRedraws):
+        return scheme, None
     if sizes.size < FEWEST:
         raise StatisticError(
             f"{sizes.size} clusters are too few to tell how much their rows depend on each other: "
@@ -76,17 +80,18 @@ def _with_another_label(data: Predictions, agreement: Agreement, sizes: Any) -> 
 
 
 def _warn(summary: ClusterSummary) -> None:
-    said = []
     if summary.effective < FEW:
-        said.append(
+        _say(
             f"{summary.count} clusters weigh as much as {summary.effective:.1f} equal ones: the "
             "test keeps its level, but has little power"
         )
     if summary.shared < FEW:
-        said.append(
+        _say(
             f"the rarer label is expected in {summary.shared:.1f} clusters if clusters share "
             "labels: the test is valid if each label follows its own prediction; if rows of a "
             "cluster share theirs, test with null=OneRowPerCluster()"
         )
-    for words in said:
-        warnings.warn(words, FewClustersWarning, stacklevel=5)
+
+
+def _say(words: str) -> None:
+    warnings.warn(words, FewClustersWarning, stacklevel=6)

@@ -31,6 +31,7 @@ from caltest.simulate import (
     RedrawLabels,
     RowScheme,
     Scheme,
+    WildSigns,
     Workers,
     simulate,
     simulate_by,
@@ -65,8 +66,8 @@ def null_distribution(
         factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
         stop_when = _stopping(prepared, estimate / factor) if stop_early else None
         run = (n_resamples, rng, workers)
-        law = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
-        return replace(law, values=factor * law.values, clusters=summary)
+        drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
+        return replace(drawn, values=factor * drawn.values, clusters=summary)
     data, laws = prepared.data, prepared.laws()
     known = null in ("auto", "exact", *laws) if isinstance(null, str) else isinstance(null, Scheme)
     if not known:
@@ -124,6 +125,9 @@ def replicates_of(
     fused = prepared.fast(scheme)
     if fused is not None:
         drawn = simulate_by(fused, *run, stop_when=stop_when)
+    elif isinstance(scheme, WildSigns):
+        moved = partial(prepared.of_residuals, data.residuals)
+        drawn = simulate_by(Batches(scheme.drawer(data), data.n, moved), *run, stop_when=stop_when)
     elif isinstance(scheme, LabelScheme):
         batches = Batches.of(scheme, data, prepared.batch)
         at_once = BLOCK if isinstance(prepared, PreparedFunction) else CHUNK

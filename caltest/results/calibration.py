@@ -131,9 +131,11 @@ class JointTestResult(Result):
     tests : tuple of CalibrationTestResult
         One for each (statistic, lens) pair, with its own, unadjusted p-value.
     adjusted : tuple of float
-        Step-down max-T adjusted p-values, in the same order.
+        Step-down adjusted p-values, in the same order.
     pvalue : float
         The smallest of them: a test of all hypotheses together.
+    adjust : {"max-T", "Holm"}
+        How they were adjusted.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` label vectors were drawn for all.
     """
@@ -141,10 +143,11 @@ class JointTestResult(Result):
     tests: tuple[CalibrationTestResult, ...]
     adjusted: tuple[float, ...]
     pvalue: float
+    adjust: str = "max-T"
 
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
-        return [f"[{pairs}]", "max-T", f"{self.tests[0].null} null"]
+        return [f"[{pairs}]", self.adjust, f"{self.tests[0].null} null"]
 
     def __str__(self) -> str:
         lines = [f"Joint test of calibration, {self.n_resamples} redrawn label vectors"]
@@ -155,5 +158,6 @@ class JointTestResult(Result):
                 + f"{format_value(test.estimate)}  if calibrated {test.shown_floor}  "
                 f"p {format_p(test.pvalue)}  adjusted {format_p(adjusted)}"
             )
-        lines.append(f"  all together: p {format_p(self.pvalue)} (max-T, Westfall & Young 1993)")
+        source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
+        lines.append(f"  all together: p {format_p(self.pvalue)} ({source})")
         return "\n".join([*lines, *self._foot()])
