@@ -57,6 +57,7 @@ from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
 from .results import ScoreDifference as ScoreDifference
+from .results import Subgroups as Subgroups
 from .simulate import Bootstrap as Bootstrap
 from .simulate import ConsistencyResampling as ConsistencyResampling
 from .simulate import LabelScheme as LabelScheme

@@ -67,8 +67,10 @@ class Predictions:
         How much each row counts; None where all count alike.
     clusters : ndarray of shape (n,), int64, optional
         The number of the cluster of each row: rows of one cluster may depend on each other.
-    by, ids : ndarray of shape (n,), optional
-        The subgroup of each row, and its name.
+    by : ndarray of shape (n,) or (n, J), optional
+        The subgroup of each row, or one for each of J ways to group; "" is none.
+    ids : ndarray of shape (n,), optional
+        The name of each row.
     induced : bool
         Whether a lens made these predictions. The first class of an induced two-class problem is
         its event.
@@ -129,8 +131,10 @@ class Predictions:
         clusters : array_like of shape (n,), optional
             The cluster of each row, by number or name, such as the patient: rows of a cluster may
             depend on each other, clusters may not. Clusters of one row each are none.
-        by : array_like of shape (n,), optional
-            The subgroup of each row.
+        by : array_like of shape (n,), mapping or data frame, optional
+            The subgroup of each row; or columns of features by name, of which booleans mark the
+            members of one subgroup, numbers of many values are cut into quarters, and crossings of
+            several with at least 50 rows are subgroups too.
         ids : array_like of shape (n,), optional
             The name of each row, by which rows of two models are checked to be the same.
         from_logits : bool, default False
@@ -181,7 +185,7 @@ class Predictions:
             codes = reading.numbered(clusters, data.n, "clusters")
             facts["clusters"] = codes if codes.max() + 1 < data.n else None
         if by is not None:
-            facts["by"] = reading.as_names(by, data.n, "by")
+            facts["by"] = reading.as_groups(by, data.n)
         if ids is not None:
             facts["ids"] = reading.as_names(ids, data.n, "ids")
         return replace(data, **facts) if facts else data
@@ -254,6 +258,15 @@ class Predictions:
             return None
         count = np.unique(self.clusters).size
         return None if count == self.n else count
+
+    def subgroups(self) -> dict[str, IntArray]:
+        """Return the rows of every subgroup, by its name; {} where there is one only."""
+        found: dict[str, IntArray] = {}
+        for column in () if self.by is None else self.by.reshape(self.n, -1).T:
+            for name in np.unique(column):
+                if str(name):
+                    found[str(name)] = np.flatnonzero(column == name)
+        return found if len(found) > 1 else {}
 
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""

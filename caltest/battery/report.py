@@ -43,7 +43,7 @@ def row_of(
     elif adjusted <= alpha:
         verdict = Finding.MISCALIBRATED
     else:
-        blunt = question.kind in ("error", "classes") and critical > tolerance
+        blunt = question.kind in ("error", "classes", "groups") and critical > tolerance
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
     return AuditRow(
         subject=question.subject,
@@ -64,7 +64,7 @@ def _detail(
     question: Question,
     tests: list[CalibrationTestResult],
     worst: int,
-    found: bool,
+    rejected: bool,
     alpha: float,
 ) -> str:
     test = tests[worst]
@@ -77,6 +77,14 @@ def _detail(
             f"{data.class_name(worst)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
             f"{predicted:.1%} on average, observed {occurred:.1%})."
         )
+    if question.kind == "groups":
+        names, own = list(data.subgroups()), holm([t.pvalue for t in tests])
+        found = [name for name, p in zip(names, own, strict=True) if p <= alpha]
+        listed = f" ({', '.join(found[:5])}{', …' * (len(found) > 5)})" if found else ""
+        return (
+            f"Subgroups: {len(found)} of {len(tests)} are miscalibrated on their own{listed}; the "
+            f"worst is {names[worst]}: error {test.estimate:.3f}, chance alone {floor}."
+        )
     if question.kind == "shape":
         parts = [
             f"{type(statistic).__name__} {t.estimate:.3g} (chance {t.null_mean:.2g} ± "
@@ -84,7 +92,7 @@ def _detail(
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
         return f"Without bins: {'; '.join(parts)}."
-    if question.kind == "score" and found:
+    if question.kind == "score" and rejected:
         worse = test.excess > 0
         return (
             f"Over the whole vector the model is {'over' if worse else 'under'}confident: its "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -15,6 +16,7 @@ from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.entry import admitted, evaluated, seed_of
 from caltest.inference.pvalues import Null, null_distribution, result_of
+from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
@@ -75,7 +77,8 @@ def calibration_test(
         Threads, or a function like :func:`map`.
     **facts
         ``classes``, ``from_logits``, ``pos_label`` and the other keywords of
-        :meth:`Predictions.of`.
+        :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the dependence of
+        :class:`SharedRedraws`. With ``by`` every subgroup is tested, too.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def calibration_test(
     >>> round(result.estimate, 6), round(result.pvalue, 9)
     (0.2, 0.010731062)
     """
-    data = admitted("calibration_test", probs, labels, facts, takes={"clusters"})
+    data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by"})
     if isinstance(statistic, Sequence) and not isinstance(statistic, str):
         raise StatisticError(
             "calibration_test takes one statistic; several, as (statistic, lens) pairs, are tested "
@@ -121,6 +124,16 @@ def calibration_test(
         )
     one_of("stop", stop, ("early", None))
     seen_through = as_lens(lens, data)
+    if data.subgroups():
+        again: Any = {"lens": seen_through, "null": null, "stop": stop, "n_resamples": n_resamples}
+        ask: Callable[[Predictions], CalibrationTestResult] = partial(
+            calibration_test, statistic=statistic, rng=rng, workers=workers, **again
+        )
+        whole = ask(replace(data, by=None))
+        run = n_resamples, rng, workers
+        return replace(
+            whole, subgroups=each_subgroup(data, seen_through(data), statistic, ask, run)
+        )
     if isinstance(null, OneRowPerCluster):
         options = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
         return _by_one_row_per_cluster(data, statistic, null, rng, options)

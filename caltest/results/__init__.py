@@ -11,6 +11,7 @@ from caltest.results.decompositions import BrierDecomposition, CORPDecomposition
 from caltest.results.interval import ConfidenceIntervalResult
 from caltest.results.reliability import ReliabilityCurve
 from caltest.results.simplex import ReliabilitySimplex
+from caltest.results.subgroups import Subgroups
 from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "ReliabilitySimplex",
     "Result",
     "ScoreDifference",
+    "Subgroups",
     "ending",
     "format_p",
     "format_value",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
 from caltest.results.clusters import ClusterSummary
+from caltest.results.subgroups import Subgroups
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
@@ -39,6 +40,8 @@ class CalibrationTestResult(Result):
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
     clusters : ClusterSummary, optional
         Where rows come in clusters: how many, and how much their labels depend on each other.
+    subgroups : Subgroups, optional
+        With ``by``: the same test in every subgroup, which changes nothing above.
     null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
         With ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``; not part of the dictionary form.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -57,6 +60,7 @@ class CalibrationTestResult(Result):
     two_sided: bool
     impossible: int
     clusters: ClusterSummary | None = None
+    subgroups: Subgroups | None = None
     null_distribution: NullDistribution | None = field(
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
@@ -103,6 +107,8 @@ class CalibrationTestResult(Result):
             "",
             f"  {self._in_words()}",
         ]
+        if self.subgroups is not None:
+            lines += ["", str(self.subgroups)]
         if self.impossible:
             lines.append(
                 f"  {self.impossible} observed outcomes had predicted probability exactly 0: "
