@@ -203,6 +203,7 @@ MEANINGS = {
     "statistic": "How the error is measured.",
     "stop": "What ends a simulation early, or the splitting of a tree.",
     "strategy": "Whether bins have equal width or equal mass.",
+    "subgroups": "What was found in every subgroup of the rows, or the rows of each.",
     "subject": "What is looked at: an event, the top class, ranks, all classes, the vector.",
     "summary": "The verdict of an audit in sentences.",
     "task": "Whether two columns are two classes of many, or an event.",
