@@ -64,7 +64,8 @@ class Predictions:
     classes : tuple of str, optional
         The names of the classes, in the order of the columns.
     weights : ndarray of shape (n,), optional
-        How much each row counts; None where all count alike.
+        How much each row counts, in whole numbers where the ratios allow it; None where all count
+        alike.
     clusters : ndarray of shape (n,), int64, optional
         The number of the cluster of each row: rows of one cluster may depend on each other.
     by : ndarray of shape (n,) or (n, J), optional
@@ -126,8 +127,9 @@ class Predictions:
         classes : sequence, optional
             The label values (strings or integers) in the order of the columns of ``probs``.
         weights : array_like of shape (n,), optional
-            Importance of each row, ≥ 0. A row of weight 3 is one observation that counts three
-            times, not three observations.
+            Importance of each row, ≥ 0; only ratios count, and rows of weight 0 are left out. A row
+            of weight 3 is one observation that counts three times, not three observations: for
+            these repeat the row.
         clusters : array_like of shape (n,), optional
             The cluster of each row, by number or name, such as the patient: rows of a cluster may
             depend on each other, clusters may not. Clusters of one row each are none.
@@ -179,8 +181,9 @@ class Predictions:
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
         facts: dict[str, Any] = {}
+        counted = None if weights is None else reading.as_weights(weights, data.n)
         if weights is not None:
-            facts["weights"] = reading.as_weights(weights, data.n)
+            facts["weights"] = counted
         if clusters is not None:
             codes = reading.numbered(clusters, data.n, "clusters")
             facts["clusters"] = codes if codes.max() + 1 < data.n else None
@@ -188,7 +191,12 @@ class Predictions:
             facts["by"] = reading.as_groups(by, data.n)
         if ids is not None:
             facts["ids"] = reading.as_names(ids, data.n, "ids")
-        return replace(data, **facts) if facts else data
+        data = replace(data, **facts) if facts else data
+        if counted is not None and (counted == 0.0).any():
+            kept = counted > 0.0
+            said = f"{int((~kept).sum())} rows of weight 0 were left out"
+            data = replace(data, notes=(*data.notes, said)).take(kept)
+        return data
 
     @classmethod
     def _from_arrays(
@@ -236,6 +244,12 @@ class Predictions:
     def n_classes(self) -> int:
         """Number of classes, K."""
         return self.probs.shape[1]
+
+    @property
+    def effective_n(self) -> float:
+        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
+        w = self.weights
+        return float(self.n) if w is None else float(w.sum() ** 2 / (w**2).sum())
 
     @property
     def residuals(self) -> FloatArray:

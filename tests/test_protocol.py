@@ -196,6 +196,7 @@ HONOURED = {
         *("audit", "calibration_test", "confidence_interval", "joint_test", "reliability_curve"),
     ),
     "by": ("audit", "calibration_test"),
+    "weights": ("audit", "calibration_test", "joint_test", "reliability_curve"),
 }
 
 

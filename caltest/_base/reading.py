@@ -267,7 +267,11 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
 
 
 def as_weights(values: Any, n: int) -> FloatArray | None:
-    """Return finite weights ≥ 0, one for each row, or None where all are 1."""
+    """Return finite weights ≥ 0, one for each row, or None where all are equal.
+
+    Only ratios count: decimals become the smallest whole numbers of the same ratios, if they have
+    at most six digits.
+    """
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
     if (weights < 0.0).any():
         (row,) = first(weights < 0.0)
@@ -277,7 +281,14 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
         )
     if not weights.any():
         raise InvalidPredictionsError("weights are all 0: no row would count")
-    return None if bool((weights == 1.0).all()) else weights
+    if weights.min() == weights.max():
+        return None
+    for digits in range(7):
+        scaled = weights * 10.0**digits
+        whole = np.rint(scaled)
+        if np.abs(scaled - whole).max() <= 1e-9 * scaled.max() and whole.max() < 2**53:
+            return whole / float(np.gcd.reduce(whole.astype(np.int64)))
+    return weights
 
 
 def as_names(values: Any, n: int, name: str) -> NDArray[Any]:

@@ -82,7 +82,7 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    data = admitted("audit", probs, labels, facts, takes={"clusters", "by"})
+    data = admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
     fraction("alpha", alpha)
     fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))

@@ -116,7 +116,7 @@ def calibration_test(
     >>> round(result.estimate, 6), round(result.pvalue, 9)
     (0.2, 0.010731062)
     """
-    data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by"})
+    data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if isinstance(statistic, Sequence) and not isinstance(statistic, str):
         raise StatisticError(
             "calibration_test takes one statistic; several, as (statistic, lens) pairs, are tested "

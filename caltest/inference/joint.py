@@ -80,7 +80,7 @@ def joint_test(
     >>> [p < 0.05 for p in ct.joint_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
     [False, True]
     """
-    data = admitted("joint_test", probs, labels, facts, takes={"clusters"})
+    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "weights"})
     statistics, lenses = _unzipped(pairs)
     size: Any = {"n": data.n, "n_classes": data.n_classes, "notes": data.notes}
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared

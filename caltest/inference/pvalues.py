@@ -247,6 +247,7 @@ def result_of(
         impossible=prepared.data.impossible.size,
         ended=ended,
         notes=data.notes,
+        effective_n=None if data.weights is None else data.effective_n,
         clusters=law.clusters if isinstance(law, SimulatedNull) else None,
         null_distribution=law,
     )
