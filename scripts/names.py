@@ -76,6 +76,7 @@ MEANINGS = {
     "dependence": "λ, how strongly redrawn labels of one cluster depend on each other.",
     "distance": "The distance between frequencies and mean prediction of a cell.",
     "draws": "How often one row of every cluster is drawn.",
+    "effective_n": "Rows of equal weight that would tell as much.",
     "edges": "The inner edges of the bins.",
     "ended": "How a simulation ended: complete, early or interrupted.",
     "equal_intervals": "Whether bins have equal width rather than equal mass.",
