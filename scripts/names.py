@@ -125,6 +125,7 @@ MEANINGS = {
     "lr_slope": "Likelihood ratio of slope 1, with the intercept free.",
     "lr_slope_pvalue": "The p-value of `lr_slope`.",
     "margin": "A difference of root mean squared errors that does not matter.",
+    "mass": "The total weight of the rows, of each cell or of all.",
     "mean_a": "The mean score of the first model.",
     "mean_b": "The mean score of the second model.",
     "mean_score": "The mean of a proper score.",
