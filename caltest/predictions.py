@@ -64,8 +64,7 @@ class Predictions:
     classes : tuple of str, optional
         The names of the classes, in the order of the columns.
     weights : ndarray of shape (n,), optional
-        How much each row counts, in whole numbers where the ratios allow it; None where all count
-        alike.
+        How much each row counts; None where all count 1.
     clusters : ndarray of shape (n,), int64, optional
         The number of the cluster of each row: rows of one cluster may depend on each other.
     by : ndarray of shape (n,) or (n, J), optional
@@ -127,8 +126,8 @@ class Predictions:
         classes : sequence, optional
             The label values (strings or integers) in the order of the columns of ``probs``.
         weights : array_like of shape (n,), optional
-            Importance of each row, ≥ 0; only ratios count, and rows of weight 0 are left out. A row
-            of weight 3 is one observation that counts three times, not three observations: for
+            Importance of each row, ≥ 0; rows of weight 0 are left out, and tests look at the ratios
+            of the others. A row of weight 3 is one observation that counts three times, not three observations: for
             these repeat the row.
         clusters : array_like of shape (n,), optional
             The cluster of each row, by number or name, such as the patient: rows of a cluster may
@@ -244,6 +243,16 @@ class Predictions:
     def n_classes(self) -> int:
         """Number of classes, K."""
         return self.probs.shape[1]
+
+    def in_ratios(self) -> Predictions:
+        """Return the data with weights in whole numbers where their ratios allow it.
+
+        None where all are equal.
+        """
+        w = self.weights
+        if w is None:
+            return self
+        return replace(self, weights=None if w.min() == w.max() else reading.in_whole_numbers(w))
 
     @property
     def effective_n(self) -> float:

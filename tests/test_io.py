@@ -149,7 +149,7 @@ def test_facts_of_the_rows(tmp_path):
     rows = [[0.5, 1, "a", 1, "x", 7], [0.25, 0, "b", 2, "x", 8], [0.75, 1, "a", 0.5, "z", 9]]
     path = write_csv(tmp_path / "f.csv", header, rows)
     data = read_predictions(path, weights="n", clusters="p_site", by="region", ids="id")
-    np.testing.assert_array_equal(data.weights, [2.0, 4.0, 1.0])
+    np.testing.assert_array_equal(data.weights, [1.0, 2.0, 0.5])
     np.testing.assert_array_equal(data.clusters, [0, 1, 0])
     assert data.by.tolist() == ["x", "x", "z"]
     assert data.ids.tolist() == [7, 8, 9]

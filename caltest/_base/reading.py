@@ -267,11 +267,7 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
 
 
 def as_weights(values: Any, n: int) -> FloatArray | None:
-    """Return finite weights ≥ 0, one for each row, or None where all are equal.
-
-    Only ratios count: decimals become the smallest whole numbers of the same ratios, if they have
-    at most six digits.
-    """
+    """Return finite weights ≥ 0, one for each row, or None where all are 1."""
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
     if (weights < 0.0).any():
         (row,) = first(weights < 0.0)
@@ -281,8 +277,11 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
         )
     if not weights.any():
         raise InvalidPredictionsError("weights are all 0: no row would count")
-    if weights.min() == weights.max():
-        return None
+    return None if bool((weights == 1.0).all()) else weights
+
+
+def in_whole_numbers(weights: FloatArray) -> FloatArray:
+    """Return the smallest whole numbers of the same ratios, if weights have at most six decimals."""
     for digits in range(7):
         scaled = weights * 10.0**digits
         whole = np.rint(scaled)

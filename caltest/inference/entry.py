@@ -37,7 +37,7 @@ def admitted(
     unknown = sorted(set(facts) - set(Facts.__annotations__))
     if unknown:
         raise TypeError(f"{verb} has no argument {unknown[0]!r}")
-    data = Predictions.of(probs, labels, **facts)
+    data = Predictions.of(probs, labels, **facts).in_ratios()
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
 

@@ -332,6 +332,7 @@ def prepare(statistic: StatisticLike, data: Predictions) -> Prepared:
     StatisticError
         When it is neither a statistic nor a function, or does not take the weights of the data.
     """
+    data = data.in_ratios()
     if isinstance(statistic, Statistic):
         if data.weights is None:
             return statistic.given(data)
