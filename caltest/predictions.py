@@ -127,8 +127,8 @@ class Predictions:
             The label values (strings or integers) in the order of the columns of ``probs``.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; rows of weight 0 are left out, and tests look at the ratios
-            of the others. A row of weight 3 is one observation that counts three times, not three observations: for
-            these repeat the row.
+            of the others. A row of weight 3 is one observation that counts three times, not three
+            observations: for these repeat the row.
         clusters : array_like of shape (n,), optional
             The cluster of each row, by number or name, such as the patient: rows of a cluster may
             depend on each other, clusters may not. Clusters of one row each are none.

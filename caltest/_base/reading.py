@@ -281,7 +281,7 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
 
 
 def in_whole_numbers(weights: FloatArray) -> FloatArray:
-    """Return the smallest whole numbers of the same ratios, if weights have at most six decimals."""
+    """Return the smallest whole numbers of the same ratios, for up to six decimals."""
     for digits in range(7):
         scaled = weights * 10.0**digits
         whole = np.rint(scaled)
