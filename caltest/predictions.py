@@ -116,7 +116,10 @@ class Predictions:
             One column or a 1-D array is the probability of label 1 of a binary problem; it
             becomes the two columns (1 − p, p). Anything NumPy can read is welcome: lists, pandas,
             polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3
-            are divided by their sum, which is noted; sums within 1e-12 are left alone.
+            are divided by their sum, which is noted; sums within 1e-12 are left alone. Where all
+            values are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16
+            2), or to shares of one whole number (up to 1000 and 100; 10), they are read as these,
+            which is noted too: ties and edges are those of the numbers that were meant.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
@@ -194,7 +197,8 @@ class Predictions:
         rows = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
         reading.refuse_swapped(rows, marks)
-        rows, notes = reading.as_probabilities(rows, from_logits)
+        dtype = str(getattr(probs, "dtype", rows.dtype))
+        rows, notes = reading.as_probabilities(rows, from_logits, dtype)
         if len(marks) != len(rows):
             raise InvalidPredictionsError(
                 f"probs has {len(rows)} rows but labels has {len(marks)}; "
