@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict
 
 import numpy as np
@@ -28,7 +28,7 @@ class Facts(TypedDict, total=False):
     pos_label: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Provenance:
     """A recalibration that predictions went through.
 
@@ -38,13 +38,18 @@ class Provenance:
         How, as it would be written in Python.
     n_fitted : int
         Rows of the data on which it was fitted.
-    n_known : int
-        How many of the rows at hand are rows of the fit.
+    known : ndarray of bool, shape (n,)
+        Which of the rows at hand are rows of the fit.
     """
 
     method: str
     n_fitted: int
-    n_known: int
+    known: BoolArray = field(repr=False)
+
+    @property
+    def n_known(self) -> int:
+        """How many of the rows at hand are rows of the fit."""
+        return int(self.known.sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +81,9 @@ class Predictions:
         What was done to the input on the way in, for people to read.
     provenance : tuple of Provenance
         The recalibrations these predictions went through.
+    copies : int
+        Rows that repeat another, probabilities and label, more often than by chance, as far as a
+        verb has looked.
     """
 
     probs: FloatArray
@@ -88,6 +96,7 @@ class Predictions:
     induced: bool = False
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()
+    copies: int = 0
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
@@ -263,6 +272,7 @@ class Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
         kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
+        kept["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **kept)
 
     def class_index(self, c: int | str) -> int:

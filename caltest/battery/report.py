@@ -159,6 +159,7 @@ def report_of(
         tolerance=tolerance,
         impossible=impossible.size,
         notes=data.notes,
+        copies=data.copies,
     )
 
 

@@ -103,8 +103,8 @@ def joint_test(
     evidence = [np.where(both, np.abs(v), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
     drawn: Any = {"n_resamples": len(values), "seed": seed_of(rng), "ended": ended}
-    size: Any = {"n": source.n, "n_classes": data.n_classes}
-    return JointTestResult(tests, adjusted, min(adjusted), **size, **drawn, notes=data.notes)
+    of: Any = {"n": source.n, "n_classes": data.n_classes, "copies": data.copies}
+    return JointTestResult(tests, adjusted, min(adjusted), **of, **drawn, notes=data.notes)
 
 
 def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:

@@ -230,5 +230,6 @@ def result_of(
         impossible=prepared.data.impossible.size,
         ended=ended,
         notes=data.notes,
+        copies=data.copies,
         null_distribution=law,
     )
