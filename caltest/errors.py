@@ -19,3 +19,7 @@ class FewClustersWarning(UserWarning):
 
 class DegenerateDataWarning(UserWarning):
     """The null distribution is a single value, so the test can say nothing."""
+
+
+class LimitLawWarning(UserWarning):
+    """A limit law was asked for in data in which it is known to reject calibrated models."""

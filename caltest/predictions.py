@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict
 
 import numpy as np
@@ -28,7 +28,7 @@ class Facts(TypedDict, total=False):
     pos_label: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Provenance:
     """A recalibration that predictions went through.
 
@@ -38,13 +38,18 @@ class Provenance:
         How, as it would be written in Python.
     n_fitted : int
         Rows of the data on which it was fitted.
-    n_known : int
-        How many of the rows at hand are rows of the fit.
+    known : ndarray of bool, shape (n,)
+        Which of the rows at hand are rows of the fit.
     """
 
     method: str
     n_fitted: int
-    n_known: int
+    known: BoolArray = field(repr=False)
+
+    @property
+    def n_known(self) -> int:
+        """How many of the rows at hand are rows of the fit."""
+        return int(self.known.sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,6 +83,9 @@ class Predictions:
         What was done to the input on the way in, for people to read.
     provenance : tuple of Provenance
         The recalibrations these predictions went through.
+    copies : int
+        Rows that repeat another, probabilities and label, more often than by chance, as far as a
+        verb has looked.
     """
 
     probs: FloatArray
@@ -90,6 +98,7 @@ class Predictions:
     induced: bool = False
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()
+    copies: int = 0
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
@@ -118,7 +127,10 @@ class Predictions:
             One column or a 1-D array is the probability of label 1 of a binary problem; it
             becomes the two columns (1 − p, p). Anything NumPy can read is welcome: lists, pandas,
             polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3
-            are divided by their sum, which is noted; sums within 1e-12 are left alone.
+            are divided by their sum, which is noted; sums within 1e-12 are left alone. Where all
+            values are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16
+            2), or to shares of one whole number (up to 1000 and 100; 10), they are read as these,
+            which is noted too: ties and edges are those of the numbers that were meant.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
@@ -205,7 +217,8 @@ class Predictions:
         rows = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
         reading.refuse_swapped(rows, marks)
-        rows, notes = reading.as_probabilities(rows, from_logits)
+        dtype = str(getattr(probs, "dtype", rows.dtype))
+        rows, notes = reading.as_probabilities(rows, from_logits, dtype)
         if len(marks) != len(rows):
             raise InvalidPredictionsError(
                 f"probs has {len(rows)} rows but labels has {len(marks)}; "
@@ -295,6 +308,7 @@ class Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
         kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
+        kept["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **kept)
 
     def class_index(self, c: int | str) -> int:

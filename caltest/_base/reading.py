@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.resolution import meant
 from caltest.errors import InvalidPredictionsError
 
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
@@ -40,7 +41,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     if hasattr(values, "detach"):  # a torch tensor that takes part in a gradient
         values = values.detach()
     if "bfloat16" in str(getattr(values, "dtype", "")):  # a type that NumPy does not have
-        values = values.float()
+        values = values.float() if hasattr(values, "float") else values.astype(np.float32)
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -123,10 +124,16 @@ def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
     return numbers
 
 
-def as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArray, tuple[str, ...]]:
+def as_probabilities(
+    array: NDArray[Any], from_logits: bool, dtype: str
+) -> tuple[FloatArray, tuple[str, ...]]:
     probs = as_numbers(array, "probs")
     notes: list[str] = []
-    if from_logits:
+    if not from_logits:
+        probs, rounded = meant(probs, dtype)
+        if rounded:
+            notes.append(f"{rounded} probabilities read as the short decimals that they round")
+    else:
         from scipy.special import expit, softmax
 
         probs = expit(probs) if probs.ndim == 1 else softmax(probs, axis=1)

@@ -168,6 +168,7 @@ def report_of(
         tolerance=tolerance,
         impossible=impossible.size,
         notes=(*data.notes, *_about_design(data, top)),
+        copies=data.copies,
     )
 
 

@@ -82,7 +82,8 @@ def joint_test(
     """
     data = admitted("joint_test", probs, labels, facts, takes={"clusters", "weights"})
     statistics, lenses = _unzipped(pairs)
-    size: Any = {"n": data.n, "n_classes": data.n_classes, "notes": data.notes}
+    size: Any = {"n": data.n, "n_classes": data.n_classes}
+    size |= {"notes": data.notes, "copies": data.copies}
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         single = tuple(

@@ -249,5 +249,6 @@ def result_of(
         notes=data.notes,
         effective_n=None if data.weights is None else data.effective_n,
         clusters=law.clusters if isinstance(law, SimulatedNull) else None,
+        copies=data.copies,
         null_distribution=law,
     )

@@ -73,4 +73,5 @@ class View:
             "seed": seed_of(rng),
             "ended": ending(*ends),
             "notes": self.data.notes,
+            "copies": self.data.copies,
         }
