@@ -34,6 +34,8 @@ class CalibrationTestResult(Result):
         The noise floor: mean and standard deviation of the statistic when the model is calibrated.
     two_sided : bool
         Whether small values speak against calibration as well as large ones.
+    centre : float
+        From where a two-sided estimate is measured.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
     null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
@@ -52,6 +54,7 @@ class CalibrationTestResult(Result):
     null_mean: float
     null_std: float
     two_sided: bool
+    centre: float
     impossible: int
     null_distribution: NullDistribution | None = field(
         default=None, repr=False, compare=False, metadata={"transient": True}
