@@ -241,16 +241,23 @@ def hle(bin_size: int = 100, *, task: Task = "binary") -> Preset:
 
 
 def monai(
-    metric: Literal["expected", "maximum"] = "expected", bins: int = 20, *, class_index: int = 1
+    metric: Literal["expected", "maximum"] = "expected",
+    bins: int = 20,
+    *,
+    class_index: int | None = None,
 ) -> Preset:
-    """Return the calibration error of one channel of MONAI 1.6, its classes as channels.
+    """Return the calibration error of MONAI 1.6: the classes are its channels, rows its voxels.
 
-    The default of MONAI is the mean over its channels. It computes in single precision, and its
-    bins are (a, b], other than its documentation says.
+    The expected error is the mean over classes, unless one is picked. MONAI computes in single
+    precision, and its bins are (a, b], other than its documentation says.
     """
     edges = EdgeBins(np.linspace(0.0, 1.0 + np.finfo(np.float32).eps, bins + 1)[1:-1])
+    source = "MONAI 1.6, CalibrationErrorMetric"
+    if class_index is None:
+        _one_of("metric of all classes", metric, {"expected": None})
+        return Preset(ClasswiseECE(edges), Canonical(), source)
     chosen = _one_of("metric", metric, {"expected": ECE(edges), "maximum": MCE(edges)})
-    return Preset(chosen, OneVsRest(class_index), "MONAI 1.6, CalibrationErrorMetric")
+    return Preset(chosen, OneVsRest(class_index), source)
 
 
 def relplot(*, task: Task = "multiclass") -> Preset:

@@ -26,7 +26,8 @@ FACTORIES = (ct.SCE, ct.TACE, ct.Spiegelhalter)
 PRESETS = (
     *(ct.presets.guo2017, ct.presets.nixon2019, ct.presets.calzone, ct.presets.sklearn),
     *(ct.presets.torchmetrics, ct.presets.netcal, ct.presets.verified_calibration),
-    *(ct.presets.relplot, ct.presets.tcal, ct.presets.calibrationerrors_jl),
+    *(ct.presets.relplot, ct.presets.tcal, ct.presets.calibrationerrors_jl, ct.presets.helm),
+    *(ct.presets.hle, ct.presets.monai, ct.presets.sklearn_error),
 )
 
 MEANINGS = {
@@ -50,6 +51,7 @@ MEANINGS = {
     "c": "The class that a lens looks at.",
     "cell": "The number of a bin, as the binning numbers them.",
     "cells": "The rows by their cells, a `Cells`.",
+    "bin_size": "Rows in a bin of the other program.",
     "class_index": "The class that the other program looks at; none for the top class.",
     "classes": "The values of the labels, in the order of the columns.",
     "closed": "To which bin an edge belongs: the one below it, where it is closed on the right.",

@@ -45,7 +45,7 @@ class SmoothGaps(Prepared):
         events = (labels[self.order] == 0).astype(np.float64)
         windows = zip(self.first, pairwise(self.starts), strict=True)
         fitted = [self.weights[a:b] @ events[i : i + b - a] for i, (a, b) in windows]
-        return self._between(np.array(fitted))
+        return self._between(np.array(fitted)[:, None])[0]
 
     def __call__(self, labels: IntArray) -> float:
         return float(self._summaries(self.curve(labels)[None, :], labels[None, :])[0])
@@ -58,18 +58,17 @@ class SmoothGaps(Prepared):
             some = labels[start : start + LANES]
             happened[:, : len(some)] = (np.take(some, self.order, axis=1) == 0).T
             _fit_lines(happened, self.first, self.starts, self.weights, fitted)
-            for curve, values in zip(curves[start:], fitted.T, strict=False):
-                curve[:] = self._between(values)
+            curves[start : start + LANES] = self._between(fitted)[: len(some)]
         return self._summaries(curves, labels)
 
     def _between(self, fitted: FloatArray) -> FloatArray:
-        """Return the curve at every prediction: lines between anchors, or cubics with slopes."""
-        if fitted.size == self.anchors.size:
-            return np.interp(self.ordered, self.anchors, fitted)
+        """Return curves at every prediction, (L, n), of columns: lines, or cubics with slopes."""
+        if len(fitted) == self.anchors.size:
+            return np.array([np.interp(self.ordered, self.anchors, f) for f in fitted.T])
         from scipy.interpolate import CubicHermiteSpline
 
         values, slopes = np.split(fitted, 2)
-        return np.asarray(CubicHermiteSpline(self.anchors, values, slopes)(self.ordered))
+        return np.asarray(CubicHermiteSpline(self.anchors, values, slopes)(self.ordered).T)
 
     def _summaries(self, curves: FloatArray, labels: IntArray) -> FloatArray:
         gaps = np.abs(curves - self.ordered)
@@ -156,18 +155,19 @@ def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
 def _vertices(x: FloatArray, most: int) -> FloatArray:
     """Return where parabolas are fitted: cuts at medians until a cell has ``most`` rows, and ends.
 
-    Equal predictions are not separated: the cut moves to the nearest rank that does not.
+    The cut moves to the nearest rank that separates no equal predictions, if there is one.
     """
     margin = 0.005 * max(x[-1] - x[0], 1e-10 * x[-1] + 1e-30)
     low, high = x[0] - margin, x[-1] + margin
     found, cells = {low, high}, [(0, x.size - 1, low, high)]
     while cells:
         first, last, left, right = cells.pop()
-        ranks = np.flatnonzero(x[first:last] < x[first + 1 : last + 1]) + first
-        if last - first + 1 <= most or not ranks.size:
+        if last - first + 1 <= most:
             continue
         middle = (first + last) // 2
-        cut = ranks[np.lexsort((-ranks, np.abs(ranks - middle)))[0]]
+        ranks = np.flatnonzero(x[first:last] < x[first + 1 : last + 1]) + first
+        ranks = ranks[np.abs(ranks - middle) < last - middle]
+        cut = ranks[np.lexsort((-ranks, np.abs(ranks - middle)))[0]] if ranks.size else middle
         if x[cut] not in (left, right):
             found.add(x[cut])
             cells += [(first, cut, left, x[cut]), (cut + 1, last, x[cut], right)]
@@ -207,6 +207,9 @@ def _window(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     near = x[first:last]
     distance = np.abs(near - at)
     weight = (1.0 - np.minimum(distance / half, 1.0) ** 3) ** 3 if half else np.ones(near.size)
+    if not weight.any():  # all of them at one distance
+        rows = np.flatnonzero(np.abs(x - at) <= half)
+        return int(rows[0]), np.full(rows.size, 1.0 / rows.size)
     return int(first), weight / weight.sum()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.checks import one_of, whole
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.recalibration import HistogramBinning, IsotonicRegression, Recalibration
+from caltest.recalibration import IsotonicRegression, Recalibration
 from caltest.recalibration.fitting import FLOOR
 from caltest.statistics.prepared import Prepared, Statistic
 from caltest.statistics.scores import NAMED
@@ -48,7 +48,7 @@ class CrossFitted(Prepared):
                 repaired[held] = recalibration._learn(scores[~held], labels[~held])(scores[held])
             except StatisticError:  # there is no map: the predictions stay as they are
                 continue
-        return float(self.statistic._of_rows(p, repaired, labels).mean())
+        return float(self.statistic._of_rows(p, np.maximum(repaired, FLOOR), labels).mean())
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,12 +69,6 @@ class _CrossFitted(Statistic):
             raise StatisticError(
                 "recalibration must be a method of caltest.recalibration such as "
                 f"PlattScaling(), not {self.recalibration!r}"
-            )
-        steps = (IsotonicRegression, HistogramBinning)
-        if self.loss == "log" and isinstance(self.recalibration, steps):
-            raise StatisticError(
-                f"loss='log' is infinite where {self.recalibration!r} says 0: use "
-                "recalibration=PlattScaling() or another that never does"
             )
 
     def given(self, data: Predictions) -> CrossFitted:
@@ -106,7 +100,7 @@ class VariationalError(_CrossFitted):
         or a proper loss.
     recalibration : Recalibration, default IsotonicRegression()
         A method of :mod:`caltest.recalibration`; for many classes ``TemperatureScaling()`` is
-        quicker and steadier. Not one that can say exactly 0 with ``"log"``.
+        quicker and steadier. With ``"log"`` rather one that never says 0, which counts as 2⁻⁵³.
     folds : int, default 5
         Rows are dealt to the folds by a fixed seed: the value depends a little on their order.
 
