@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def _sklearn_error(probs: Any, labels: Any) -> float:
 
 def _hle(probs: Any, labels: Any) -> float:
     """Follow the published rule: sort, cut after every hundred, leave the last bin out."""
-    pairs = sorted(zip(probs[:, 1].tolist(), labels.tolist(), strict=True), key=lambda pair: pair[0])
+    pairs = sorted(zip(probs[:, 1].tolist(), labels.tolist(), strict=True), key=itemgetter(0))
     total = 0.0
     for b in range(len(pairs) // 100 - 1):
         stated, right = zip(*pairs[100 * b : 100 * b + 100], strict=True)
@@ -267,7 +268,8 @@ data. W: 5000 calibrated two-class predictions, the stream of calzone's `simulat
 D: the embedded digits, 900 × 10. T: the ten rows of five classes of the ECE tutorial. The programs
 were run; Nixon et al. and Humanity's Last Exam are their code's published rules, and scikit-learn's
 error, which is not merged, is that of the points of its curve. HELM calls uncertainty-calibration,
-which was run as HELM does. `python tests/agreement.py` writes this page, and the tests run every line, with the programs themselves where they are installed.
+which was run as HELM does. `python tests/agreement.py` writes this page, and the tests run every
+line, with the programs themselves where they are installed.
 
 """
 REASONS = """
