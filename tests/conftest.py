@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,14 @@ def seen(probs: Any, labels: Any = None) -> ct.Predictions:
     rows = np.asarray(probs, dtype=np.float64)
     marks = np.zeros(len(rows), dtype=np.int64) if labels is None else np.asarray(labels)
     return ct.Predictions(rows, marks.astype(np.int64), induced=True)
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures() -> Iterator[None]:
+    """Close what belongs to pyplot, which other programs may have imported."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

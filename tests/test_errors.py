@@ -199,7 +199,9 @@ def test_scaled_brier_of_constant_outcomes_is_a_number():
     data = seen(np.full(10, 0.1))
     fixed = ct.ScaledBrierScore().given(data)
     one, none = np.append(0, np.ones(9, int)), np.ones(10, int)
-    np.testing.assert_allclose(fixed.batch(np.array([one, none])), [0.0, 1 - 0.01 / 0.09], atol=1e-12)
+    np.testing.assert_allclose(
+        fixed.batch(np.array([one, none])), [0.0, 1 - 0.01 / 0.09], atol=1e-12
+    )
     with pytest.raises(StatisticError, match="give two rows"):
         ct.ScaledBrierScore()([0.3], [1])
 
