@@ -181,6 +181,7 @@ def test_case_study(adnex):
     # R's loess, which the paper's R code calls, computed by the Fortran code that R has.
     assert ct.ICI(curve="loess")(p, y) == pytest.approx(0.09415385331166941, rel=1e-10)
     assert ct.ECI(curve="loess")(p, y) == pytest.approx(0.10511676675553228, rel=1e-10)
+    assert ct.ECE(ct.QuantileBins(10))(p, y) == pytest.approx(0.0910722, abs=5e-8)
 
 
 # --- scaled Brier ------------------------------------------------------------------------------

@@ -245,9 +245,8 @@ class ICI(_SmoothGaps):
     Notes
     -----
     O(A n) once, with A ≈ 100 anchors by default (at most twice as many), and A · span · n numbers
-    in memory, some 0.5 kB a row; then O(A · span · n) for a set of labels. Loess has fewer anchors
-    and takes a fifth of both. Biased upward, like all distances to a fitted curve: see the null
-    mean.
+    in memory, some 0.5 kB a row, a fifth of it for loess; then O(A · span · n) for a set of labels.
+    Biased upward, like all distances to a fitted curve: see the null mean.
 
     References
     ----------
