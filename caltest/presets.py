@@ -229,9 +229,9 @@ def helm(*, task: Task = "multiclass") -> Preset:
 
 
 def hle(bin_size: int = 100, *, task: Task = "binary") -> Preset:
-    """Return the RMS calibration error of Humanity's Last Exam and BrowseComp.
+    """Return the RMS calibration error of Humanity's Last Exam, of stated confidences.
 
-    Stated confidences are sorted and cut into bins of ``bin_size`` rows; the last one takes what is
+    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one takes what is
     left over, and is then left out of the sum. So the surest answers do not count, up to 199 of
     them, and equal confidences are cut apart by their order in the file. ``RMSCE`` has neither
     fault.

@@ -286,7 +286,7 @@ REASONS = """
 - **Single precision.** torchmetrics turns multi-class confidences into 32 bits before it bins them,
   and MONAI all: agreement ends at 1e-7. MONAI's bins are (a, b] with its default `right=False`,
   other than its documentation says.
-- **Left out.** The error of Humanity's Last Exam and BrowseComp leaves out the last bin, the 100 to
+- **Left out.** The error of Humanity's Last Exam leaves out the last bin, the 100 to
   199 surest answers, and cuts equal confidences apart in the order of the file.
 - **ECI** is relative to a constant prediction (Van Calster et al.; `ECI()`), or 100 times the mean
   square (pmcalibration; `ECI(relative=False)`).
