@@ -26,7 +26,8 @@ FACTORIES = (ct.SCE, ct.TACE, ct.Spiegelhalter)
 PRESETS = (
     *(ct.presets.guo2017, ct.presets.nixon2019, ct.presets.calzone, ct.presets.sklearn),
     *(ct.presets.torchmetrics, ct.presets.netcal, ct.presets.verified_calibration),
-    *(ct.presets.relplot, ct.presets.tcal, ct.presets.calibrationerrors_jl),
+    *(ct.presets.relplot, ct.presets.tcal, ct.presets.calibrationerrors_jl, ct.presets.helm),
+    *(ct.presets.hle, ct.presets.monai, ct.presets.sklearn_error),
 )
 
 MEANINGS = {
@@ -50,6 +51,8 @@ MEANINGS = {
     "c": "The class that a lens looks at.",
     "cell": "The number of a bin, as the binning numbers them.",
     "cells": "The rows by their cells, a `Cells`.",
+    "bin_size": "Rows in a bin of the other program.",
+    "centre": "From where a two-sided value is measured.",
     "class_index": "The class that the other program looks at; none for the top class.",
     "classes": "The values of the labels, in the order of the columns.",
     "closed": "To which bin an edge belongs: the one below it, where it is closed on the right.",
@@ -64,6 +67,7 @@ MEANINGS = {
     "count_b": "Rows of the second model in a bin.",
     "counts": "Rows in every cell.",
     "critical": "The error below which a row passes as noise.",
+    "curve": "The smoother: local lines, or the local parabolas of R's loess.",
     "data": "The predictions, as `Predictions`.",
     "degree": "The degree of a statistic in the residuals.",
     "delta": "How far apart the points are at which a smooth curve is fitted.",
@@ -93,6 +97,7 @@ MEANINGS = {
     "findings": "The findings of all pairs.",
     "fit": "The curve without bins: which kind, or the fitted one.",
     "fitted": "The height of a curve without bins.",
+    "folds": "Parts of the rows; each is recalibrated by the others.",
     "from_logits": "Whether the softmax is still to be applied.",
     "groups": "Classes that are taken together by a lens.",
     "high": "The upper end of an interval, a bar or a band.",
@@ -117,6 +122,7 @@ MEANINGS = {
     "level": "How often intervals, bars and bands hold what they are for.",
     "limits": "The fewest rows of a node that is split, and of its parts.",
     "locations": "Points of the simplex at which a mean embedding is evaluated, or their number.",
+    "loss": "Which norm or proper loss recalibration is judged by.",
     "low": "The lower end of an interval, a bar or a band.",
     "lr": "Likelihood ratio of intercept 0 and slope 1 against both free.",
     "lr_intercept": "Likelihood ratio of intercept 0, given slope 1.",
@@ -171,7 +177,9 @@ MEANINGS = {
     "pvalue_bracket": "Between which numbers the p-value lies.",
     "pvalue_error": "The Monte Carlo standard error of the p-value.",
     "question": "What a row of an audit asks, in words.",
+    "recalibration": "How probabilities are recalibrated before they are compared.",
     "recipe": "One line that says how a number was made.",
+    "relative": "Whether the value is divided by that of a constant prediction.",
     "reliability": "Miscalibration between cells, in the Brier score.",
     "residuals": "Outcomes minus probabilities, by class.",
     "resolution": "How much the cells differ in what happens.",

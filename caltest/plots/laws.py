@@ -41,9 +41,9 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     ax = canvas.paper(ax, canvas.COLUMN, 2.0)
     edges, mass = _columns(law, result.estimate)
     middle = 0.5 * (edges[1:] + edges[:-1])
-    side = np.abs if result.two_sided else np.positive
-    loud = side(middle) >= side(result.estimate)
-    loud |= np.abs(middle - result.estimate) < 1e-9 * (edges[-1] - edges[0])
+    middle, estimate = middle - result.centre, result.estimate - result.centre
+    loud = middle >= estimate if not result.two_sided else np.abs(middle) >= abs(estimate)
+    loud |= np.abs(middle - estimate) < 1e-9 * (edges[-1] - edges[0])
     style = {"align": "edge", "edgecolor": "white", "linewidth": 0.2}
     colors = np.where(loud, RED, PALE)
     columns = ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)

@@ -36,6 +36,8 @@ class CalibrationTestResult(Result):
         The noise floor: mean and standard deviation of the statistic when the model is calibrated.
     two_sided : bool
         Whether small values speak against calibration as well as large ones.
+    centre : float
+        From where a two-sided estimate is measured.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
     effective_n : float, optional
@@ -60,6 +62,7 @@ class CalibrationTestResult(Result):
     null_mean: float
     null_std: float
     two_sided: bool
+    centre: float
     impossible: int
     effective_n: float | None = None
     clusters: ClusterSummary | None = None
