@@ -1,0 +1,136 @@
+"""Single numbers: an interval, the parts of a score, and the curve of Cox's recalibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from caltest.plots import canvas
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, Picture
+from caltest.results import (
+    BrierDecomposition,
+    ConfidenceIntervalResult,
+    CORPDecomposition,
+    CoxRecalibration,
+    format_value,
+    short,
+)
+
+
+def interval(
+    result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool = True
+) -> Picture:
+    """Draw an estimate, its interval and the noise floor on one axis.
+
+    Parameters
+    ----------
+    result : ConfidenceIntervalResult
+        What :func:`caltest.confidence_interval` returned. A side without a bound ends in an arrow.
+    ax, recipe
+        As for every picture.
+
+    Returns
+    -------
+    Picture
+        With the artists "estimate", "interval", "floor" and "key".
+    """
+    ax = canvas.paper(ax, canvas.COLUMN, 1.5)
+    known = [v for v in (result.low, result.high) if v is not None]
+    values = np.array([0.0, result.estimate, result.null_mean, *known])
+    margin = 0.06 * max(float(np.ptp(values)), 1e-9)
+    left, right = values.min() - margin, values.max() + margin
+    low, high = (end if v is None else v for v, end in ((result.low, left), (result.high, right)))
+    span = ax.hlines(0.0, low, high, color=BLUE, linewidth=2.0)
+    for v, end, out in ((result.low, low, "<"), (result.high, high, ">")):
+        ax.plot(end, 0.0, out if v is None else "|", color=BLUE, markersize=7.0, clip_on=False)
+    estimate = ax.scatter([result.estimate], [0.0], s=28, color=INK, zorder=3)
+    floor = ax.axvline(result.null_mean, color=GREY, linestyle=DASHED, linewidth=1.0)
+    ax.set(xlim=(left, right), ylim=(-1.0, 1.0))
+    ax.set_yticks([])
+    canvas.tidy(ax, short(result.statistic))
+    ax.spines["left"].set_visible(False)
+    ax.locator_params(axis="x", nbins=6)
+    side = "interval" if result.side == "two-sided" else f"{result.side} bound"
+    entries = {
+        "estimate": canvas.sign(),
+        f"{100 * result.level:.4g} % {side}": canvas.sign("_", BLUE, line="-"),
+        "mean if calibrated": floor,
+    }
+    artists = {"estimate": estimate, "interval": span, "floor": floor}
+    artists["key"] = canvas.key(ax, entries, 0.0)
+    return canvas.finished(ax, artists, result.recipe, recipe)
+
+
+def decomposition(
+    parts: CORPDecomposition | BrierDecomposition, ax: Any = None, *, recipe: bool = True
+) -> Picture:
+    """Draw the parts of a mean score as steps from 0 to it.
+
+    Parameters
+    ----------
+    parts : CORPDecomposition or BrierDecomposition
+        What :func:`caltest.corp_decomposition` or :func:`caltest.brier_decomposition` returned.
+    ax, recipe
+        As for every picture.
+
+    Returns
+    -------
+    Picture
+        With the artists "bars", one a part and one for the score, "labels" and "key".
+    """
+    steps = parts.parts
+    heights = np.array([*steps.values(), parts.mean_score])
+    begin = np.append(np.cumsum(heights[:-1]) - heights[:-1], 0.0)
+    ax = canvas.paper(ax, canvas.COLUMN, 1.3 + 0.2 * heights.size)
+    y = np.arange(heights.size)[::-1]
+    colors = [INK if j == heights.size - 1 else PALE for j in range(heights.size)]
+    bars = ax.barh(y, heights, 0.6, left=begin, color=colors, edgecolor=INK, linewidth=0.6)
+    taken = [bar for bar, height in zip(bars, heights, strict=True) if height < 0.0]
+    for bar in taken:
+        bar.set_hatch("////")
+    ax.axvline(0.0, color=INK, linewidth=0.6)
+    for j in range(heights.size - 1):
+        reached = begin[j] + heights[j]
+        ax.plot([reached] * 2, [y[j] + 0.3, y[j + 1] - 0.3], color=GREY, linewidth=0.6, zorder=0)
+    signs = ["+" if value >= 0.0 else "−" for value in steps.values()]
+    words = [f"{sign} {name}" for sign, name in zip(signs, steps, strict=True)]
+    ax.set_yticks(y, [*words, "= mean score"])
+    ax.tick_params(axis="y", length=0)
+    ax.locator_params(axis="x", nbins=5)
+    canvas.tidy(ax, "score")
+    labels = canvas.beside(ax, y, [format_value(abs(h)) for h in heights])
+    entries = {"added": bars[int(np.argmax(heights[:-1] >= 0.0))]}
+    entries |= {"taken off": taken[0]} if taken else {}
+    artists = {"bars": bars, "labels": labels, "key": canvas.key(ax, entries)}
+    return canvas.finished(ax, artists, parts.recipe, recipe)
+
+
+def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw the frequency that Cox's recalibration gives to every prediction, with its band.
+
+    Parameters
+    ----------
+    result : CoxRecalibration
+        What :func:`caltest.cox_recalibration` returned.
+    ax, recipe
+        As for every picture.
+
+    Returns
+    -------
+    Picture
+        With the artists "curve", "band", "diagonal" and "key".
+    """
+    ax = canvas.paper(ax, canvas.COLUMN, 3.2)
+    p = np.linspace(0.0, 1.0, 401)[1:-1]
+    fitted, low, high = result.curve(p)
+    band = ax.fill_between(p, low, high, color=PALE, linewidth=0, zorder=1)
+    (diagonal,) = ax.plot([0, 1], [0, 1], linestyle=DASHED, color=GREY, linewidth=0.8, zorder=2)
+    (curve,) = ax.plot(p, fitted, color=INK, linewidth=1.3, zorder=3)
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    canvas.tidy(ax, "prediction", "frequency")
+    words = f"fitted: intercept {result.intercept:.2f}, slope {result.slope:.2f}"
+    entries = {words: curve, f"{100 * result.level:g} % band at each prediction": band}
+    artists = {"curve": curve, "band": band, "diagonal": diagonal}
+    artists["key"] = canvas.key(ax, entries | {"outcome = prediction": diagonal})
+    return canvas.finished(ax, artists, result.recipe, recipe)
