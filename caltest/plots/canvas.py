@@ -160,26 +160,22 @@ def sign(marker: str = "o", color: str = INK, *, filled: bool = True, line: Any 
 
     style = {"markersize": 7.0 if marker == "|" else 4.0, "markeredgewidth": 0.9, "linewidth": 0.9}
     face = color if filled else "white"
-    return Line2D(
-        [], [], color=color, marker=marker, markerfacecolor=face, linestyle=line, **style
-    )
+    return Line2D([], [], color=color, marker=marker, markerfacecolor=face, linestyle=line, **style)
 
 
 def key(ax: Any, entries: Mapping[str, Any], shift: float = 28.0, **options: Any) -> Any:
-    """Say what the signs mean, by default above the axes, from ``shift`` points left of them."""
+    """Say what the signs mean above the axes, beginning ``shift`` points to their left."""
     from matplotlib.transforms import ScaledTranslation
 
     widths, columns = [_wide(word) + 26.0 for word in entries], len(entries)
-    while columns > 1 and sum(map(max, np.array_split(widths, columns))) > _room(ax):
+    while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
         columns -= 1
-    start = ScaledTranslation(-shift / 72.0, 0.0, root(ax).dpi_scale_trans)
+    start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} | options
     style = {"handlelength": 1.6, "labelspacing": 0.25, "borderaxespad": 0.2, "borderpad": 0.1}
     style |= {"columnspacing": 1.0, "handletextpad": 0.5, "fontsize": SMALL, "frameon": False}
-    drawn = ax.legend(
-        list(entries.values()), list(entries), ncols=columns, bbox_transform=ax.transAxes + start, **place,
-        **style,
-    )  # fmt: skip
+    style |= {"ncols": columns, "bbox_transform": ax.transAxes + start}
+    drawn = ax.legend(list(entries.values()), list(entries), **place, **style)
     for text in drawn.get_texts():
         text.set_parse_math(False)
     return drawn
@@ -240,14 +236,14 @@ def _written(ax: Any, text: str, y: float, beyond: Any, start: Any, **style: Any
         box = first.yaxis.get_tightbbox(renderer) if first.axison else None
         return box or first.get_window_extent(renderer)
 
-    lines = "\n".join(_lines(part, _room(ax)) for part in text.split("\n"))
+    lines = "\n".join(_lines(part, room(ax)) for part in text.split("\n"))
     place = {"xycoords": (start if isinstance(start, str) else labels, beyond), "ha": "left"}
     place |= {"xytext": (0, 3 if y else -3), "textcoords": "offset points"}
     style |= {"fontsize": SMALL, "linespacing": 1.15, "parse_math": False}
     return ax.annotate(lines, (0.0, y), **place, **style)
 
 
-def _room(ax: Any) -> float:
+def room(ax: Any) -> float:
     """Return about how wide the place of some axes is with their labels, in points."""
     figure, spec = ax.figure, ax.get_subplotspec()
     whole = 72.0 * figure.bbox.width / root(ax).dpi - 9.0

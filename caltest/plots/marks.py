@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest.plots.canvas import INK, RED, SMALL
+from caltest.plots.canvas import INK, RED, SMALL, room
 from caltest.predictions import BoolArray, FloatArray, IntArray
 
 #: The share of the rows whose cells an axis must show whole, with their bars.
@@ -53,7 +53,12 @@ def points(
 
 
 def bars(
-    ax: Any, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple[float, float], **style: Any
+    ax: Any,
+    x: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    frame: tuple[float, float],
+    **style: Any,
 ) -> Any:
     """Draw vertical bars with caps; those that leave the frame have an arrow head there."""
     from matplotlib.collections import LineCollection
@@ -63,7 +68,9 @@ def bars(
     x, low = x[drawn], np.maximum(low[drawn], frame[0] - far)
     high = np.minimum(high[drawn], frame[1] + far)
     style = {"color": RED, "linewidth": 1.1, "zorder": 3} | style
-    stems = LineCollection([[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)], **style)
+    stems = LineCollection(
+        [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)], **style
+    )
     ax.add_collection(stems)
     cap = {"s": 25.0 if x.size <= 20 else 6.0, "color": style["color"], "zorder": 3}
     inset = 0.012 * far
@@ -97,30 +104,28 @@ def beyond(
     middle: float = 0.0,
     color: str = INK,
 ) -> list[Any]:
-    """Draw cells beyond the frame as triangles at its edge, with their values beside them."""
-    artists = []
-    left, right = ax.get_xlim()
+    """Draw cells beyond the frame as triangles at its edge, with their values where they fit."""
+    artists, least = [], 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
     for side, marker in ((1.0, "^"), (-1.0, "v")):
         out = np.flatnonzero(side * y > top)
-        at = middle + 0.95 * side * top
-        faces = np.where(filled[out], color, "white")
+        at, faces = middle + 0.95 * side * top, np.where(filled[out], color, "white")
         style = {"s": 22.0, "marker": marker, "edgecolors": color, "linewidths": 0.9, "zorder": 5}
         artists.append(ax.scatter(x[out], np.full(out.size, at), facecolors=faces, **style))
         said: list[float] = []
-        for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:
-            if any(abs(x[j] - other) < 0.05 * (right - left) for other in said):
-                continue  # its value would lie over that of a farther one
-            said.append(x[j])
-            late = x[j] > 0.9 * right + 0.1 * left
-            ax.annotate(
-                f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞"),
-                (x[j], at + side * 0.03 * top),
-                xytext=(-5 if late else 5, 0),
-                textcoords="offset points",
-                ha="right" if late else "left",
-                va="top" if side > 0.0 else "bottom",
-                rotation=90,
-                fontsize=SMALL,
-                color=color,
-            )
+        for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # the farthest first
+            if all(abs(x[j] - other) >= least for other in said):
+                said.append(x[j])
+                ax.annotate(
+                    f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞"),
+                    (x[j], at),
+                    xytext=(0, -5 * side),
+                    textcoords="offset points",
+                    ha="center",
+                    va="top" if side > 0.0 else "bottom",
+                    rotation=90,
+                    fontsize=SMALL,
+                    color=color,
+                    zorder=6,
+                    bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6},
+                )
     return artists

@@ -18,9 +18,7 @@ from caltest.results import (
 )
 
 
-def interval(
-    result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool = True
-) -> Picture:
+def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool = True) -> Picture:
     """Draw an estimate, its interval and the noise floor on one axis.
 
     Parameters
@@ -36,14 +34,16 @@ def interval(
         With the artists "estimate", "interval", "floor" and "key".
     """
     ax = canvas.paper(ax, canvas.COLUMN, 1.5)
-    known = [v for v in (result.low, result.high) if v is not None]
+    low = None if result.side == "upper" else result.low
+    high = None if result.side == "lower" else result.high
+    known = [v for v in (low, high) if v is not None]
     values = np.array([0.0, result.estimate, result.null_mean, *known])
     margin = 0.06 * max(float(np.ptp(values)), 1e-9)
     left, right = values.min() - margin, values.max() + margin
-    low, high = (end if v is None else v for v, end in ((result.low, left), (result.high, right)))
-    span = ax.hlines(0.0, low, high, color=BLUE, linewidth=2.0)
-    for v, end, out in ((result.low, low, "<"), (result.high, high, ">")):
-        ax.plot(end, 0.0, out if v is None else "|", color=BLUE, markersize=7.0, clip_on=False)
+    span = ax.hlines(0.0, left if low is None else low, right if high is None else high, color=BLUE)
+    for bound, edge, head in ((low, left, "<"), (high, right, ">")):
+        at, marker = (edge, head) if bound is None else (bound, "|")
+        ax.plot(at, 0.0, marker, color=BLUE, markersize=7.0, clip_on=False)
     estimate = ax.scatter([result.estimate], [0.0], s=28, color=INK, zorder=3)
     floor = ax.axvline(result.null_mean, color=GREY, linestyle=DASHED, linewidth=1.0)
     ax.set(xlim=(left, right), ylim=(-1.0, 1.0))
@@ -98,6 +98,8 @@ def decomposition(
     ax.set_yticks(y, [*words, "= mean score"])
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=5)
+    ends = np.append(begin, begin + heights)
+    ax.set_xlim(1.06 * ends.min(), 1.06 * ends.max())
     canvas.tidy(ax, "score")
     labels = canvas.beside(ax, y, [format_value(abs(h)) for h in heights])
     entries = {"added": bars[int(np.argmax(heights[:-1] >= 0.0))]}
@@ -130,6 +132,7 @@ def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Pic
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     canvas.tidy(ax, "prediction", "frequency")
     words = f"fitted: intercept {result.intercept:.2f}, slope {result.slope:.2f}"
+    words = words.replace("-", "−")
     entries = {words: curve, f"{100 * result.level:g} % band at each prediction": band}
     artists = {"curve": curve, "band": band, "diagonal": diagonal}
     artists["key"] = canvas.key(ax, entries | {"outcome = prediction": diagonal})

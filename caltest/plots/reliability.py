@@ -137,7 +137,9 @@ def _entries(
         entries[f"share of rows, ≤ {100 * frame.tallest:.2g} %"] = drawn[0]["histogram"]
     if "truth" in has:
         entries["truth"] = drawn[0]["truth"]
-    rows = sum(int(part.count[artists["out"]].sum()) for part, artists in zip(parts, drawn, strict=True))
+    rows = sum(
+        int(part.count[artists["out"]].sum()) for part, artists in zip(parts, drawn, strict=True)
+    )
     if rows:
         share = 100.0 * rows / sum(int(part.count.sum()) for part in parts)
         entries[f"beyond: {share:.2g} % of rows"] = canvas.sign("^", filled=False)
@@ -168,9 +170,7 @@ def _panels(
         said = f"{part.names[0]}\np {canvas.relation(part.tests[0])}"
         artists["name"] = canvas.heading(panel, said, start="axes fraction")
         panels.append(Picture(panel, artists))
-    said = canvas.key(
-        strip, _entries(parts, [p.artists for p in panels], frame), loc="upper left"
-    )
+    said = canvas.key(strip, _entries(parts, [p.artists for p in panels], frame), loc="upper left")
     foot = canvas.foot(strip, text, bool(shown), said, places[labelled])
     return Picture(ax, {"key": said, "foot": foot}, tuple(panels), text)
 
@@ -211,9 +211,7 @@ def _classical(ax: Any, curve: ReliabilityCurve, frame: Frame) -> dict[str, Any]
     if not scale.log_odds:  # a column has no foot on an axis of log-odds
         width = curve.bin_high - curve.bin_low
         style = {"align": "edge", "linewidth": 0.5}
-        artists["columns"] = ax.bar(
-            curve.bin_low, y, width, color=PALE, edgecolor=BLUE, **style
-        )
+        artists["columns"] = ax.bar(curve.bin_low, y, width, color=PALE, edgecolor=BLUE, **style)
         gap = {"facecolor": "none", "edgecolor": "#d9756d", "hatch": "////", **style}
         artists["gaps"] = ax.bar(
             curve.bin_low, curve.predicted - curve.observed, width, bottom=curve.observed, **gap
@@ -247,9 +245,7 @@ def _marginal(ax: Any, curve: ReliabilityCurve, frame: Frame) -> dict[str, Any]:
     return {"histogram": drawn, "means": means, "top": top}
 
 
-def _frame(
-    curves: Sequence[ReliabilityCurve], scale: Scale, truth: Any, *, whole: bool
-) -> Frame:
+def _frame(curves: Sequence[ReliabilityCurve], scale: Scale, truth: Any, *, whole: bool) -> Frame:
     """Return what the panels share."""
     top = max(
         marks.reach(c.count, *(scale.gap(v, c.predicted) for v in (c.observed, c.low, c.high)))

@@ -14,7 +14,7 @@ from caltest.results import ReliabilitySimplex
 
 #: Where the corners of the triangle lie, and those of a tetrahedron seen from above one edge.
 TRIANGLE: FloatArray = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
-TETRAHEDRON: FloatArray = np.array([[0.0, 0.12], [0.7, 0.0], [1.0, 0.3], [0.5, 0.9]])
+TETRAHEDRON: FloatArray = np.array([[0.0, 0.1], [0.65, 0.0], [1.0, 0.3], [0.45, 0.85]])
 #: Cells may not be thinner than this share of the triangle when their density is shown.
 THIN = 1e-3
 
@@ -49,11 +49,12 @@ def simplex(
     corners = TRIANGLE if len(cells.names) == 3 else TETRAHEDRON
     ax = canvas.paper(ax, canvas.COLUMN, 3.5)
     ax.set_axis_off()
-    ax.set_aspect("equal")
+    ax.set_aspect("equal", adjustable="datalim")
     artists = _density(ax, cells) if len(cells.names) == 3 else {}
     for i, j in combinations(range(len(corners)), 2):
         ax.plot(*corners[[i, j]].T, color=INK, linewidth=0.8, solid_capstyle="round", zorder=1)
-    ax.set(xlim=(-0.06, 1.06), ylim=(-0.08, corners[:, 1].max() + 0.07))
+    ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
+    ax.margins(0.0)
     artists["arrows"], entries = _arrows(ax, cells, corners, min_count)
     artists["dots"] = _dots(ax, cells, corners, min_count)
     artists["corners"] = _corners(ax, cells.names, corners)
@@ -95,14 +96,10 @@ def _area(polygon: FloatArray) -> float:
 
 def _colorbar(ax: Any, shades: Any, density: FloatArray) -> Any:
     """Draw the scale of the density in the empty corner at the upper right."""
-    place = ax.inset_axes((0.83, 0.5, 0.035, 0.36))
+    place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
     bar = ax.figure.colorbar(shades, cax=place)
-    ticks = 10.0 ** np.arange(-9, 10)
-    ticks = ticks[(ticks >= density.min()) & (ticks <= density.max())]
-    if len(ticks) < 2:
-        apart = density.max() > 1.5 * density.min()
-        ticks = np.array([density.min(), density.max()] if apart else [density.max()])
-    bar.set_ticks(ticks, labels=[f"{float(f'{t:.2g}'):g}" for t in ticks], minor=False)
+    ends = np.unique([f"{d:.2g}" for d in (density.min(), density.max())]).astype(float)
+    bar.set_ticks(ends, labels=[f"{end:g}" for end in ends], minor=False)
     bar.minorticks_off()
     bar.ax.tick_params(labelsize=canvas.SMALL, length=1.5, width=0.5, pad=1.5)
     bar.outline.set_linewidth(0.4)
@@ -185,12 +182,7 @@ def _dots(ax: Any, cells: ReliabilitySimplex, corners: FloatArray, min_count: in
 
 
 def _corners(ax: Any, names: tuple[str, ...], corners: FloatArray) -> list[Any]:
-    """Write the names at the corners, the last of which is at the top."""
     style = {"ha": "center", "fontsize": canvas.LABEL, "parse_math": False}
-    return [
-        ax.text(
-            x, y + (0.02 if name is names[-1] else -0.03), name,
-            va="bottom" if name is names[-1] else "top", **style,
-        )
-        for name, (x, y) in zip(names, corners, strict=True)
-    ]
+    sides = [(0.02, "bottom") if y > 0.25 else (-0.03, "top") for y in corners[:, 1]]
+    places = zip(names, corners, sides, strict=True)
+    return [ax.text(x, y + away, name, va=va, **style) for name, (x, y), (away, va) in places]
