@@ -15,9 +15,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import scipy
+from numpy.fft import irfft, rfft
 
-from caltest._base.poisson_binomial import NEGLIGIBLE, poisson_binomial
+from caltest._base.poisson_binomial import NEGLIGIBLE, fast_length, poisson_binomial
 from caltest._base.progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, RootNull
@@ -198,11 +198,11 @@ def _on_grid(
         law = np.bincount(index[kept], mass[kept]).astype(np.float64, copy=False)
         waiting.append((law.size, number, law))
     if len(waiting) <= 24:
-        length = scipy.fft.next_fast_len(size, real=True)
+        length = fast_length(size)
         spectrum: Any = 1.0
         for *_, pmf in waiting:
-            spectrum = spectrum * scipy.fft.rfft(pmf, length)
-        pmf = np.clip(scipy.fft.irfft(spectrum, length), 0.0, None)
+            spectrum = spectrum * rfft(pmf, length)
+        pmf = np.clip(irfft(spectrum, length), 0.0, None)
         return np.cumsum(pmf[::-1])[::-1], slack
     # The two shortest first: the work is some transforms of full length, not one per cell.
     heapify(waiting)
@@ -219,9 +219,9 @@ def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
     if min(a.size, b.size) <= 32:
         pmf = np.convolve(a, b)
     else:
-        length = scipy.fft.next_fast_len(a.size + b.size - 1, real=True)
-        spectrum = scipy.fft.rfft(a, length) * scipy.fft.rfft(b, length)
-        pmf = np.clip(scipy.fft.irfft(spectrum, length)[: a.size + b.size - 1], 0.0, None)
+        length = fast_length(a.size + b.size - 1)
+        spectrum = rfft(a, length) * rfft(b, length)
+        pmf = np.clip(irfft(spectrum, length)[: a.size + b.size - 1], 0.0, None)
     tail = np.cumsum(pmf[::-1])
     return pmf[: pmf.size - int(np.searchsorted(tail, NEGLIGIBLE))]
 

@@ -10,7 +10,6 @@ import numpy as np
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.predictions import Facts, Predictions
-from caltest.recalibration import refuse_fitted_rows
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
 
@@ -39,7 +38,10 @@ def admitted(
     if unknown:
         raise TypeError(f"{verb} has no argument {unknown[0]!r}")
     data = Predictions.of(probs, labels, **facts)
-    refuse_fitted_rows(data)
+    if data.provenance:
+        from caltest.recalibration import refuse_fitted_rows
+
+        refuse_fitted_rows(data)
     carried = {"weights": data.weights, "clusters": data.n_clusters, "by": data.by}
     for name, values in carried.items():
         if values is not None and name not in takes:
