@@ -9,7 +9,6 @@ from caltest.plots.canvas import Picture
 from caltest.plots.comparison import comparison, difference, differences
 from caltest.plots.fits import fitted
 from caltest.plots.laws import null, pvalues, sensitivity
-from caltest.plots.numbers import cox, decomposition, interval
 from caltest.plots.reliability import reliability
 from caltest.plots.results import draw
 from caltest.plots.simplex import simplex
@@ -17,13 +16,10 @@ from caltest.plots.simplex import simplex
 __all__ = [
     "Picture",
     "comparison",
-    "cox",
-    "decomposition",
     "difference",
     "differences",
     "draw",
     "fitted",
-    "interval",
     "null",
     "pvalues",
     "reliability",

@@ -17,22 +17,18 @@ from caltest.results import (
     short,
 )
 
+#: The parts of a score with the sign with which they count, in the order of the steps.
+SIGNS: dict[type, dict[str, int]] = {
+    CORPDecomposition: {"uncertainty": 1, "discrimination": -1, "miscalibration": 1},
+    BrierDecomposition: {
+        **{"uncertainty": 1, "resolution": -1, "reliability": 1},
+        **{"within_variance": 1, "within_covariance": -1},
+    },
+}
+
 
 def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool = True) -> Picture:
-    """Draw an estimate, its interval and the noise floor on one axis.
-
-    Parameters
-    ----------
-    result : ConfidenceIntervalResult
-        What :func:`caltest.confidence_interval` returned. A side without a bound ends in an arrow.
-    ax, recipe
-        As for every picture.
-
-    Returns
-    -------
-    Picture
-        With the artists "estimate", "interval", "floor" and "key".
-    """
+    """Draw an estimate, its interval (an arrow where it is open) and the noise floor."""
     ax = canvas.paper(ax, canvas.COLUMN, 1.5)
     low = None if result.side == "upper" else result.low
     high = None if result.side == "lower" else result.high
@@ -65,22 +61,10 @@ def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool =
 def decomposition(
     parts: CORPDecomposition | BrierDecomposition, ax: Any = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw the parts of a mean score as steps from 0 to it.
-
-    Parameters
-    ----------
-    parts : CORPDecomposition or BrierDecomposition
-        What :func:`caltest.corp_decomposition` or :func:`caltest.brier_decomposition` returned.
-    ax, recipe
-        As for every picture.
-
-    Returns
-    -------
-    Picture
-        With the artists "bars", one a part and one for the score, "labels" and "key".
-    """
-    steps = parts.parts
-    heights = np.array([*steps.values(), parts.mean_score])
+    """Draw the parts of a mean score as steps from 0 to it."""
+    signs = SIGNS[type(parts)]
+    steps = [sign * getattr(parts, name) for name, sign in signs.items()]
+    heights = np.array([*steps, parts.mean_score])
     begin = np.append(np.cumsum(heights[:-1]) - heights[:-1], 0.0)
     ax = canvas.paper(ax, canvas.COLUMN, 1.3 + 0.2 * heights.size)
     y = np.arange(heights.size)[::-1]
@@ -90,11 +74,12 @@ def decomposition(
     for bar in taken:
         bar.set_hatch("////")
     ax.axvline(0.0, color=INK, linewidth=0.6)
-    for j in range(heights.size - 1):
-        reached = begin[j] + heights[j]
-        ax.plot([reached] * 2, [y[j] + 0.3, y[j + 1] - 0.3], color=GREY, linewidth=0.6, zorder=0)
-    signs = ["+" if value >= 0.0 else "−" for value in steps.values()]
-    words = [f"{sign} {name}" for sign, name in zip(signs, steps, strict=True)]
+    reached = np.cumsum(heights[:-1])
+    ax.vlines(reached, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
+    words = [
+        f"{'+' if v >= 0.0 else '−'} {n.replace('_', ' ')}"
+        for n, v in zip(signs, steps, strict=True)
+    ]
     ax.set_yticks(y, [*words, "= mean score"])
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=5)
@@ -109,20 +94,7 @@ def decomposition(
 
 
 def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Picture:
-    """Draw the frequency that Cox's recalibration gives to every prediction, with its band.
-
-    Parameters
-    ----------
-    result : CoxRecalibration
-        What :func:`caltest.cox_recalibration` returned.
-    ax, recipe
-        As for every picture.
-
-    Returns
-    -------
-    Picture
-        With the artists "curve", "band", "diagonal" and "key".
-    """
+    """Draw the frequency that Cox's recalibration gives to every prediction, with its band."""
     ax = canvas.paper(ax, canvas.COLUMN, 3.2)
     p = np.linspace(0.0, 1.0, 401)[1:-1]
     fitted, low, high = result.curve(p)

@@ -18,19 +18,7 @@ from caltest.results import ReliabilityCurve
 
 @dataclass(frozen=True)
 class Frame:
-    """What all panels of a picture share.
-
-    Attributes
-    ----------
-    left, right, top : float
-        The ends of the horizontal axis, and how far a deviation axis goes to either side.
-    tallest : float
-        The largest share of the rows in one bin.
-    scale : Scale
-        Of the probabilities.
-    truth : callable or None
-        The true probability given the prediction.
-    """
+    """What all panels share: the ends of both axes, the tallest column, scale and known truth."""
 
     left: float
     right: float

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from caltest.plots import canvas
-from caltest.plots.canvas import GREY, INK, RED, Picture
+from caltest.plots.canvas import INK, RED, Picture
 from caltest.predictions import FloatArray
 from caltest.results import ReliabilitySimplex
 
@@ -55,8 +55,8 @@ def simplex(
         ax.plot(*corners[[i, j]].T, color=INK, linewidth=0.8, solid_capstyle="round", zorder=1)
     ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
     ax.margins(0.0)
-    artists["arrows"], entries = _arrows(ax, cells, corners, min_count)
-    artists["dots"] = _dots(ax, cells, corners, min_count)
+    drawn, entries = _arrows(ax, cells, corners, min_count)
+    artists |= drawn
     artists["corners"] = _corners(ax, cells.names, corners)
     artists["key"] = canvas.key(ax, entries, 0.0)
     artists["headline"] = canvas.headline(ax, cells.test, artists["key"])
@@ -141,48 +141,35 @@ def _half(corners: FloatArray, height: FloatArray) -> FloatArray:
 def _arrows(
     ax: Any, cells: ReliabilitySimplex, corners: FloatArray, min_count: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw the kinds of arrows, the loudest last; return what the key says of them."""
-    few, loud = cells.count < min_count, cells.significant
+    """Draw arrows and the dots where they begin, the loudest last; return their signs by name."""
+    few, loud = (cells.count < min_count) & ~cells.significant, cells.significant
     fine = 0.65 if few.size > 36 else 1.0
     kinds = {
-        "chance": (~few & ~loud, {"color": "#444444", "width": 0.005 * fine, "zorder": 3}),
-        "significant": (loud, {"color": RED, "width": 0.009, "edgecolor": "white", "zorder": 5}),
+        "few": (few, "#808080", "#808080", {}),
+        "chance": (~few & ~loud, "#444444", "white", {"width": 0.005 * fine, "zorder": 3}),
+        "significant": (loud, RED, RED, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
     }
+    size = 30.0 * fine**2 * np.maximum(0.15, cells.count / cells.count.max())
     units = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "units": "width"}
     heads = {"headwidth": 3.6, "headlength": 4.5, "headaxislength": 4.0}
-    drawn = {}
-    for name, (rows, style) in kinds.items():
+    artists: dict[str, Any] = {"arrows": {}, "dots": {}}
+    for name, (rows, color, face, style) in kinds.items():
         tails, ways = (cells.predicted[rows] @ corners).T, (cells.deviation[rows] @ corners).T
-        style = {"edgecolor": "none", "linewidth": 0.5, **units, **heads, **style}
-        drawn[name] = ax.quiver(*tails, *ways, minshaft=1.0, minlength=0.5, **style)
+        dots = {"s": size[rows] if style else 2.0, "linewidths": 0.6, "zorder": 4}
+        artists["dots"][name] = ax.scatter(*tails, facecolors=face, edgecolors=color, **dots)
+        if style:
+            look = {"edgecolor": "none", "linewidth": 0.5, "minlength": 0.5, "minshaft": 1.0}
+            look |= {"color": color, **units, **heads, **style}
+            artists["arrows"][name] = ax.quiver(*tails, *ways, **look)
     entries = {"beyond chance": canvas.sign("o", RED, line="-")} if loud.any() else {}
-    entries |= {"chance explains it": canvas.sign(filled=False, line="-")}
-    if (few & ~loud).any():
-        entries[f"fewer than {min_count} rows"] = canvas.sign(".", GREY)
-    return drawn, entries
-
-
-def _dots(ax: Any, cells: ReliabilitySimplex, corners: FloatArray, min_count: int) -> list[Any]:
-    """Draw the tails of the arrows: few rows as specks, others with an area by their rows."""
-    few, loud = (cells.count < min_count) & ~cells.significant, cells.significant
-    at, largest = cells.predicted @ corners, 30.0 if few.size <= 36 else 10.0
-    size = np.maximum(0.15, cells.count / cells.count.max()) * largest
-    kinds = ((few, GREY, GREY), (~few & ~loud, "white", "#444444"), (loud, RED, RED))
-    return [
-        ax.scatter(
-            *at[rows].T,
-            s=2.0 if edge == GREY else size[rows],
-            facecolors=face,
-            edgecolors=edge,
-            linewidths=0.6,
-            zorder=4,
-        )
-        for rows, face, edge in kinds
-    ]
+    entries["chance explains it"] = canvas.sign(filled=False, line="-")
+    if few.any():
+        entries[f"fewer than {min_count} rows"] = canvas.sign(".", "#808080")
+    return artists, entries
 
 
 def _corners(ax: Any, names: tuple[str, ...], corners: FloatArray) -> list[Any]:
     style = {"ha": "center", "fontsize": canvas.LABEL, "parse_math": False}
-    sides = [(0.02, "bottom") if y > 0.25 else (-0.03, "top") for y in corners[:, 1]]
+    sides = [(0.04, "bottom") if y > 0.25 else (-0.03, "top") for y in corners[:, 1]]
     places = zip(names, corners, sides, strict=True)
     return [ax.text(x, y + away, name, va=va, **style) for name, (x, y), (away, va) in places]

@@ -46,15 +46,6 @@ class CORPDecomposition(Result):
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
 
-    @property
-    def parts(self) -> dict[str, float]:
-        """The parts by name, with the sign with which they count; their sum is the score."""
-        return {
-            "uncertainty": self.uncertainty,
-            "discrimination": -self.discrimination,
-            "miscalibration": self.miscalibration,
-        }
-
     def _made(self) -> list[str]:
         return [f"CORP({self.score!r}) decomposition", self.lens]
 
@@ -112,17 +103,6 @@ class BrierDecomposition(Result):
     bins: str
     lens: str
     number: ClassVar[str] = "mean_score"
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """The parts by name, with the sign with which they count; their sum is the score."""
-        return {
-            "uncertainty": self.uncertainty,
-            "resolution": -self.resolution,
-            "reliability": self.reliability,
-            "variance in cells": self.within_variance,
-            "covariance in cells": -self.within_covariance,
-        }
 
     def _made(self) -> list[str]:
         return [f"Brier decomposition over {self.bins}", self.lens]
