@@ -63,6 +63,7 @@ MEANINGS = {
     "count_a": "Rows of the first model in a bin.",
     "count_b": "Rows of the second model in a bin.",
     "counts": "Rows in every cell.",
+    "covariance": "The covariance of intercept and slope.",
     "critical": "The error below which a row passes as noise.",
     "data": "The predictions, as `Predictions`.",
     "degree": "The degree of a statistic in the residuals.",

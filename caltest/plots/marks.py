@@ -105,16 +105,16 @@ def beyond(
     color: str = INK,
 ) -> list[Any]:
     """Draw cells beyond the frame as triangles at its edge, with their values where they fit."""
-    artists, least = [], 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
+    artists, said = [], np.empty(0)
+    least = 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
     for side, marker in ((1.0, "^"), (-1.0, "v")):
         out = np.flatnonzero(side * y > top)
         at, faces = middle + 0.95 * side * top, np.where(filled[out], color, "white")
         style = {"s": 22.0, "marker": marker, "edgecolors": color, "linewidths": 0.9, "zorder": 5}
         artists.append(ax.scatter(x[out], np.full(out.size, at), facecolors=faces, **style))
-        said: list[float] = []
         for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # the farthest first
-            if all(abs(x[j] - other) >= least for other in said):
-                said.append(x[j])
+            if (np.abs(x[j] - said) >= least).all():
+                said = np.append(said, x[j])
                 ax.annotate(
                     f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞"),
                     (x[j], at),
