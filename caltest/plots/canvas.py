@@ -26,6 +26,8 @@ COLUMN, PAGE = 3.25, 6.75
 INK, RED, BLUE, PALE, GREY = "#111111", "#c8281e", "#2b6cab", "#a9cce8", "#9a9a9a"
 #: Sizes of axis labels and of all other words, in points: what small print must at least have.
 LABEL, SMALL = 8.0, 7.0
+#: Longer texts are cut on the paper, not in the recipe that the file carries.
+MOST = 5
 #: Lines that are not solid.
 DASHED = (0, (4, 2))
 #: Where each format keeps the recipe.
@@ -236,11 +238,11 @@ def _written(ax: Any, text: str, y: float, beyond: Any, start: Any, **style: Any
         box = first.yaxis.get_tightbbox(renderer) if first.axison else None
         return box or first.get_window_extent(renderer)
 
-    lines = "\n".join(_lines(part, room(ax)) for part in text.split("\n"))
+    said = "\n".join(lines(part, room(ax)) for part in text.split("\n"))
     place = {"xycoords": (start if isinstance(start, str) else labels, beyond), "ha": "left"}
     place |= {"xytext": (0, 3 if y else -3), "textcoords": "offset points"}
     style |= {"fontsize": SMALL, "linespacing": 1.15, "parse_math": False}
-    return ax.annotate(lines, (0.0, y), **place, **style)
+    return ax.annotate(said, (0.0, y), **place, **style)
 
 
 def room(ax: Any) -> float:
@@ -263,15 +265,15 @@ def _wide(text: str) -> float:
     return 1.03 * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
-def _lines(text: str, room: float) -> str:
+def lines(text: str, room: float) -> str:
     """Break a text between words, but not next to signs that belong to them; cut long words."""
-    lines = [""]
+    broken = [""]
     for word in re.split(r"(?<![=<]) (?![·%=<])", text):
-        longer = f"{lines[-1]} {word}".lstrip()
+        longer = f"{broken[-1]} {word}".lstrip()
         if _wide(longer) <= room:
-            lines[-1] = longer
+            broken[-1] = longer
             continue
         fit = max(1, int(0.9 * len(word) * room / _wide(word)))
         pieces = [word] if _wide(word) <= room else textwrap.wrap(word, fit)
-        lines[-1:] = [line for line in lines[-1:] if line] + pieces
-    return "\n".join(lines)
+        broken[-1:] = [line for line in broken[-1:] if line] + pieces
+    return "\n".join(broken if len(broken) <= MOST else [*broken[: MOST - 1], "…"])

@@ -169,7 +169,8 @@ def _arrows(
 
 
 def _corners(ax: Any, names: tuple[str, ...], corners: FloatArray) -> list[Any]:
-    style = {"ha": "center", "fontsize": canvas.LABEL, "parse_math": False}
+    style = {"ha": "center", "fontsize": canvas.SMALL, "parse_math": False}
+    words = [canvas.lines(name, 0.45 * canvas.room(ax)) for name in names]
     sides = [(0.04, "bottom") if y > 0.25 else (-0.03, "top") for y in corners[:, 1]]
-    places = zip(names, corners, sides, strict=True)
+    places = zip(words, corners, sides, strict=True)
     return [ax.text(x, y + away, name, va=va, **style) for name, (x, y), (away, va) in places]
