@@ -142,8 +142,7 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
 
 def _covariance(design: FloatArray, logits: FloatArray) -> FloatArray:
     v = scipy.special.expit(logits) * scipy.special.expit(-logits)
-    inverse: FloatArray = np.linalg.inv((design * v[:, None]).T @ design)
-    return inverse
+    return np.asarray(np.linalg.inv((design * v[:, None]).T @ design), dtype=np.float64)
 
 
 def _not_rejected(

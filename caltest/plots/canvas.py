@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: The width of a column of a two-column paper, in inches, and that of a page.
-COLUMN, PAGE = 3.25, 6.75
+#: The width of a column of a two-column paper, in inches.
+COLUMN = 3.25
 #: Colours that keep their order of darkness in grey.
 INK, RED, BLUE, PALE, GREY = "#111111", "#c8281e", "#2b6cab", "#a9cce8", "#9a9a9a"
 #: Sizes of axis labels and of all other words, in points: what small print must at least have.
@@ -160,7 +160,11 @@ def sign(marker: str = "o", color: str = INK, *, filled: bool = True, line: Any 
     """Return what stands for marks of one kind in a key."""
     from matplotlib.lines import Line2D
 
-    style = {"markersize": 7.0 if marker == "|" else 4.0, "markeredgewidth": 0.9, "linewidth": 0.9}
+    style: Any = {
+        "markersize": 7.0 if marker == "|" else 4.0,
+        "markeredgewidth": 0.9,
+        "linewidth": 0.9,
+    }
     face = color if filled else "white"
     return Line2D([], [], color=color, marker=marker, markerfacecolor=face, linestyle=line, **style)
 
@@ -169,7 +173,7 @@ def key(ax: Any, entries: Mapping[str, Any], shift: float = 28.0, **options: Any
     """Say what the signs mean above the axes, beginning ``shift`` points to their left."""
     from matplotlib.transforms import ScaledTranslation
 
-    widths, columns = [_wide(word) + 26.0 for word in entries], len(entries)
+    widths, columns = [wide(word) + 26.0 for word in entries], len(entries)
     while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
         columns -= 1
     start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
@@ -256,7 +260,7 @@ def room(ax: Any) -> float:
     return float(whole * min(share, 1.0))
 
 
-def _wide(text: str) -> float:
+def wide(text: str) -> float:
     """Return the width of a line of small print, in points, and a little more."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
@@ -270,10 +274,10 @@ def lines(text: str, room: float) -> str:
     broken = [""]
     for word in re.split(r"(?<![=<]) (?![·%=<])", text):
         longer = f"{broken[-1]} {word}".lstrip()
-        if _wide(longer) <= room:
+        if wide(longer) <= room:
             broken[-1] = longer
             continue
-        fit = max(1, int(0.9 * len(word) * room / _wide(word)))
-        pieces = [word] if _wide(word) <= room else textwrap.wrap(word, fit)
+        fit = max(1, int(0.9 * len(word) * room / wide(word)))
+        pieces = [word] if wide(word) <= room else textwrap.wrap(word, fit)
         broken[-1:] = [line for line in broken[-1:] if line] + pieces
     return "\n".join(broken if len(broken) <= MOST else [*broken[: MOST - 1], "…"])

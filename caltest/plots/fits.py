@@ -67,9 +67,9 @@ def fitted(
     tallest = max(column.get_height() for column in artists["histogram"])
     scales.behind(ax, twin, tallest)
     line = [0.0, 0.0] if deviation else [left, right]
-    dashed = {"linestyle": DASHED, "color": GREY, "linewidth": 0.8, "zorder": 2}
+    dashed = {"marker": "", "linestyle": DASHED, "color": GREY, "linewidth": 0.8, "zorder": 2}
     (artists["diagonal"],) = ax.plot([left, right], line, **dashed)
-    solid = {"color": "#12406f", "linewidth": 1.5, "zorder": 3}
+    solid = {"linestyle": "-", "marker": "", "color": "#12406f", "linewidth": 1.5, "zorder": 3}
     (artists["curve"],) = ax.plot(x[shown], height(curve.fitted), **solid)
     entries = {f"{curve.fit} curve": artists["curve"]}
     if curve.n_resamples:
@@ -81,7 +81,7 @@ def fitted(
     if truth is not None:
         artists["truth"] = scales.true_curve(ax, truth, left, right, scale, deviation)
         entries["truth"] = artists["truth"]
-    entries[f"share of rows, ≤ {100 * tallest:.2g} %"] = artists["histogram"]
+    entries[f"share of rows, ≤ {100 * tallest:.3g} %"] = artists["histogram"]
     ax.set_xlim(left, right)
     if deviation:
         reach = [np.abs(height(v)) for v in (curve.fitted, curve.low, curve.high)]

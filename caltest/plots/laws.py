@@ -117,7 +117,7 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     order = np.argsort(table.size, kind="stable")
     x = table.size[order]
     band = ax.fill_between(x, table.low[order], table.high[order], color="#d9d9d9", linewidth=0)
-    (floor,) = ax.plot(x, table.null_mean[order], linestyle=DASHED, color=INK, linewidth=0.9)
+    (floor,) = ax.plot(x, table.null_mean[order], linestyle=DASHED, marker="", color=INK)
     (estimate,) = ax.plot(x, table.estimate[order], "o-", color=RED, markersize=3, linewidth=1.1)
     ax.set_xscale("log")
     ax.set_ylim(0.0, None)
@@ -201,7 +201,7 @@ def pvalues(
     ax.set_yticks(y, names, parse_math=False)
     drawn = []
     for j, p in enumerate(values):
-        word, style = "not rejected", {"marker": "o", "filled": False}
+        word, style = "not rejected", dict[str, Any](marker="o", filled=False)
         if p <= alpha:
             word, style = "rejected", {"marker": "s", "color": RED}
             ax.get_yticklabels()[j].set_fontweight("bold")
@@ -226,5 +226,4 @@ def pvalues(
 def _decades(least: float) -> FloatArray:
     """Return at most four powers of ten from 1 down to about a p-value."""
     exponent = int(np.floor(-np.log10(least)))
-    ticks: FloatArray = 10.0 ** -np.arange(0, exponent + 1, max(1, -(-exponent // 3)))
-    return ticks
+    return np.power(10.0, -np.arange(0, exponent + 1, max(1, -(-exponent // 3))))

@@ -67,7 +67,7 @@ def bars(
     far = frame[1] - frame[0]
     x, low = x[drawn], np.maximum(low[drawn], frame[0] - far)
     high = np.minimum(high[drawn], frame[1] + far)
-    style = {"color": RED, "linewidth": 1.1, "zorder": 3} | style
+    style = {"color": RED, "linewidth": 1.1, "zorder": 3, **style}
     stems = LineCollection(
         [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)], **style
     )

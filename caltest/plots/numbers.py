@@ -99,8 +99,10 @@ def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Pic
     p = np.linspace(0.0, 1.0, 401)[1:-1]
     fitted, low, high = result.curve(p)
     band = ax.fill_between(p, low, high, color=PALE, linewidth=0, zorder=1)
-    (diagonal,) = ax.plot([0, 1], [0, 1], linestyle=DASHED, color=GREY, linewidth=0.8, zorder=2)
-    (curve,) = ax.plot(p, fitted, color=INK, linewidth=1.3, zorder=3)
+    (diagonal,) = ax.plot(
+        [0, 1], [0, 1], marker="", linestyle=DASHED, color=GREY, linewidth=0.8, zorder=2
+    )
+    (curve,) = ax.plot(p, fitted, linestyle="-", marker="", color=INK, linewidth=1.3, zorder=3)
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     canvas.tidy(ax, "prediction", "frequency")
     words = f"fitted: intercept {result.intercept:.2f}, slope {result.slope:.2f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,7 @@ def reliability(
     axis: Literal["probability", "log-odds"] = "probability",
     truth: Callable[[FloatArray], FloatArray] | None = None,
     most: int = 12,
+    top: float | None = None,
     recipe: bool = True,
 ) -> Picture:
     """Draw a reliability diagram.
@@ -59,6 +60,8 @@ def reliability(
         The true probability given the prediction, where it is known: drawn as a line.
     most : int, default 12
         With more components than this only those with the smallest p-values are drawn.
+    top : float, optional
+        How far a deviation axis goes to either side, for pictures that share their scale.
 
     Returns
     -------
@@ -82,6 +85,7 @@ def reliability(
         shown = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
     parts = [curve.of(int(j)) for j in shown]
     frame = _frame(parts, scale, truth, whole=classical or several or not top_class)
+    frame = frame if top is None else replace(frame, top=top)
     if several:
         cut = f"the {most} of {len(curve.names)} with the smallest p · "
         text = (cut if shown.size < len(curve.names) else "") + curve.recipe
@@ -122,7 +126,7 @@ def _entries(
     if "diagonal" in has:
         entries["outcome = prediction"] = drawn[0]["diagonal"]
     if "histogram" in has:
-        entries[f"share of rows, ≤ {100 * frame.tallest:.2g} %"] = drawn[0]["histogram"]
+        entries[f"share of rows, ≤ {100 * frame.tallest:.3g} %"] = drawn[0]["histogram"]
     if "truth" in has:
         entries["truth"] = drawn[0]["truth"]
     rows = sum(
@@ -158,7 +162,9 @@ def _panels(
         said = f"{part.names[0]}\np {canvas.relation(part.tests[0])}"
         artists["name"] = canvas.heading(panel, said, start="axes fraction")
         panels.append(Picture(panel, artists))
-    said = canvas.key(strip, _entries(parts, [p.artists for p in panels], frame), loc="upper left")
+    said = canvas.key(
+        strip, _entries(parts, [dict(p.artists) for p in panels], frame), loc="upper left"
+    )
     foot = canvas.foot(strip, text, bool(shown), said, places[labelled])
     return Picture(ax, {"key": said, "foot": foot}, tuple(panels), text)
 
@@ -204,7 +210,9 @@ def _classical(ax: Any, curve: ReliabilityCurve, frame: Frame) -> dict[str, Any]
         artists["gaps"] = ax.bar(
             curve.bin_low, curve.predicted - curve.observed, width, bottom=curve.observed, **gap
         )
-    (artists["diagonal"],) = ax.plot(ends, ends, linestyle=DASHED, color=GREY, linewidth=0.8)
+    (artists["diagonal"],) = ax.plot(
+        ends, ends, marker="", linestyle=DASHED, color=GREY, linewidth=0.8
+    )
     sides = scale(curve.low), scale(curve.high)
     artists["bars"] = marks.bars(ax, x, *sides, ends, **_ink(curve))
     if frame.truth is not None:

@@ -81,7 +81,7 @@ def true_curve(
     at = np.linspace(left, right, 401)[1:-1]
     p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
     y = scale.gap(truth(p), p) if deviation else scale(truth(p))
-    (line,) = ax.plot(at, y, color=TRUE, linestyle=(0, (5, 1, 1, 1)), linewidth=1.2, zorder=2)
+    (line,) = ax.plot(at, y, color=TRUE, marker="", linestyle=(0, (5, 1, 1, 1)), zorder=2)
     return line
 
 

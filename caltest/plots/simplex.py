@@ -52,7 +52,7 @@ def simplex(
     ax.set_aspect("equal", adjustable="datalim")
     artists = _density(ax, cells) if len(cells.names) == 3 else {}
     for i, j in combinations(range(len(corners)), 2):
-        ax.plot(*corners[[i, j]].T, color=INK, linewidth=0.8, solid_capstyle="round", zorder=1)
+        ax.plot(*corners[[i, j]].T, color=INK, linewidth=0.8, linestyle="-", marker="", zorder=1)
     ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
     ax.margins(0.0)
     drawn, entries = _arrows(ax, cells, corners, min_count)
@@ -144,7 +144,7 @@ def _arrows(
     """Draw arrows and the dots where they begin, the loudest last; return their signs by name."""
     few, loud = (cells.count < min_count) & ~cells.significant, cells.significant
     fine = 0.65 if few.size > 36 else 1.0
-    kinds = {
+    kinds: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
         "few": (few, "#808080", "#808080", {}),
         "chance": (~few & ~loud, "#444444", "white", {"width": 0.005 * fine, "zorder": 3}),
         "significant": (loud, RED, RED, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
@@ -169,8 +169,17 @@ def _arrows(
 
 
 def _corners(ax: Any, names: tuple[str, ...], corners: FloatArray) -> list[Any]:
-    style = {"ha": "center", "fontsize": canvas.SMALL, "parse_math": False}
-    words = [canvas.lines(name, 0.45 * canvas.room(ax)) for name in names]
-    sides = [(0.04, "bottom") if y > 0.25 else (-0.03, "top") for y in corners[:, 1]]
-    places = zip(words, corners, sides, strict=True)
-    return [ax.text(x, y + away, name, va=va, **style) for name, (x, y), (away, va) in places]
+    """Write the names below and above the corners; long ones begin or end there."""
+    style, drawn = {"fontsize": canvas.SMALL, "parse_math": False}, []
+    for name, (x, y) in zip(names, corners, strict=True):
+        ha = (
+            "center"
+            if canvas.wide(name) < 50.0 or 0.1 < x < 0.9
+            else "left"
+            if x < 0.5
+            else "right"
+        )
+        va, away = ("bottom", 0.04) if y > 0.25 else ("top", -0.03)
+        words = canvas.lines(name, 0.45 * canvas.room(ax))
+        drawn.append(ax.text(x, y + away, words, ha=ha, va=va, **style))
+    return drawn
