@@ -15,7 +15,7 @@ import caltest as ct
 from caltest.plots.canvas import BLUE, INK, RED
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.mixture import ETA, limit
-from paper_replications.model import Context, Result, Table, canvas, named, reach
+from paper_replications.model import Context, Result, Table, canvas, key, named, reach
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "§5.1, Figures 6–14"
