@@ -91,6 +91,10 @@ def comparison(
         held = "if calibrated" if first.is_consistency else "for the truth"
         entries[f"{100 * first.level:g} % {held}"] = canvas.sign("|", GREY)
         entries["inside its bar"] = canvas.sign(color=GREY, filled=False)
+    count, away = (
+        np.concatenate(v) for v in zip(*((c.count, c.deviation) for c in curves), strict=True)
+    )
+    entries |= marks.entries(count, np.abs(away) > top)
     artists["key"] = canvas.key(ax, entries)
     return canvas.finished(ax, artists, first.recipe, recipe)
 
@@ -142,7 +146,7 @@ def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = T
         "may be 0": canvas.sign(filled=False),
         f"{100 * curve.level:g} % interval": canvas.sign("|", BLUE),
     }
-    artists["key"] = canvas.key(ax, entries)
+    artists["key"] = canvas.key(ax, entries | marks.entries(count, np.abs(y) > top))
     artists["name"] = canvas.heading(ax, " − ".join(curve.names), artists["key"])
     return canvas.finished(ax, artists, curve.recipe, recipe)
 

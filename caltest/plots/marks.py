@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from caltest.plots.canvas import INK, RED, SMALL, room
+from caltest.plots.canvas import GREY, INK, RED, SMALL, room, sign
 from caltest.predictions import BoolArray, FloatArray, IntArray
 
+#: How the values of cells beyond the frame are written: along their bars, over what is there.
+WRITTEN: dict[str, Any] = {
+    **{"textcoords": "offset points", "ha": "center", "rotation": 90, "fontsize": SMALL},
+    **{"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}, "zorder": 6},
+}
 #: The share of the rows whose cells an axis must show whole, with their bars.
 SHOWN = 0.99
 
@@ -18,8 +23,7 @@ def reach(count: IntArray, *sides: FloatArray) -> float:
 
     A few rows far away do not flatten the others; where all cells need little more, all are shown.
     """
-    distances = np.abs(np.array(sides))
-    far = np.max(np.where(np.isfinite(distances), distances, 0.0), axis=0)
+    far = np.max(np.abs(np.nan_to_num(np.array(sides), posinf=0.0, neginf=0.0)), axis=0)
     order = np.argsort(far)
     rows = np.cumsum(count[order])
     enough = far[order[np.searchsorted(rows, SHOWN * rows[-1] - 1e-9)]]
@@ -68,15 +72,12 @@ def bars(
     x, low = x[drawn], np.maximum(low[drawn], frame[0] - far)
     high = np.minimum(high[drawn], frame[1] + far)
     style = {"color": RED, "linewidth": 1.1, "zorder": 3, **style}
-    stems = LineCollection(
-        [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)], **style
-    )
-    ax.add_collection(stems)
+    spans = [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)]
+    stems = ax.add_collection(LineCollection(spans, **style))
     cap = {"s": 25.0 if x.size <= 20 else 6.0, "color": style["color"], "zorder": 3}
-    inset = 0.012 * far
     for ends, out, edge, head in (
-        (low, low < frame[0], frame[0] + inset, "v"),
-        (high, high > frame[1], frame[1] - inset, "^"),
+        (low, low < frame[0], frame[0] + 0.012 * far, "v"),
+        (high, high > frame[1], frame[1] - 0.012 * far, "^"),
     ):
         ax.scatter(x[~out], ends[~out], marker="_", linewidth=1.0, **cap)
         ax.scatter(x[out], np.full(int(out.sum()), edge), marker=head, **cap | {"s": 9.0})
@@ -93,6 +94,15 @@ def connected(
     segments = [[(x[j], y[j]), (x[j + 1], y[j + 1])] for j in pairs]
     style = {"colors": color, "linestyles": line, "linewidths": 0.8, "zorder": 2}
     return ax.add_collection(LineCollection(segments, **style))
+
+
+def entries(count: IntArray, out: BoolArray) -> dict[str, Any]:
+    """Return what the key says of the area of marks, and of those beyond the frame."""
+    said = {"area: rows": sign(color=GREY)}
+    if out.any():
+        share = 100.0 * count[out].sum() / count.sum()
+        said[f"beyond: {share:.2g} % of rows"] = sign("^", filled=False)
+    return said
 
 
 def beyond(
@@ -115,17 +125,7 @@ def beyond(
         for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # the farthest first
             if (np.abs(x[j] - said) >= least).all():
                 said = np.append(said, x[j])
-                ax.annotate(
-                    f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞"),
-                    (x[j], at),
-                    xytext=(0, -5 * side),
-                    textcoords="offset points",
-                    ha="center",
-                    va="top" if side > 0.0 else "bottom",
-                    rotation=90,
-                    fontsize=SMALL,
-                    color=color,
-                    zorder=6,
-                    bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6},
-                )
+                value = f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞")
+                va = "top" if side > 0.0 else "bottom"
+                ax.annotate(value, (x[j], at), xytext=(0, -5 * side), va=va, **WRITTEN, color=color)
     return artists

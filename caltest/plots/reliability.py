@@ -89,7 +89,7 @@ def reliability(
     if several:
         cut = f"the {most} of {len(curve.names)} with the smallest p · "
         text = (cut if shown.size < len(curve.names) else "") + curve.recipe
-        return _panels(parts, ax, draw, (xlabel, ylabel), frame, text if recipe else "", text)
+        return _panels(parts, ax, draw, (xlabel, ylabel), frame, text, recipe)
     ax = canvas.paper(ax, canvas.COLUMN, 3.7 if classical else 2.8)
     artists = draw(ax, curve, frame)
     entries = _entries(parts, [artists], frame)
@@ -129,13 +129,8 @@ def _entries(
         entries[f"share of rows, ≤ {100 * frame.tallest:.3g} %"] = drawn[0]["histogram"]
     if "truth" in has:
         entries["truth"] = drawn[0]["truth"]
-    rows = sum(
-        int(part.count[artists["out"]].sum()) for part, artists in zip(parts, drawn, strict=True)
-    )
-    if rows:
-        share = 100.0 * rows / sum(int(part.count.sum()) for part in parts)
-        entries[f"beyond: {share:.2g} % of rows"] = canvas.sign("^", filled=False)
-    return entries
+    count = np.concatenate([part.count for part in parts])
+    return entries | marks.entries(count, np.concatenate([artists["out"] for artists in drawn]))
 
 
 def _panels(
@@ -144,8 +139,8 @@ def _panels(
     draw: Callable[..., dict[str, Any]],
     labels: tuple[str, str],
     frame: Frame,
-    shown: str,
     text: str,
+    recipe: bool,
 ) -> Picture:
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
@@ -165,7 +160,7 @@ def _panels(
     said = canvas.key(
         strip, _entries(parts, [dict(p.artists) for p in panels], frame), loc="upper left"
     )
-    foot = canvas.foot(strip, text, bool(shown), said, places[labelled])
+    foot = canvas.foot(strip, text, recipe, said, places[labelled])
     return Picture(ax, {"key": said, "foot": foot}, tuple(panels), text)
 
 

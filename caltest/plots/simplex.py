@@ -163,6 +163,7 @@ def _arrows(
             artists["arrows"][name] = ax.quiver(*tails, *ways, **look)
     entries = {"beyond chance": canvas.sign("o", RED, line="-")} if loud.any() else {}
     entries["chance explains it"] = canvas.sign(filled=False, line="-")
+    entries["area: rows"] = canvas.sign(color="#808080")
     if few.any():
         entries[f"fewer than {min_count} rows"] = canvas.sign(".", "#808080")
     return artists, entries
