@@ -66,6 +66,7 @@ MEANINGS = {
     "count_a": "Rows of the first model in a bin.",
     "count_b": "Rows of the second model in a bin.",
     "counts": "Rows in every cell.",
+    "covariance": "The covariance of intercept and slope.",
     "critical": "The error below which a row passes as noise.",
     "curve": "The smoother: local lines, or the local parabolas of R's loess.",
     "data": "The predictions, as `Predictions`.",
