@@ -19,7 +19,7 @@ from caltest.inference import calibration_test, joint_test
 from caltest.inference.entry import admitted
 from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, CalibrationTestResult
-from caltest.simulate import Workers
+from caltest.simulate import Workers, check_run
 
 
 def audit(
@@ -85,6 +85,7 @@ def audit(
     fraction("alpha", alpha)
     fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
+    check_run(n_resamples, rng, workers)
     asked = questions(data)
     if len(asked) > alpha * (1 + n_resamples):
         raise StatisticError(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -16,6 +18,7 @@ from caltest.cli.compare import compare
 from caltest.cli.interval import interval
 from caltest.cli.plot import plot
 from caltest.cli.test import test
+from caltest.errors import printable
 from caltest.results import AuditReport
 
 
@@ -38,8 +41,26 @@ def _print(result: Any) -> None:
         print(result, flush=True)
 
 
+#: What a terminal gets for letters that it does not have.
+ASCII = str.maketrans(
+    {"±": "+/-", "−": "-", "–": "-", "·": "|", "…": "...", "≥": ">=", "≤": "<=", "×": "x"}
+    | {"½": "1/2", "→": "->", "²": "^2", "Σ": "sum", "√": "sqrt", "’": "'"}
+)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Spell what an encoding lacks."""
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end].translate(ASCII)
+    return missing.encode("ascii", "backslashreplace").decode(), error.end
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    codecs.register_error("caltest", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="caltest")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -58,9 +79,9 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(outcome[1])
     except (ValueError, TypeError, OSError, ImportError) as error:
-        click.echo(f"caltest: {error}", err=True)
+        click.echo(printable(f"caltest: {error}"), err=True)
         sys.exit(2)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    click.echo(f"Warning: {message}", err=True)
+    click.echo(printable(f"Warning: {message}"), err=True)

@@ -11,6 +11,7 @@ import click
 
 import caltest as ct
 from caltest import statistics
+from caltest._base.foreign import refuse_misfit
 from caltest.reliability.simplex import SimplexGrid
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
@@ -43,6 +44,10 @@ VOCABULARY: dict[str, dict[str, Any]] = {
 }
 
 
+#: Characters of a recipe; the groups of a thousand classes take half of them.
+LONGEST = 10_000
+
+
 def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str, ...] = ()) -> Any:
     """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``.
 
@@ -60,13 +65,7 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
             raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
             raise ValueError(f"{name} is not made of statistics")
-        signature = inspect.signature(vocabulary[name])
-        try:
-            signature.bind(*values, **options)
-        except TypeError as error:
-            known = signature.parameters.values()
-            takes = ", ".join(p.name + "=…" * (p.kind is p.KEYWORD_ONLY) for p in known)
-            raise ValueError(f"{name} takes {takes or 'nothing'}: {error}") from None
+        refuse_misfit(vocabulary[name], values, options)
         return vocabulary[name](*values, **options)
 
     def build(node: ast.expr) -> Any:
@@ -86,10 +85,11 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
         raise ValueError(f"{ast.unparse(node)!r} is not understood")
 
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError:
+        if len(text) > LONGEST:  # also so that the parser of Python cannot run out of its stack
+            raise ValueError(f"it is longer than {LONGEST} characters")
+        return build(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError):
         raise ValueError("it is not written as in Python, such as TopK(1)") from None
-    return build(tree.body)
 
 
 class Recipe(click.ParamType):  # type: ignore[type-arg]

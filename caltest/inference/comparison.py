@@ -8,7 +8,7 @@ from typing import Any, Unpack, overload
 
 import numpy as np
 
-from caltest._base.checks import fraction, one_of
+from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -141,8 +141,7 @@ def compare(
     ('right is better calibrated', True)
     """
     fraction("level", level)
-    if not 0.0 <= margin <= 1.0:
-        raise StatisticError(f"margin must lie between 0 and 1, not {margin!r}")
+    number("margin", margin, 0.0, 1.0, "[]")
     one_of("method", method, ("auto", *HYPOTHESES))
     several = isinstance(probs_a, Mapping)
     if several:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.predictions import Facts, Predictions
@@ -34,9 +35,9 @@ def admitted(
     StatisticError
         When the verb does not take what the data carry, or the rows were used to make them.
     """
-    unknown = sorted(set(facts) - set(Facts.__annotations__))
-    if unknown:
-        raise TypeError(f"{verb} has no argument {unknown[0]!r}")
+    strange = sorted(set(facts) - set(Facts.__annotations__))
+    if strange:
+        raise unknown(verb, strange[0], Facts.__annotations__)
     data = Predictions.of(probs, labels, **facts)
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows

@@ -14,6 +14,7 @@ from caltest.simulate.engine import (
     Reaching,
     Shortcut,
     Workers,
+    check_run,
     simulate,
     simulate_by,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Scheme",
     "Shortcut",
     "Workers",
+    "check_run",
     "simulate",
     "simulate_by",
 ]

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from caltest._base.checks import number
 from caltest._base.compiled import kernel
-from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, event
 
@@ -86,10 +86,9 @@ class _SmoothGaps(Statistic):
     essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.span <= 1.0:
-            raise StatisticError(f"span must lie in (0, 1], not {self.span!r}")
-        if self.delta is not None and self.delta < 0.0:
-            raise StatisticError(f"delta must be at least 0, not {self.delta!r}")
+        number("span", self.span, 0.0, 1.0, "(]")
+        if self.delta is not None:
+            number("delta", self.delta, 0.0, 1.0, "[]")
 
     def given(self, data: Predictions) -> LowessGaps:
         """Fix the predictions: sort them and find the windows of the smoother."""
