@@ -224,8 +224,8 @@ MEANINGS = {
     "weights": "How much each row counts.",
     "within_covariance": "How much of the spread within cells is right.",
     "within_variance": "Spread of the predictions within cells.",
-    "worst": "Of the several tests of a row of an audit, the one that is shown.",
     "workers": "Threads, or a function like `map`.",
+    "worst": "Of the several tests of a row of an audit, the one that is shown.",
 }
 
 HEAD = """# Names
