@@ -208,7 +208,9 @@ class Partition(Lens):
     groups: tuple[tuple[int | str, ...], ...]
 
     def __init__(self, groups: Sequence[Sequence[int | str]]) -> None:
-        if isinstance(groups, str) or not all(isinstance(g, (list, tuple)) for g in groups):
+        if not isinstance(groups, (list, tuple)) or not all(
+            isinstance(g, (list, tuple)) for g in groups
+        ):
             raise StatisticError("Partition needs lists of classes, such as [[0, 1], [2]]")
         object.__setattr__(self, "groups", tuple(tuple(_class(c) for c in g) for g in groups))
         members = list(chain.from_iterable(self.groups))

@@ -15,7 +15,7 @@ from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
 from caltest._base.checks import one_of
-from caltest._base.foreign import refuse_form
+from caltest._base.foreign import explained, refuse_form
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
 
@@ -98,6 +98,7 @@ class Predictions:
         object.__setattr__(self, "labels", _read_only(self.labels))
 
     @classmethod
+    @explained
     def of(
         cls,
         probs: Any,

@@ -14,6 +14,8 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest._base.checks import MOST_BINS, whole
+from caltest._base.foreign import explained
 from caltest._base.written import Written
 from caltest.binning import EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
@@ -92,6 +94,7 @@ def _top_or_event(task: str) -> Lens:
     return lens
 
 
+@explained
 def guo2017(bins: int = 15) -> Preset:
     """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins.
 
@@ -103,6 +106,7 @@ def guo2017(bins: int = 15) -> Preset:
     return Preset(ECE(UniformBins(bins)), TopK(1), "Guo et al. (2017), Eq. 3")
 
 
+@explained
 def nixon2019(
     metric: Literal["sce", "ace", "tace"] = "ace",
     bins: int = 15,
@@ -116,6 +120,7 @@ def nixon2019(
     [a, b) with p = 1 in a bin of its own; its ranges are [a, b) and start at ranks round(j n_k / m)
     of the n_k predictions above the threshold, and each is weighted by its share of them.
     """
+    whole("bins", bins, most=MOST_BINS)
     ranges = _Ranks(bins)
     variants: dict[str, dict[str, Statistic]] = {
         "paper": {"sce": SCE(bins), "ace": ACE(bins), "tace": TACE(bins, threshold=threshold)},
@@ -129,6 +134,7 @@ def nixon2019(
     return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
 
 
+@explained
 def calzone(
     metric: Literal["ece-h", "ece-c", "mce-h", "mce-c", "hl-h", "hl-c"] = "ece-h",
     bins: int = 10,
@@ -140,6 +146,7 @@ def calzone(
     Equal-count bins run from quantile to quantile, and the first leaves out its lower end: the rows
     with the smallest prediction are in no bin. ``class_index=None`` is the top class.
     """
+    whole("bins", bins, most=MOST_BINS)
     even = UniformBins(bins)
     kinds: dict[str, type[ECE] | type[MCE] | type[HosmerLemeshow]] = {
         "ece": ECE,
@@ -152,6 +159,7 @@ def calzone(
     return Preset(_one_of("metric", metric, statistics), lens, "calzone 0.1")
 
 
+@explained
 def sklearn(
     bins: int = 5, *, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
 ) -> Preset:
@@ -160,11 +168,13 @@ def sklearn(
     ``reliability_curve(probs, labels, lens=preset.lens, bins=preset.statistic.bins)`` has the
     points of that curve.
     """
+    whole("bins", bins, most=MOST_BINS)
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:-1])
     chosen = _one_of("strategy", strategy, {"uniform": even, "quantile": _Quantiles(bins)})
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
 
 
+@explained
 def torchmetrics(
     norm: Literal["l1", "l2", "max"] = "l1", bins: int = 15, *, task: Task = "multiclass"
 ) -> Preset:
@@ -173,12 +183,14 @@ def torchmetrics(
     torchmetrics computes the multi-class error in single precision, so its number is right to
     about 1e-6.
     """
+    whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
     statistics: dict[str, Statistic] = {"l1": ECE(edges), "l2": RMSCE(edges), "max": MCE(edges)}
     source = "torchmetrics 1.9, calibration_error"
     return Preset(_one_of("norm", norm, statistics), _top_or_event(task), source)
 
 
+@explained
 def netcal(
     metric: Literal["ece", "mce"] = "ece",
     bins: int = 10,
@@ -191,12 +203,14 @@ def netcal(
     netcal reads an array of two columns, like one of one dimension, as the probability of class 1:
     take ``task="binary"`` for it.
     """
+    whole("bins", bins, most=MOST_BINS)
     inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
     edges = EdgeBins(inner, closed="left") if equal_intervals else _Quantiles(bins, closed="left")
     statistics = {"ece": ECE(edges), "mce": MCE(edges)}
     return Preset(_one_of("metric", metric, statistics), _top_or_event(task), "netcal 1.4")
 
 
+@explained
 def verified_calibration(
     metric: Literal["ece", "ece-em", "l2"] = "ece", bins: int = 15, *, task: Task = "multiclass"
 ) -> Preset:
@@ -206,6 +220,7 @@ def verified_calibration(
     half-way between neighbours, and ``"l2"`` is ``get_calibration_error(mode="top-label")``, the
     root of the debiased squared error over the same bins.
     """
+    whole("bins", bins, most=MOST_BINS)
     even, mass = EdgeBins(np.arange(1, bins) / bins), _Halfway(bins)
     statistics: dict[str, Any] = {
         "ece": ECE(even),
@@ -217,11 +232,13 @@ def verified_calibration(
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
 
 
+@explained
 def relplot(*, task: Task = "multiclass") -> Preset:
     """Return the smooth ECE of relplot 1.0 (Błasiok & Nakkiran 2023)."""
     return Preset(SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
 
+@explained
 def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
     """Return the plug-in l1 or the debiased squared l2 error of T-Cal (Lee et al. 2022)."""
     cells = UniformBins(bins, closed="left")
@@ -229,6 +246,7 @@ def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
     return Preset(_one_of("metric", metric, statistics), TopK(1), "T-Cal (Lee et al. 2022)")
 
 
+@explained
 def calibrationerrors_jl(
     binning: Literal["uniform", "median-variance"] = "uniform",
     bins: int = 10,

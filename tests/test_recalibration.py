@@ -529,7 +529,7 @@ def test_refusals_say_what_to_do():
         TemperatureScaling().fit([[0.5, 0.5], [np.nan, 0.5]], [0, 1])
     for wrong in (0.0, -1.0, np.inf, np.nan):
         for method in (TemperatureScaling, VectorScaling, MatrixScaling, PlattScaling):
-            with pytest.raises(ct.StatisticError, match="penalty must be a positive number"):
+            with pytest.raises(ct.StatisticError, match="penalty must be a number > 0"):
                 method(wrong)
     with pytest.raises(ct.StatisticError, match="bins must be"):
         HistogramBinning(15)

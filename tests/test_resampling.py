@@ -272,7 +272,11 @@ def test_a_cluster_for_every_row_is_the_ordinary_bootstrap(data):
 
 @pytest.mark.parametrize(
     ("clusters", "message"),
-    [([0, 1], "each of the 150 rows"), ([0] * 150, "at least two"), (3, "clusters is 3, not an array")],
+    [
+        ([0, 1], "each of the 150 rows"),
+        ([0] * 150, "at least two"),
+        (3, "clusters is 3, not an array"),
+    ],
 )
 def test_refuses_clusters(data, clusters, message):
     with pytest.raises(ValueError, match=message):

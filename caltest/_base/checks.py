@@ -21,12 +21,11 @@ def one_of(name: str, value: Any, known: Collection[Any]) -> None:
 def number(name: str, value: Any, low: float, high: float, ends: str = "()") -> None:
     """Refuse what is no number of an interval; square brackets include its ends."""
     real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    at_end = (value, ends[0]) == (low, "[") or (value, ends[1]) == (high, "]")
-    if not (real and (low < value < high or at_end)):
-        place = f"in {ends[0]}{low:g}, {high:g}{ends[1]}"
-        if ends == "()":
-            place = f"between {low:g} and {high:g}"
-        raise StatisticError(f"{name} must lie {place}, not {value!r}")
+    inside = real and low < value < high
+    if not (inside or (real and (value, ends[0]) == (low, "[")) or (value, ends[1]) == (high, "]")):
+        place = f"lie in {ends[0]}{low:g}, {high:g}{ends[1]}"
+        place = place if high < np.inf else f"be a number > {low:g}"
+        raise StatisticError(f"{name} must {place}, not {value!r}")
 
 
 def fraction(name: str, value: Any) -> None:

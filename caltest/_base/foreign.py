@@ -5,78 +5,69 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from difflib import get_close_matches
+from functools import wraps
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from caltest.errors import InvalidPredictionsError
 
-_BINS = "bins belong to the statistic, as in ECE(10) or ECE(QuantileBins(10)), or to a picture"
-_ORDER = "probabilities come first and labels second, by their place"
-_DRAWS, _LEVEL = "use n_resamples=", "use level= of intervals and pictures, alpha= of audit"
-#: Keywords of other packages, or of another place in this one, and what to use.
-WORDS = {
-    **dict.fromkeys(("bins", "n_bins", "num_bins", "nbins", "bin_size"), _BINS),
-    **dict.fromkeys(
-        ("y_true", "y_prob", "y_pred", "y_proba", "y_score", "preds", "target"), _ORDER
-    ),
-    **dict.fromkeys(("B", "n_boot", "n_bootstrap", "n_iter", "n_permutations", "n_sim"), _DRAWS),
-    **dict.fromkeys(("alpha", "ci", "confidence_level", "conf_level", "level"), _LEVEL),
-    **dict.fromkeys(("random_state", "seed", "random_seed"), "use rng=, a seed or a Generator"),
-    **dict.fromkeys(("n_jobs", "num_workers", "processes"), "use workers=, a number of threads"),
-    **dict.fromkeys(("sample_weight", "sample_weights"), "use weights=, one number for each row"),
-    **dict.fromkeys(("groups", "group"), "use clusters= for rows that depend, by= for subgroups"),
-    **dict.fromkeys(
-        ("class_names", "target_names", "labels_names"), "use classes=, in their order"
-    ),
-    **dict.fromkeys(("num_classes", "n_classes"), "classes are counted from the columns of probs"),
-    **dict.fromkeys(("norm", "p_norm"), "use distance=, as in ECE(15, distance='l2')"),
-    "strategy": "name the binning: UniformBins(10) for 'uniform', QuantileBins(10) for 'quantile'",
-    "alternative": "use side= of confidence_interval; in tests the statistic knows what is unusual",
-    "logits": "use from_logits=True",
-    "positive_class": "use pos_label=",
-    "verbose": "progress shows by itself, on a terminal",
-}
+#: What to use, and the keywords of other packages in whose place.
+_INSTEAD = {
+    "bins belong to the statistic, as in ECE(10) or ECE(QuantileBins(10)), or to a picture":
+        "bins n_bins num_bins nbins bin_size",
+    "name the binning: UniformBins(10) for 'uniform', QuantileBins(10) for 'quantile'": "strategy",
+    "probabilities come first and labels second, by their place":
+        "y_true y_prob y_pred y_proba y_score preds target",
+    "use weights=, one number for each row": "sample_weight sample_weights",
+    "use rng=, a seed or a Generator": "random_state seed random_seed",
+    "use workers=, a number of threads": "n_jobs num_workers processes",
+    "use n_resamples=": "B n_boot n_bootstrap n_iter n_permutations n_sim",
+    "use level= of intervals and pictures, alpha= of audit": "alpha ci confidence_level level",
+    "use clusters= for rows that depend on each other, by= for subgroups": "group groups",
+    "use distance=, as in ECE(15, distance='l2')": "norm p_norm",
+    "use classes=, in the order of the columns": "class_names target_names",
+    "classes are counted from the columns of probs": "n_classes num_classes",
+    "use from_logits=True": "logits",
+    "use pos_label=": "positive_class",
+    "see side= of confidence_interval; a test knows what is unusual": "alternative",
+}  # fmt: skip
+WORDS = {word: advice for advice, words in _INSTEAD.items() for word in words.split()}
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def unknown(who: str, word: str, known: Collection[str]) -> TypeError:
     """Return the refusal of a keyword, with what to use in its place."""
-    advice, close = WORDS.get(word), get_close_matches(word, known, 1)
-    if close:
-        advice = f"did you mean {close[0]}=?"
+    close = get_close_matches(word, known, 1)
+    advice = f"did you mean {close[0]}=?" if close else WORDS.get(word)
     return TypeError(f"{who} has no argument {word!r}" + (f": {advice}" if advice else ""))
 
 
-def signature(made: Callable[..., Any]) -> inspect.Signature:
-    """Return what a function or class takes; of a class that is what its ``__init__`` takes."""
-    if not isinstance(made, type):
-        return inspect.signature(made)
-    own: Callable[..., Any] = made.__init__  # type: ignore[misc]
-    _, *parameters = inspect.signature(own).parameters.values()
-    return inspect.Signature(parameters)
-
-
-def refuse_misfit(made: Callable[..., Any], values: Any, options: Mapping[str, Any]) -> None:
-    """Refuse arguments that a function or class does not take."""
-    takes = signature(made)
+def refuse_misfit(who: str, takes: inspect.Signature, values: Any, options: Any) -> None:
+    """Refuse arguments that are not taken."""
     try:
         takes.bind(*values, **options)
     except TypeError as error:
         for word in options:
             if word not in takes.parameters:
-                raise unknown(made.__name__, word, takes.parameters) from None
+                raise unknown(who, word, takes.parameters) from None
         listed = [p.name + "=…" * (p.kind is p.KEYWORD_ONLY) for p in takes.parameters.values()]
-        shown = ", ".join(listed) or "nothing"
-        raise TypeError(f"{made.__name__} takes {shown}: {error}") from None
+        raise TypeError(f"{who} takes {', '.join(listed) or 'nothing'}: {error}") from None
+
+
+def explained(function: Function) -> Function:
+    """Have a function say what it takes, in place of Python's refusal."""
+    takes = inspect.signature(function)
+
+    @wraps(function)
+    def call(*values: Any, **options: Any) -> Any:
+        refuse_misfit(function.__qualname__, takes, values, options)
+        return function(*values, **options)
+
+    return cast(Function, call)
 
 
 def refuse_form(values: Any, name: str) -> None:
-    """Refuse what is no array, with the way from it to one.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        For text, paths, dictionaries, sets, generators, functions, models, sparse and lazy tables.
-    """
+    """Refuse what is no array, with the way from it to one."""
     found, advice = f"a {type(values).__name__}", ""
     if isinstance(values, (str, bytes, PathLike)):
         found, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
@@ -88,7 +79,7 @@ def refuse_form(values: Any, name: str) -> None:
         advice = "it has no order: pass a list"
     elif isinstance(values, Iterator):
         advice = "it can be read only once: pass list(…) of it"
-    elif hasattr(values, "predict_proba") or callable(values):
+    elif callable(values) or hasattr(values, "predict_proba"):
         advice = "pass what it returns, such as model.predict_proba(X)"
     elif hasattr(values, "toarray"):
         advice = f"it is sparse: pass {name}.toarray()"

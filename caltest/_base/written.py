@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from inspect import Signature
+from inspect import Signature, signature
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from caltest._base.foreign import refuse_misfit, signature
+from caltest._base.foreign import refuse_misfit
 
 
 @runtime_checkable
@@ -35,8 +35,9 @@ def name_of(value: Any) -> str:
 class _OfInit:
     """The signature of a class that is made by ``__init__``, whatever ``__new__`` takes."""
 
-    def __get__(self, value: Any, made: type) -> Signature:
-        return signature(made)
+    def __get__(self, value: Any, made: Any) -> Signature:
+        _, *parameters = signature(made.__init__).parameters.values()
+        return Signature(parameters)
 
 
 class Written:
@@ -48,7 +49,7 @@ class Written:
 
     def __new__(cls, *values: Any, **options: Any) -> Self:
         if values or options:  # a pickle comes without
-            refuse_misfit(cls, values, options)
+            refuse_misfit(cls.__name__, signature(cls), values, options)
         return super().__new__(cls)
 
     def __repr__(self) -> str:

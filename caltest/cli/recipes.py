@@ -65,7 +65,7 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
             raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
             raise ValueError(f"{name} is not made of statistics")
-        refuse_misfit(vocabulary[name], values, options)
+        refuse_misfit(name, inspect.signature(vocabulary[name]), values, options)
         return vocabulary[name](*values, **options)
 
     def build(node: ast.expr) -> Any:

@@ -143,13 +143,20 @@ def compare(
     fraction("level", level)
     number("margin", margin, 0.0, 1.0, "[]")
     one_of("method", method, ("auto", *HYPOTHESES))
+    one_of("paired", paired, (True, False))
+    if isinstance(names, str) or np.shape(names) != (2,):
+        raise StatisticError(f"names must be two names, not {names!r}")
     several = isinstance(probs_a, Mapping)
     if several:
         if not paired or labels_b is not None:
             raise StatisticError("several models are compared on the same rows: leave out labels_b")
         if callable(labels):  # compare({…}, labels, statistic)
             statistic, labels = labels, None
-        data = _same_rows(dict(probs_a), labels if probs_b is None else probs_b, facts)
+        data = (
+            {}
+            if not probs_a
+            else _same_rows(dict(probs_a), labels if probs_b is None else probs_b, facts)
+        )
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:

@@ -9,8 +9,9 @@ import numpy as np
 
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
-from caltest.errors import StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.predictions import Facts, Predictions
+from caltest.presets import Preset
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
 
@@ -52,10 +53,14 @@ def admitted(
 
 def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
+    if isinstance(statistic, Preset):
+        raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
         prepared = prepare(statistic, induced)
         value = prepared(induced.labels)
-    except TypeError as error:
+    except (StatisticError, InvalidPredictionsError):
+        raise
+    except (TypeError, ValueError) as error:
         raise StatisticError(
             f"the statistic {name_of(statistic)} failed on probs of shape {induced.probs.shape} "
             f"and labels of shape {induced.labels.shape}: {error}"

@@ -20,7 +20,9 @@ HEADLINES = {
 }
 
 
+#: The columns of numbers, and all that can be left out.
 NUMBERS = ("error", "if calibrated", "p", "adjusted")
+COLUMNS = ("lens", "question", "worst", *NUMBERS)
 #: Columns that go one after the other where there is no room; an error goes with what it is of.
 LESS_IMPORTANT = (("question",), ("if calibrated",), ("p",), ("worst", "error"), ("adjusted",))
 
@@ -138,9 +140,6 @@ class AuditReport(Result):
         for row, *cells in zip(self.rows, *columns.values(), strict=True):
             style = "red" if row.verdict.rejects else ""
             table.add_row(*map(Text, cells[:-1]), Text(cells[-1], style=style))
-        together = [
-            Text("Error and noise floor are those of the worst; p is that of all together.")
-        ]
         head = Text.assemble(
             ("Calibration audit", "bold"),
             f"  {self.n} predictions, {self.n_classes} classes, accuracy {self.accuracy:.3f}, "
@@ -149,24 +148,20 @@ class AuditReport(Result):
         words, style = HEADLINES[self.verdict]
         verdict = Text.assemble("\n", (f"Verdict: {words}", style), "\n")
         details = [row.detail for row in self.rows if row.detail]
-        shown = together if "worst" in columns else []
+        said = "Error and noise floor are those of the worst; p is that of all together."
+        shown = [Text(said)] if "worst" in columns else []
         return [head, table, *shown, verdict, Text("\n".join([*self.summary, *details]) + "\n")]
 
     def _columns(self, width: int) -> dict[str, list[str]]:
         """Return the cells of the columns for which there is room; findings are always shown."""
-        rows = self.rows
-        columns = {
-            "lens": [row.lens for row in rows],
-            "question": [row.question for row in rows],
-            "worst": [row.worst for row in rows],
-            "error": [row.shown[0] for row in rows],
-            "if calibrated": [row.shown[1] for row in rows],
-            "p": [format_p(row.pvalue) for row in rows],
-            "adjusted": [format_p(row.adjusted) for row in rows],
-            "finding": [str(row.verdict) for row in rows],
-        }
+        cells = [
+            (r.lens, r.question, r.worst, *r.shown, format_p(r.pvalue), format_p(r.adjusted))
+            for r in self.rows
+        ]
+        columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
         if not any(columns["worst"]):
             del columns["worst"]
+        columns["finding"] = [str(row.verdict) for row in self.rows]
         for less in LESS_IMPORTANT:
             needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
             needed["finding"] = min(needed["finding"], len(Finding.TOO_LITTLE_DATA))
