@@ -41,6 +41,19 @@ def _print(result: Any) -> None:
         print(result, flush=True)
 
 
+_BINS = "Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins."
+_OWN = "An audit asks its own questions; caltest test takes --lens and --statistic."
+#: What to say to options of other packages, and of other commands.
+INSTEAD = {
+    **dict.fromkeys(("--bins", "--n-bins", "--num-bins"), _BINS),
+    **dict.fromkeys(("--random-state", "--rng"), "Use --seed."),
+    **dict.fromkeys(("--n-jobs", "--threads"), "Use --workers."),
+    **dict.fromkeys(("--lens", "--statistic"), _OWN),
+    "--strategy": "Write it as --statistic 'ECE(QuantileBins(10))'.",
+    "--alpha": "The level of intervals is --level, such as 0.95.",
+    "--level": "The level of a test is --alpha, such as 0.05.",
+    "--clusters": "They are for caltest interval.",
+}
 #: What a terminal gets for letters that it does not have.
 ASCII = str.maketrans(
     {"±": "+/-", "−": "-", "–": "-", "·": "|", "…": "...", "≥": ">=", "≤": "<=", "×": "x"}
@@ -70,6 +83,8 @@ def main(arguments: list[str] | None = None) -> None:
         _print(outcome[0])
         sys.exit(outcome[1])
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.option_name in INSTEAD:
+            error = click.UsageError(f"{error.message} {INSTEAD[error.option_name]}", error.ctx)
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):

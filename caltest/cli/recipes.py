@@ -44,8 +44,8 @@ VOCABULARY: dict[str, dict[str, Any]] = {
 }
 
 
-#: Characters of a recipe; the groups of a thousand classes take half of them.
-LONGEST = 10_000
+#: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
+LONGEST, SHOWN = 10_000, 100
 
 
 def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str, ...] = ()) -> Any:
@@ -81,14 +81,16 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
             return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -build(node.operand)
+            positive = build(node.operand)
+            if isinstance(positive, (int, float)):
+                return -positive
         raise ValueError(f"{ast.unparse(node)!r} is not understood")
 
     try:
         if len(text) > LONGEST:  # also so that the parser of Python cannot run out of its stack
             raise ValueError(f"it is longer than {LONGEST} characters")
         return build(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, RecursionError, MemoryError):
+    except (SyntaxError, RecursionError, MemoryError, UnicodeError):
         raise ValueError("it is not written as in Python, such as TopK(1)") from None
 
 
@@ -104,11 +106,12 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
         """Turn the text into a lens, statistic or null."""
         if not isinstance(value, str) or value in self.words:
             return value
+        shown = repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")
         try:
             built = parse(value, VOCABULARY[self.kind], self.words)
         except (TypeError, ValueError) as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
+            self.fail(f"{shown}: {error}", param, ctx)
         if type(built) not in HEADS[self.kind]:
-            names = ", ".join(head.__name__ for head in HEADS[self.kind])
-            self.fail(f"{value!r} is not a {self.kind}; choose one of {names}", param, ctx)
+            names = ", ".join("a number" if h is int else h.__name__ for h in HEADS[self.kind])
+            self.fail(f"{shown} does not fit; choose one of {names}", param, ctx)
         return built

@@ -200,7 +200,7 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
             raise InvalidPredictionsError(
                 f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
                 f"{b.n_classes}: a paired comparison needs the same observations and classes; "
-                "pass labels_b for other observations"
+                "pass labels_b (--unpaired) for other observations"
             )
         if a.classes != b.classes and a.classes and b.classes:
             raise InvalidPredictionsError(
