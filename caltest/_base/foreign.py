@@ -26,7 +26,6 @@ _INSTEAD = {
     "use clusters= for rows that depend on each other, by= for subgroups": "group groups",
     "use distance=, as in ECE(15, distance='l2')": "norm p_norm",
     "use classes=, in the order of the columns": "class_names target_names",
-    "classes are counted from the columns of probs": "n_classes num_classes",
     "use from_logits=True": "logits",
     "use pos_label=": "positive_class",
     "see side= of confidence_interval; a test knows what is unusual": "alternative",
