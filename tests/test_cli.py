@@ -91,7 +91,7 @@ def test_exit_code_for_gates(capsys, csv):
         (("test", "--statistic", "__import__('os')"), "there is no __import__"),
         (("test", "--statistic", "ECE(bins=ECE)"), "ECE is not made of statistics"),
         (("test", "--statistic", "Statistic()"), "there is no Statistic"),
-        (("test", "--statistic", "UniformBins(5)"), "is not a statistic; choose one of"),
+        (("test", "--statistic", "UniformBins(5)"), "does not fit; choose one of"),
         (("test", "--statistic", "ECE(0)"), "n_bins must be a whole number ≥ 1, not 0"),
         (("test", "--statistic", "ECE(15, distance='euclid')"), "unknown distance 'euclid'"),
         (("test", "--statistic", "ECE(15, 'l2')"), "ECE takes bins, distance=…: too many"),

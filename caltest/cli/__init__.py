@@ -85,18 +85,18 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.option_name in INSTEAD:
             error = click.UsageError(f"{error.message} {INSTEAD[error.option_name]}", error.ctx)
-        error.show()
+        error.show(sys.stderr)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        print("Interrupted.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(outcome[1])
     except (ValueError, TypeError, OSError, ImportError) as error:
-        click.echo(printable(f"caltest: {error}"), err=True)
+        print(printable(f"caltest: {error}"), file=sys.stderr)
         sys.exit(2)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    click.echo(printable(f"Warning: {message}"), err=True)
+    print(printable(f"Warning: {message}"), file=sys.stderr)
