@@ -23,7 +23,7 @@ NAMES = sorted({name for words in recipes.VOCABULARY.values() for name in words}
 
 
 def a_recipe():
-    """Return nearly right recipes: calls of known and unknown names, with all kinds of arguments."""
+    """Return nearly right recipes: calls of known and unknown names with any arguments."""
     name = st.sampled_from([*NAMES, "ECE2", "__import__", "lambda", "x"])
     numbers = st.integers(-3, 10**7) | st.floats() | st.booleans()
     atom = st.builds(repr, numbers | st.text(max_size=4) | st.none()) | name
@@ -46,8 +46,7 @@ def understood(kind, text):
     """Turn text into a value as the command line does, or refuse it."""
     try:
         built = recipes.Recipe(kind).convert(text, None, None)
-    except click.BadParameter as error:
-        assert "\n" not in error.message.replace(repr(text), "")
+    except click.BadParameter:
         return
     assert type(built) in recipes.HEADS[kind]
     assert eval(repr(built), recipes.VOCABULARY[kind]) == built or built != built
@@ -103,8 +102,7 @@ def answered(verb):
         warnings.simplefilter("ignore", UserWarning)
         try:
             return verb()
-        except (ct.InvalidPredictionsError, ct.StatisticError) as error:
-            assert str(error)
+        except (ct.InvalidPredictionsError, ct.StatisticError):
             return None
 
 
