@@ -15,7 +15,6 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from caltest._base.checks import MOST_BINS, whole
-from caltest._base.foreign import explained
 from caltest._base.written import Written
 from caltest.binning import EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
@@ -94,7 +93,6 @@ def _top_or_event(task: str) -> Lens:
     return lens
 
 
-@explained
 def guo2017(bins: int = 15) -> Preset:
     """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins.
 
@@ -106,7 +104,6 @@ def guo2017(bins: int = 15) -> Preset:
     return Preset(ECE(UniformBins(bins)), TopK(1), "Guo et al. (2017), Eq. 3")
 
 
-@explained
 def nixon2019(
     metric: Literal["sce", "ace", "tace"] = "ace",
     bins: int = 15,
@@ -134,7 +131,6 @@ def nixon2019(
     return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
 
 
-@explained
 def calzone(
     metric: Literal["ece-h", "ece-c", "mce-h", "mce-c", "hl-h", "hl-c"] = "ece-h",
     bins: int = 10,
@@ -159,7 +155,6 @@ def calzone(
     return Preset(_one_of("metric", metric, statistics), lens, "calzone 0.1")
 
 
-@explained
 def sklearn(
     bins: int = 5, *, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
 ) -> Preset:
@@ -174,7 +169,6 @@ def sklearn(
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
 
 
-@explained
 def torchmetrics(
     norm: Literal["l1", "l2", "max"] = "l1", bins: int = 15, *, task: Task = "multiclass"
 ) -> Preset:
@@ -190,7 +184,6 @@ def torchmetrics(
     return Preset(_one_of("norm", norm, statistics), _top_or_event(task), source)
 
 
-@explained
 def netcal(
     metric: Literal["ece", "mce"] = "ece",
     bins: int = 10,
@@ -210,7 +203,6 @@ def netcal(
     return Preset(_one_of("metric", metric, statistics), _top_or_event(task), "netcal 1.4")
 
 
-@explained
 def verified_calibration(
     metric: Literal["ece", "ece-em", "l2"] = "ece", bins: int = 15, *, task: Task = "multiclass"
 ) -> Preset:
@@ -232,13 +224,11 @@ def verified_calibration(
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
 
 
-@explained
 def relplot(*, task: Task = "multiclass") -> Preset:
     """Return the smooth ECE of relplot 1.0 (Błasiok & Nakkiran 2023)."""
     return Preset(SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
 
-@explained
 def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
     """Return the plug-in l1 or the debiased squared l2 error of T-Cal (Lee et al. 2022)."""
     cells = UniformBins(bins, closed="left")
@@ -246,7 +236,6 @@ def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
     return Preset(_one_of("metric", metric, statistics), TopK(1), "T-Cal (Lee et al. 2022)")
 
 
-@explained
 def calibrationerrors_jl(
     binning: Literal["uniform", "median-variance"] = "uniform",
     bins: int = 10,

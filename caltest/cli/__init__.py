@@ -46,8 +46,8 @@ _OWN = "An audit asks its own questions; caltest test takes --lens and --statist
 #: What to say to options of other packages, and of other commands.
 INSTEAD = {
     **dict.fromkeys(("--bins", "--n-bins", "--num-bins"), _BINS),
-    **dict.fromkeys(("--random-state", "--rng"), "Use --seed."),
-    **dict.fromkeys(("--n-jobs", "--threads"), "Use --workers."),
+    "--random-state": "Use --seed.",
+    "--n-jobs": "Use --workers.",
     **dict.fromkeys(("--lens", "--statistic"), _OWN),
     "--strategy": "Write it as --statistic 'ECE(QuantileBins(10))'.",
     "--alpha": "The level of intervals is --level, such as 0.95.",

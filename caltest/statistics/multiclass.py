@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
-from caltest._base.foreign import explained
 from caltest.binning import Binning, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Cells, Prepared, Statistic
@@ -160,7 +159,6 @@ class ClasswiseECE(Statistic):
         return cells.of_row, np.full(len(cells), 1.0 / p.size)
 
 
-@explained
 def SCE(bins: int = 15) -> ClasswiseECE:  # noqa: N802 (named as published)
     """Return the static calibration error of Nixon et al. (2019, §4.1).
 
@@ -237,7 +235,6 @@ class ACE(Statistic):
         return cells, replaced / (n_ranges * np.bincount(cells, minlength=ends.size))
 
 
-@explained
 def TACE(bins: int = 15, *, threshold: float = 0.01) -> ACE:  # noqa: N802 (named as published)
     """Return the thresholded adaptive calibration error of Nixon et al. (2019, §4.3).
 

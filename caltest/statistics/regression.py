@@ -11,7 +11,6 @@ import numpy as np
 
 from caltest._base.checks import one_of, whole
 from caltest._base.compiled import kernel
-from caltest._base.foreign import explained
 from caltest.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -207,7 +206,6 @@ class HosmerLemeshow(Statistic):
         return ScaledGaps(data, expected, scale, law, cells=cells, degree=2, null_mean=mean)
 
 
-@explained
 def Spiegelhalter() -> ScoreGap:  # noqa: N802
     """Spiegelhalter's z: is the Brier score what the predictions say it should be?
 
