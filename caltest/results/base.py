@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from caltest._version import __version__
+from caltest.errors import printable
 from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
 #: p-values below this are printed as a bound.
@@ -62,9 +63,11 @@ class Record:
 
     def __post_init__(self) -> None:
         for field in fields(self):
+            value = getattr(self, field.name)
             if str(field.type) in CONVERSIONS:
-                value = CONVERSIONS[str(field.type)](getattr(self, field.name))
-                object.__setattr__(self, field.name, value)
+                object.__setattr__(self, field.name, CONVERSIONS[str(field.type)](value))
+            elif isinstance(value, (str, tuple)):
+                object.__setattr__(self, field.name, _plain_names(value))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and dictionaries.
@@ -182,6 +185,13 @@ class Result(Record):
         from caltest import plots
 
         return plots.draw(self, ax, **options)
+
+
+def _plain_names(value: Any) -> Any:
+    """Return words, and words within tuples, without control characters."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain_names, value))
+    return printable(value) if type(value) is str else value
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,9 @@ from caltest.results.subgroups import Subgroups
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
 
+#: So few draws may all be alike by chance.
+FEW_DRAWS = 20
+
 
 @dataclass(frozen=True)
 class CalibrationTestResult(Result):
@@ -78,6 +81,12 @@ class CalibrationTestResult(Result):
         return self.estimate - self.null_mean
 
     @property
+    def degenerate(self) -> bool:
+        """Whether a calibrated model can show nothing else; a few draws cannot say that."""
+        alike = self.null_std <= 1e-12 * abs(self.null_mean)  # but for rounding
+        return alike and self.pvalue == 1.0 and not 0 < self.n_resamples < FEW_DRAWS
+
+    @property
     def shown_p(self) -> str:
         """The p-value as it is printed: a bound where the exact null resolves no further."""
         if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
@@ -132,7 +141,7 @@ class CalibrationTestResult(Result):
         return "\n".join([*lines, *self._foot()])
 
     def _in_words(self) -> str:
-        if self.null_std == 0.0 and self.pvalue == 1.0:
+        if self.degenerate:
             return "The null distribution is a single value: these predictions cannot be tested."
         if self.pvalue < 0.0005:
             chance = "fewer than 1 in 1000"
