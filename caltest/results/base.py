@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from caltest._version import __version__
+from caltest.errors import printable
 from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
 #: p-values below this are printed as a bound.
@@ -62,9 +63,11 @@ class Record:
 
     def __post_init__(self) -> None:
         for field in fields(self):
+            value = getattr(self, field.name)
             if str(field.type) in CONVERSIONS:
-                value = CONVERSIONS[str(field.type)](getattr(self, field.name))
-                object.__setattr__(self, field.name, value)
+                object.__setattr__(self, field.name, CONVERSIONS[str(field.type)](value))
+            elif isinstance(value, (str, tuple)):
+                object.__setattr__(self, field.name, _plain_names(value))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and dictionaries.
@@ -112,6 +115,9 @@ class Result(Record):
         Ctrl-C.
     notes : tuple of str
         What was done to the input on the way in, and what else should be known.
+    copies : int
+        Rows that repeat another, probabilities and label, more often than by chance; of several
+        models the most. They are not independent.
     version : str
         The version of caltest.
     """
@@ -122,6 +128,7 @@ class Result(Record):
     seed: int | None = None
     ended: str = "complete"
     notes: tuple[str, ...] = ()
+    copies: int = 0
     version: str = __version__
 
     #: The field that is the result as a single number, if one is.
@@ -178,6 +185,13 @@ class Result(Record):
         from caltest import plots
 
         return plots.draw(self, ax, **options)
+
+
+def _plain_names(value: Any) -> Any:
+    """Return words, and words within tuples, without control characters."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain_names, value))
+    return printable(value) if type(value) is str else value
 
 
 def _plain(value: Any) -> Any:
