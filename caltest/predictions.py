@@ -9,7 +9,7 @@ from typing import Any, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base import reading
+from caltest._base import containers, reading
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
@@ -114,15 +114,20 @@ class Predictions:
         ----------
         probs : array_like of shape (n,), (n, 1) or (n, K)
             One column or a 1-D array is the probability of label 1 of a binary problem; it
-            becomes the two columns (1 − p, p). Anything NumPy can read is welcome: lists, pandas,
-            polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3
-            are divided by their sum, which is noted; sums within 1e-12 are left alone.
+            becomes the two columns (1 − p, p). Anything NumPy can read is welcome, and torch
+            tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
+            dictionaries of columns, with a column for each class or one of whole rows. Rows that
+            sum to 1 within 1e-3 are divided by their sum, which is noted; sums within 1e-12 are
+            left alone.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
-            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``.
+            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
+            ``probs`` is a table, the name of the column that holds them, as for the facts below;
+            all other columns are then probabilities. Rows of pandas objects must have one index.
         classes : sequence, optional
-            The label values (strings or integers) in the order of the columns of ``probs``.
+            The label values (strings or integers) in the order of the columns of ``probs``. Columns
+            of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0. A row of weight 3 is one observation that counts three
             times, not three observations.
@@ -161,6 +166,9 @@ class Predictions:
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
+        given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
+        probs, given = containers.arranged(probs, given)
+        labels, weights, clusters, by, ids = given.values()
         if isinstance(probs, Predictions):
             data = probs
             if from_logits or pos_label is not None:
@@ -190,20 +198,21 @@ class Predictions:
     def _from_arrays(
         cls, probs: Any, labels: Any, classes: Any, from_logits: bool, pos_label: Any
     ) -> Self:
-        reading.refuse_misaligned(probs, labels)
-        rows = reading.as_array(probs, "probs")
+        values = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
-        reading.refuse_swapped(rows, marks)
-        rows, notes = reading.as_probabilities(rows, from_logits)
+        reading.refuse_swapped(values, marks)
+        rows, notes = reading.as_probabilities(values, from_logits)
         if len(marks) != len(rows):
             raise InvalidPredictionsError(
                 f"probs has {len(rows)} rows but labels has {len(marks)}; "
                 "they must describe the same observations in the same order"
             )
         if pos_label is None:
+            if classes is None and (classes := reading.column_classes(probs, marks)) is not None:
+                notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
             names = reading.class_names(classes, rows.shape[1])
             return cls(rows, reading.as_labels(marks, rows.shape[1], classes), names, notes=notes)
-        if np.ndim(probs) == 2 and rows.shape[1] > 1 and np.shape(probs)[1] != 1:
+        if values.ndim == 2:
             raise InvalidPredictionsError(
                 "pos_label is for a single column of probabilities; with a column for each class "
                 "pass classes=[…], the label values in the order of the columns"
