@@ -161,7 +161,7 @@ def test_a_query_that_has_not_run_is_refused():
 
 def test_rows_of_two_relations_have_no_order():
     relation = from_duckdb(WHOLE)
-    with pytest.raises(InvalidPredictionsError, match="two relations.*labels as the name"):
+    with pytest.raises(InvalidPredictionsError, match=r"two relations.*labels as the name"):
         Predictions.of(relation.project("cat, dog, owl"), relation.project("truth"))
 
 

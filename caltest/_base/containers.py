@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from caltest.errors import InvalidPredictionsError
 
-
 #: What belongs to the rows of a table of probabilities, and may be a column of it.
 OF_ROWS = ("labels", "weights", "clusters", "by", "ids")
 
@@ -111,9 +110,9 @@ def _read(values: Any, name: str) -> NDArray[Any]:
     if "bfloat16" in kind or "float8" in kind:  # types that NumPy does not have
         values = values.float() if hasattr(values, "float") else values.astype(np.float32)
     array = np.asarray(values)
-    if array.dtype == object and array.size:
-        if isinstance(array.flat[0], (list, tuple, np.ndarray)):  # a column of rows
-            array = np.array([np.asarray(row) for row in array.ravel()])
+    first = array.flat[0] if array.dtype == object and array.size else None
+    if isinstance(first, (list, tuple, np.ndarray)):  # a column of rows
+        array = np.array([np.asarray(row) for row in array.ravel()])
     return array
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
+from caltest.results.tables import Columns
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
@@ -57,6 +58,7 @@ class CalibrationTestResult(Result):
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
     number: ClassVar[str] = "estimate"
+    columns: ClassVar[tuple[str, ...]] = ("statistic", "lens", "estimate", "shown_floor", "shown_p")
 
     @property
     def excess(self) -> float:
@@ -96,25 +98,25 @@ class CalibrationTestResult(Result):
             f"  p-value        {self.shown_p}  ({precision})",
             f"  data           n = {self.n}, K = {self.n_classes}",
             "",
-            f"  {self._in_words()}",
+            *(f"  {sentence}" for sentence in self._in_words()),
         ]
+        return "\n".join([*lines, *self._foot()])
+
+    def _in_words(self) -> list[str]:
+        chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
+        if self.pvalue < 0.0005:
+            chance = "fewer than 1 in 1000"
+        said = [f"A calibrated model would show an error this large in {chance} such data sets."]
+        if self.null_std == 0.0 and self.pvalue == 1.0:
+            said = ["The null distribution is a single value: these predictions cannot be tested."]
         if self.impossible:
-            lines.append(
-                f"  {self.impossible} observed outcomes had predicted probability exactly 0: "
+            said.append(
+                f"{self.impossible} observed outcomes had predicted probability exactly 0: "
                 "that alone refutes calibration, unless the file was rounded."
             )
         if self.ended == "early":
-            lines.append("  Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
-        return "\n".join([*lines, *self._foot()])
-
-    def _in_words(self) -> str:
-        if self.null_std == 0.0 and self.pvalue == 1.0:
-            return "The null distribution is a single value: these predictions cannot be tested."
-        if self.pvalue < 0.0005:
-            chance = "fewer than 1 in 1000"
-        else:
-            chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
-        return f"A calibrated model would show an error this large in {chance} such data sets."
+            said.append("Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
+        return said
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,11 @@ class JointTestResult(Result):
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
         return [f"[{pairs}]", "max-T", f"{self.tests[0].null} null"]
+
+    def _tables(self) -> list[Columns]:
+        names = CalibrationTestResult.columns
+        shown = {name: [getattr(test, name) for test in self.tests] for name in names}
+        return [{**shown, "adjusted": self.adjusted}]
 
     def __str__(self) -> str:
         lines = [f"Joint test of calibration, {self.n_resamples} redrawn label vectors"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.results.base import Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,9 @@ class ReliabilityDifference(Result):
     bins: str
     level: float
     simultaneous: bool
+    columns: ClassVar[tuple[str, ...]] = (
+        *("predicted", "count_a", "count_b", "difference", "low", "high"),
+    )
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
@@ -94,6 +99,9 @@ class BinSensitivity(Result):
     lens: str
     distance: str
     level: float
+    columns: ClassVar[tuple[str, ...]] = (
+        *("bins", "size", "estimate", "null_mean", "low", "high", "pvalue"),
+    )
 
     def _made(self) -> list[str]:
         kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
@@ -152,14 +160,18 @@ class ReliabilityFit(Result):
         """Outcome minus prediction: above 0 the model underestimates."""
         return self.fitted - self.predicted
 
+    def _tables(self) -> list[Columns]:
+        shown = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
+        names = ("predicted", "fitted", "low", "high")
+        return [{name: getattr(self, name)[shown] for name in names}]
+
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
         band = f"{100 * self.level:g} % {how}consistency band" if self.n_resamples else "no band"
         return [f"{self.fit} curve", self.lens, band]
 
     def __str__(self) -> str:
-        shown = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
-        columns = zip(self.predicted, self.fitted, self.low, self.high, strict=True)
+        columns = zip(*self._tables()[0].values(), strict=True)
         rows = [f"     {p:.4f}    {y:.4f}  {low:.4f} {high:.4f}" for p, y, low, high in columns]
         head = [f"Reliability curve, {self.fit} fit", "  predicted    fitted       band"]
-        return "\n".join([*head, *(rows[j] for j in shown), *self._foot()])
+        return "\n".join([*head, *rows, *self._foot()])

@@ -9,6 +9,7 @@ import numpy as np
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns
 
 #: Bands that hold where the truth may be; all others hold what a calibrated model would show.
 CONFIDENCE = ("clopper-pearson", "wilson", "bootstrap")
@@ -124,6 +125,11 @@ class ReliabilityCurve(Result):
 
     def _made(self) -> list[str]:
         return [self.bins, self.lens, self.shown_band]
+
+    def _tables(self) -> list[Columns]:
+        of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
+        shown = (*COLUMNS[2:7], "deviation", "low", "high", "outside")
+        return [{**of, **{name: getattr(self, name) for name in shown}}]
 
     def __str__(self) -> str:
         lines = ["Reliability curve"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result, format_p
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,11 @@ class ReliabilitySimplex(Result):
     def _made(self) -> list[str]:
         marked = f"cells marked at family level {1.0 - self.level:.3g}"
         return [self.bins, self.lens, marked]
+
+    def _tables(self) -> list[Columns]:
+        corners = f"({', '.join(self.names)})"
+        means = {f"predicted {corners}": self.predicted, f"observed {corners}": self.observed}
+        return [{"count": self.count, **means, "pvalue": self.pvalue, "adjusted": self.adjusted}]
 
     def __str__(self) -> str:
         lines = ["Reliability on the simplex", f"  classes: {', '.join(self.names)}"]
