@@ -81,27 +81,21 @@ def calibration_error(
     >>> cross_val_score(GaussianNB(), *load_iris(return_X_y=True), scoring=scorer, cv=3).round(3)
     array([-0.057, -0.05 , -0.049])
     """
-    data, lens = _problem(y_true, y_prob, sample_weight, pos_label, labels, lens)
-    return evaluated(statistic, as_lens(lens, data)(data))[1]
+    asked = {"labels": labels, "lens": lens}
+    data, seen = _problem(y_true, y_prob, sample_weight, pos_label, **asked)
+    return evaluated(statistic, as_lens(seen["lens"], data)(data))[1]
 
 
 def calibration_pvalue(
-    y_true: Any,
-    y_prob: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    *,
-    labels: Any = None,
-    lens: LensLike | None = None,
-    **options: Any,
+    y_true: Any, y_prob: Any, sample_weight: Any = None, pos_label: Any = None, **options: Any
 ) -> float:
     """Return the p-value of :func:`caltest.calibration_test`, which takes ``options``.
 
     All else is as in :func:`calibration_error`. A large p-value is no evidence of calibration:
     select models by an error or a proper score, not by this.
     """
-    data, lens = _problem(y_true, y_prob, sample_weight, pos_label, labels, lens)
-    return calibration_test(data, None, lens=lens, **options).pvalue
+    data, options = _problem(y_true, y_prob, sample_weight, pos_label, **options)
+    return calibration_test(data, None, **options).pvalue
 
 
 class CalibrationTestDisplay:
@@ -130,24 +124,13 @@ class CalibrationTestDisplay:
         return cls.from_predictions(y, probs, labels=estimator.classes_, **options)
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: Any,
-        y_prob: Any,
-        *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        labels: Any = None,
-        lens: LensLike | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
+    def from_predictions(cls, y_true: Any, y_prob: Any, *, ax: Any = None, **options: Any) -> Self:
         """Draw predictions: arguments of :func:`calibration_error`, ``ax``, and ``options``.
 
         These are those of :func:`caltest.reliability_curve`.
         """
-        data, lens = _problem(y_true, y_prob, sample_weight, pos_label, labels, lens)
-        return cls(reliability_curve(data, lens=lens, **options)).plot(ax)
+        data, options = _problem(y_true, y_prob, **options)
+        return cls(reliability_curve(data, **options)).plot(ax)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw the curve, with the options of :func:`caltest.plots.reliability`."""
@@ -250,14 +233,20 @@ def _codes(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
     if not known.all():
         row = int(np.argmin(known))
         listed = ", ".join(map(str, classes))
-        raise InvalidPredictionsError(f"y: row {row} is {y[row]!r}, none of the classes {listed}")
+        raise InvalidPredictionsError(f"y: row {row} is {y.tolist()[row]!r}, none of the classes {listed}")
     return codes
 
 
 def _problem(
-    y_true: Any, y_prob: Any, sample_weight: Any, pos_label: Any, labels: Any, lens: LensLike | None
-) -> tuple[Predictions, LensLike | None]:
-    """Return predictions, and the lens through which they are asked about."""
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    lens: LensLike | None = None,
+    **options: Any,
+) -> tuple[Predictions, dict[str, Any]]:
+    """Return predictions, and the options of a verb with the lens among them."""
     y, probs = column_or_1d(as_ndarray(y_true, "y_true")), as_ndarray(y_prob, "y_prob")
     check_classification_targets(y)
     weights = None if sample_weight is None else as_ndarray(sample_weight, "sample_weight")
@@ -271,9 +260,11 @@ def _problem(
                 f"y_prob has {probs.shape[1]} columns, but there are {classes.size} classes: pass "
                 "labels=estimator.classes_"
             )
+        if pos_label is not None and lens is None:
+            places = (j for j, c in enumerate(classes.tolist()) if c == pos_label)
+            lens = OneVsRest(next(places, str(pos_label)))
         codes, names = _codes(classes, y), [str(c) for c in classes]
-        event = None if pos_label is None else OneVsRest(str(pos_label))
-        return Predictions.of(probs, codes, names, weights=weights), event if lens is None else lens
+        return Predictions.of(probs, codes, names, weights=weights), {"lens": lens, **options}
     if pos_label is None and labels is not None:
         pos_label = labels[-1]
     elif pos_label is None and (set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {-1, 1}):
@@ -287,4 +278,5 @@ def _problem(
             "column for each class"
         )
     names = [str(others[0]) if others else f"not {pos_label}", str(pos_label)]
-    return Predictions.of(probs, y == pos_label, names, weights=weights), lens
+    data = Predictions.of(probs, y == pos_label, names, weights=weights)
+    return data, {"lens": lens, **options}

@@ -49,14 +49,7 @@ def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None
 def log_to_wandb(
     result: Result, name: str = "calibration", *, run: Any = None, step: int | None = None
 ) -> None:
-    """Log a result to a run of Weights & Biases, as :func:`log_to_mlflow` does to MLflow.
-
-    Parameters
-    ----------
-    result, name, step
-        As in :func:`log_to_mlflow`.
-    run : wandb.Run, optional
-        Where to; by default the active run.
+    """Log a result to a run of Weights & Biases, the active one, as :func:`log_to_mlflow` does.
 
     Raises
     ------

@@ -102,6 +102,9 @@ def test_refused(y_true, y_prob, options, message):
 
 
 def test_an_unknown_event_is_refused():
+    floats = np.array([1.0, 2.0, 3.0])[CODES]
+    by_value = calibration_error(floats, PROBS, pos_label=1)
+    assert by_value == calibration_error(TRUTH, PROBS, pos_label=SORTED[0])
     with pytest.raises(StatisticError, match="no class named 'blue'"):
         calibration_error(TRUTH, PROBS, pos_label="blue")
 
@@ -184,7 +187,7 @@ def test_a_fitted_classifier_is_left_as_it_is():
     assert model.estimator_ is TRAINED
     assert (model.predict(X[2::3]) == WINES[2::3]).mean() > 0.9
     assert model.get_params()["method"] == VectorScaling(0.1)
-    with pytest.raises(ValueError, match=r"row 0 is .*'blue'"):
+    with pytest.raises(ValueError, match="row 0 is 'blue'"):
         model.fit(X[:1], ["blue"])
 
 

@@ -117,6 +117,8 @@ class Result(Record):
     number: ClassVar[str | None] = None
     #: The attributes that are columns of its table; none where the table is a list of its fields.
     columns: ClassVar[tuple[str, ...]] = ()
+    #: What its report begins with.
+    title: ClassVar[str] = ""
 
     def __float__(self) -> float:
         if self.number is None:
@@ -165,6 +167,11 @@ class Result(Record):
     def _said(self) -> list[str]:
         foot = self._foot()
         return [*self._in_words(), *(line.strip() for line in foot if line.strip())]
+
+    def __str__(self) -> str:
+        shown = [line for table in self._tables() for line in (*tables.aligned(table), "")]
+        found = [f"  {sentence}" for sentence in self._in_words()]
+        return "\n".join([self.title, *shown[: None if found else -1], *found, *self._foot()])
 
     def to_markdown(self) -> str:
         """Return the result as tables of Markdown, with what was found and how it was made."""

@@ -138,6 +138,7 @@ class JointTestResult(Result):
     tests: tuple[CalibrationTestResult, ...]
     adjusted: tuple[float, ...]
     pvalue: float
+    title: ClassVar[str] = "Joint test of calibration"
 
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
@@ -148,14 +149,5 @@ class JointTestResult(Result):
         shown = {name: [getattr(test, name) for test in self.tests] for name in names}
         return [{**shown, "adjusted": self.adjusted}]
 
-    def __str__(self) -> str:
-        lines = [f"Joint test of calibration, {self.n_resamples} redrawn label vectors"]
-        width = max(len(f"{t.statistic} · {t.lens}") for t in self.tests)
-        for test, adjusted in zip(self.tests, self.adjusted, strict=True):
-            lines.append(
-                f"  {test.statistic} · {test.lens}".ljust(width + 4)
-                + f"{format_value(test.estimate)}  if calibrated {test.shown_floor}  "
-                f"p {format_p(test.pvalue)}  adjusted {format_p(adjusted)}"
-            )
-        lines.append(f"  all together: p {format_p(self.pvalue)} (max-T, Westfall & Young 1993)")
-        return "\n".join([*lines, *self._foot()])
+    def _in_words(self) -> list[str]:
+        return [f"All together: p {format_p(self.pvalue)} (max-T, Westfall & Young 1993)"]

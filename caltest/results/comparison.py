@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from caltest.results.base import Record, Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult
-from caltest.results.tables import Columns
+from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 
 
@@ -308,7 +308,7 @@ class ComparisonTable(Result):
             *_tested_instead(first),
         ]
         said = f"  Models that share a letter cannot be told apart at {alpha} (Holm, all pairs)."
-        models, pairs = map(_aligned, self._tables())
+        models, pairs = map(aligned, self._tables())
         return "\n".join([*head, "", *models, "", *pairs, "", said, *self._foot()])
 
     def _tables(self) -> list[Columns]:
@@ -336,12 +336,3 @@ class ComparisonTable(Result):
 
 def _letter(j: int) -> str:
     return chr(ord("a") + j) if j < 26 else f"({j + 1})"
-
-
-def _aligned(columns: Columns) -> list[str]:
-    rows = [tuple(columns), *zip(*columns.values(), strict=True)]
-    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
-    return [
-        ("  " + "".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True))).rstrip()
-        for row in rows
-    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -86,6 +87,7 @@ class ReliabilityCurve(Result):
     level: float
     simultaneous: bool
     tests: tuple[CalibrationTestResult, ...]
+    title: ClassVar[str] = "Reliability curve"
 
     @property
     def deviation(self) -> FloatArray:
@@ -130,16 +132,3 @@ class ReliabilityCurve(Result):
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
         shown = (*COLUMNS[2:7], "deviation", "low", "high", "outside")
         return [{**of, **{name: getattr(self, name) for name in shown}}]
-
-    def __str__(self) -> str:
-        lines = ["Reliability curve"]
-        row = "  {:.4f} {:.4f} {:7d}     {:.4f}    {:.4f}    {:+.4f}  {:.4f} {:.4f}{}"
-        for j, name in enumerate(self.names):
-            part = self.of(j)
-            lines += [f"  {name}"] if len(self.names) > 1 else []
-            lines.append("            bin   count  predicted  observed  deviation       bar")
-            means = part.predicted, part.observed, part.deviation
-            marks = np.where(part.outside, "  outside", "")
-            columns = part.bin_low, part.bin_high, part.count, *means, part.low, part.high, marks
-            lines += [row.format(*values) for values in zip(*columns, strict=True)]
-        return "\n".join([*lines, *self._foot()])

@@ -73,6 +73,15 @@ def _text(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], A
     return [written(HEADS.get(name, name)) for name in columns], rows, numeric
 
 
+def aligned(columns: Columns) -> list[str]:
+    """Return the lines of a table for a terminal."""
+    heads, rows, numeric = _text(columns, str)
+    lines = [heads, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    places = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(numeric, widths, strict=True)]
+    return [("  " + "  ".join(places).format(*cells)).rstrip() for cells in lines]
+
+
 def markdown_text(text: str) -> str:
     """Return text that Markdown shows as it is."""
     return text.translate(_MARKDOWN)
