@@ -233,7 +233,9 @@ def _codes(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
     if not known.all():
         row = int(np.argmin(known))
         listed = ", ".join(map(str, classes))
-        raise InvalidPredictionsError(f"y: row {row} is {y.tolist()[row]!r}, none of the classes {listed}")
+        raise InvalidPredictionsError(
+            f"y: row {row} is {y.tolist()[row]!r}, none of the classes {listed}"
+        )
     return codes
 
 

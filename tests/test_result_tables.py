@@ -165,6 +165,8 @@ def test_cells_are_the_numbers():
         ("outside", np.bool_(True), "yes"),
         ("count", np.int64(7), "7"),
         ("lens", "TopK(1)", "TopK(1)"),
+        ("deviation", np.float64(0.25), "+0.2500"),
+        ("deviation", -0.25, "-0.2500"),
     ],
 )
 def test_cells_are_written_by_what_they_are(name, value, text):

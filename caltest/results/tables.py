@@ -62,7 +62,7 @@ def cell(name: str, value: Any) -> str:
     if not isinstance(value, (float, np.floating)):
         return str(value)
     shown = format_p if name.endswith(("pvalue", "adjusted")) else format_value
-    return shown(float(value))
+    return ("+" if name == "deviation" and value > 0.0 else "") + shown(float(value))
 
 
 def _text(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], Any, list[bool]]:
