@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,22 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
     if not weights.any():
         raise InvalidPredictionsError("weights are all 0: no row would count")
     return None if bool((weights == 1.0).all()) else weights
+
+
+def as_times(values: Any, n: int) -> FloatArray:
+    """Return times as numbers: those of dates, also as text, are seconds since 1970."""
+    times = _per_row(values, n, "time")
+    if times.dtype.kind in "USOM":
+        try:
+            times = np.asarray(times if times.dtype.kind == "M" else times.astype(np.float64))
+        except (TypeError, ValueError):
+            with suppress(TypeError, ValueError):
+                times = times.astype("datetime64[us]")
+    if times.dtype.kind == "M":
+        missing = np.isnat(times)
+        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
+        times[missing] = np.nan
+    return as_numbers(times, "time")
 
 
 def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
