@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.compiled import dense_kernel, inlined
 
 #: Scalars of a state: counts, logarithms of scales and of the tree, sums of the pools, the result.
@@ -63,7 +63,7 @@ NESTED_PRIOR = np.append(0.5, np.full(16, 0.5 / 16))
 
 
 @inlined
-def multiplied(pool, ratios):
+def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
     """Multiply wealth in place and return its sum; subnormal numbers, which are slow, become 0."""
     total = 0.0
     for j in range(len(ratios)):
@@ -75,7 +75,9 @@ def multiplied(pool, ratios):
 
 
 @inlined
-def settled(s, mode, flat, late, prior):
+def settled(
+    s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray
+) -> None:
     """End a row: wealth starts late after every 32nd, and pools are kept away from overflow."""
     s[ROWS] += 1.0
     if mode != STATIC and s[ROWS] % EVERY == 0.0:
@@ -97,7 +99,7 @@ def settled(s, mode, flat, late, prior):
 
 
 @inlined
-def wealth(s, mode, tree_share, late_share):
+def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> float:
     """Return the logarithm of all wealth."""
     if s[IMPOSSIBLE] > 0.0:
         return REFUTED
@@ -112,7 +114,7 @@ def wealth(s, mode, tree_share, late_share):
 
 
 @dense_kernel
-def bet_two(rows, mode, state, path):
+def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) -> None:
     """Bet on rows (n, 4): p of the event, p of the other, whether it happened, weight."""
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]
@@ -180,7 +182,15 @@ def bet_two(rows, mode, state, path):
 
 
 @dense_kernel
-def bet_many(probs, labels, weights, mode, state, prior, path):
+def bet_many(
+    probs: FloatArray,
+    labels: IntArray,
+    weights: FloatArray,
+    mode: int,
+    state: FloatArray,
+    prior: FloatArray,
+    path: FloatArray,
+) -> None:
     """Bet on rows of K > 2 classes; ``path`` holds the wealth of the top class on the way in."""
     n, K = probs.shape
     n_flat, n_noise = len(prior), len(NOISE)

@@ -116,12 +116,13 @@ def read_file(path: Path, options: dict[str, Any]) -> ct.Predictions:
         options["label"],
         clusters=options.get("clusters"),
         ids=options.get("ids"),
-        classes=None if classes is None else _class_values(classes),
+        classes=None if classes is None else class_values(classes),
         from_logits=options["from_logits"],
     )
 
 
-def _class_values(text: str) -> list[Any]:
+def class_values(text: str) -> list[Any]:
+    """Return the label values of ``--classes``."""
     names = [name.strip() for name in text.split(",")]
     return [int(name) for name in names] if all(n.isdecimal() for n in names) else names
 

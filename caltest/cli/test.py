@@ -28,9 +28,9 @@ from caltest.cli.recipes import Recipe
 @ASKED
 @option(
     "--null",
-    type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free")),
+    type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free", "betting")),
     default="auto",
-    help="auto, exact, asymptotic, distribution-free, RedrawLabels or ConsistencyResampling.",
+    help="auto, exact, asymptotic, distribution-free, betting, RedrawLabels, …",
 )
 @option(
     "--alpha",

@@ -17,7 +17,7 @@ from caltest.nulls import ExactNull
 from caltest.predictions import Facts
 from caltest.results import CalibrationTestResult
 from caltest.simulate import RedrawLabels, Workers
-from caltest.statistics import ECE, StatisticLike
+from caltest.statistics import ECE, EValue, StatisticLike
 
 
 def calibration_test(
@@ -58,7 +58,9 @@ def calibration_test(
         ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` computes where that is
         cheap, up to 128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
         ``"asymptotic"``, for statistics that have one, is their classical limit law: quick, and
-        only as valid as the limit is near.
+        only as valid as the limit is near. ``"betting"`` asks :class:`EValue` in place of the
+        default statistic: its value is an e-value, 1 over it the p-value, valid also where rows
+        depend on earlier ones; that costs power.
     n_resamples : int, default 9999
         Replicates of a simulated null; the most there can be with ``stop="early"``.
     stop : {"early"}, optional
@@ -116,6 +118,8 @@ def calibration_test(
             "together by joint_test"
         )
     one_of("stop", stop, ("early", None))
+    if null == "betting" and statistic == ECE():
+        statistic = EValue()
     seen_through = as_lens(lens, data)
     induced = seen_through(data)
     prepared, estimate = evaluated(statistic, induced)

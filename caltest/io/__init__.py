@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import READERS, Source
-from caltest.predictions import Predictions
+from caltest.predictions import BoolArray, Predictions
 
 #: Names under which labels are found, compared in lower case.
 LABEL_NAMES = ("label", "labels", "y", "y_true", "target", "targets", "outcome", "outcomes")
@@ -81,9 +81,44 @@ def read_predictions(
     Time is that of one pass over the file, a little more for text. Columns that are not asked for
     are not looked at.
     """
-    path = _checked(path)
     asked = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
     facts = {fact: name for fact, name in asked.items() if name is not None}
+    return _read(path, probs, label, facts, classes, from_logits, waiting=False)[0]
+
+
+def read_waiting(
+    path: str | PathLike[str],
+    probs: str | Sequence[str] | None,
+    label: str | PathLike[str] | None,
+    *,
+    ids: str | None,
+    classes: Sequence[Any] | None,
+    from_logits: bool,
+) -> tuple[Predictions, BoolArray]:
+    """Read a file that is still being written, and which rows wait for their label.
+
+    The labels of such rows mean nothing. A last line without its end is such a row, too.
+    """
+    facts = {} if ids is None else {"ids": ids}
+    data, waits = _read(path, probs, label, facts, classes, from_logits, waiting=True)
+    if Path(path).suffix.lower() in (".csv", ".tsv", ".txt", ".jsonl", ".ndjson"):
+        with Path(path).open("rb") as file:
+            file.seek(-1, 2)
+            waits[-1] |= file.read(1) != b"\n"
+    return data, waits
+
+
+def _read(
+    path: str | PathLike[str],
+    probs: str | Sequence[str] | None,
+    label: str | PathLike[str] | None,
+    facts: dict[str, str],
+    classes: Sequence[Any] | None,
+    from_logits: bool,
+    *,
+    waiting: bool,
+) -> tuple[Predictions, BoolArray]:
+    path = _checked(path)
     try:
         source = READERS[path.suffix.lower()](path, label)
         label = _choose_label(source.names, None if label is None else str(label))
@@ -94,12 +129,18 @@ def read_predictions(
         )
         wanted = [label, *facts.values(), *chosen.probs]
         columns = dict(zip(wanted, source.read(wanted), strict=True))
-        truth = _as_label_values(columns[label])
+        outcomes = columns[label]
+        waits = _missing(outcomes) if waiting else np.zeros(len(outcomes), dtype=np.bool_)
+        if waits.all():
+            outcomes = np.zeros(len(outcomes))
+        elif waits.any():
+            outcomes = np.where(waits, outcomes[~waits][0], outcomes)
+        truth = _as_label_values(outcomes)
         values = _stacked([columns[name] for name in chosen.probs], chosen.probs)
         data = Predictions.of(
             values,
             truth,
-            _class_values(chosen, values, truth) if classes is None else classes,
+            None if waits.all() else classes or _class_values(chosen, values, truth),
             from_logits=from_logits,
             **{fact: _as_marks(columns[name], name) for fact, name in facts.items()},
         )
@@ -112,7 +153,7 @@ def read_predictions(
         f"{'column' if len(chosen.probs) == 1 else 'columns'} {_listing(chosen.probs)}",
         *(f"{fact} from {name}" for fact, name in {"labels": label, **facts}.items()),
     ]
-    return replace(data, notes=(", ".join(understood), *data.notes))
+    return replace(data, notes=(", ".join(understood), *data.notes)), waits
 
 
 def _checked(path: str | PathLike[str]) -> Path:
@@ -293,8 +334,16 @@ def _as_marks(column: NDArray[Any], name: str) -> NDArray[Any]:
     return column.astype(np.int64) if whole else column
 
 
+def _missing(column: NDArray[Any]) -> BoolArray:
+    """Return which cells are empty."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    gone = (cell is None or str(cell).lower() in _MISSING for cell in column)
+    return np.fromiter(gone, dtype=np.bool_, count=len(column))
+
+
 def _refuse_missing(column: NDArray[Any], name: str) -> None:
-    missing = [i for i, cell in enumerate(column) if cell is None or str(cell).lower() in _MISSING]
+    missing = np.flatnonzero(_missing(column)).tolist()
     if missing:
         rows = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
         raise InvalidPredictionsError(

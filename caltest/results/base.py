@@ -20,6 +20,7 @@ SMALLEST_SHOWN = 1e-12
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "bytes": lambda v: v if isinstance(v, bytes) else zlib.decompress(b85decode(v)),
+    "float": lambda v: float("nan") if v is None else v,  # JSON has no NaN
     "FloatArray": partial(np.asarray, dtype=np.float64),
     "IntArray": partial(np.asarray, dtype=np.int64),
     "AuditVerdict": AuditVerdict,

@@ -73,6 +73,8 @@ class CalibrationTestResult(Result):
     @property
     def shown_floor(self) -> str:
         """The noise floor as it is printed."""
+        if self.null == "betting":
+            return "1 on average"
         return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
 
     def _made(self) -> list[str]:
@@ -84,6 +86,8 @@ class CalibrationTestResult(Result):
             precision = f"{self.n_resamples} resamples, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
             precision = f"exact, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
+        elif self.null == "betting":
+            precision = "1 / e-value, valid at every n"
         else:
             precision = f"{self.null}: not exact"
         lines = [
@@ -110,6 +114,8 @@ class CalibrationTestResult(Result):
     def _in_words(self) -> str:
         if self.null_std == 0.0 and self.pvalue == 1.0:
             return "The null distribution is a single value: these predictions cannot be tested."
+        if self.null == "betting":
+            return f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."
         if self.pvalue < 0.0005:
             chance = "fewer than 1 in 1000"
         else:

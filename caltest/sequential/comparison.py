@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log
+from math import log
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
@@ -227,7 +227,7 @@ class ComparisonMonitor(Watch):
 
 def log_mixture(s: float, v: float, rho: float, c: float) -> float:
     """Return the log of the gamma-exponential mixture of Howard et al. (2021), Proposition 9."""
-    from scipy.special import gammaincc, gammainc, gammaln
+    from scipy.special import gammainc, gammaln
 
     a, b, x = rho / c**2, (v + rho) / c**2, (c * s + v + rho) / c**2
     start = a * np.log(a) - gammaln(a) - np.log(gammainc(a, a))

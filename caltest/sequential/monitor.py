@@ -139,7 +139,7 @@ class Monitor(Watch):
         if time is None and not facts and self._is_plain:
             row = _one_row(probs, labels)
             if row is not None:
-                return self._after(row[None, :])
+                return self._after_one(row)
         if isinstance(probs, float):
             probs, labels = [probs], [labels]
         data = admitted("Monitor", probs, labels, facts, takes=("weights",))
@@ -184,16 +184,28 @@ class Monitor(Watch):
             )
         return self.steps - 1 + np.cumsum(times != before), float(times[-1])
 
-    def _after(self, rows: FloatArray, steps: Any = None, time: float | None = None) -> Self:
+    def _after(self, rows: FloatArray, steps: Any, time: float | None) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""
         state = np.frombuffer(self.state).copy()
-        mode = CHANGE if self.change else MONITOR
-        labels = rows[:, -2].astype(np.int64)
+        mode, labels = CHANGE if self.change else MONITOR, rows[:, -2].astype(np.int64)
         if self.horizon == 1:
             path = mixture.bet(rows[:, :-2], labels, rows[:, -1], mode, state)
         else:
             path = self._dealt(rows, labels, steps % self.horizon, mode, state)
-        most, alarm = float(path.max()), self.alarm
+        impossible = int((rows[np.arange(len(rows)), labels] == 0.0).sum())
+        return self._told(path, state, impossible, int(steps[-1]) + 1, time)
+
+    def _after_one(self, row: FloatArray) -> Self:
+        """Return the monitor after one plain row, which costs less."""
+        state, path = np.frombuffer(self.state).copy(), np.empty(1)
+        kernels.bet_two(row, CHANGE if self.change else MONITOR, state, path)
+        impossible = int(row[0, 0 if row[0, 2] else 1] == 0.0)
+        return self._told(path, state, impossible, self.steps + 1, None)
+
+    def _told(
+        self, path: FloatArray, state: FloatArray, impossible: int, steps: int, time: float | None
+    ) -> Self:
+        most, alarm = float(path.max()) if path.size > 1 else float(path[0]), self.alarm
         if alarm is None and most >= self.threshold:
             alarm = self.n + 1 + int(np.argmax(path >= self.threshold))
         return self._moved(
@@ -201,8 +213,8 @@ class Monitor(Watch):
             state=state.tobytes(),
             largest=max(self.largest, most),
             alarm=alarm,
-            impossible=self.impossible + int((rows[np.arange(len(rows)), labels] == 0.0).sum()),
-            steps=self.steps + len(rows) if time is None else int(steps[-1]) + 1,
+            impossible=self.impossible + impossible,
+            steps=steps,
             time=time,
         )
 
@@ -304,11 +316,11 @@ class Monitor(Watch):
 
 
 def _one_row(probs: Any, labels: Any) -> FloatArray | None:
-    """Return a row of two classes given as two numbers, or in lists; None for all else."""
+    """Return p, 1 − p, label and weight of a row given as two numbers, or in lists; else None."""
     if isinstance(probs, (list, np.ndarray)) and np.shape(labels) == (1,) and len(probs) == 1:
         probs, labels = probs[0], labels[0]
     if not isinstance(probs, float) or not isinstance(labels, (int, np.integer, np.bool_)):
         return None
     if not (0.0 <= probs <= 1.0 and 0 <= labels <= 1):
         return None
-    return np.array([probs, 1.0 - probs, 1.0 - labels, 1.0])
+    return np.array([[probs, 1.0 - probs, labels, 1.0]])
