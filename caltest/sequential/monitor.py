@@ -215,6 +215,7 @@ class Monitor(Watch):
             alarm=alarm,
             impossible=self.impossible + impossible,
             steps=steps,
+            notes=(),
             time=time,
         )
 
