@@ -9,10 +9,12 @@ from caltest import results
 from caltest.errors import StatisticError
 from caltest.plots.canvas import Picture
 from caltest.plots.comparison import difference, differences
+from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
 from caltest.plots.laws import estimates, null, sensitivity
 from caltest.plots.reliability import reliability
 from caltest.plots.simplex import triangle
+from caltest.sequential import ComparisonMonitor, Monitor
 
 PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
     results.AuditReport: lambda report, ax, **options: estimates(
@@ -35,6 +37,8 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
     results.ReliabilityDifference: difference,
     results.ReliabilityFit: fitted,
     results.ReliabilitySimplex: triangle,
+    Monitor: evidence,
+    ComparisonMonitor: evidence,
 }
 
 
@@ -42,7 +46,8 @@ def draw(result: results.Result, ax: Any = None, **options: Any) -> Picture:
     """Draw a result: what its ``.plot()`` does.
 
     Tests are drawn by :func:`null`, joint tests and audits by :func:`estimates`, comparisons by
-    :func:`differences`, and what :mod:`caltest.reliability` returns by :func:`reliability`,
+    :func:`differences`, monitors by :func:`evidence`, and what :mod:`caltest.reliability` returns
+    by :func:`reliability`,
     :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`triangle`.
 
     Parameters

@@ -191,7 +191,7 @@ class ComparisonMonitor(Watch):
         most = float(self.bound or 0.0)
         reach = most * radius(max(squares / most**2, 1.0), self.alpha / 2.0) if n else np.inf
         n = max(n, 1)
-        return max((total - reach) / n, -most), min((total + reach) / n, most)
+        return (total - reach) / n, (total + reach) / n
 
     @property
     def history(self) -> FloatArray:

@@ -284,6 +284,10 @@ class Monitor(Watch):
         """What the expert says that has earned most."""
         return self._leader()[1] if self.n else "no rows yet"
 
+    def best_curve(self, p: FloatArray) -> FloatArray:
+        """Return what that expert says of predictions p of the event, 0 < p < 1."""
+        return self._leader()[2](p)
+
     def _leader(self) -> Leader:
         states = np.frombuffer(self.state).reshape(self.horizon, -1)
         best = states[int(mixture.scalar(states, kernels.NOW).argmax())]
