@@ -141,7 +141,7 @@ def highest(draw: Callable[..., Sequence], asked: dict, every: int, rng: object)
     """Return the largest logarithm of evidence that one sees who looks after every so many rows."""
     probs, labels = draw(rng)
     if every == 1:
-        return ct.Monitor(**asked).update(probs, labels).largest
+        return ct.Monitor(**asked).update(probs, labels).highest
     two = np.column_stack([probs, 1.0 - probs])
     path = bet(two, 1 - labels, np.ones(LENGTH), MONITOR, start(2))
     return float(path[every - 1 :: every].max())

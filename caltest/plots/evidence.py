@@ -58,7 +58,7 @@ def evidence(
         inset.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
         canvas.tidy(ax, "rows", "log$_{10}$ evidence")
         canvas.corner(ax, monitor.leader)
-    limit = monitor.threshold / np.log(10.0)
+    limit = monitor.alarm_at / np.log(10.0)
     dashed = {"color": INK, "linestyle": (0, (4, 2)), "linewidth": 0.8}
     artists["threshold"] = upper.axhline(limit, **dashed)
     if monitor.alarm is not None:

@@ -155,7 +155,7 @@ class ComparisonMonitor(Watch):
         before = total[:-1] / np.maximum(self.n + np.arange(p.size), 1)
         squares = np.cumsum([self.squares, *(difference - before) ** 2])[1:]
         path = np.column_stack([*logs, total[1:], squares])
-        rung, alarm = path[:, :2].max(axis=1) >= self.threshold, self.alarm
+        rung, alarm = path[:, :2].max(axis=1) >= self.alarm_at, self.alarm
         if alarm is None and rung.any():
             alarm = self.n + 1 + int(np.argmax(rung))
         now: dict[str, Any] = {"logs": tuple(path[-1, :2].tolist()), "alarm": alarm}
@@ -163,7 +163,7 @@ class ComparisonMonitor(Watch):
         return self._moved(**now, **self._traced(path))
 
     @property
-    def threshold(self) -> float:
+    def alarm_at(self) -> float:
         """The logarithm of either evidence at which the alarm rings."""
         return log(2.0 / self.alpha)
 
@@ -218,7 +218,7 @@ class ComparisonMonitor(Watch):
             f"  rows         {self.n}",
             f"  a is better  {shown(self.logs[0])}",
             f"  b is better  {shown(self.logs[1])}",
-            f"  alarm        {rung}  (at {shown(self.threshold)})",
+            f"  alarm        {rung}  (at {shown(self.alarm_at)})",
             f"  score a − b  {format_value(self.difference)}  "
             f"[{format_value(self.low)}, {format_value(self.high)}] at all times",
         ]

@@ -107,7 +107,7 @@ class Monitor(Watch):
     n_induced: int = 2
     steps: int = 0
     time: float | None = None
-    largest: float = 0.0
+    highest: float = 0.0
     impossible: int = 0
     state: bytes = b""
     width: ClassVar[int] = 1
@@ -206,12 +206,12 @@ class Monitor(Watch):
         self, path: FloatArray, state: FloatArray, impossible: int, steps: int, time: float | None
     ) -> Self:
         most, alarm = float(path.max()) if path.size > 1 else float(path[0]), self.alarm
-        if alarm is None and most >= self.threshold:
-            alarm = self.n + 1 + int(np.argmax(path >= self.threshold))
+        if alarm is None and most >= self.alarm_at:
+            alarm = self.n + 1 + int(np.argmax(path >= self.alarm_at))
         return self._moved(
             **self._traced(path[:, None]),
             state=state.tobytes(),
-            largest=max(self.largest, most),
+            highest=max(self.highest, most),
             alarm=alarm,
             impossible=self.impossible + impossible,
             steps=steps,
@@ -223,14 +223,14 @@ class Monitor(Watch):
         self, rows: FloatArray, labels: Any, dealt: Any, mode: int, state: FloatArray
     ) -> FloatArray:
         states = state.reshape(self.horizon, -1)
-        largest = np.full(len(rows), -np.inf)
+        highest = np.full(len(rows), -np.inf)
         for j, own in enumerate(states):
             mine = np.flatnonzero(dealt == j)
             now = np.full(len(rows) + 1, mixture.scalar(states, kernels.NOW)[j])
             path = mixture.bet(rows[mine, :-2], labels[mine], rows[mine, -1], mode, own)
             last = np.searchsorted(mine, np.arange(len(rows)), side="right")
-            largest = np.maximum(largest, np.append(now[0], path)[last])
-        return largest - (0.0 if self.change else log(self.horizon))
+            highest = np.maximum(highest, np.append(now[0], path)[last])
+        return highest - (0.0 if self.change else log(self.horizon))
 
     @property
     def _is_plain(self) -> bool:
@@ -239,7 +239,7 @@ class Monitor(Watch):
         return plain and isinstance(self.lens, OneVsRest) and self.lens.c == 1
 
     @property
-    def threshold(self) -> float:
+    def alarm_at(self) -> float:
         """The ``log_evidence`` at which the alarm rings."""
         if not self.change:
             return -log(self.alpha)
@@ -263,7 +263,7 @@ class Monitor(Watch):
     @property
     def pvalue(self) -> float | None:
         """The anytime-valid p-value; None with ``change=True``."""
-        return None if self.change else exp(-max(self.largest, 0.0))
+        return None if self.change else exp(-max(self.highest, 0.0))
 
     @property
     def history(self) -> FloatArray:
@@ -304,7 +304,7 @@ class Monitor(Watch):
 
     def __str__(self) -> str:
         asked = "has it become miscalibrated?" if self.change else "is it miscalibrated?"
-        rings = f"at {shown(self.threshold)}"
+        rings = f"at {shown(self.alarm_at)}"
         p = self.pvalue
         lines = [
             f"Monitor of calibration: {asked}",
