@@ -69,21 +69,21 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
 def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
     flat = _pools(state, 22 + 22 * K, mode)
     j = int(flat.argmax())
-    groups = kernels.NESTED_SHARE * state[kernels.SCALARS + 2 * flat.size :].reshape(K, 17)[1:, 1:]
-    nested = -np.inf if mode == kernels.CHANGE else np.log(groups.max()) + state[TREE]
-    c, r = divmod(j - 22, 22)
-    if nested > flat[j]:
-        return float(nested), "some classes too high against others", partial(_line, b=1.0, a=0.0)
+    (c, r), earned = divmod(j - 22, 22), float(flat[j])
+    groups = state[kernels.SCALARS + 2 * flat.size :].reshape(K, 17)[1:, 1:]
+    nested = float(np.log(kernels.NESTED_SHARE * groups.max())) + float(state[TREE])
+    if nested > earned and mode != kernels.CHANGE:
+        return nested, "some classes too high against others", partial(_line, b=1.0, a=0.0)
     if j < 16:
         b = float(kernels.POWERS[j])
         words = f"{_confidence(b)}, probabilities to the power {b:.2f}"
-        return float(flat[j]), words, partial(_line, b=b, a=0.0)
+        return earned, words, partial(_line, b=b, a=0.0)
     if j < 22:
-        return float(flat[j]), *_random(NOISE[j - 16], "are random", 1.0 / K)
+        return earned, *_random(NOISE[j - 16], "are random", 1.0 / K)
     if r < 16:
         a = float(np.log(kernels.CLASS_FACTORS[r]))
-        return float(flat[j]), f"class {c} {_shifted(a)}", partial(_line, b=1.0, a=a)
-    return float(flat[j]), *_random(NOISE[r - 16], f"are class {c} whatever was said", 1.0)
+        return earned, f"class {c} {_shifted(a)}", partial(_line, b=1.0, a=a)
+    return earned, *_random(NOISE[r - 16], f"are class {c} whatever was said", 1.0)
 
 
 def _line(p: FloatArray, b: float, a: float, low: float = 0.0, high: float = 1.0) -> FloatArray:

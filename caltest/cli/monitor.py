@@ -91,15 +91,10 @@ def monitor(
 
 def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
-    classes = options["classes"]
-    data, waits = read_waiting(
-        path,
-        options["probs"],
-        options["label"],
-        ids=options["time"],
-        classes=None if classes is None else class_values(classes),
-        from_logits=options["from_logits"],
-    )
+    classes = None if options["classes"] is None else class_values(options["classes"])
+    facts = {} if options["time"] is None else {"ids": options["time"]}
+    asked = (options["probs"], options["label"], facts, classes, options["from_logits"])
+    data, waits = read_waiting(path, *asked)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     rows = np.argsort(times, kind="stable")
     part = Part(str(path), data, rows, waits[rows], times[rows], 0)

@@ -83,41 +83,22 @@ def read_predictions(
     """
     asked = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
     facts = {fact: name for fact, name in asked.items() if name is not None}
-    return _read(path, probs, label, facts, classes, from_logits, waiting=False)[0]
+    return read_waiting(path, probs, label, facts, classes, from_logits, waiting=False)[0]
 
 
 def read_waiting(
     path: str | PathLike[str],
     probs: str | Sequence[str] | None,
     label: str | PathLike[str] | None,
-    *,
-    ids: str | None,
+    facts: dict[str, str],
     classes: Sequence[Any] | None,
     from_logits: bool,
+    waiting: bool = True,
 ) -> tuple[Predictions, BoolArray]:
     """Read a file that is still being written, and which rows wait for their label.
 
     The labels of such rows mean nothing. A last line without its end is such a row, too.
     """
-    facts = {} if ids is None else {"ids": ids}
-    data, waits = _read(path, probs, label, facts, classes, from_logits, waiting=True)
-    if Path(path).suffix.lower() in (".csv", ".tsv", ".txt", ".jsonl", ".ndjson"):
-        with Path(path).open("rb") as file:
-            file.seek(-1, 2)
-            waits[-1] |= file.read(1) != b"\n"
-    return data, waits
-
-
-def _read(
-    path: str | PathLike[str],
-    probs: str | Sequence[str] | None,
-    label: str | PathLike[str] | None,
-    facts: dict[str, str],
-    classes: Sequence[Any] | None,
-    from_logits: bool,
-    *,
-    waiting: bool,
-) -> tuple[Predictions, BoolArray]:
     path = _checked(path)
     try:
         source = READERS[path.suffix.lower()](path, label)
@@ -130,7 +111,9 @@ def _read(
         wanted = [label, *facts.values(), *chosen.probs]
         columns = dict(zip(wanted, source.read(wanted), strict=True))
         outcomes = columns[label]
-        waits = _missing(outcomes) if waiting else np.zeros(len(outcomes), dtype=np.bool_)
+        waits = _missing(outcomes) & waiting
+        if waiting and path.suffix.lower() not in (".parquet", ".npz", ".npy"):
+            waits[-1] |= path.read_bytes()[-1:] != b"\n"
         if waits.all():
             outcomes = np.zeros(len(outcomes))
         elif waits.any():

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from caltest.bets import mixture
 from caltest.bets.kernels import STATIC
-from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import IntArray, Predictions
 from caltest.statistics.isotonic import isotonic_fit
 from caltest.statistics.prepared import Law, Prepared, Statistic, event
 
@@ -20,28 +18,16 @@ from caltest.statistics.prepared import Law, Prepared, Statistic, event
 LARGEST = 700.0
 
 
-class Markov:
-    """The largest tails that an e-value can have under calibration: P(E ≥ t) ≤ 1/t."""
+class MarkovNull(AsymptoticNull):
+    """The heaviest tail that an e-value can have under calibration: P(E ≥ t) = 1/t."""
 
     def mean(self) -> float:
-        """Return the expectation."""
+        """Return what the expectation is at most."""
         return 1.0
 
     def std(self) -> float:
         """Return NaN: it is not known."""
         return float("nan")
-
-    def sf(self, t: float) -> float:
-        """Return the bound on P(E ≥ t)."""
-        return min(1.0, 1.0 / t) if t > 0.0 else 1.0
-
-    def ppf(self, q: float) -> float:
-        """Return what is exceeded with probability 1 − q at most."""
-        return 1.0 / (1.0 - q) if q < 1.0 else float("inf")
-
-    def rvs(self, size: int, random_state: Any) -> FloatArray:
-        """Refuse: only a bound is known."""
-        raise StatisticError("the law of an e-value is not known, only a bound on its tail")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +41,9 @@ class _Mixture(Prepared):
 
     def laws(self) -> Mapping[str, Law]:
         """Return Markov's bound."""
-        return {"betting": lambda labels: AsymptoticNull(Markov())}
+        from scipy.stats import pareto
+
+        return {"betting": lambda labels: MarkovNull(pareto(1.0))}
 
 
 @dataclass(frozen=True, repr=False)
