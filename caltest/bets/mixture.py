@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.progress import progress
 from caltest.bets import kernels
 from caltest.bets.kernels import SCALARS, TWO_CLASSES
+
+#: Rows between two looks at the clock and at Ctrl-C.
+AT_ONCE = 2**18
 
 
 def start(n_classes: int) -> FloatArray:
@@ -42,6 +46,14 @@ def bet(
     of two classes is class 0. O(n (220 + 60 K)) after the first use, which compiles.
     """
     n, n_classes = probs.shape
+    if n > AT_ONCE:
+        parts = []
+        with progress(n, "rows") as done:
+            for a in range(0, n, AT_ONCE):
+                some = slice(a, a + AT_ONCE)
+                parts.append(bet(probs[some], labels[some], weights[some], mode, state))
+                done(len(parts[-1]))
+        return np.concatenate(parts)
     rows, path = np.empty((n, 4)), np.empty(n)
     if n_classes == 2:
         rows[:, :2], rows[:, 2], rows[:, 3] = probs, labels == 0, weights

@@ -85,7 +85,7 @@ class ComparisonMonitor(Watch):
     --------
     >>> monitor = ComparisonMonitor().update([0.9, 0.2, 0.7], [0.5, 0.5, 0.5], [1, 0, 1])
     >>> [round(e, 6) for e in monitor.evidence]
-    [1.554089, 0.529762]
+    [1.380952, 0.695055]
     """
 
     score: Literal["brier", "log"] = "brier"

@@ -71,7 +71,7 @@ class EValue(Statistic):
     Examples
     --------
     >>> round(EValue()([0.9, 0.8, 0.95, 0.3, 0.1, 0.6, 0.99], [0, 1, 0, 1, 0, 0, 1]), 4)
-    2.0156
+    2.0145
     """
 
     essential = 0
