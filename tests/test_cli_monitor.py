@@ -134,14 +134,25 @@ def test_files_under_a_new_name_count_once(capsys, tmp_path):
     assert state_of(state).n == 100
     assert run(capsys, renamed, renamed, "--state", state)[0] == 0
     assert state_of(state).n == 100
-    other = written(tmp_path / "new.csv", *rows(100, seed=9))
-    copy = written(tmp_path / "copy.csv", *rows(100, seed=9))
+    q, z = rows(140, seed=9)
+    other = written(tmp_path / "new.csv", q[:100], z[:100])
+    copy = written(tmp_path / "copy.csv", q[:100], z[:100])
     code, _, err = run(capsys, other, copy, "--state", state)
     assert code == 2
     assert "is a copy of another" in err
     run(capsys, other, "--state", state)
     assert state_of(state).n == 200
+    longer = written(tmp_path / "longer.csv", q, z)
+    shorter = written(tmp_path / "shorter.csv", q[:120], z[:120])
+    assert run(capsys, longer, shorter, "--state", state)[0] == 2
+    written(data, *rows(30, seed=4))  # the log was begun anew
+    assert "30 new rows" in run(capsys, data, "--state", state)[1]
+    assert state_of(state).n == 230
     assert "0 new rows" in run(capsys, copy, "--state", state)[1]
+    few = [written(tmp_path / f"{name}.csv", q[:3], z[:3]) for name in "abc"]
+    for path in (*few, *few):  # short files may be equal by chance
+        run(capsys, path, "--state", state)
+    assert state_of(state).n == 239
 
 
 @pytest.mark.parametrize(

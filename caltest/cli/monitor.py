@@ -28,19 +28,24 @@ TELLING = 20
 
 @dataclass(frozen=True)
 class Part:
-    """A file in the order in which its rows count, and how many of them have been counted."""
+    """A file, its rows in the order in which they count, and how many have been counted."""
 
-    name: str
-    data: ct.Predictions
-    rows: IntArray
+    path: Path
+    probs: FloatArray
+    labels: IntArray
     waits: BoolArray
     times: FloatArray
-    counted: int
+    numbers: IntArray
+    counted: int = 0
 
     def mark(self, count: int) -> str:
         """Return a hash of the first rows."""
-        first = self.rows[:count]
-        return fingerprint(self.data.probs[first], self.data.labels[first], self.times[:count])
+        return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
+
+    def begins(self, other: Part) -> bool:
+        """Whether this is another file, or the beginning of one."""
+        n = self.labels.size
+        return TELLING <= n <= other.labels.size and other.mark(n) == self.mark(n)
 
 
 @click.command(epilog=EXIT_CODES)
@@ -96,9 +101,10 @@ def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
     asked = (options["probs"], options["label"], facts, classes, options["from_logits"])
     data, waits = read_waiting(path, *asked)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
-    rows = np.argsort(times, kind="stable")
-    part = Part(str(path), data, rows, waits[rows], times[rows], 0)
-    same = known.get(part.name)
+    order = np.argsort(times, kind="stable")
+    sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]
+    part = Part(path, *sorted_rows, order + 1)
+    same = known.get(str(path))
     if same is not None and (same["rows"] > data.n or part.mark(same["rows"]) != same["sha256"]):
         raise ct.InvalidPredictionsError(
             f"{path.name}: its first {same['rows']} rows{' by time' * bool(options['time'])} are "
@@ -115,38 +121,41 @@ def counted(
     watch: ct.Monitor, known: dict[str, Any], parts: list[Part], timed: bool
 ) -> tuple[ct.Monitor, dict[str, Any], dict[str, tuple[int, int]]]:
     """Count what is new, and say of each file how many rows were, and how many have to wait."""
-    sizes = {part.name: part.data.n_classes for part in parts}
+    sizes = {part.path.name: part.probs.shape[1] for part in parts}
     if len(set(sizes.values())) > 1:
         raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")
-    new = [slice(part.counted, None) for part in parts]
-    origin = np.concatenate([np.full(p.data.n - p.counted, j) for j, p in enumerate(parts)])
-    waits = np.concatenate([p.waits[s] for p, s in zip(parts, new, strict=True)])
-    times = np.concatenate([p.times[s] for p, s in zip(parts, new, strict=True)])
-    for part, s in zip(parts, new, strict=True):
-        early = part.times[s][:1]
-        if early.size and watch.time is not None and early[0] < watch.time:
+    for part in parts:
+        if any(part.begins(other) for other in parts if other is not part):
+            raise ct.InvalidPredictionsError(f"{part.path} is a copy of another of these files")
+        if (part.times[part.counted :] < (-np.inf if watch.time is None else watch.time)).any():
             raise ct.InvalidPredictionsError(
-                f"{part.name}: row {part.rows[s][0] + 1}, counted from 1, is of an earlier time "
-                "than the last row that was counted; it came too late to be bet on"
+                f"{part.path}: row {part.numbers[part.counted]}, counted from 1, is of an earlier "
+                "time than the last row that was counted; it came too late to be bet on"
             )
-        if sum(p.data.n >= TELLING and p.mark(p.data.n) == part.mark(p.data.n) for p in parts) > 1:
-            raise ct.InvalidPredictionsError(f"{part.name} is a copy of another of these files")
+
+    def new(column: str) -> Any:
+        return np.concatenate([vars(part)[column][part.counted :] for part in parts])
+
+    times = new("times")
     order = np.argsort(times, kind="stable")
-    stop = int(np.argmax(waits[order])) if waits.any() else order.size
+    waits, times = new("waits")[order], times[order]
+    stop = int(np.argmax(waits)) if waits.any() else order.size
     if timed and stop < order.size:
-        stop = int(np.searchsorted(times[order], times[order][stop]))
-    order, held, known = order[:stop], {}, dict(known)
+        stop = int(np.searchsorted(times, times[stop]))
+    order, held, first = order[:stop], {}, 0
     if stop:
-        probs = np.concatenate([p.data.probs[p.rows[s]] for p, s in zip(parts, new, strict=True)])
-        labels = np.concatenate([p.data.labels[p.rows[s]] for p, s in zip(parts, new, strict=True)])
-        data = ct.Predictions(probs[order], labels[order], parts[0].data.classes)
-        watch = watch.update(data, time=times[order] if timed else None)
-    for j, part in enumerate(parts):
-        n = int((origin[order] == j).sum())
-        rows = part.counted + n
-        known[part.name] = {"rows": rows, "sha256": part.mark(rows)}
-        known[part.name]["size"] = Path(part.name).stat().st_size
-        held[Path(part.name).name] = (n, part.data.n - rows)
+        data = ct.Predictions(new("probs")[order], new("labels")[order])
+        watch = watch.update(data, time=times[:stop] if timed else None)
+    for part in parts:
+        size = part.labels.size - part.counted
+        n = int(((order >= first) & (order < first + size)).sum())
+        first, rows = first + size, part.counted + n
+        renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
+        if part.counted >= TELLING:
+            known = {k: old for k, old in known.items() if not renamed.items() <= old.items()}
+        length = part.path.stat().st_size
+        known[str(part.path)] = {"rows": rows, "sha256": part.mark(rows), "size": length}
+        held[part.path.name] = (n, size - n)
     return watch, known, held
 
 

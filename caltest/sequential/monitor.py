@@ -282,7 +282,7 @@ class Monitor(Watch):
     @property
     def leader(self) -> str:
         """What the expert says that has earned most."""
-        return self._leader()[1] if self.n else "no rows yet"
+        return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
 
     def best_curve(self, p: FloatArray) -> FloatArray:
         """Return what that expert says of predictions p of the event, 0 < p < 1."""
