@@ -13,6 +13,7 @@ from .binning import UniformBins as UniformBins
 from .binning import VarianceTree as VarianceTree
 from .errors import DegenerateDataWarning as DegenerateDataWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
+from .errors import LimitLawWarning as LimitLawWarning
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError
 from .inference import brier_decomposition as brier_decomposition

@@ -127,6 +127,7 @@ class Walk(Prepared):
     sigma: float
     unit: float
     extent: Extent
+    enough: float = field(default=2.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         events = (labels[self.order] == 0)[None, :]
