@@ -252,7 +252,9 @@ class Statistic(ABC, Written):
     def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
         """Return the value; arguments are those of :meth:`Predictions.of`, and checked as there.
 
-        Two classes are looked at as by ``OneVsRest(1)``, unless a lens has said otherwise.
+        Two classes are looked at as by ``OneVsRest(1)``, unless a lens has said otherwise. Arrays
+        cannot say so: a function that gets those of an induced problem passes
+        ``Predictions(probs, labels, induced=True)``.
         """
         data = as_problem(Predictions.of(probs, labels, **facts))
         return prepare(self, data)(data.labels)
