@@ -15,6 +15,7 @@ from .errors import DegenerateDataWarning as DegenerateDataWarning
 from .errors import DoubtfulInputWarning as DoubtfulInputWarning
 from .errors import FewClustersWarning as FewClustersWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
+from .errors import LimitLawWarning as LimitLawWarning
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError
 from .inference import brier_decomposition as brier_decomposition

@@ -103,6 +103,9 @@ def calibration_test(
     -----
     SparseBinsWarning
         With ``ConsistencyResampling()`` and fewer than 20 rows per occupied cell.
+    LimitLawWarning
+        With ``"asymptotic"`` in data in which that law rejects calibrated models more than 1.5
+        times as often as it says: few surprising outcomes, few blocks, nearly empty groups.
     DegenerateDataWarning
         When a calibrated model could show one value of the statistic only.
 
