@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.containers import as_ndarray, names_of
 from caltest._base.resolution import meant
 from caltest.errors import InvalidPredictionsError
 
@@ -41,37 +42,8 @@ def nth(place: int) -> str:
     return f"row {place if names is None else names[place]}"
 
 
-def refuse_misaligned(probs: Any, labels: Any) -> None:
-    a, b = getattr(probs, "index", None), getattr(labels, "index", None)
-    if a is None or b is None or not (hasattr(a, "equals") and hasattr(b, "equals")):
-        return
-    if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
-        raise InvalidPredictionsError(
-            "probs and labels have the same index in different orders: align them first, for "
-            "instance with labels.loc[probs.index]"
-        )
-
-
 def as_array(values: Any, name: str) -> NDArray[Any]:
-    if np.ma.is_masked(values):
-        raise InvalidPredictionsError(
-            f"{name} is a masked array with {int(np.ma.getmaskarray(values).sum())} masked values; "
-            "remove these rows first, nothing is dropped for you"
-        )
-    if hasattr(values, "detach"):  # a torch tensor that takes part in a gradient
-        values = values.detach()
-    if "bfloat16" in str(getattr(values, "dtype", "")):  # a type that NumPy does not have
-        values = values.float() if hasattr(values, "float") else values.astype(np.float32)
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        try:
-            array = np.from_dlpack(values)
-        except (TypeError, AttributeError, ValueError, RuntimeError, BufferError):
-            raise InvalidPredictionsError(
-                f"{name} cannot be read as one array ({error}); pass an array on the CPU in "
-                "which all rows have the same length"
-            ) from None
+    array = as_ndarray(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         if name == "probs" and bool((array == 1).all()):
             raise InvalidPredictionsError(
@@ -241,6 +213,20 @@ def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...
     return names
 
 
+def column_classes(table: Any, labels: NDArray[Any]) -> list[Any] | None:
+    """Return the names of the columns, where there are several and the labels are such names."""
+    names = names_of(table) or []
+    if all(str(name).isdecimal() for name in names):
+        names = [int(name) for name in names]
+    if len(names) < 2 or names == list(range(len(names))) or labels.ndim != 1:
+        return None
+    if is_text(labels):
+        found, known = set(labels.astype(str).tolist()), {str(name) for name in names}
+    else:
+        found, known = set(np.unique(labels).tolist()), set(names)
+    return names if found <= known else None
+
+
 def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None) -> IntArray:
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
@@ -344,6 +330,22 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
     return weights
 
 
+def as_times(values: Any, n: int) -> FloatArray:
+    """Return times as numbers: those of dates, also as text, are seconds since 1970."""
+    times = _per_row(values, n, "time")
+    if times.dtype.kind in "USOM":
+        try:
+            times = np.asarray(times if times.dtype.kind == "M" else times.astype(np.float64))
+        except (TypeError, ValueError):
+            with suppress(TypeError, ValueError):
+                times = times.astype("datetime64[us]")
+    if times.dtype.kind == "M":
+        missing = np.isnat(times)
+        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
+        times[missing] = np.nan
+    return as_numbers(times, "time")
+
+
 def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
     """Return the names, numbers or other marks of the rows; none may be missing."""
     marks = _per_row(values, n, name)
@@ -418,7 +420,7 @@ def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str,
 
 
 def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
+    array = as_ndarray(values, name)
     if array.shape == (n, 1):
         array = array[:, 0]
     if array.shape != (n,):

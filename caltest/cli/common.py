@@ -44,15 +44,17 @@ COLUMNS = options_of(
     option("--classes", metavar="A,B,...", help="Label values in the order of the columns."),
     option("--pos-label", metavar="VALUE", help="The label whose probability one column is."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
+    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
     option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
     option("--drop-missing", is_flag=True, help="Leave out rows with empty cells, and say so."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
-    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
-    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
 )
 #: The options of ``COLUMNS`` that ``read_predictions`` takes as they are.
-_READ = ("predicted_label", "pos_label", "from_logits", "per_character", "drop_missing", "format")
-_FACTS = ("clusters", "by", "ids")
+_READ = (
+    *("predicted_label", "pos_label", "from_logits", "clusters", "by"),
+    *("per_character", "drop_missing", "format"),
+)
 INPUT = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS)
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -126,13 +128,14 @@ def read_file(
 ) -> Any:
     """Read a file as the options say."""
     classes = options["classes"]
-    asked = {name: options[name] for name in (*_READ, *_FACTS) if options.get(name)}
+    asked = {name: options[name] for name in (*_READ, "ids") if options.get(name)}
     if classes is not None:
-        asked["classes"] = _class_values(classes)
+        asked["classes"] = class_values(classes)
     return reader(path, options["probs"], options["label"], **asked)
 
 
-def _class_values(text: str) -> list[Any]:
+def class_values(text: str) -> list[Any]:
+    """Return the label values of ``--classes``."""
     names = [name.strip() for name in text.split(",")]
     return [int(name) for name in names] if all(n.isdecimal() for n in names) else names
 
