@@ -88,15 +88,34 @@ def cell_null(law: CellLaw, probs: FloatArray, estimate: float) -> ExactNull:
 
 
 def event_laws(cells: Cells, probs: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
-    """Yield, for every cell, the law of its number of label-0 rows, as :func:`poisson_binomial`."""
+    """Yield, for every cell, the law of its number of label-0 rows, as :func:`poisson_binomial`.
+
+    Weights are whole numbers: then the law of their sum, with every row of its label.
+    """
     ordered = probs[cells.order]
+    multiples = None if cells.weights is None else cells.weights[cells.order].astype(np.int64)
     for first, last in pairwise(cells.starts):
         rows = ordered[first:last]
-        if rows[:, 0].sum() <= rows[:, 1].sum():
+        if multiples is not None:
+            yield 0, *_weighted_law(rows, multiples[first:last])
+        elif rows[:, 0].sum() <= rows[:, 1].sum():
             yield poisson_binomial(rows[:, 0])
         else:  # count the rarer label, whose probabilities have all their digits
             lowest, pmf, lost = poisson_binomial(rows[:, 1])
             yield len(rows) - (lowest + pmf.size - 1), pmf[::-1], lost
+
+
+def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
+    """Return the law of Σ k_i y_i, row by row in O(Σ k), and a bound on its rounding."""
+    law = np.zeros(int(multiples.sum()) + 1)
+    law[0], reached = 1.0, 0
+    for (p, rest), k in zip(probs, multiples, strict=True):
+        reached += k
+        moved = law[: reached - k + 1] * p
+        law[:reached] *= rest
+        law[reached] = 0.0
+        law[k : reached + 1] += moved
+    return law, 4e-16 * len(probs)
 
 
 # --- the law of the statistic ------------------------------------------------------------------
