@@ -27,6 +27,8 @@ class ReliabilityDifference(Result):
         Rows of the two models in the bin.
     cell : ndarray of shape (L,), int
         Numbers of the bins, for which neighbours follow each other.
+    names : tuple of str
+        The two models.
     name, subject : str
         Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.
     lens, bins, level, simultaneous
@@ -42,6 +44,7 @@ class ReliabilityDifference(Result):
     count_a: IntArray
     count_b: IntArray
     cell: IntArray
+    names: tuple[str, str]
     name: str
     subject: str
     lens: str
@@ -56,8 +59,8 @@ class ReliabilityDifference(Result):
 
     def __str__(self) -> str:
         lines = [
-            "Difference of two reliability curves (a − b)",
-            "  predicted  count a  count b  difference       band",
+            f"Difference of two reliability curves: {' − '.join(self.names)}",
+            "  predicted  count 1  count 2  difference       band",
         ]
         columns = self.predicted, self.count_a, self.count_b, self.difference, self.low, self.high
         for p, a, b, d, low, high in zip(*columns, strict=True):

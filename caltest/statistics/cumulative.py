@@ -153,11 +153,12 @@ class Walk(_Walked):
     """A cumulative error whose predictions are fixed: how far a walk goes.
 
     It ends with a standard deviation of ``sigma`` = √(Σ p (1 − p)) / n; one event adds ``unit`` to
-    the statistic.
+    the statistic, 1 / n unless ``scaled``. With weights n is their total, the ``mass``.
     """
 
     sigma: float
     unit: float
+    mass: float
     extent: Extent
 
     def _measured(self, walks: FloatArray) -> FloatArray:
@@ -170,7 +171,7 @@ class Walk(_Walked):
         return {"asymptotic": self._limit}
 
     def _limit(self, labels: IntArray) -> BrownianNull:
-        return BrownianNull(self.extent, self.sigma * self.unit * self.order.size)
+        return BrownianNull(self.extent, self.sigma * self.unit * self.mass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +213,7 @@ class _CumulativeError(Statistic):
 
     _: KW_ONLY
     scaled: bool = False
+    takes_weights: ClassVar[bool] = True
     extent: ClassVar[Extent]
     essential: ClassVar[int] = 0
 
@@ -219,15 +221,17 @@ class _CumulativeError(Statistic):
         """Fix the predictions: sort them once, and leave a function of the labels."""
         p = event(data, self)
         order, ends = by_value(p)
-        sigma = float(np.sqrt((p * data.probs[:, 1]).sum())) / p.size
+        w = 1.0 if data.weights is None else data.weights
+        mass = float(p.size if data.weights is None else data.weights.sum())
+        sigma = float(np.sqrt((w**2 * p * data.probs[:, 1]).sum())) / mass
         if self.scaled and sigma == 0.0:
             raise StatisticError(
                 f"{self!r} divides by the standard deviation under calibration, which is 0 because "
                 "every prediction is 0 or 1; leave scaled=False"
             )
-        unit = 1.0 / (sigma * p.size if self.scaled else p.size)
+        unit = 1.0 / (sigma * mass if self.scaled else mass)
         expected = np.cumsum(p[order])[ends - 1]
-        return Walk(data, order, ends, expected, sigma, unit, self.extent, degree=1)
+        return Walk(data, order, ends, expected, sigma, unit, mass, self.extent, degree=1)
 
 
 class KolmogorovSmirnov(_CumulativeError):

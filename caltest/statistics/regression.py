@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -122,6 +122,8 @@ class CalibrationInTheLarge(Statistic):
     2.0
     """
 
+    takes_weights: ClassVar[bool] = True
+
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
         return _all_in_all(self, data, 0.0)
@@ -156,6 +158,8 @@ class OERatio(Statistic):
     1.5
     """
 
+    takes_weights: ClassVar[bool] = True
+
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
         return _all_in_all(self, data, 1.0)
@@ -164,11 +168,12 @@ class OERatio(Statistic):
 def _all_in_all(statistic: Statistic, data: Predictions, centre: float) -> ScaledGaps:
     """Return the gap of all rows: in standard deviations around 0, or in E around 1."""
     p = event(data, statistic)
-    expected, deviation = float(p.sum()), float(np.sqrt(p @ data.probs[:, 1]))
+    w = np.ones(p.size) if data.weights is None else data.weights
+    expected, deviation = float(w @ p), float(np.sqrt((w**2 * p) @ data.probs[:, 1]))
     refuse_certain(statistic, deviation**2 > NO_VARIANCE * p.size)
     unit = expected if centre else deviation
     law = partial(normal, centre, deviation / unit)
-    cells = Cells(np.arange(p.size), np.array([0, p.size]))
+    cells = Cells(np.arange(p.size), np.array([0, p.size]), weights=data.weights)
     facts: Any = {"degree": 1, "two_sided": True, "centre": centre, "null_mean": centre}
     return ScaledGaps(data, np.array([expected]), np.array([unit]), law, cells=cells, **facts)
 
@@ -224,6 +229,7 @@ class HosmerLemeshow(Statistic):
     _: KW_ONLY
     variance: Literal["binomial", "exact"] = "binomial"
     df: int | None = None
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins, number=False))
@@ -234,9 +240,13 @@ class HosmerLemeshow(Statistic):
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: partition them once."""
         p, rest = event(data, self), data.probs[:, 1]
-        cells = Cells.of(self.bins, data.probs)
-        expected, true = cells.sum(p), cells.sum(p * rest)
-        variance = true if self.variance == "exact" else expected * cells.sum(rest) / cells.counts
+        cells = Cells.of(self.bins, data.probs, data.weights)
+        w = 1.0 if data.weights is None else data.weights
+        expected, true = cells.sum(w * p), cells.sum(w**2 * p * rest)
+        equal = expected * cells.sum(w * rest) / cells.mass
+        if data.weights is not None:
+            equal *= cells.sum(data.weights**2) / cells.mass
+        variance = true if self.variance == "exact" else equal
         varies = variance > NO_VARIANCE * cells.counts
         refuse_certain(self, bool(varies.any()))
         scale = np.where(varies, variance, np.inf)
