@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base import reading
+from caltest._base import containers, reading
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest._base.checks import one_of
+from caltest._base.foreign import explained, refuse_form
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
 
 class Facts(TypedDict, total=False):
@@ -106,6 +109,7 @@ class Predictions:
         object.__setattr__(self, "labels", _read_only(self.labels))
 
     @classmethod
+    @explained
     def of(
         cls,
         probs: Any,
@@ -125,18 +129,23 @@ class Predictions:
         ----------
         probs : array_like of shape (n,), (n, 1) or (n, K)
             One column or a 1-D array is the probability of label 1 of a binary problem; it
-            becomes the two columns (1 − p, p). Anything NumPy can read is welcome: lists, pandas,
-            polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3
-            are divided by their sum, which is noted; sums within 1e-12 are left alone. Where all
-            values are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16
-            2), or to shares of one whole number (up to 1000 and 100; 10), they are read as these,
-            which is noted too: ties and edges are those of the numbers that were meant.
+            becomes the two columns (1 − p, p). Anything NumPy can read is welcome, and torch
+            tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
+            dictionaries of columns, with a column for each class or one of whole rows. Rows that
+            sum to 1 within 1e-3, or within what rounding to decimals or bfloat16 explains, are
+            divided by their sum, which is noted; sums within 1e-12 are left alone. Where all values
+            are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16 2), or
+            to shares of one whole number (up to 1000 and 100; 10), they are read as these, which is
+            noted too: ties and edges are those of the numbers that were meant.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
-            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``.
+            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
+            ``probs`` is a table, the name of the column that holds them, as for the facts below;
+            all other columns are then probabilities. Rows of pandas objects must have one index.
         classes : sequence, optional
-            The label values (strings or integers) in the order of the columns of ``probs``.
+            The label values (strings or integers) in the order of the columns of ``probs``. Columns
+            of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; rows of weight 0 are left out, and tests look at the ratios
             of the others. A row of weight 3 is one observation that counts three times, not three
@@ -165,6 +174,12 @@ class Predictions:
             For anything that is not a probability forecast with its outcomes. The message names
             the first offending row (counted from 0), its value, and what to do.
 
+        Warns
+        -----
+        DoubtfulInputWarning
+            When all probabilities are 0 or 1, when the labels look like the predicted classes, and
+            when ``from_logits`` is asked for what look like probabilities.
+
         Notes
         -----
         O(n K) time. The caller's array is used as it is when it is float64 and needs nothing done.
@@ -178,6 +193,12 @@ class Predictions:
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
+        given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
+        probs, given = containers.arranged(probs, given)
+        labels, weights, clusters, by, ids = given.values()
+        for name, values in {"probs": probs, "classes": classes, **given}.items():
+            refuse_form(values, name)
+        one_of("from_logits", from_logits, (True, False))
         if isinstance(probs, Predictions):
             data = probs
             if from_logits or pos_label is not None:
@@ -191,6 +212,8 @@ class Predictions:
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
+            for doubt in _doubts(data, probs, from_logits):
+                warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {}
         counted = None if weights is None else reading.as_weights(weights, data.n)
         if weights is not None:
@@ -213,21 +236,26 @@ class Predictions:
     def _from_arrays(
         cls, probs: Any, labels: Any, classes: Any, from_logits: bool, pos_label: Any
     ) -> Self:
-        reading.refuse_misaligned(probs, labels)
-        rows = reading.as_array(probs, "probs")
+        values = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
-        reading.refuse_swapped(rows, marks)
-        dtype = str(getattr(probs, "dtype", rows.dtype))
-        rows, notes = reading.as_probabilities(rows, from_logits, dtype)
+        if values.dtype.kind == "b":
+            raise InvalidPredictionsError(
+                "probs holds booleans, which are classes: pass probabilities, numbers in [0, 1]"
+            )
+        reading.refuse_swapped(values, marks)
+        dtype = str(getattr(probs, "dtype", values.dtype))
+        rows, notes = reading.as_probabilities(values, from_logits, dtype)
         if len(marks) != len(rows):
             raise InvalidPredictionsError(
                 f"probs has {len(rows)} rows but labels has {len(marks)}; "
                 "they must describe the same observations in the same order"
             )
         if pos_label is None:
+            if classes is None and (classes := reading.column_classes(probs, marks)) is not None:
+                notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
             names = reading.class_names(classes, rows.shape[1])
             return cls(rows, reading.as_labels(marks, rows.shape[1], classes), names, notes=notes)
-        if np.ndim(probs) == 2 and rows.shape[1] > 1 and np.shape(probs)[1] != 1:
+        if values.ndim == 2:
             raise InvalidPredictionsError(
                 "pos_label is for a single column of probabilities; with a column for each class "
                 "pass classes=[…], the label values in the order of the columns"
@@ -335,6 +363,31 @@ class Predictions:
             *([f"{self.n_clusters} clusters"] if self.n_clusters else []),
         ]
         return f"Predictions({', '.join([f'n={self.n}', f'K={self.n_classes}', *known])})"
+
+
+#: Labels that are all predicted are doubted when so many misses were to be expected; values that
+#: look like something else, when there are more than so many rows.
+MISSES = 7.0
+
+
+def _doubts(data: Predictions, given: Any, from_logits: bool) -> Iterator[str]:
+    """Say what the values may be in truth."""
+    largest = data.probs.max(axis=1)
+    missed = float((1.0 - largest).sum())
+    if from_logits:
+        values = reading.as_array(given, "probs").astype(np.float64)
+        whole = data.n > MISSES if values.ndim == 1 else np.allclose(values.sum(axis=1), 1.0, 1e-3)
+        if whole and values.min() >= 0.0 and values.max() <= 1.0:
+            yield "from_logits was asked for, but the values look like probabilities already"
+    elif largest.min() == 1.0 and data.n > MISSES:
+        yield "all probabilities are 0 or 1: these may be class labels, not probabilities"
+    elif missed >= MISSES and np.array_equal(data.probs.argmax(axis=1), data.labels):
+        if data.labels.min() == data.labels.max():
+            return  # no event among rare ones
+        yield (
+            f"every label is the class of the largest probability, where {missed:.0f} misses of "
+            f"{data.n} were to be expected: these may be predicted classes, not what was observed"
+        )
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:

@@ -73,6 +73,7 @@ MEANINGS = {
     "data": "The predictions, as `Predictions`.",
     "degree": "The degree of a statistic in the residuals.",
     "delta": "How far apart the points are at which a smooth curve is fitted.",
+    "degenerate": "Whether a calibrated model can show one value of the statistic only.",
     "detail": "What else should be known of a row of an audit, in a sentence.",
     "deviation": "Outcome minus prediction.",
     "df": "Degrees of freedom of the limit law.",
@@ -83,6 +84,7 @@ MEANINGS = {
     "distance": "The distance between frequencies and mean prediction of a cell.",
     "draws": "How often one row of every cluster is drawn.",
     "effective_n": "Rows of equal weight that would tell as much.",
+    "drop_missing": "Whether rows with empty cells are left out.",
     "edges": "The inner edges of the bins.",
     "ended": "How a simulation ended: complete, early or interrupted.",
     "equal_intervals": "Whether bins have equal width rather than equal mass.",
@@ -100,6 +102,7 @@ MEANINGS = {
     "fit": "The curve without bins: which kind, or the fitted one.",
     "fitted": "The height of a curve without bins.",
     "folds": "Parts of the rows; each is recalibrated by the others.",
+    "format": "What kind of file it is.",
     "from_logits": "Whether the softmax is still to be applied.",
     "groups": "Classes that are taken together by a lens.",
     "high": "The upper end of an interval, a bar or a band.",
@@ -166,9 +169,11 @@ MEANINGS = {
     "pairs": "What is asked together: (statistic, lens), or all pairs of models.",
     "path": "The file.",
     "penalty": "How strongly a map is drawn to one that changes nothing.",
+    "per_character": "Whether log-likelihoods are divided by the lengths of the options.",
     "points": "At how many predictions a smooth curve is drawn.",
     "pos_label": "The label whose probability a single column is.",
     "predicted": "Mean prediction in a bin.",
+    "predicted_label": "The name of the column of predicted classes.",
     "probs": "The predicted probabilities, or the names of their columns in a file.",
     "probs_a": "The probabilities of the first model.",
     "probs_b": "The probabilities of the second model.",
@@ -239,6 +244,7 @@ MEANINGS = {
     "within_covariance": "How much of the spread within cells is right.",
     "within_variance": "Spread of the predictions within cells.",
     "workers": "Threads, or a function like `map`.",
+    "worst": "Of the several tests of a row of an audit, the one that is shown.",
 }
 
 HEAD = """# Names
