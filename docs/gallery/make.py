@@ -24,8 +24,8 @@ HEAD = """# Gallery
 
 Every picture takes `ax=`, returns what it drew, leaves matplotlib's settings alone, reads well in
 one column (3.25 inches, 7 pt) and in grey, has one key, and says at its foot how it was made;
-`recipe=False` leaves that out. `picture.save("name.pdf")` writes a file, `picture.figure` is matplotlib's. On the
-command line: `caltest plot FILE --kind classical -o name.pdf`.
+`recipe=False` leaves that out. `picture.save("name.pdf")` writes a file, `picture.figure` is
+matplotlib's. On the command line: `caltest plot FILE --kind classical -o name.pdf`.
 """
 
 
