@@ -122,7 +122,9 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     ax.set_xscale("log")
     ax.set_ylim(0.0, None)
     canvas.tidy(ax, "number of bins", "ECE")
-    _plain_log(ax.xaxis, x)
+    sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]] or x[:1]
+    ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    ax.minorticks_off()
     entries = {"observed": estimate, "if calibrated: mean": floor}
     said = canvas.key(top, entries | {f"central {100 * table.level:g} %": band})
     p = np.maximum(table.pvalue[order], SMALLEST_SHOWN)
@@ -139,19 +141,6 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     top.tick_params(labelbottom=False, which="both", bottom=False)
     artists = {"estimate": estimate, "floor": floor, "band": band, "key": said}
     return canvas.finished(ax, artists, table.recipe, recipe, (Picture(top, {"pvalue": pvalue}),))
-
-
-def _plain_log(axis: Any, values: Any) -> None:
-    """Label a logarithmic axis by some of the values themselves."""
-    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
-
-    low, high = float(min(values)), float(max(values))
-    round_ones = [m * 10**k for k in range(7) for m in (1, 2, 5)]
-    ticks = [t for t in round_ones if low <= t <= high] or [low]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(lambda t, _: f"{t:g}")
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
 
 
 def pvalues(
