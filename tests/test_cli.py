@@ -91,8 +91,8 @@ def test_exit_code_for_gates(capsys, csv):
         (("test", "--statistic", "__import__('os')"), "there is no __import__"),
         (("test", "--statistic", "ECE(bins=ECE)"), "ECE is not made of statistics"),
         (("test", "--statistic", "Statistic()"), "there is no Statistic"),
-        (("test", "--statistic", "UniformBins(5)"), "is not a statistic; choose one of"),
-        (("test", "--statistic", "ECE(0)"), "bins ≥ 1"),
+        (("test", "--statistic", "UniformBins(5)"), "does not fit; choose one of"),
+        (("test", "--statistic", "ECE(0)"), "n_bins must be a whole number ≥ 1, not 0"),
         (("test", "--statistic", "ECE(15, distance='euclid')"), "unknown distance 'euclid'"),
         (("test", "--statistic", "ECE(15, 'l2')"), "ECE takes bins, distance=…: too many"),
         (("test", "--null", "permutation"), "there is no permutation"),
@@ -246,3 +246,24 @@ def test_audit_of_arrays(capsys, tmp_path):
     code, out, _ = run(capsys, "audit", path)
     assert code == 0
     assert "Verdict: MISCALIBRATED" in out
+
+
+def test_clusters_and_subgroups_of_a_file(capsys, tmp_path):
+    rng = np.random.default_rng(3)
+    p = rng.random(120)
+    rows = zip(
+        p, rng.random(120) < p, np.arange(120) // 4, rng.choice(["a", "b"], 120), strict=True
+    )
+    path = tmp_path / "visits.csv"
+    path.write_text(
+        "p,y,patient,ward\n" + "".join(f"{a},{int(b)},{c},{d}\n" for a, b, c, d in rows)
+    )
+    facts = ("--clusters", "patient", "--by", "ward", "--n-resamples", 99)
+    code, out, _ = run(capsys, "test", path, *facts, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["clusters"]["count"] == 30
+    assert found["subgroups"]["names"] == ["a", "b"]
+    code, out, _ = run(capsys, "test", path, *facts)
+    assert "clusters       30 of 4 rows, effective" in out
+    assert "calibrated in every subgroup" in out

@@ -28,7 +28,7 @@ from caltest.reliability.difference import reliability_difference
 from caltest.reliability.fits import reliability_fit
 from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.reliability.simplex import SimplexGrid, reliability_simplex
-from caltest.results import Record, ReliabilityFit, Result, format_p
+from caltest.results import Finding, Record, ReliabilityFit, Result, format_p
 
 DIGITS = ct.examples.digits()
 GROUPS = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
@@ -704,11 +704,14 @@ def test_audit_picture_holds_the_numbers(every):
     assert artists["alpha"].get_xdata()[0] == report.alpha
 
 
-def test_too_little_data_is_a_sign_of_its_own():
-    picture = plots.pvalues([0.03, 0.4, 0.5], ["a", "b", "$c$"], unclear=[False, False, True])
-    assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "o", "x"]
+def test_every_finding_has_a_sign_of_its_own():
+    picture = plots.pvalues([0.03, 0.4, 0.5, 0.6], list("abcd"), findings=list(Finding))
+    assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "X", "o", "x"]
+    weights = [t.get_fontweight() for t in picture.ax.get_yticklabels()]
+    assert weights == ["bold", "bold", "normal", "normal"]
     said = [text.get_text() for text in picture.artists["key"].get_texts()]
-    assert said == ["level 0.05", "rejected", "not rejected", "too little data"]
+    assert said[1:] == ["rejected", "impossible outcome", "not rejected", "too little data"]
+    assert said[0] == "level 0.05"
 
 
 def test_interval_picture_holds_the_numbers(every):

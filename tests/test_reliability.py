@@ -131,7 +131,7 @@ def test_json_round_trip(rng, band):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 1.0}, "level must lie between 0 and 1"),
+        ({"level": 1.0}, r"level must lie in \(0, 1\)"),
         ({"band": "gaussian"}, "band must be"),
         ({"band": ct.Bootstrap()}, "band must be"),
         ({"bins": "ten"}, "bins must be"),
@@ -150,8 +150,8 @@ def test_two_classes_are_seen_as_label_1_and_facts_are_checked(rng):
     assert (curve.lens, curve.subject, curve.names) == ("OneVsRest(1)", "event", ("class yes",))
     own = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=3)
     np.testing.assert_array_equal(curve.observed, own.observed)
-    with pytest.raises(ct.StatisticError, match="reliability_curve does not take clusters"):
-        reliability_curve(p, y, clusters=np.arange(60) // 2)
+    with pytest.raises(ct.StatisticError, match="reliability_curve does not take by"):
+        reliability_curve(p, y, by=np.arange(60) // 2)
 
 
 def test_what_ctrl_c_cut_short_says_so(monkeypatch):

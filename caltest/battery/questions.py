@@ -21,8 +21,8 @@ from caltest.statistics import (
 
 Pair = tuple[StatisticLike, Lens]
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
-#: sure the whole vector is.
-Kind = Literal["error", "classes", "shape", "score"]
+#: sure the whole vector is; the binned errors of all subgroups.
+Kind = Literal["error", "classes", "shape", "score", "groups"]
 
 
 @dataclass(frozen=True)
@@ -50,29 +50,36 @@ def questions(data: Predictions) -> list[Question]:
     def shape(lens: Lens) -> Question:
         # A slope, a shift, and waves or bumps of any width: what bins of one width may miss.
         pairs: tuple[Pair, ...] = tuple((s, lens) for s in (CoxScore(), Kuiper(), MultiScale()))
-        return Question(f"{lens!r} no bins", "does that hold without bins?", "shape", pairs)
+        return Question(f"{lens!r} no bins", "and without bins?", "shape", pairs)
+
+    def groups(lens: Lens) -> list[Question]:
+        words = "and in every subgroup?"
+        found = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
+        return [found] if data.subgroups() else []
 
     top = error(TopK(1), "is its confidence right?", binary)
     if data.n_classes == 2:
         event = OneVsRest(1)
-        words = f"is the probability of class {data.class_name(1)} right?"
-        return _defined([error(event, words, binary), shape(event), top], data)
+        words = f"is P({data.class_name(1)}) right?"
+        asked = [error(event, words, binary), shape(event), top, *groups(event)]
+        return _defined(asked, data)
     every = Question(
         f"OneVsRest(0…{data.n_classes - 1})",
-        "are all classes right? (the worst)",
+        "are all classes right?",
         "classes",
         tuple((binary, OneVsRest(c)) for c in range(data.n_classes)),
     )
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score = ScoreGap("brier" if data.impossible.size else "log")
-    words = "is it as sure as it should be?"
+    words = "over- or underconfident?"
     sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
     ranks: list[Question] = []
     if data.n_classes > 3:
         k = min(3, data.n_classes - 2)
         ranks = [error(TopK(k), f"are the {k} largest right?", vector)]
-    return _defined([top, shape(TopK(1)), *ranks, every, whole, sure], data)
+    asked = [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
+    return _defined(asked, data)
 
 
 def _defined(asked: list[Question], data: Predictions) -> list[Question]:

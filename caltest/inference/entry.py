@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from caltest._base.copies import n_copies
+from caltest._base.foreign import unknown
 from caltest._base.written import name_of
-from caltest.errors import StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.predictions import Facts, Predictions
+from caltest.presets import Preset
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
 
@@ -34,10 +38,10 @@ def admitted(
     StatisticError
         When the verb does not take what the data carry, or the rows were used to make them.
     """
-    unknown = sorted(set(facts) - set(Facts.__annotations__))
-    if unknown:
-        raise TypeError(f"{verb} has no argument {unknown[0]!r}")
-    data = Predictions.of(probs, labels, **facts)
+    strange = sorted(set(facts) - set(Facts.__annotations__))
+    if strange:
+        raise unknown(verb, strange[0], Facts.__annotations__)
+    data = Predictions.of(probs, labels, **facts).in_ratios()
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
 
@@ -46,15 +50,33 @@ def admitted(
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
-    return data
+    looked = data.copies or data.induced or data.clusters is not None
+    return data if looked else _noticed(data)
+
+
+def _noticed(data: Predictions) -> Predictions:
+    """Count the rows that are copies of others, and say what to do about them."""
+    copies = n_copies(data.probs, data.labels)
+    if not copies:
+        return data
+    note = (
+        f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
+        "errors look more certain than they are. Keep one row of each, or say by clusters= which "
+        "rows belong together"
+    )
+    return replace(data, copies=copies, notes=(*data.notes, note))
 
 
 def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
+    if isinstance(statistic, Preset):
+        raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
         prepared = prepare(statistic, induced)
         value = prepared(induced.labels)
-    except TypeError as error:
+    except (StatisticError, InvalidPredictionsError):
+        raise
+    except (TypeError, ValueError) as error:
         raise StatisticError(
             f"the statistic {name_of(statistic)} failed on probs of shape {induced.probs.shape} "
             f"and labels of shape {induced.labels.shape}: {error}"

@@ -12,11 +12,18 @@ from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.plots import canvas
 from caltest.plots.canvas import DASHED, GREY, INK, PALE, RED, Picture
 from caltest.predictions import FloatArray
-from caltest.results import BinSensitivity, CalibrationTestResult, format_p, short
+from caltest.results import BinSensitivity, CalibrationTestResult, Finding, format_p, short
 from caltest.results.base import SMALLEST_SHOWN
 
 #: Columns of a histogram, and atoms up to which a law is drawn atom by atom.
 COLUMNS, ATOMS = 60, 40
+#: The name and the sign of every finding; they differ in shape, not only in colour.
+FOUND: dict[Finding, tuple[str, dict[str, Any]]] = {
+    Finding.MISCALIBRATED: ("rejected", {"marker": "s", "color": RED}),
+    Finding.IMPOSSIBLE_OUTCOME: ("impossible outcome", {"marker": "X", "color": RED}),
+    Finding.NO_EVIDENCE: ("not rejected", {"marker": "o", "filled": False}),
+    Finding.TOO_LITTLE_DATA: ("too little data", {"marker": "x"}),
+}
 
 
 def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) -> Picture:
@@ -42,9 +49,9 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     ax = canvas.paper(ax, canvas.COLUMN, 2.4)
     edges, mass = _columns(law, result.estimate)
     middle = 0.5 * (edges[1:] + edges[:-1])
-    side = np.abs if result.two_sided else np.positive
-    loud = side(middle) >= side(result.estimate)
-    loud |= np.abs(middle - result.estimate) < 1e-9 * (edges[-1] - edges[0])
+    middle, estimate = middle - result.centre, result.estimate - result.centre
+    loud = middle >= estimate if not result.two_sided else np.abs(middle) >= abs(estimate)
+    loud |= np.abs(middle - estimate) < 1e-9 * (edges[-1] - edges[0])
     style = {"align": "edge", "edgecolor": "white", "linewidth": 0.2}
     colors = np.where(loud, RED, PALE)
     columns = ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)
@@ -149,7 +156,7 @@ def pvalues(
     ax: Any = None,
     *,
     alpha: float = 0.05,
-    unclear: Sequence[bool] = (),
+    findings: Sequence[Finding] = (),
     xlabel: str = "p-value",
     text: str = "",
     recipe: bool = True,
@@ -157,8 +164,8 @@ def pvalues(
     """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
 
     What is drawn, what is printed at the right and what decides are the same number. Rejected
-    questions are filled squares with bold names; others are open circles, or crosses where there
-    is too little data to tell.
+    questions have bold names and filled squares, or filled crosses where an impossible outcome
+    decides; others are open circles, or thin crosses where there is too little data to tell.
 
     Parameters
     ----------
@@ -170,8 +177,8 @@ def pvalues(
         As for every picture.
     alpha : float, default 0.05
         Values up to this are rejections.
-    unclear : sequence of bool, optional
-        Which questions had too little data.
+    findings : sequence of Finding, optional
+        What was found; by default p-values up to ``alpha`` are rejections.
     xlabel, text : str, optional
         What the values are, and the recipe.
 
@@ -188,18 +195,14 @@ def pvalues(
     level = ax.axvline(alpha, linestyle=DASHED, color=INK, linewidth=0.8)
     entries: dict[str, Any] = {f"level {alpha:g}": level}
     ax.set_yticks(y, names, parse_math=False)
+    found = findings or [Finding.MISCALIBRATED if p <= alpha else Finding.NO_EVIDENCE for p in x]
     drawn = []
-    for j, p in enumerate(values):
-        word, style = "not rejected", dict[str, Any](marker="o", filled=False)
-        if p <= alpha:
-            word, style = "rejected", {"marker": "s", "color": RED}
-            ax.get_yticklabels()[j].set_fontweight("bold")
-        elif unclear and unclear[j]:
-            word, style = "too little data", {"marker": "x"}
+    for label, finding, *at in zip(ax.get_yticklabels(), found, x, y, strict=True):
+        word, style = FOUND[finding]
         entries[word], mark = canvas.sign(**style), canvas.sign(**style)
-        mark.set_data([x[j]], [y[j]])
-        mark.set(markersize=4.5, zorder=3)
+        mark.set(data=[[v] for v in at], zorder=3)
         drawn.append(ax.add_line(mark))
+        label.set_fontweight("bold" if finding.rejects else "normal")
     least = float(min(x.min(), alpha))
     ax.set(xscale="log", xlim=(least / 4.0, 2.0), ylim=(-0.6, len(y) - 0.4))
     ticks = _decades(least)

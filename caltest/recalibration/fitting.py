@@ -10,6 +10,9 @@ from typing import Any, Protocol, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.checks import number
+from caltest._base.containers import arranged, as_ndarray
+from caltest._base.copies import row_numbers
 from caltest._base.reading import as_array, as_numbers
 from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions, Provenance
@@ -23,8 +26,8 @@ AIM, GRADIENT = 1e-8, 1e-6
 DECIMALS = 9
 #: Predictions are refused when more than this share of their rows are rows of the fit.
 KNOWN = 0.05
-#: So many rows may agree by chance in small data.
-CHANCE = 3
+#: Rows of a small part that agree are not known when so many agree with this chance.
+CHANCE = 0.01
 #: Rows cannot be told apart when more than this share of them occur twice.
 ALIKE = 0.01
 
@@ -66,7 +69,8 @@ class Recalibration(ABC):
         StatisticError
             When the optimiser does not reach an optimum, or the method does not fit the data.
         """
-        data = Predictions.of(probs, labels, **facts)
+        probs, given = arranged(probs, {"labels": labels, **facts})
+        data = Predictions.of(probs, **given)
         if data.weights is not None:
             raise StatisticError(f"{type(self).__name__} does not take weights yet")
         scores = _scores(data, probs, facts.get("from_logits", False))
@@ -95,11 +99,7 @@ class Penalised(Recalibration):
     penalty: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.penalty < np.inf:
-            raise StatisticError(
-                f"penalty must be a positive number, not {self.penalty!r}: without one the optimum "
-                "need not exist. 1e-12 is as good as none"
-            )
+        number("penalty", self.penalty, 0.0, np.inf)  # without one the optimum need not exist
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,9 @@ class Recalibrated:
     when their log-probabilities agree to nine decimals and each occurs once on its side. Rounded
     predictions, and those of trees and neighbours, agree by chance; about as many rows do so as
     occur twice in the fit. Rows of probabilities that are all multiples of 0.0001, all rows when
-    more than 1 % of the fit occur twice, and three rows or fewer of less than 60 therefore count
-    only where more than half of all rows agree.
+    more than 1 % of the fit occur twice, and as few rows as would agree with a chance of 1 % (of
+    40 rows: one for a fit on 1000, two on 100) therefore count only where more than half of all
+    rows agree.
 
     Attributes
     ----------
@@ -169,7 +170,8 @@ class Recalibrated:
             Of the same kind and shape as ``probs``.
         """
         labelled = isinstance(probs, Predictions)
-        unknown = None if labelled else np.zeros(np.shape(probs)[:1], dtype=np.int64)
+        probs = probs if labelled else as_ndarray(probs, "probs")
+        unknown = None if labelled else np.zeros(len(probs), dtype=np.int64)
         data = Predictions.of(probs, unknown, from_logits=from_logits)
         scores = _scores(data, probs, from_logits)
         if data.n_classes != self.n_classes:
@@ -188,19 +190,24 @@ class Recalibrated:
         provenance = (*data.provenance, step)
         return replace(data, probs=repaired, notes=tuple(notes), provenance=provenance)
 
-    def _known(self, data: Predictions, scores: FloatArray) -> int:
-        """Count the rows that are rows of the fit, as far as that can be told."""
+    def _known(self, data: Predictions, scores: FloatArray) -> BoolArray:
+        """Say which rows are rows of the fit, as far as that can be told."""
         if self.ids is not None and data.ids is not None:
-            return int(np.isin(data.ids.astype(str), self.ids.astype(str)).sum())
+            return np.isin(data.ids.astype(str), self.ids.astype(str))
         numbers, first, count = np.unique(
             _row_numbers(scores), return_index=True, return_counts=True
         )
-        known = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
-        if known.size > 0.5 * data.n:
-            return known.size
-        exact = int((~_rounded(data.probs[known])).sum())
-        few = KNOWN * data.n < exact <= CHANCE
-        return 0 if few or self.alike > ALIKE else exact
+        found = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
+        known = np.zeros(data.n, dtype=bool)
+        known[found] = True
+        if found.size > 0.5 * data.n:
+            return known
+        from scipy.special import gammainc  # P(Poisson(b) ≥ a)
+
+        known &= ~_rounded(data.probs)
+        many, expected = known.sum(), data.n * max(self.alike, 1.0 / self.n)
+        few = many > KNOWN * data.n and gammainc(many, expected) > CHANCE
+        return np.zeros_like(known) if few or self.alike > ALIKE else known
 
     def __str__(self) -> str:
         return (
@@ -251,10 +258,7 @@ def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
 
 def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
     """Return a 64-bit number for every row, equal for rows that agree to nine decimals."""
-    digits = np.rint(scores * 10.0**DECIMALS).astype(np.int64).view(np.uint64)
-    odd = np.random.default_rng(0).integers(0, 2**63, scores.shape[1], dtype=np.uint64)
-    mixed = digits * (2 * odd + 1)
-    return np.bitwise_xor.reduce(mixed ^ (mixed >> 29), axis=1)
+    return row_numbers(np.rint(scores * 10.0**DECIMALS).astype(np.int64))
 
 
 def _rounded(probs: FloatArray) -> BoolArray:
