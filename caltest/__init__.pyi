@@ -13,6 +13,7 @@ from .binning import UniformBins as UniformBins
 from .binning import VarianceTree as VarianceTree
 from .errors import DegenerateDataWarning as DegenerateDataWarning
 from .errors import DoubtfulInputWarning as DoubtfulInputWarning
+from .errors import FewClustersWarning as FewClustersWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError
@@ -43,6 +44,7 @@ from .results import AuditVerdict as AuditVerdict
 from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
+from .results import ClusterSummary as ClusterSummary
 from .results import ComparisonResult as ComparisonResult
 from .results import ComparisonTable as ComparisonTable
 from .results import ComparisonVerdict as ComparisonVerdict
@@ -56,12 +58,16 @@ from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
 from .results import ScoreDifference as ScoreDifference
+from .results import Subgroups as Subgroups
 from .simulate import Bootstrap as Bootstrap
 from .simulate import ConsistencyResampling as ConsistencyResampling
 from .simulate import LabelScheme as LabelScheme
+from .simulate import OneRowPerCluster as OneRowPerCluster
 from .simulate import RedrawLabels as RedrawLabels
 from .simulate import RowScheme as RowScheme
 from .simulate import Scheme as Scheme
+from .simulate import SharedRedraws as SharedRedraws
+from .simulate import WildSigns as WildSigns
 from .statistics import ACE as ACE
 from .statistics import CORP as CORP
 from .statistics import E50 as E50

@@ -9,6 +9,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray
 from caltest._base.ties import below, reaching
+from caltest.results import ClusterSummary
 
 
 class NullDistribution(Protocol):
@@ -40,10 +41,13 @@ class SimulatedNull:
         The replicates, in the order in which they were drawn.
     ended : {"complete", "early", "interrupted"}
         Whether all replicates were drawn, or sequential stopping or Ctrl-C ended the run.
+    clusters : ClusterSummary, optional
+        The clusters whose dependence the replicates have.
     """
 
     values: FloatArray = field(repr=False)
     ended: Literal["complete", "early", "interrupted"] = "complete"
+    clusters: ClusterSummary | None = None
 
     def mean(self) -> float:
         """Return the mean of the replicates."""
@@ -90,6 +94,8 @@ class ExactNull:
         A bound on the error of every probability in ``tail``.
     lower : ndarray of shape (m,), optional
         P(T ≤ support[j]), which ``tail`` gives to no more than 16 decimals.
+    edge, slack_beyond : float
+        Where the support becomes coarser, and its slack from there on.
     """
 
     support: FloatArray = field(repr=False)
@@ -99,6 +105,8 @@ class ExactNull:
     slack: float = 0.0
     error: float = 0.0
     lower: FloatArray | None = field(default=None, repr=False)
+    edge: float = np.inf
+    slack_beyond: float = 0.0
 
     def mean(self) -> float:
         """Return the expected value, from the exact law."""
@@ -118,8 +126,9 @@ class ExactNull:
             return min(sum(low for low, _ in sides), 1.0), min(sum(high for _, high in sides), 1.0)
         # The scale of rounding is that of likely values: others may be larger by any factor.
         threshold = below(t, np.array([self.ppf(1e-4), self.ppf(1.0 - 1e-4)]))
-        lower = self._tail_from(threshold + self.slack) - self.error
-        upper = self._tail_from(threshold - self.slack) + self.error
+        slack = self.slack if threshold <= self.edge else self.slack_beyond
+        lower = self._tail_from(threshold + slack) - self.error
+        upper = self._tail_from(threshold - slack) + self.error
         return min(max(lower, 0.0), 1.0), min(upper, 1.0)
 
     def sf(self, t: float) -> float:
@@ -132,8 +141,9 @@ class ExactNull:
         if lower is None:
             lower = np.clip(1.0 - np.append(self.tail[1:], 0.0), 0.0, 1.0)
             error += 1e-15
+        slack = max(self.slack, self.slack_beyond)
         return ExactNull(
-            -self.support[::-1], lower[::-1], -self.expectation, self.deviation, self.slack, error
+            -self.support[::-1], lower[::-1], -self.expectation, self.deviation, slack, error
         )
 
     def _tail_from(self, t: float) -> float:

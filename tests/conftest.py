@@ -92,7 +92,7 @@ PARTITIONS = [
     ct.VarianceTree(15),
     ct.VarianceTree(15, split="mean"),
 ]
-SCHEMES = [ct.RedrawLabels(), ct.ConsistencyResampling(), ct.Bootstrap()]
+SCHEMES = [ct.RedrawLabels(), ct.ConsistencyResampling(), ct.Bootstrap(), ct.SharedRedraws()]
 
 
 def drawn(n: int, k: int, seed: int = 0, style: str = "smooth") -> ct.Predictions:

@@ -118,7 +118,10 @@ def test_statistics_refuse_what_verbs_refuse(row, probs, labels, message):
 @TABLE
 def test_weights_are_honoured_or_refused_by_name(row):
     data = replace(problem(row), weights=np.linspace(1, 2, 120))
-    with pytest.raises(ct.StatisticError, match="does not take weights yet"):
+    if getattr(row.statistic, "takes_weights", False) and "kumar" not in repr(row.statistic):
+        assert row.statistic(data) != row.statistic(problem(row))
+        return
+    with pytest.raises(ct.StatisticError, match="does not take weights"):
         row.statistic(data)
 
 

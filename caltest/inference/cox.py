@@ -123,6 +123,7 @@ def cox_recalibration(
         n=seen.n,
         n_classes=data.n_classes,
         notes=data.notes,
+        copies=data.copies,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from caltest._base.copies import n_copies
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -39,7 +41,7 @@ def admitted(
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
         raise unknown(verb, strange[0], Facts.__annotations__)
-    data = Predictions.of(probs, labels, **facts)
+    data = Predictions.of(probs, labels, **facts).in_ratios()
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
 
@@ -48,7 +50,21 @@ def admitted(
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
-    return data
+    looked = data.copies or data.induced or data.clusters is not None
+    return data if looked else _noticed(data)
+
+
+def _noticed(data: Predictions) -> Predictions:
+    """Count the rows that are copies of others, and say what to do about them."""
+    copies = n_copies(data.probs, data.labels)
+    if not copies:
+        return data
+    note = (
+        f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
+        "errors look more certain than they are. Keep one row of each, or say by clusters= which "
+        "rows belong together"
+    )
+    return replace(data, copies=copies, notes=(*data.notes, note))
 
 
 def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
+from caltest.inference.dependence import clustered
 from caltest.inference.entry import seed_of
 from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
@@ -29,6 +31,7 @@ from caltest.simulate import (
     RedrawLabels,
     RowScheme,
     Scheme,
+    WildSigns,
     Workers,
     simulate,
     simulate_by,
@@ -58,6 +61,13 @@ def null_distribution(
     stop_early: bool = False,
 ) -> NullDistribution:
     """Return the law that was asked for; the parameters are those of ``calibration_test``."""
+    if prepared.data.n_clusters is not None:
+        scheme, summary = clustered(null, prepared.data)
+        factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
+        stop_when = _stopping(prepared, estimate / factor) if stop_early else None
+        run = (n_resamples, rng, workers)
+        drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
+        return replace(drawn, values=factor * drawn.values, clusters=summary)
     data, laws = prepared.data, prepared.laws()
     known = null in ("auto", "exact", *laws) if isinstance(null, str) else isinstance(null, Scheme)
     if not known:
@@ -89,8 +99,12 @@ def null_distribution(
         null = RedrawLabels()
     if isinstance(null, ConsistencyResampling):
         _warn_if_sparse(prepared)
-    stop_when = partial(reaching, estimate, two_sided=prepared.two_sided) if stop_early else None
+    stop_when = _stopping(prepared, estimate) if stop_early else None
     return replicates_of(statistic, prepared, null, n_resamples, rng, workers, stop_when=stop_when)
+
+
+def _stopping(prepared: Prepared, estimate: float) -> Reaching:
+    return partial(reaching, estimate, two_sided=prepared.two_sided)
 
 
 def replicates_of(
@@ -111,6 +125,9 @@ def replicates_of(
     fused = prepared.fast(scheme)
     if fused is not None:
         drawn = simulate_by(fused, *run, stop_when=stop_when)
+    elif isinstance(scheme, WildSigns):
+        moved = partial(prepared.of_residuals, data.residuals)
+        drawn = simulate_by(Batches(scheme.drawer(data), data.n, moved), *run, stop_when=stop_when)
     elif isinstance(scheme, LabelScheme):
         batches = Batches.of(scheme, data, prepared.batch)
         at_once = BLOCK if isinstance(prepared, PreparedFunction) else CHUNK
@@ -232,5 +249,8 @@ def result_of(
         impossible=prepared.data.impossible.size,
         ended=ended,
         notes=data.notes,
+        effective_n=None if data.weights is None else data.effective_n,
+        clusters=law.clusters if isinstance(law, SimulatedNull) else None,
+        copies=data.copies,
         null_distribution=law,
     )

@@ -118,7 +118,8 @@ class Walk(Prepared):
 
     ``ends`` says where, in ``order``, each group of equal probabilities ends, and ``expected`` how
     many events are predicted up to there. The walk ends with a standard deviation of ``sigma`` =
-    √(Σ p (1 − p)) / n; one event adds ``unit`` to the statistic.
+    √(Σ p (1 − p)) / n; one event adds ``unit`` to the statistic, 1 / n unless ``scaled``.
+    With weights n is their total, the ``mass``.
     """
 
     order: IntArray = field(repr=False)
@@ -126,6 +127,7 @@ class Walk(Prepared):
     expected: FloatArray = field(repr=False)
     sigma: float
     unit: float
+    mass: float
     extent: Extent
 
     def __call__(self, labels: IntArray) -> float:
@@ -157,7 +159,7 @@ class Walk(Prepared):
         return {"asymptotic": self._limit}
 
     def _limit(self, labels: IntArray) -> BrownianNull:
-        return BrownianNull(self.extent, self.sigma * self.unit * self.order.size)
+        return BrownianNull(self.extent, self.sigma * self.unit * self.mass)
 
 
 @kernel
@@ -187,6 +189,7 @@ class _CumulativeError(Statistic):
 
     _: KW_ONLY
     scaled: bool = False
+    takes_weights: ClassVar[bool] = True
     extent: ClassVar[Extent]
     essential: ClassVar[int] = 0
 
@@ -194,15 +197,17 @@ class _CumulativeError(Statistic):
         """Fix the predictions: sort them once, and leave a function of the labels."""
         p = event(data, self)
         order, ends = by_value(p)
-        sigma = float(np.sqrt((p * data.probs[:, 1]).sum())) / p.size
+        w = 1.0 if data.weights is None else data.weights
+        mass = float(p.size if data.weights is None else data.weights.sum())
+        sigma = float(np.sqrt((w**2 * p * data.probs[:, 1]).sum())) / mass
         if self.scaled and sigma == 0.0:
             raise StatisticError(
                 f"{self!r} divides by the standard deviation under calibration, which is 0 because "
                 "every prediction is 0 or 1; leave scaled=False"
             )
-        unit = 1.0 / (sigma * p.size if self.scaled else p.size)
+        unit = 1.0 / (sigma * mass if self.scaled else mass)
         expected = np.cumsum(p[order])[ends - 1]
-        return Walk(data, order, ends, expected, sigma, unit, self.extent, degree=1)
+        return Walk(data, order, ends, expected, sigma, unit, mass, self.extent, degree=1)
 
 
 class KolmogorovSmirnov(_CumulativeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -122,13 +122,17 @@ class CalibrationInTheLarge(Statistic):
     2.0
     """
 
+    takes_weights: ClassVar[bool] = True
+
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
         p = event(data, self)
-        variance = float(p @ data.probs[:, 1])
+        w = np.ones(p.size) if data.weights is None else data.weights
+        variance = float((w**2 * p) @ data.probs[:, 1])
         refuse_certain(self, variance > NO_VARIANCE * p.size)
-        scale, total = np.array([np.sqrt(variance)]), np.array([p.sum()])
-        cells, law = Cells(np.arange(p.size), np.array([0, p.size])), partial(normal, 0.0, 1.0)
+        scale, total = np.array([np.sqrt(variance)]), np.array([w @ p])
+        cells = Cells(np.arange(p.size), np.array([0, p.size]), weights=data.weights)
+        law = partial(normal, 0.0, 1.0)
         return ScaledGaps(
             data, total, scale, law, cells=cells, degree=1, two_sided=True, null_mean=0.0
         )
@@ -185,6 +189,7 @@ class HosmerLemeshow(Statistic):
     _: KW_ONLY
     variance: Literal["binomial", "exact"] = "binomial"
     df: int | None = None
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins, number=False))
@@ -195,9 +200,13 @@ class HosmerLemeshow(Statistic):
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: partition them once."""
         p, rest = event(data, self), data.probs[:, 1]
-        cells = Cells.of(self.bins, data.probs)
-        expected, true = cells.sum(p), cells.sum(p * rest)
-        variance = true if self.variance == "exact" else expected * cells.sum(rest) / cells.counts
+        cells = Cells.of(self.bins, data.probs, data.weights)
+        w = 1.0 if data.weights is None else data.weights
+        expected, true = cells.sum(w * p), cells.sum(w**2 * p * rest)
+        equal = expected * cells.sum(w * rest) / cells.mass
+        if data.weights is not None:
+            equal *= cells.sum(data.weights**2) / cells.mass
+        variance = true if self.variance == "exact" else equal
         varies = variance > NO_VARIANCE * cells.counts
         refuse_certain(self, bool(varies.any()))
         scale = np.where(varies, variance, np.inf)

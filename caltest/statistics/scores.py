@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,11 +66,11 @@ class ScoredRows(Prepared):
     null_mean: float = field(kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
-        return float(self.table[np.arange(labels.size), labels].sum() / self.divisor)
+        return float(self._weighted[np.arange(labels.size), labels].sum() / self.divisor)
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n), by compiled look-ups."""
-        return looked_up(self.table, labels) / self.divisor
+        return looked_up(self._weighted, labels) / self.divisor
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the gaps for moved residuals: Σ_i m_i table_i · r_i, in standard deviations."""
@@ -80,6 +80,11 @@ class ScoredRows(Prepared):
         scores = np.where(residuals == 0.0, 0.0, self.table)
         gaps = (scores * residuals).sum(axis=1)
         return np.asarray((multipliers * gaps).sum(axis=1) / self.divisor)
+
+    @cached_property
+    def _weighted(self) -> FloatArray:
+        weights = self.data.weights
+        return self.table if weights is None else self.table * weights[:, None]
 
     def laws(self) -> Mapping[str, Law]:
         """Return the normal limit, by name."""
@@ -109,11 +114,12 @@ def _chosen(labels, table, sums_out):  # type: ignore[no-untyped-def]
         sums_out[r] = s0 + s1 + s2 + s3
 
 
-def _moments(probs: FloatArray, table: FloatArray) -> tuple[FloatArray, float]:
+def _moments(data: Predictions, table: FloatArray) -> tuple[FloatArray, float]:
     """Return the expected score of every row, and the standard deviation of their sum."""
+    probs, weights = data.probs, 1.0 if data.weights is None else data.weights[:, None]
     possible = np.where(probs > 0.0, table, 0.0)
     expected = (probs * possible).sum(axis=1)
-    variance = (probs * (possible - expected[:, None]) ** 2).sum()
+    variance = (weights**2 * probs * (possible - expected[:, None]) ** 2).sum()
     return expected, float(np.sqrt(variance))
 
 
@@ -122,6 +128,7 @@ class _MeanScore(Statistic):
     """What the scores share: a mean over the rows of a table."""
 
     name: ClassVar[str]
+    takes_weights: ClassVar[bool] = True
 
     def per_row(self, probs: Any, labels: Any = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
@@ -131,9 +138,10 @@ class _MeanScore(Statistic):
     def given(self, data: Predictions) -> ScoredRows:
         """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
         table = NAMED[self.name](data.probs)
-        expected, deviation = _moments(data.probs, table)
-        promised = float(expected.mean())
-        return ScoredRows(data, table, data.n, deviation / data.n, null_mean=promised)
+        expected, deviation = _moments(data, table)
+        mass = float(data.n if data.weights is None else data.weights.sum())
+        promised = float(np.average(expected, weights=data.weights))
+        return ScoredRows(data, table, mass, deviation / mass, null_mean=promised)
 
 
 class BrierScore(_MeanScore):
@@ -239,6 +247,7 @@ class ScoreGap(Statistic):
     """
 
     score: str = "brier"
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, NAMED)
@@ -246,7 +255,7 @@ class ScoreGap(Statistic):
     def given(self, data: Predictions) -> ScoredRows:
         """Fix the predictions: tabulate the gaps once, and leave a function of the labels."""
         table = NAMED[self.score](data.probs)
-        expected, deviation = _moments(data.probs, table)
+        expected, deviation = _moments(data, table)
         if deviation <= NOTHING * np.sqrt(data.n):
             raise StatisticError(
                 f"{self!r} is not defined: every prediction is 0, ½ or 1 (for more classes, "
