@@ -12,6 +12,7 @@ from .binning import QuantileBins as QuantileBins
 from .binning import UniformBins as UniformBins
 from .binning import VarianceTree as VarianceTree
 from .errors import DegenerateDataWarning as DegenerateDataWarning
+from .errors import FewClustersWarning as FewClustersWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError
@@ -42,6 +43,7 @@ from .results import AuditVerdict as AuditVerdict
 from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
+from .results import ClusterSummary as ClusterSummary
 from .results import ComparisonResult as ComparisonResult
 from .results import ComparisonTable as ComparisonTable
 from .results import ComparisonVerdict as ComparisonVerdict
@@ -55,17 +57,23 @@ from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
 from .results import ScoreDifference as ScoreDifference
+from .results import Subgroups as Subgroups
 from .simulate import Bootstrap as Bootstrap
 from .simulate import ConsistencyResampling as ConsistencyResampling
 from .simulate import LabelScheme as LabelScheme
+from .simulate import OneRowPerCluster as OneRowPerCluster
 from .simulate import RedrawLabels as RedrawLabels
 from .simulate import RowScheme as RowScheme
 from .simulate import Scheme as Scheme
+from .simulate import SharedRedraws as SharedRedraws
+from .simulate import WildSigns as WildSigns
 from .statistics import ACE as ACE
+from .statistics import ATB as ATB
 from .statistics import CORP as CORP
 from .statistics import E50 as E50
 from .statistics import E90 as E90
 from .statistics import ECE as ECE
+from .statistics import ECI as ECI
 from .statistics import ICI as ICI
 from .statistics import MCE as MCE
 from .statistics import MMCE as MMCE
@@ -92,7 +100,10 @@ from .statistics import Kuiper as Kuiper
 from .statistics import LaplaceKernel as LaplaceKernel
 from .statistics import LogScore as LogScore
 from .statistics import MultiScale as MultiScale
+from .statistics import OERatio as OERatio
 from .statistics import Prepared as Prepared
+from .statistics import RefinementError as RefinementError
+from .statistics import ScaledBrierScore as ScaledBrierScore
 from .statistics import ScoreGap as ScoreGap
 from .statistics import SmoothECE as SmoothECE
 from .statistics import SphericalScore as SphericalScore
@@ -100,3 +111,4 @@ from .statistics import Spiegelhalter as Spiegelhalter
 from .statistics import Statistic as Statistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
+from .statistics import VariationalError as VariationalError

@@ -9,15 +9,16 @@ computed: the law of every cell, pushed through its term, convolved over the cel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise, product
 from math import prod
 from typing import Any
 
 import numpy as np
-import scipy
+from numpy.fft import irfft, rfft
 
-from caltest._base.poisson_binomial import NEGLIGIBLE, poisson_binomial
+from caltest._base.poisson_binomial import NEGLIGIBLE, fast_length, poisson_binomial
 from caltest._base.progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, RootNull
@@ -32,6 +33,14 @@ MAX_ENUMERATION = 2**20
 MAX_ATOMS = 2**16
 #: Points of the largest grid.
 MAX_GRID = 2**21
+#: Points of a grid over all that can happen; a finer one ends where the estimate lies.
+WHOLE_GRID = 2**16
+#: The same of the coarse grid that continues it.
+FAR_GRID = 2**15
+#: How many times finer the next grid is at most.
+FINER = 5.0
+#: Values of a cell up to which shifting and adding beats a transform.
+FEW_VALUES = 64
 #: Grid points per unit that are tried, from coarse to fine.
 DIVISIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 #: Width of the bracket, as a share of the p-value, at which refining ends.
@@ -79,15 +88,34 @@ def cell_null(law: CellLaw, probs: FloatArray, estimate: float) -> ExactNull:
 
 
 def event_laws(cells: Cells, probs: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
-    """Yield, for every cell, the law of its number of label-0 rows, as :func:`poisson_binomial`."""
+    """Yield, for every cell, the law of its number of label-0 rows, as :func:`poisson_binomial`.
+
+    Weights are whole numbers: then the law of their sum, with every row of its label.
+    """
     ordered = probs[cells.order]
+    multiples = None if cells.weights is None else cells.weights[cells.order].astype(np.int64)
     for first, last in pairwise(cells.starts):
         rows = ordered[first:last]
-        if rows[:, 0].sum() <= rows[:, 1].sum():
+        if multiples is not None:
+            yield 0, *_weighted_law(rows, multiples[first:last])
+        elif rows[:, 0].sum() <= rows[:, 1].sum():
             yield poisson_binomial(rows[:, 0])
         else:  # count the rarer label, whose probabilities have all their digits
             lowest, pmf, lost = poisson_binomial(rows[:, 1])
             yield len(rows) - (lowest + pmf.size - 1), pmf[::-1], lost
+
+
+def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
+    """Return the law of Σ k_i y_i, row by row in O(Σ k), and a bound on its rounding."""
+    law = np.zeros(int(multiples.sum()) + 1)
+    law[0], reached = 1.0, 0
+    for (p, rest), k in zip(probs, multiples, strict=True):
+        reached += k
+        moved = law[: reached - k + 1] * p
+        law[:reached] *= rest
+        law[reached] = 0.0
+        law[k : reached + 1] += moved
+    return law, 4e-16 * len(probs)
 
 
 # --- the law of the statistic ------------------------------------------------------------------
@@ -142,21 +170,29 @@ def _sum_of_terms(
     error += NEGLIGIBLE + len(masses) * (NEGLIGIBLE + MERGING)
     unit = unit or deviation / 10.0
     wanted = unit * len(values) / (0.02 * deviation)
-    law, before = None, np.inf
+    law, far, before = None, None, np.inf
     for division in DIVISIONS:
         if division < min(wanted, DIVISIONS[-1]):
             continue
-        step = max(unit / division, reach / MAX_GRID)
-        tail, slack = _on_grid(masses, shifted, step, int(reach / step) + 2)
+        step, end = unit / division, reach
+        if reach > step * WHOLE_GRID:
+            end = min(reach, max(estimate, expectation + 4.0 * deviation) - origin)
+            step = max(step, end / MAX_GRID)
+        size = int(end / step) + 2 * len(values)  # room for the slack beyond an estimate
+        tail, slack = _on_grid(masses, shifted, step, size + 2, end < reach)
         support = np.asarray(origin + step * np.arange(tail.size), dtype=np.float64)
         law = ExactNull(support, tail, expectation, deviation, slack, error)
+        if end < reach:
+            far = far or _on_grid(masses, shifted, reach / FAR_GRID, FAR_GRID + 2)
+            law = _continued(law, *far, origin, reach / FAR_GRID)
         low, high = law.bracket(estimate)
         width, allowed = high - low, max(PRECISION * high, 10.0 * error)
         # What a finer grid does not narrow is an atom at the estimate, not rounding.
         if width <= allowed or step > unit / division or width > 0.9 * before:
             break
         before = width if division >= 100 else np.inf
-        wanted = max(100.0, division * width / allowed)  # the first multiple of 100 holds decimals
+        # The first multiple of 100 holds decimals.
+        wanted = max(100.0, division * min(width / allowed, FINER))
     assert law is not None
     return law
 
@@ -182,27 +218,47 @@ def _reach(masses: list[FloatArray], values: list[FloatArray], deviation: float)
     return best
 
 
+def _continued(
+    law: ExactNull, tail: FloatArray, slack: float, origin: float, step: float
+) -> ExactNull:
+    """Continue a law that ends early by a coarser one over all that can happen."""
+    support = origin + step * np.arange(tail.size)
+    beyond = support > law.support[-1]
+    return replace(
+        law,
+        support=np.append(law.support, support[beyond]),
+        tail=np.append(law.tail, np.minimum(tail[beyond], law.tail[-1])),
+        edge=float(law.support[-1]) - 2.0 * law.slack,
+        slack_beyond=max(slack, law.slack),
+    )
+
+
 def _on_grid(
-    masses: list[FloatArray], values: list[FloatArray], step: float, size: int
+    masses: list[FloatArray],
+    values: list[FloatArray],
+    step: float,
+    size: int,
+    cut: bool = False,
 ) -> tuple[FloatArray, float]:
     """Convolve the terms, each value moved to the nearest multiple of ``step``.
 
-    Returns the tail probabilities on the grid and the distance by which a sum may have moved.
+    Returns the tail probabilities on the grid and the distance by which a sum may have moved. More
+    than a negligible part lies beyond a grid that is ``cut``, and counts in all its tails.
     """
     slack = 0.0
     waiting: list[tuple[int, int, FloatArray]] = []
     for number, (mass, value) in enumerate(zip(masses, values, strict=True)):
         index = np.rint(value / step).astype(np.int64)
-        slack += float(np.abs(value - index * step).max())
         kept = index < size
+        slack += float(np.abs(value - index * step)[kept].max())
         law = np.bincount(index[kept], mass[kept]).astype(np.float64, copy=False)
         waiting.append((law.size, number, law))
-    if len(waiting) <= 24:
-        length = scipy.fft.next_fast_len(size, real=True)
+    if len(waiting) <= 24 and not cut:
+        length = fast_length(size)
         spectrum: Any = 1.0
         for *_, pmf in waiting:
-            spectrum = spectrum * scipy.fft.rfft(pmf, length)
-        pmf = np.clip(scipy.fft.irfft(spectrum, length), 0.0, None)
+            spectrum = spectrum * rfft(pmf, length)
+        pmf = np.clip(irfft(spectrum, length), 0.0, None)
         return np.cumsum(pmf[::-1])[::-1], slack
     # The two shortest first: the work is some transforms of full length, not one per cell.
     heapify(waiting)
@@ -211,17 +267,22 @@ def _on_grid(
         merged = _convolved(pmf, heappop(waiting)[2])[:size]
         heappush(waiting, (merged.size, number, merged))
     pmf = waiting[0][2]
-    return np.cumsum(pmf[::-1])[::-1], slack
+    beyond = max(0.0, 1.0 - float(pmf.sum())) if cut else 0.0
+    return np.cumsum(pmf[::-1])[::-1] + beyond, slack
 
 
 def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
     """Convolve two laws and drop the end of the tail that holds next to nothing."""
-    if min(a.size, b.size) <= 32:
-        pmf = np.convolve(a, b)
+    a, b = (a, b) if a.size <= b.size else (b, a)
+    (places,) = np.nonzero(a)
+    if places.size <= FEW_VALUES:
+        pmf = np.zeros(a.size + b.size - 1)
+        for place in places:
+            pmf[place : place + b.size] += a[place] * b
     else:
-        length = scipy.fft.next_fast_len(a.size + b.size - 1, real=True)
-        spectrum = scipy.fft.rfft(a, length) * scipy.fft.rfft(b, length)
-        pmf = np.clip(scipy.fft.irfft(spectrum, length)[: a.size + b.size - 1], 0.0, None)
+        length = fast_length(a.size + b.size - 1)
+        spectrum = rfft(a, length) * rfft(b, length)
+        pmf = np.clip(irfft(spectrum, length)[: a.size + b.size - 1], 0.0, None)
     tail = np.cumsum(pmf[::-1])
     return pmf[: pmf.size - int(np.searchsorted(tail, NEGLIGIBLE))]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from caltest._base.arrays import FloatArray
 from caltest._base.ties import below, reaching
+from caltest.results import ClusterSummary
 
 
 class NullDistribution(Protocol):
@@ -40,10 +41,13 @@ class SimulatedNull:
         The replicates, in the order in which they were drawn.
     ended : {"complete", "early", "interrupted"}
         Whether all replicates were drawn, or sequential stopping or Ctrl-C ended the run.
+    clusters : ClusterSummary, optional
+        The clusters whose dependence the replicates have.
     """
 
     values: FloatArray = field(repr=False)
     ended: Literal["complete", "early", "interrupted"] = "complete"
+    clusters: ClusterSummary | None = None
 
     def mean(self) -> float:
         """Return the mean of the replicates."""
@@ -90,6 +94,8 @@ class ExactNull:
         A bound on the error of every probability in ``tail``.
     lower : ndarray of shape (m,), optional
         P(T ≤ support[j]), which ``tail`` gives to no more than 16 decimals.
+    edge, slack_beyond : float
+        Where the support becomes coarser, and its slack from there on.
     """
 
     support: FloatArray = field(repr=False)
@@ -99,6 +105,8 @@ class ExactNull:
     slack: float = 0.0
     error: float = 0.0
     lower: FloatArray | None = field(default=None, repr=False)
+    edge: float = np.inf
+    slack_beyond: float = 0.0
 
     def mean(self) -> float:
         """Return the expected value, from the exact law."""
@@ -108,18 +116,22 @@ class ExactNull:
         """Return the standard deviation, from the exact law."""
         return self.deviation
 
-    def bracket(self, t: float, two_sided: bool = False) -> tuple[float, float]:
-        """Return two numbers between which P(T ≥ t) lies; or P(abs T ≥ abs t), for both sides.
+    def bracket(
+        self, t: float, two_sided: bool = False, centre: float = 0.0
+    ) -> tuple[float, float]:
+        """Return two numbers between which P(T ≥ t) lies; or, with c the centre, P(|T−c| ≥ |t−c|).
 
         Rounding to the grid is bounded exactly, floating-point error by a measured allowance.
         """
         if two_sided:
-            sides = [law.bracket(abs(t)) for law in (self, self._mirrored())]
+            moved = replace(self, support=self.support - centre)
+            sides = [law.bracket(abs(t - centre)) for law in (moved, moved._mirrored())]
             return min(sum(low for low, _ in sides), 1.0), min(sum(high for _, high in sides), 1.0)
         # The scale of rounding is that of likely values: others may be larger by any factor.
         threshold = below(t, np.array([self.ppf(1e-4), self.ppf(1.0 - 1e-4)]))
-        lower = self._tail_from(threshold + self.slack) - self.error
-        upper = self._tail_from(threshold - self.slack) + self.error
+        slack = self.slack if threshold <= self.edge else self.slack_beyond
+        lower = self._tail_from(threshold + slack) - self.error
+        upper = self._tail_from(threshold - slack) + self.error
         return min(max(lower, 0.0), 1.0), min(upper, 1.0)
 
     def sf(self, t: float) -> float:
@@ -132,8 +144,9 @@ class ExactNull:
         if lower is None:
             lower = np.clip(1.0 - np.append(self.tail[1:], 0.0), 0.0, 1.0)
             error += 1e-15
+        slack = max(self.slack, self.slack_beyond)
         return ExactNull(
-            -self.support[::-1], lower[::-1], -self.expectation, self.deviation, self.slack, error
+            -self.support[::-1], lower[::-1], -self.expectation, self.deviation, slack, error
         )
 
     def _tail_from(self, t: float) -> float:
@@ -168,7 +181,9 @@ class RootNull(ExactNull):
         deviation = float(np.sqrt(mass @ (support - mean) ** 2))
         return cls(support, square.tail, mean, deviation, error=square.error, square=square)
 
-    def bracket(self, t: float, two_sided: bool = False) -> tuple[float, float]:
+    def bracket(
+        self, t: float, two_sided: bool = False, centre: float = 0.0
+    ) -> tuple[float, float]:
         """Return two numbers between which P(√T ≥ t) lies, which is P(T ≥ t²)."""
         assert self.square is not None
         return self.square.bracket(t * t) if t > 0.0 else (1.0, 1.0)

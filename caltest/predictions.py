@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict
 
 import numpy as np
@@ -28,7 +28,7 @@ class Facts(TypedDict, total=False):
     pos_label: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Provenance:
     """A recalibration that predictions went through.
 
@@ -38,13 +38,18 @@ class Provenance:
         How, as it would be written in Python.
     n_fitted : int
         Rows of the data on which it was fitted.
-    n_known : int
-        How many of the rows at hand are rows of the fit.
+    known : ndarray of bool, shape (n,)
+        Which of the rows at hand are rows of the fit.
     """
 
     method: str
     n_fitted: int
-    n_known: int
+    known: BoolArray = field(repr=False)
+
+    @property
+    def n_known(self) -> int:
+        """How many of the rows at hand are rows of the fit."""
+        return int(self.known.sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,11 +69,13 @@ class Predictions:
     classes : tuple of str, optional
         The names of the classes, in the order of the columns.
     weights : ndarray of shape (n,), optional
-        How much each row counts; None where all count alike.
+        How much each row counts; None where all count 1.
     clusters : ndarray of shape (n,), int64, optional
         The number of the cluster of each row: rows of one cluster may depend on each other.
-    by, ids : ndarray of shape (n,), optional
-        The subgroup of each row, and its name.
+    by : ndarray of shape (n,) or (n, J), optional
+        The subgroup of each row, or one for each of J ways to group; "" is none.
+    ids : ndarray of shape (n,), optional
+        The name of each row.
     induced : bool
         Whether a lens made these predictions. The first class of an induced two-class problem is
         its event.
@@ -76,6 +83,9 @@ class Predictions:
         What was done to the input on the way in, for people to read.
     provenance : tuple of Provenance
         The recalibrations these predictions went through.
+    copies : int
+        Rows that repeat another, probabilities and label, more often than by chance, as far as a
+        verb has looked.
     """
 
     probs: FloatArray
@@ -88,6 +98,7 @@ class Predictions:
     induced: bool = False
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()
+    copies: int = 0
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
@@ -118,7 +129,10 @@ class Predictions:
             tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
             dictionaries of columns, with a column for each class or one of whole rows. Rows that
             sum to 1 within 1e-3 are divided by their sum, which is noted; sums within 1e-12 are
-            left alone.
+            left alone. Where all
+            values are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16
+            2), or to shares of one whole number (up to 1000 and 100; 10), they are read as these,
+            which is noted too: ties and edges are those of the numbers that were meant.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
@@ -129,13 +143,16 @@ class Predictions:
             The label values (strings or integers) in the order of the columns of ``probs``. Columns
             of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
-            Importance of each row, ≥ 0. A row of weight 3 is one observation that counts three
-            times, not three observations.
+            Importance of each row, ≥ 0; rows of weight 0 are left out, and tests look at the ratios
+            of the others. A row of weight 3 is one observation that counts three times, not three
+            observations: for these repeat the row.
         clusters : array_like of shape (n,), optional
             The cluster of each row, by number or name, such as the patient: rows of a cluster may
             depend on each other, clusters may not. Clusters of one row each are none.
-        by : array_like of shape (n,), optional
-            The subgroup of each row.
+        by : array_like of shape (n,), mapping or data frame, optional
+            The subgroup of each row; or columns of features by name, of which booleans mark the
+            members of one subgroup, numbers of many values are cut into quarters, and crossings of
+            several with at least 50 rows are subgroups too.
         ids : array_like of shape (n,), optional
             The name of each row, by which rows of two models are checked to be the same.
         from_logits : bool, default False
@@ -183,16 +200,22 @@ class Predictions:
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
         facts: dict[str, Any] = {}
+        counted = None if weights is None else reading.as_weights(weights, data.n)
         if weights is not None:
-            facts["weights"] = reading.as_weights(weights, data.n)
+            facts["weights"] = counted
         if clusters is not None:
             codes = reading.numbered(clusters, data.n, "clusters")
             facts["clusters"] = codes if codes.max() + 1 < data.n else None
         if by is not None:
-            facts["by"] = reading.as_names(by, data.n, "by")
+            facts["by"] = reading.as_groups(by, data.n)
         if ids is not None:
             facts["ids"] = reading.as_names(ids, data.n, "ids")
-        return replace(data, **facts) if facts else data
+        data = replace(data, **facts) if facts else data
+        if counted is not None and (counted == 0.0).any():
+            kept = counted > 0.0
+            said = f"{int((~kept).sum())} rows of weight 0 were left out"
+            data = replace(data, notes=(*data.notes, said)).take(kept)
+        return data
 
     @classmethod
     def _from_arrays(
@@ -201,7 +224,8 @@ class Predictions:
         values = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
         reading.refuse_swapped(values, marks)
-        rows, notes = reading.as_probabilities(values, from_logits)
+        dtype = str(getattr(probs, "dtype", values.dtype))
+        rows, notes = reading.as_probabilities(values, from_logits, dtype)
         if len(marks) != len(rows):
             raise InvalidPredictionsError(
                 f"probs has {len(rows)} rows but labels has {len(marks)}; "
@@ -242,6 +266,22 @@ class Predictions:
         """Number of classes, K."""
         return self.probs.shape[1]
 
+    def in_ratios(self) -> Predictions:
+        """Return the data with weights in whole numbers where their ratios allow it.
+
+        None where all are equal.
+        """
+        w = self.weights
+        if w is None:
+            return self
+        return replace(self, weights=None if w.min() == w.max() else reading.in_whole_numbers(w))
+
+    @property
+    def effective_n(self) -> float:
+        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
+        w = self.weights
+        return float(self.n) if w is None else float(w.sum() ** 2 / (w**2).sum())
+
     @property
     def residuals(self) -> FloatArray:
         """w_i (onehot(y_i) − p_i), shape (n, K); w_i is 1 without weights."""
@@ -264,10 +304,20 @@ class Predictions:
         count = np.unique(self.clusters).size
         return None if count == self.n else count
 
+    def subgroups(self) -> dict[str, IntArray]:
+        """Return the rows of every subgroup, by its name; {} where there is one only."""
+        found: dict[str, IntArray] = {}
+        for column in () if self.by is None else self.by.reshape(self.n, -1).T:
+            for name in np.unique(column):
+                if str(name):
+                    found[str(name)] = np.flatnonzero(column == name)
+        return found if len(found) > 1 else {}
+
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
         kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
+        kept["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **kept)
 
     def class_index(self, c: int | str) -> int:

@@ -246,3 +246,24 @@ def test_audit_of_arrays(capsys, tmp_path):
     code, out, _ = run(capsys, "audit", path)
     assert code == 0
     assert "Verdict: MISCALIBRATED" in out
+
+
+def test_clusters_and_subgroups_of_a_file(capsys, tmp_path):
+    rng = np.random.default_rng(3)
+    p = rng.random(120)
+    rows = zip(
+        p, rng.random(120) < p, np.arange(120) // 4, rng.choice(["a", "b"], 120), strict=True
+    )
+    path = tmp_path / "visits.csv"
+    path.write_text(
+        "p,y,patient,ward\n" + "".join(f"{a},{int(b)},{c},{d}\n" for a, b, c, d in rows)
+    )
+    facts = ("--clusters", "patient", "--by", "ward", "--n-resamples", 99)
+    code, out, _ = run(capsys, "test", path, *facts, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["clusters"]["count"] == 30
+    assert found["subgroups"]["names"] == ["a", "b"]
+    code, out, _ = run(capsys, "test", path, *facts)
+    assert "clusters       30 of 4 rows, effective" in out
+    assert "calibrated in every subgroup" in out

@@ -585,3 +585,45 @@ def test_label_sampler_against_chi_square(k):
         labels = draw(generator.random(size), np.full(size, i))
         seen = np.bincount(labels, minlength=k)
         assert scipy.stats.chisquare(seen, size * probs[i]).pvalue > 1e-5
+
+
+def tail_by_halves(p, cell, estimate):
+    """P(T ≥ t) and P(T > t) of a squared error of two classes, from the sums of two halves."""
+    halves = []
+    for cells in np.array_split(np.unique(cell), 2):
+        total, mass = np.zeros(1), np.ones(1)
+        for b in cells:
+            rows = p[cell == b]
+            law = np.ones(1)
+            for q in rows:
+                law = np.convolve(law, [1.0 - q, q])
+            count = np.flatnonzero(law > 1e-14)
+            term = (count - rows.sum()) ** 2 / (rows.size * p.size)
+            total = np.add.outer(total, term).ravel()
+            mass = np.multiply.outer(mass, law[count]).ravel()
+            total, mass = total[mass > 1e-14], mass[mass > 1e-14]
+        order = np.argsort(total)
+        halves.append(
+            (total[order], np.append(np.cumsum(mass[order][::-1])[::-1], 0.0), mass[order])
+        )
+    (a, _, mass), (b, tail, _) = halves
+    tie = 1e-9 * estimate
+    return [float(mass @ tail[np.searchsorted(b, estimate + e - a)]) for e in (-tie, tie)]
+
+
+def test_rare_events_have_brackets_that_hold_and_are_narrow():
+    # One event in a cell of rare ones is hundreds of deviations: the grid did not resolve the rest.
+    wide = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(0.5, 40.0, 200) if seed % 2 else np.clip(rng.gamma(0.2, 0.02, 300), 1e-6, 0.9)
+        labels = (rng.random(p.size) < p * (1 + 0.5 * seed)).astype(int)
+        squared = ct.ECE(ct.QuantileBins(8), distance="sqeuclidean")
+        data = ct.OneVsRest(1)(ct.Predictions.of(p, labels))
+        estimate = squared.given(data)(data.labels) / 2
+        lower, upper = ct.calibration_test(data, None, ct.RMSCE(ct.QuantileBins(8))).pvalue_bracket
+        least, most = tail_by_halves(p, ct.QuantileBins(8)(p), estimate)[::-1]
+        assert lower <= most * (1 + 1e-9)
+        assert upper >= most * (1 - 1e-9)
+        wide.append((upper - lower) / (upper - min(least, upper) + 0.011 * upper))
+    assert max(wide) <= 1.0  # but for the atom at the estimate

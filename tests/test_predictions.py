@@ -168,14 +168,14 @@ def test_refuses_classes(classes, labels, message):
 
 def test_facts_of_the_rows():
     data = Predictions.of(
-        THREE, [0, 1, 2, 0], weights=[1, 2, 0, 0.5], clusters=[30, 10, 10, 20], by=list("aabb"),
+        THREE, [0, 1, 2, 0], weights=[1, 2, 4, 0.5], clusters=[30, 10, 10, 20], by=list("aabb"),
         ids=["w", "x", "y", "z"],
     )  # fmt: skip
     assert data.clusters.tolist() == [2, 0, 0, 1]
     assert data.n_clusters == 3
     assert repr(data) == "Predictions(n=4, K=3, weighted, 3 clusters)"
     np.testing.assert_allclose(data.residuals[1], [-1.2, 1.4, -0.2], atol=1e-15)
-    np.testing.assert_array_equal(data.residuals[2], 0.0)
+    assert data.in_ratios().weights.tolist() == [2, 4, 8, 1]
     some = data.take(np.array([3, 1]))
     assert some.labels.tolist() == [0, 1]
     assert some.weights.tolist() == [0.5, 2.0]
@@ -233,6 +233,7 @@ def test_a_predictions_is_passed_through():
     data = Predictions.of([0.3], [1])
     assert Predictions.of(data) is data
     assert Predictions.of(data, weights=[2]).weights.tolist() == [2.0]
+    assert Predictions.of(data, weights=[2]).in_ratios().weights is None
     assert Predictions.of(data, [0]).labels.tolist() == [0]
     for options in ({"from_logits": True}, {"pos_label": 1}):
         with pytest.raises(InvalidPredictionsError, match="are for arrays"):

@@ -190,12 +190,22 @@ VERBS = {
 }
 
 
+#: Verbs that honour a fact.
+HONOURED = {
+    "clusters": (
+        *("audit", "calibration_test", "confidence_interval", "joint_test", "reliability_curve"),
+    ),
+    "by": ("audit", "calibration_test"),
+    "weights": ("audit", "calibration_test", "joint_test", "reliability_curve"),
+}
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_no_verb_ignores_a_fact(name):
     p, y = np.linspace(0.1, 0.9, 30), np.arange(30) % 2
     facts = {"weights": np.arange(1, 31), "clusters": np.arange(30) // 3, "by": np.arange(30) % 2}
     for fact, values in facts.items():
-        if (name, fact) == ("confidence_interval", "clusters"):
+        if name in HONOURED.get(fact, ()):
             continue
         with pytest.raises(StatisticError, match=f"{name} does not take {fact} yet"):
             VERBS[name](p, y, **{fact: values})

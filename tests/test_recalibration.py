@@ -416,12 +416,13 @@ def test_few_known_rows_are_let_through_and_said():
     fitted = TemperatureScaling().fit(data.take(np.arange(100)))
     seen = fitted(data.take(np.arange(95, 200)))
     refuse_fitted_rows(seen)
-    assert seen.provenance == (ct.predictions.Provenance(repr(TemperatureScaling()), 100, 5),)
+    (step,) = seen.provenance
+    assert (step.method, step.n_fitted, step.n_known) == (repr(TemperatureScaling()), 100, 5)
     assert seen.notes[-1] == "5 of these 105 rows are rows of the fit"
     with pytest.raises(ct.StatisticError, match="was fitted on 6 of these 106 rows"):
         refuse_fitted_rows(fitted(data.take(np.arange(94, 200))))
     with pytest.raises(ct.StatisticError, match="was fitted on 5 of these 10 rows"):
-        refuse_fitted_rows(seen.take(np.arange(90, 100)))
+        refuse_fitted_rows(seen.take(np.arange(10)))
     again = PlattScaling().fit([0.2, 0.7, 0.6], [0, 1, 1])
     both = again(
         TemperatureScaling().fit([0.1, 0.8, 0.3], [0, 1, 1])(ct.Predictions.of([0.5], [1]))
@@ -492,7 +493,8 @@ def test_predictions_remember_their_recalibration():
     assert repaired.weights.tolist() == [1.0, 2.0]
     assert repaired.clusters.tolist() == [0, 0]
     assert repaired.by.tolist() == ["x", "y"]
-    assert repaired.provenance == (ct.predictions.Provenance(repr(fitted.method), 2, 0),)
+    (step,) = repaired.provenance
+    assert (step.method, step.n_fitted, step.n_known) == (repr(fitted.method), 2, 0)
     assert repaired.labels.tolist() == [0, 1]
     assert repaired.notes == (
         "recalibrated by TemperatureScaling(penalty=1e-06), fitted on 2 rows",
@@ -593,3 +595,24 @@ def test_verbs_refuse_the_rows_of_the_fit(verb):
     arguments = {"compare": (scaled(held_out), held_out)}.get(verb, (scaled(held_out),))
     with pytest.raises(ct.StatisticError, match="Fit the recalibration on one part"):
         getattr(ct, verb)(*arguments)
+
+
+def test_rows_that_are_taken_take_what_is_known_of_them():
+    logits, labels = overconfident(200, 3)
+    data = ct.Predictions.of(ref.softmax(logits), labels)
+    seen = TemperatureScaling().fit(data.take(np.arange(100)))(data.take(np.arange(95, 200)))
+    assert [step.n_known for step in seen.take(np.arange(3, 60)).provenance] == [2]
+    refuse_fitted_rows(
+        seen.take(np.arange(5, 40))
+    )  # five of these were said to be known, and none is
+    with pytest.raises(ct.StatisticError, match="was fitted on 5 of these 6 rows"):
+        refuse_fitted_rows(seen.take(np.arange(6)))
+
+
+def test_three_known_rows_of_forty_are_noticed_without_ids():
+    logits, labels = overconfident(640, 3)
+    data = ct.Predictions.of(ref.softmax(logits), labels)
+    fitted = TemperatureScaling().fit(data.take(np.arange(600)))
+    refuse_fitted_rows(fitted(data.take(np.arange(599, 639))))
+    with pytest.raises(ct.StatisticError, match="was fitted on 3 of these 40 rows"):
+        refuse_fitted_rows(fitted(data.take(np.arange(597, 637))))

@@ -150,8 +150,8 @@ def test_two_classes_are_seen_as_label_1_and_facts_are_checked(rng):
     assert (curve.lens, curve.subject, curve.names) == ("OneVsRest(1)", "event", ("class yes",))
     own = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=3)
     np.testing.assert_array_equal(curve.observed, own.observed)
-    with pytest.raises(ct.StatisticError, match="reliability_curve does not take clusters"):
-        reliability_curve(p, y, clusters=np.arange(60) // 2)
+    with pytest.raises(ct.StatisticError, match="reliability_curve does not take by"):
+        reliability_curve(p, y, by=np.arange(60) // 2)
 
 
 def test_what_ctrl_c_cut_short_says_so(monkeypatch):

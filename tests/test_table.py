@@ -87,7 +87,8 @@ def test_residuals_tell_the_same(row):
     )
     scaled = prepared.of_residuals(data.residuals, 0.5 * ones)
     if not isinstance(row.statistic, ct.SmoothECE):  # its width follows the residuals
-        np.testing.assert_allclose(scaled, value * 0.5**prepared.degree, rtol=1e-8, atol=1e-12)
+        half = (value - prepared.centre) * 0.5**prepared.degree + prepared.centre
+        np.testing.assert_allclose(scaled, half, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("row", TWO, ids=str)
@@ -118,7 +119,10 @@ def test_statistics_refuse_what_verbs_refuse(row, probs, labels, message):
 @TABLE
 def test_weights_are_honoured_or_refused_by_name(row):
     data = replace(problem(row), weights=np.linspace(1, 2, 120))
-    with pytest.raises(ct.StatisticError, match="does not take weights yet"):
+    if getattr(row.statistic, "takes_weights", False) and "kumar" not in repr(row.statistic):
+        assert row.statistic(data) != row.statistic(problem(row))
+        return
+    with pytest.raises(ct.StatisticError, match="does not take weights"):
         row.statistic(data)
 
 

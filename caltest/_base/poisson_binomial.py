@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy
+from numpy.fft import irfft, rfft
 
 from caltest._base.arrays import FloatArray
 
@@ -20,6 +21,8 @@ DIRECT = 256
 GROUPS = (1 / 64, 1 / 4, 3 / 4, 63 / 64)
 #: Chebyshev nodes for a group of rows with similar predictions.
 NODES = 32
+#: Factors of lengths that transform fast.
+ODD = tuple(3**i * 5**j for i in range(20) for j in range(14))
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
@@ -55,14 +58,21 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
     exponent = np.log(2.0 / NEGLIGIBLE)
     half = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * variance)
     low, high = max(0, int(mean - half)), min(p.size, int(mean + half) + 1)
-    width = scipy.fft.next_fast_len(high - low + 1, real=True)
+    width = fast_length(high - low + 1)
     spectrum, origin = _spectrum(p, width, variance)
-    pmf = np.roll(scipy.fft.irfft(spectrum, width), (origin - low) % width)[: high - low + 1]
+    pmf = np.roll(irfft(spectrum, width), (origin - low) % width)[: high - low + 1]
     pmf = np.clip(pmf, 0.0, None)
     kept = np.flatnonzero(pmf > NEGLIGIBLE)
     pmf = pmf[kept[0] : kept[-1] + 1]
     lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(p.size))
     return certain + low + int(kept[0]), pmf, lost
+
+
+@cache
+def fast_length(size: int) -> int:
+    """Return the smallest length from ``size`` on whose prime factors are 2, 3 and 5."""
+    odd = (factor for factor in ODD if factor < 2 * size)
+    return min(factor << (-(-size // factor) - 1).bit_length() for factor in odd)
 
 
 def _recursion(p: FloatArray) -> FloatArray:
@@ -104,9 +114,7 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
             for start in range(0, blocks.shape[1], width):
                 piece = blocks[:, start : start + width]
                 wrapped[:, : piece.shape[1]] += piece
-            spectrum[:alive] *= np.multiply.reduce(
-                scipy.fft.rfft(wrapped, axis=1)[:, :alive], axis=0
-            )
+            spectrum[:alive] *= np.multiply.reduce(rfft(wrapped, axis=1)[:, :alive], axis=0)
     return spectrum, origin
 
 

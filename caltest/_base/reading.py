@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, names_of
+from caltest._base.resolution import meant
 from caltest.errors import InvalidPredictionsError
 
+#: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
+MANY_VALUES, MIN_CROSSED = 20, 50
 #: Rows whose sum is further from 1 than this are refused.
 SUM_TOLERANCE = 1e-3
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
@@ -92,10 +96,16 @@ def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
     return numbers
 
 
-def as_probabilities(array: NDArray[Any], from_logits: bool) -> tuple[FloatArray, tuple[str, ...]]:
+def as_probabilities(
+    array: NDArray[Any], from_logits: bool, dtype: str
+) -> tuple[FloatArray, tuple[str, ...]]:
     probs = as_numbers(array, "probs")
     notes: list[str] = []
-    if from_logits:
+    if not from_logits:
+        probs, rounded = meant(probs, dtype)
+        if rounded:
+            notes.append(f"{rounded} probabilities read as the short decimals that they round")
+    else:
         from scipy.special import expit, softmax
 
         probs = expit(probs) if probs.ndim == 1 else softmax(probs, axis=1)
@@ -263,6 +273,16 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
     return None if bool((weights == 1.0).all()) else weights
 
 
+def in_whole_numbers(weights: FloatArray) -> FloatArray:
+    """Return the smallest whole numbers of the same ratios, for up to six decimals."""
+    for digits in range(7):
+        scaled = weights * 10.0**digits
+        whole = np.rint(scaled)
+        if np.abs(scaled - whole).max() <= 1e-9 * scaled.max() and whole.max() < 2**53:
+            return whole / float(np.gcd.reduce(whole.astype(np.int64)))
+    return weights
+
+
 def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
     """Return the names, numbers or other marks of the rows; none may be missing."""
     marks = _per_row(values, n, name)
@@ -278,6 +298,37 @@ def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
             "row, or leave these rows out"
         )
     return marks.astype(str) if marks.dtype.kind == "O" else marks
+
+
+def as_groups(values: Any, n: int) -> NDArray[Any]:
+    """Return the subgroup of every row, or several: a column for each way to group.
+
+    A mapping or table names its columns: True marks the members of a subgroup, others have one for
+    each value, numbers of more than 20 values one for each quarter, and two columns and more also
+    their crossings of at least 50 rows. "" stands for none.
+    """
+    columns = getattr(values, "columns", values if isinstance(values, Mapping) else None)
+    if columns is None:
+        return as_names(values, n, "by")
+    made, crossed = [], []
+    for column in columns:
+        marks = as_names(values[column], n, f"by[{column!r}]")
+        if marks.dtype.kind == "b":
+            made.append(np.where(marks, str(column), ""))
+            continue
+        if marks.dtype.kind in "iuf" and np.unique(marks).size > MANY_VALUES:
+            cuts = np.unique(np.quantile(marks, [0.0, 0.25, 0.5, 0.75, 1.0]))
+            part = np.searchsorted(cuts[1:-1], marks)
+            marks = np.array([f"{a:g}–{b:g}" for a, b in pairwise(cuts)])[part]
+        made.append(np.array([f"{column}={mark}" for mark in marks]))
+        crossed.append(made[-1])
+    if not made:
+        raise InvalidPredictionsError("by holds no column: give at least one")
+    if len(crossed) > 1:
+        names = np.array([", ".join(marks) for marks in zip(*crossed, strict=True)])
+        _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
+        made.append(np.where(counts[inverse.ravel()] >= MIN_CROSSED, names, ""))
+    return np.stack(made, axis=1)
 
 
 def numbered(values: Any, n: int, name: str) -> IntArray:

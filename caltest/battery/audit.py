@@ -14,7 +14,7 @@ from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
 from caltest.battery.questions import Pair, Question, questions
 from caltest.battery.report import rank, report_of, row_of
-from caltest.errors import DegenerateDataWarning, StatisticError
+from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.entry import admitted
 from caltest.predictions import Facts, Predictions
@@ -41,7 +41,8 @@ def audit(
     waves or bumps of any width); the largest few (``TopK(k)``, for more than three classes); every
     class against the rest, summarised by the worst; the whole vector (``Canonical()``), as a binned
     error and by its log score (:class:`ScoreGap`), which sees over- and underconfidence. For two
-    classes: the probability of label 1, with and without bins, and the top prediction. Errors are
+    classes: the probability of label 1, with and without bins, and the top prediction. With
+    ``by`` every subgroup, summarised by the worst. Errors are
     total-variation ECEs, over 15 equal-width bins for two-class lenses and over a
     :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. The choice follows
     the measured power of every statistic; those that have no meaning for the predictions (all of
@@ -81,10 +82,15 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    data = admitted("audit", probs, labels, facts)
+    data = admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
     fraction("alpha", alpha)
     fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
+    if adjust == "max-T" and (data.n_clusters is not None or data.subgroups()):
+        raise StatisticError(
+            "with clusters or subgroups no label vector is drawn for all questions together: use "
+            "adjust='holm'"
+        )
     asked = questions(data)
     if len(asked) > alpha * (1 + n_resamples):
         raise StatisticError(
@@ -94,6 +100,7 @@ def audit(
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)
+        warnings.simplefilter("once", FewClustersWarning)
         if adjust == "holm":
             answers = [_answer(data, question, options) for question in asked]
             adjusted = holm([pvalue for _, pvalue in answers])
@@ -112,11 +119,16 @@ Answer = tuple[list[CalibrationTestResult], float]
 
 def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
-        joint = joint_test(data, None, question.pairs, **options)
+        joint = joint_test(replace(data, by=None), None, question.pairs, **options)
         if joint.ended == "interrupted":
             raise KeyboardInterrupt
         return list(joint.tests), joint.pvalue
-    tests = _one_by_one(data, question.pairs, options)
+    if question.kind == "groups":
+        ((statistic, lens),) = question.pairs
+        found = calibration_test(data, None, statistic, lens=lens, **options).subgroups
+        assert found is not None
+        return list(found.tests), found.pvalue
+    tests = _one_by_one(replace(data, by=None), question.pairs, options)
     return tests, min(1.0, len(tests) * min(t.pvalue for t in tests))  # of Bonferroni
 
 

@@ -21,8 +21,8 @@ from caltest.statistics import (
 
 Pair = tuple[StatisticLike, Lens]
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
-#: sure the whole vector is.
-Kind = Literal["error", "classes", "shape", "score"]
+#: sure the whole vector is; the binned errors of all subgroups.
+Kind = Literal["error", "classes", "shape", "score", "groups"]
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,17 @@ def questions(data: Predictions) -> list[Question]:
         pairs: tuple[Pair, ...] = tuple((s, lens) for s in (CoxScore(), Kuiper(), MultiScale()))
         return Question(f"{lens!r} no bins", "does that hold without bins?", "shape", pairs)
 
+    def groups(lens: Lens) -> list[Question]:
+        words = "does that hold in every subgroup? (the worst)"
+        found = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
+        return [found] if data.subgroups() else []
+
     top = error(TopK(1), "is its confidence right?", binary)
     if data.n_classes == 2:
         event = OneVsRest(1)
         words = f"is the probability of class {data.class_name(1)} right?"
-        return _defined([error(event, words, binary), shape(event), top], data)
+        asked = [error(event, words, binary), shape(event), top, *groups(event)]
+        return _defined(asked, data)
     every = Question(
         f"OneVsRest(0…{data.n_classes - 1})",
         "are all classes right? (the worst)",
@@ -72,7 +78,8 @@ def questions(data: Predictions) -> list[Question]:
     if data.n_classes > 3:
         k = min(3, data.n_classes - 2)
         ranks = [error(TopK(k), f"are the {k} largest right?", vector)]
-    return _defined([top, shape(TopK(1)), *ranks, every, whole, sure], data)
+    asked = [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
+    return _defined(asked, data)
 
 
 def _defined(asked: list[Question], data: Predictions) -> list[Question]:

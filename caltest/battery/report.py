@@ -43,7 +43,7 @@ def row_of(
     elif adjusted <= alpha:
         verdict = Finding.MISCALIBRATED
     else:
-        blunt = question.kind in ("error", "classes") and critical > tolerance
+        blunt = question.kind in ("error", "classes", "groups") and critical > tolerance
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
     return AuditRow(
         subject=question.subject,
@@ -64,18 +64,26 @@ def _detail(
     question: Question,
     tests: list[CalibrationTestResult],
     worst: int,
-    found: bool,
+    rejected: bool,
     alpha: float,
 ) -> str:
     test = tests[worst]
     floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
     if question.kind == "classes":
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
-        predicted, occurred = data.probs[:, worst].mean(), (data.labels == worst).mean()
+        predicted, occurred = _means(data, worst)
         return (
             f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
             f"{data.class_name(worst)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
             f"{predicted:.1%} on average, observed {occurred:.1%})."
+        )
+    if question.kind == "groups":
+        names, own = list(data.subgroups()), holm([t.pvalue for t in tests])
+        found = [name for name, p in zip(names, own, strict=True) if p <= alpha]
+        listed = f" ({', '.join(found[:5])}{', …' * (len(found) > 5)})" if found else ""
+        return (
+            f"Subgroups: {len(found)} of {len(tests)} are miscalibrated on their own{listed}; the "
+            f"worst is {names[worst]}: error {test.estimate:.3f}, chance alone {floor}."
         )
     if question.kind == "shape":
         parts = [
@@ -84,7 +92,7 @@ def _detail(
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
         return f"Without bins: {'; '.join(parts)}."
-    if question.kind == "score" and found:
+    if question.kind == "score" and rejected:
         worse = test.excess > 0
         return (
             f"Over the whole vector the model is {'over' if worse else 'under'}confident: its "
@@ -103,8 +111,9 @@ def report_of(
     data: Predictions, rows: tuple[AuditRow, ...], alpha: float, tolerance: float
 ) -> AuditReport:
     """Judge all of them together."""
-    confidence = float(data.probs.max(axis=1).mean())
-    accuracy = float((data.probs.argmax(axis=1) == data.labels).mean())
+    confidence = float(np.average(data.probs.max(axis=1), weights=data.weights))
+    right = data.probs.argmax(axis=1) == data.labels
+    accuracy = float(np.average(right, weights=data.weights))
     (top,) = (row for row in rows if row.subject == "top" and row.aspect == "error")
     impossible = data.impossible
     rejected = [row for row in rows if row.verdict.rejects]
@@ -158,8 +167,25 @@ def report_of(
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
-        notes=data.notes,
+        notes=(*data.notes, *_about_design(data, top)),
+        copies=data.copies,
     )
+
+
+def _means(data: Predictions, c: int) -> tuple[float, float]:
+    """Return the mean prediction of a class, and how often it occurred."""
+    columns = data.probs[:, c], data.labels == c
+    mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
+    return mean, rate
+
+
+def _about_design(data: Predictions, top: AuditRow) -> list[str]:
+    said = []
+    if top.test.clusters is not None:
+        said.append(f"rows come in clusters: {top.test.clusters}")
+    if data.weights is not None:
+        said.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
+    return said
 
 
 def _what_is_wrong(
@@ -176,7 +202,7 @@ def _what_is_wrong(
     significant = [row for row in rejected if row.adjusted <= alpha]
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
     if event is not None:
-        mean, rate = float(data.probs[:, 1].mean()), float((data.labels == 1).mean())
+        mean, rate = _means(data, 1)
         shifted = abs(mean - rate) >= 0.5 * event.test.estimate
         judged = "wrong in both directions"
         if shifted:

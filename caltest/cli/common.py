@@ -39,6 +39,8 @@ COLUMNS = options_of(
     option("--label", metavar="COLUMN", help="Label column (for .npy: the file of labels)."),
     option("--classes", metavar="A,B,…", help="Label values in the order of the columns."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
+    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
 )
 INPUT = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS)
 #: Numbers strictly between 0 and 1.
@@ -114,7 +116,8 @@ def read_file(path: Path, options: dict[str, Any]) -> ct.Predictions:
         path,
         options["probs"],
         options["label"],
-        clusters=options.get("clusters"),
+        clusters=options["clusters"],
+        by=options["by"],
         ids=options.get("ids"),
         classes=None if classes is None else _class_values(classes),
         from_logits=options["from_logits"],

@@ -26,7 +26,6 @@ from caltest.inference.intervals import METHODS, SIDES, confidence_interval
 @click.command(epilog=EXIT_CODES)
 @INPUT
 @ASKED
-@option("--clusters", metavar="COLUMN", help="Rows with one value here may depend on each other.")
 @option("--level", type=SHARE, default=defaults.LEVEL, help="How often such intervals cover.")
 @option("--method", type=click.Choice(METHODS), default="auto", help="auto covers; see the docs.")
 @option("--side", type=click.Choice(SIDES), default="two-sided", help="Both bounds, or one.")

@@ -14,7 +14,13 @@ from caltest import statistics
 from caltest.reliability.simplex import SimplexGrid
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
-NULLS = (ct.RedrawLabels, ct.ConsistencyResampling)
+NULLS = (
+    ct.RedrawLabels,
+    ct.SharedRedraws,
+    ct.WildSigns,
+    ct.OneRowPerCluster,
+    ct.ConsistencyResampling,
+)
 BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
 STATISTICS = tuple(
     value

@@ -30,7 +30,7 @@ from caltest.cli.recipes import Recipe
     "--null",
     type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free")),
     default="auto",
-    help="auto, exact, asymptotic, distribution-free, RedrawLabels or ConsistencyResampling.",
+    help="auto, exact, asymptotic, distribution-free, or a scheme such as WildSigns().",
 )
 @option(
     "--alpha",

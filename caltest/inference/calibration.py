@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Unpack
+
+import numpy as np
 
 from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
+from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import admitted, evaluated
+from caltest.inference.entry import admitted, evaluated, seed_of
 from caltest.inference.pvalues import Null, null_distribution, result_of
+from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
-from caltest.predictions import Facts
+from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
-from caltest.simulate import RedrawLabels, Workers
+from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import ECE, StatisticLike
 
 
@@ -71,7 +77,8 @@ def calibration_test(
         Threads, or a function like :func:`map`.
     **facts
         ``classes``, ``from_logits``, ``pos_label`` and the other keywords of
-        :meth:`Predictions.of`.
+        :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the dependence of
+        :class:`SharedRedraws`. With ``by`` every subgroup is tested, too.
 
     Returns
     -------
@@ -109,7 +116,7 @@ def calibration_test(
     >>> round(result.estimate, 6), round(result.pvalue, 9)
     (0.2, 0.010731062)
     """
-    data = admitted("calibration_test", probs, labels, facts)
+    data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if isinstance(statistic, Sequence) and not isinstance(statistic, str):
         raise StatisticError(
             "calibration_test takes one statistic; several, as (statistic, lens) pairs, are tested "
@@ -117,6 +124,19 @@ def calibration_test(
         )
     one_of("stop", stop, ("early", None))
     seen_through = as_lens(lens, data)
+    if data.subgroups():
+        again: Any = {"lens": seen_through, "null": null, "stop": stop, "n_resamples": n_resamples}
+        ask: Callable[[Predictions], CalibrationTestResult] = partial(
+            calibration_test, statistic=statistic, rng=rng, workers=workers, **again
+        )
+        whole = ask(replace(data, by=None))
+        run = n_resamples, rng, workers
+        return replace(
+            whole, subgroups=each_subgroup(data, seen_through(data), statistic, ask, run)
+        )
+    if isinstance(null, OneRowPerCluster):
+        options = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
+        return _by_one_row_per_cluster(data, statistic, null, rng, options)
     induced = seen_through(data)
     prepared, estimate = evaluated(statistic, induced)
     law = null_distribution(
@@ -125,7 +145,7 @@ def calibration_test(
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
-        null = RedrawLabels()
+        null = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
     name = null if isinstance(null, str) else repr(null)
     result = result_of(data, prepared, statistic, seen_through, name, estimate, law, rng)
     if result.null_std == 0.0 and result.pvalue == 1.0:
@@ -136,3 +156,38 @@ def calibration_test(
             stacklevel=2,
         )
     return result
+
+
+def _by_one_row_per_cluster(
+    data: Predictions, statistic: StatisticLike, null: OneRowPerCluster, rng: Any, options: Any
+) -> CalibrationTestResult:
+    """Test draws of one row per cluster; their p-values are exchangeable."""
+    generator = np.random.default_rng(rng)
+    plain = replace(data, clusters=None)
+    tests = []
+    with progress(null.draws, "draws") as advance:
+        for _ in range(null.draws):
+            part = plain.take(null.rows(data, generator))
+            tests.append(calibration_test(part, None, statistic, rng=generator, **options))
+            advance(1)
+    running = np.cumsum([test.pvalue for test in tests]) / np.arange(1, len(tests) + 1)
+    pvalue = min(1.0, 2.0 * float(running.min()))
+    means = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
+    said = (
+        f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters"
+    )
+    return replace(
+        tests[0],
+        null=repr(null),
+        estimate=float(means[0]),
+        null_mean=float(means[1]),
+        null_std=float(means[2]),
+        pvalue=pvalue,
+        pvalue_bracket=(pvalue, pvalue),
+        pvalue_error=0.0,
+        n=data.n,
+        n_resamples=null.draws,
+        seed=seed_of(rng),
+        notes=(*data.notes, said),
+        null_distribution=None,
+    )

@@ -244,6 +244,7 @@ def _all_pairs(settings: Settings, models: list[Model], options: dict[str, Any])
         seed=pairs[0].seed,
         ended=ending(*(pair.ended for pair in pairs)),
         notes=tuple(dict.fromkeys(note for r in pairs for note in r.notes)),
+        copies=max(pair.copies for pair in pairs),
     )
 
 

@@ -81,6 +81,7 @@ def corp_decomposition(
         n=induced.n,
         n_classes=data.n_classes,
         notes=data.notes,
+        copies=data.copies,
         fit=fit,
     )
 
@@ -147,4 +148,5 @@ def brier_decomposition(
         n=n,
         n_classes=data.n_classes,
         notes=data.notes,
+        copies=data.copies,
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from caltest._base.copies import n_copies
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.predictions import Facts, Predictions
-from caltest.recalibration import refuse_fitted_rows
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
 
@@ -38,13 +39,30 @@ def admitted(
     unknown = sorted(set(facts) - set(Facts.__annotations__))
     if unknown:
         raise TypeError(f"{verb} has no argument {unknown[0]!r}")
-    data = Predictions.of(probs, labels, **facts)
-    refuse_fitted_rows(data)
+    data = Predictions.of(probs, labels, **facts).in_ratios()
+    if data.provenance:
+        from caltest.recalibration import refuse_fitted_rows
+
+        refuse_fitted_rows(data)
     carried = {"weights": data.weights, "clusters": data.n_clusters, "by": data.by}
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
-    return data
+    looked = data.copies or data.induced or data.clusters is not None
+    return data if looked else _noticed(data)
+
+
+def _noticed(data: Predictions) -> Predictions:
+    """Count the rows that are copies of others, and say what to do about them."""
+    copies = n_copies(data.probs, data.labels)
+    if not copies:
+        return data
+    note = (
+        f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
+        "errors look more certain than they are. Keep one row of each, or say by clusters= which "
+        "rows belong together"
+    )
+    return replace(data, copies=copies, notes=(*data.notes, note))
 
 
 def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:

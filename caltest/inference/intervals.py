@@ -178,6 +178,7 @@ def confidence_interval(
         seed=seed_of(rng),
         ended=bounds.ended,
         notes=(*data.notes, *bounds.notes),
+        copies=data.copies,
     )
 
 

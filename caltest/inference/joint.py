@@ -9,16 +9,17 @@ from typing import Any, Unpack
 import numpy as np
 
 from caltest._base.defaults import N_RESAMPLES
-from caltest._base.multiplicity import max_t
+from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
+from caltest.inference.calibration import calibration_test
 from caltest.inference.entry import admitted, evaluated, seed_of
 from caltest.inference.pvalues import result_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray, IntArray
-from caltest.results import JointTestResult
-from caltest.simulate import BLOCK, Batches, RedrawLabels, Workers, simulate_by
+from caltest.results import JointTestResult, ending
+from caltest.simulate import BLOCK, Batches, RedrawLabels, SharedRedraws, Workers, simulate_by
 from caltest.statistics.prepared import Prepared, StatisticLike
 
 
@@ -64,6 +65,8 @@ def joint_test(
     -----
     O(B n) for each pair. Labels are drawn from the whole vectors; from what the lens shows where
     all pairs have the same one. With one seed they are the labels of :func:`calibration_test`.
+    With clusters every pair is tested by itself, since dependence differs from lens to lens, and
+    p-values are adjusted by Holm's method.
 
     References
     ----------
@@ -77,8 +80,19 @@ def joint_test(
     >>> [p < 0.05 for p in ct.joint_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
     [False, True]
     """
-    data = admitted("joint_test", probs, labels, facts)
+    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "weights"})
     statistics, lenses = _unzipped(pairs)
+    size: Any = {"n": data.n, "n_classes": data.n_classes}
+    size |= {"notes": data.notes, "copies": data.copies}
+    if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
+        options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+        single = tuple(
+            calibration_test(data, None, s, lens=lens, null=SharedRedraws(), **options)
+            for s, lens in zip(statistics, lenses, strict=True)
+        )
+        stepped = tuple(holm([test.pvalue for test in single]))
+        size |= {"n_resamples": n_resamples, "ended": ending(*(test.ended for test in single))}
+        return JointTestResult(single, stepped, min(stepped), "Holm", **size, seed=seed_of(rng))
     looks = [as_lens(lens, data) for lens in lenses]
     seen = [lens(data) for lens in looks]
     observed = [evaluated(s, induced) for s, induced in zip(statistics, seen, strict=True)]
@@ -98,13 +112,12 @@ def joint_test(
             statistics, looks, observed, values.T.copy(), strict=True
         )
     )
-    both = np.array([prepared.two_sided for prepared, _ in observed])
+    both, centre = np.array([(x.two_sided, x.centre) for x, _ in observed]).T
     estimates = np.array([t for _, t in observed])
-    evidence = [np.where(both, np.abs(v), v) for v in (estimates, values)]
+    evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
     drawn: Any = {"n_resamples": len(values), "seed": seed_of(rng), "ended": ended}
-    size: Any = {"n": source.n, "n_classes": data.n_classes}
-    return JointTestResult(tests, adjusted, min(adjusted), **size, **drawn, notes=data.notes)
+    return JointTestResult(tests, adjusted, min(adjusted), **size | {"n": source.n}, **drawn)
 
 
 def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:

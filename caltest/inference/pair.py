@@ -163,6 +163,7 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         seed=seed_of(options["rng"]),
         ended=ending(a.test.ended, b.test.ended, evidence.ended),
         notes=(*(f"{m.name}: {note}" for m in (a, b) for note in m.data.notes), *evidence.notes),
+        copies=max(a.data.copies, b.data.copies),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
+from caltest.inference.dependence import clustered
 from caltest.inference.entry import seed_of
 from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
@@ -29,6 +31,7 @@ from caltest.simulate import (
     RedrawLabels,
     RowScheme,
     Scheme,
+    WildSigns,
     Workers,
     simulate,
     simulate_by,
@@ -58,6 +61,16 @@ def null_distribution(
     stop_early: bool = False,
 ) -> NullDistribution:
     """Return the law that was asked for; the parameters are those of ``calibration_test``."""
+    if prepared.data.n_clusters is not None:
+        scheme, summary = clustered(null, prepared.data)
+        factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
+        centre = prepared.centre
+        within = centre + (estimate - centre) / factor
+        stop_when = _stopping(prepared, within) if stop_early else None
+        run = (n_resamples, rng, workers)
+        drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
+        inflated = centre + factor * (drawn.values - centre)
+        return replace(drawn, values=inflated, clusters=summary)
     data, laws = prepared.data, prepared.laws()
     known = null in ("auto", "exact", *laws) if isinstance(null, str) else isinstance(null, Scheme)
     if not known:
@@ -89,8 +102,13 @@ def null_distribution(
         null = RedrawLabels()
     if isinstance(null, ConsistencyResampling):
         _warn_if_sparse(prepared)
-    stop_when = partial(reaching, estimate, two_sided=prepared.two_sided) if stop_early else None
+    stop_when = _stopping(prepared, estimate) if stop_early else None
     return replicates_of(statistic, prepared, null, n_resamples, rng, workers, stop_when=stop_when)
+
+
+def _stopping(prepared: Prepared, estimate: float) -> Reaching:
+    sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
+    return partial(reaching, estimate, **sides)
 
 
 def replicates_of(
@@ -111,6 +129,9 @@ def replicates_of(
     fused = prepared.fast(scheme)
     if fused is not None:
         drawn = simulate_by(fused, *run, stop_when=stop_when)
+    elif isinstance(scheme, WildSigns):
+        moved = partial(prepared.of_residuals, data.residuals)
+        drawn = simulate_by(Batches(scheme.drawer(data), data.n, moved), *run, stop_when=stop_when)
     elif isinstance(scheme, LabelScheme):
         batches = Batches.of(scheme, data, prepared.batch)
         at_once = BLOCK if isinstance(prepared, PreparedFunction) else CHUNK
@@ -197,26 +218,29 @@ def result_of(
 ) -> CalibrationTestResult:
     """Put together the answer; here is the arithmetic of p-values."""
     drawn, error, ended = 0, 0.0, "complete"
+    two_sided, centre = prepared.two_sided, prepared.centre
     if isinstance(law, SimulatedNull):
         drawn, ended = len(law), law.ended
-        exceeding = int(reaching(estimate, law.values, prepared.two_sided).sum())
+        exceeding = int(reaching(estimate, law.values, two_sided, centre).sum())
         if ended == "early":
             exceeding = EXCEEDING
         pvalue = exceeding / drawn if ended == "early" else (1 + exceeding) / (1 + drawn)
         error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
         bracket = clopper_pearson(exceeding, drawn)
     elif isinstance(law, ExactNull):
-        bracket = law.bracket(estimate, prepared.two_sided)
+        bracket = law.bracket(estimate, two_sided, centre)
         pvalue = max(bracket[1], np.finfo(float).tiny)
     else:  # a limit law; only symmetric ones are used on both sides
-        sides = 2.0 * law.sf(abs(estimate)) if prepared.two_sided else law.sf(estimate)
+        beyond = centre + abs(estimate - centre)
+        sides = 2.0 * law.sf(beyond) if two_sided else law.sf(estimate)
         pvalue = max(min(1.0, sides), np.finfo(float).tiny)
         bracket = (float(pvalue), float(pvalue))
     return CalibrationTestResult(
         statistic=name_of(statistic),
         lens=name_of(lens),
         null=null,
-        two_sided=prepared.two_sided,
+        two_sided=two_sided,
+        centre=centre,
         estimate=estimate,
         pvalue=float(pvalue),
         pvalue_bracket=bracket,
@@ -230,5 +254,8 @@ def result_of(
         impossible=prepared.data.impossible.size,
         ended=ended,
         notes=data.notes,
+        effective_n=None if data.weights is None else data.effective_n,
+        clusters=law.clusters if isinstance(law, SimulatedNull) else None,
+        copies=data.copies,
         null_distribution=law,
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.containers import arranged, as_ndarray
+from caltest._base.copies import row_numbers
 from caltest._base.reading import as_array, as_numbers
 from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions, Provenance
@@ -24,8 +25,8 @@ AIM, GRADIENT = 1e-8, 1e-6
 DECIMALS = 9
 #: Predictions are refused when more than this share of their rows are rows of the fit.
 KNOWN = 0.05
-#: So many rows may agree by chance in small data.
-CHANCE = 3
+#: Rows of a small part that agree are not known when so many agree with this chance.
+CHANCE = 0.01
 #: Rows cannot be told apart when more than this share of them occur twice.
 ALIKE = 0.01
 
@@ -117,8 +118,9 @@ class Recalibrated:
     when their log-probabilities agree to nine decimals and each occurs once on its side. Rounded
     predictions, and those of trees and neighbours, agree by chance; about as many rows do so as
     occur twice in the fit. Rows of probabilities that are all multiples of 0.0001, all rows when
-    more than 1 % of the fit occur twice, and three rows or fewer of less than 60 therefore count
-    only where more than half of all rows agree.
+    more than 1 % of the fit occur twice, and as few rows as would agree with a chance of 1 % (of
+    40 rows: one for a fit on 1000, two on 100) therefore count only where more than half of all
+    rows agree.
 
     Attributes
     ----------
@@ -191,19 +193,24 @@ class Recalibrated:
         provenance = (*data.provenance, step)
         return replace(data, probs=repaired, notes=tuple(notes), provenance=provenance)
 
-    def _known(self, data: Predictions, scores: FloatArray) -> int:
-        """Count the rows that are rows of the fit, as far as that can be told."""
+    def _known(self, data: Predictions, scores: FloatArray) -> BoolArray:
+        """Say which rows are rows of the fit, as far as that can be told."""
         if self.ids is not None and data.ids is not None:
-            return int(np.isin(data.ids.astype(str), self.ids.astype(str)).sum())
+            return np.isin(data.ids.astype(str), self.ids.astype(str))
         numbers, first, count = np.unique(
             _row_numbers(scores), return_index=True, return_counts=True
         )
-        known = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
-        if known.size > 0.5 * data.n:
-            return known.size
-        exact = int((~_rounded(data.probs[known])).sum())
-        few = KNOWN * data.n < exact <= CHANCE
-        return 0 if few or self.alike > ALIKE else exact
+        found = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
+        known = np.zeros(data.n, dtype=bool)
+        known[found] = True
+        if found.size > 0.5 * data.n:
+            return known
+        from scipy.special import gammainc  # P(Poisson(b) ≥ a)
+
+        known &= ~_rounded(data.probs)
+        many, expected = known.sum(), data.n * max(self.alike, 1.0 / self.n)
+        few = many > KNOWN * data.n and gammainc(many, expected) > CHANCE
+        return np.zeros_like(known) if few or self.alike > ALIKE else known
 
     def __str__(self) -> str:
         return (
@@ -254,10 +261,7 @@ def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
 
 def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
     """Return a 64-bit number for every row, equal for rows that agree to nine decimals."""
-    digits = np.rint(scores * 10.0**DECIMALS).astype(np.int64).view(np.uint64)
-    odd = np.random.default_rng(0).integers(0, 2**63, scores.shape[1], dtype=np.uint64)
-    mixed = digits * (2 * odd + 1)
-    return np.bitwise_xor.reduce(mixed ^ (mixed >> 29), axis=1)
+    return row_numbers(np.rint(scores * 10.0**DECIMALS).astype(np.int64))
 
 
 def _rounded(probs: FloatArray) -> BoolArray:

@@ -56,7 +56,7 @@ def consistency_bars(
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
     low, high = np.array([_quantiles(cdf, side) for _, cdf in laws]).T
     first = np.array([first for first, _ in laws])
-    return (first + low) / cells.counts, (first + high) / cells.counts
+    return (first + low) / cells.mass, (first + high) / cells.mass
 
 
 def _quantiles(cdf: FloatArray, side: float) -> tuple[int, int]:
@@ -199,10 +199,7 @@ def simulated_bars(
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
     """Return the deviations of all cells, for label vectors of shape (B, n)."""
-    gaps = [
-        (own.sum(labels == j, axis=1) - own.sum(probs[:, j])) / own.counts
-        for j, own in enumerate(cells)
-    ]
+    gaps = [own.mean(labels == j, axis=1) - own.mean(probs[:, j]) for j, own in enumerate(cells)]
     return np.concatenate(gaps, axis=1)
 
 

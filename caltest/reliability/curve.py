@@ -23,7 +23,7 @@ from caltest.reliability.bars import (
 from caltest.reliability.view import View
 from caltest.results import ReliabilityCurve
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
-from caltest.simulate import LabelScheme, RowScheme, Workers
+from caltest.simulate import LabelScheme, RedrawLabels, RowScheme, SharedRedraws, Workers
 from caltest.statistics import ECE, Cells
 
 Band = (
@@ -65,7 +65,8 @@ def reliability_curve(
         them exactly; ``RedrawLabels()`` and ``ConsistencyResampling()`` simulate them, the latter
         as published. *Confidence* bars, where the true frequency may lie: ``"clopper-pearson"``
         (also called ``"confidence"``), ``"wilson"``, or ``"bootstrap"``, which has no width where
-        all outcomes of a bin are alike. None leaves bars out.
+        all outcomes of a bin are alike. None leaves bars out. With ``clusters`` consistency bars
+        are those of :class:`SharedRedraws`, and there are no others.
     level : float, default 0.9
         Probability that a bar holds what it should.
     simultaneous : bool, default False
@@ -108,9 +109,16 @@ def reliability_curve(
     array([False, False,  True,  True])
     """
     fraction("level", level)
-    view = View.of("reliability_curve", probs, labels, facts, lens)
+    view = View.of("reliability_curve", probs, labels, facts, lens, takes={"clusters", "weights"})
+    if view.induced.n_clusters is not None:
+        band = _of_clusters(band)
+    weights = view.induced.weights
+    if weights is not None and band in (*CONFIDENCE, "confidence"):
+        raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
+    if weights is not None and band == "consistency" and (weights != np.rint(weights)).any():
+        band = RedrawLabels()  # whose law is no lattice
     binning, seen = as_binning(bins), view.parts
-    cells = [Cells.of(binning, part.probs) for part in seen]
+    cells = [Cells.of(binning, part.probs, part.weights) for part in seen]
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
@@ -149,6 +157,17 @@ def reliability_curve(
     )
 
 
+def _of_clusters(band: Band) -> Band:
+    """Return bars that know of the dependence within clusters, or refuse others."""
+    band = SharedRedraws() if band == "consistency" else band
+    if band is not None and (isinstance(band, str) or not band.takes_clusters):
+        raise StatisticError(
+            f"band={band!r} takes rows for independent, but they come in clusters: use "
+            "band='consistency'"
+        )
+    return band
+
+
 def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
     """Return the columns of one curve, in the order of its cells."""
     first = cells.starts[:-1]
@@ -163,8 +182,8 @@ def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
         "bin_low": bin_low,
         "bin_high": bin_high,
         "count": cells.counts,
-        "predicted": cells.sum(part.probs[:, 0]) / cells.counts,
-        "observed": cells.sum(part.labels == 0) / cells.counts,
+        "predicted": cells.mean(part.probs[:, 0]),
+        "observed": cells.mean(part.labels == 0),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -27,10 +28,17 @@ class View:
 
     @classmethod
     def of(
-        cls, verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None, what: str = ""
+        cls,
+        verb: str,
+        probs: Any,
+        labels: Any,
+        facts: Facts,
+        lens: LensLike | None,
+        what: str = "",
+        takes: Collection[str] = (),
     ) -> Self:
         """Look through the lens; ``what`` needs a lens that leaves two classes."""
-        data = admitted(verb, probs, labels, facts)
+        data = admitted(verb, probs, labels, facts, takes)
         through = as_lens(lens, data)
         induced = through(data)
         if what and induced.n_classes != 2:
@@ -65,4 +73,5 @@ class View:
             "seed": seed_of(rng),
             "ended": ending(*ends),
             "notes": self.data.notes,
+            "copies": self.data.copies,
         }

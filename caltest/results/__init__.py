@@ -3,6 +3,7 @@
 from caltest.results.audit import AuditReport, AuditRow
 from caltest.results.base import Record, Result, ending, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult, JointTestResult
+from caltest.results.clusters import ClusterSummary
 from caltest.results.comparison import ComparisonResult, ComparisonTable, ScoreDifference
 from caltest.results.cox import CoxRecalibration
 from caltest.results.curves import BinSensitivity, ReliabilityDifference, ReliabilityFit
@@ -10,6 +11,7 @@ from caltest.results.decompositions import BrierDecomposition, CORPDecomposition
 from caltest.results.interval import ConfidenceIntervalResult
 from caltest.results.reliability import ReliabilityCurve
 from caltest.results.simplex import ReliabilitySimplex
+from caltest.results.subgroups import Subgroups
 from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "BrierDecomposition",
     "CORPDecomposition",
     "CalibrationTestResult",
+    "ClusterSummary",
     "ComparisonResult",
     "ComparisonTable",
     "ComparisonVerdict",
@@ -34,6 +37,7 @@ __all__ = [
     "ReliabilitySimplex",
     "Result",
     "ScoreDifference",
+    "Subgroups",
     "ending",
     "format_p",
     "format_value",

@@ -32,10 +32,10 @@ class AuditRow(Record):
     subject : {"event", "top", "ranks", "classes", "vector"}
         What is looked at, for programs: an event, the top class, the largest probabilities, all
         classes one by one, or the whole vector.
-    aspect : {"error", "classes", "shape", "score"}
+    aspect : {"error", "classes", "shape", "score", "groups"}
         A binned error; those of every class; statistics without bins, of which ``test`` is the
-        loudest; how sure the whole vector is. The last two are reported in standard deviations
-        from what chance shows.
+        loudest; how sure the whole vector is, which like the shape is reported in standard
+        deviations from what chance shows; the binned errors of every subgroup.
     test : CalibrationTestResult
         The test that decides.
     pvalue, adjusted : float

@@ -101,6 +101,9 @@ class Result(Record):
         Ctrl-C.
     notes : tuple of str
         What was done to the input on the way in, and what else should be known.
+    copies : int
+        Rows that repeat another, probabilities and label, more often than by chance; of several
+        models the most. They are not independent.
     version : str
         The version of caltest.
     """
@@ -111,6 +114,7 @@ class Result(Record):
     seed: int | None = None
     ended: str = "complete"
     notes: tuple[str, ...] = ()
+    copies: int = 0
     version: str = __version__
 
     #: The field that is the result as a single number, if one is.

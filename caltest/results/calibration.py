@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
+from caltest.results.clusters import ClusterSummary
+from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns
 
 if TYPE_CHECKING:
@@ -35,8 +37,16 @@ class CalibrationTestResult(Result):
         The noise floor: mean and standard deviation of the statistic when the model is calibrated.
     two_sided : bool
         Whether small values speak against calibration as well as large ones.
+    centre : float
+        From where a two-sided estimate is measured.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
+    effective_n : float, optional
+        With weights, (Σ w)² / Σ w²: as many rows of equal weight would tell as much.
+    clusters : ClusterSummary, optional
+        Where rows come in clusters: how many, and how much their labels depend on each other.
+    subgroups : Subgroups, optional
+        With ``by``: the same test in every subgroup, which changes nothing above.
     null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
         With ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``; not part of the dictionary form.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -53,7 +63,11 @@ class CalibrationTestResult(Result):
     null_mean: float
     null_std: float
     two_sided: bool
+    centre: float
     impossible: int
+    effective_n: float | None = None
+    clusters: ClusterSummary | None = None
+    subgroups: Subgroups | None = None
     null_distribution: NullDistribution | None = field(
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
@@ -77,8 +91,15 @@ class CalibrationTestResult(Result):
         """The noise floor as it is printed."""
         return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
 
+    @property
+    def _weighted(self) -> str:
+        if self.effective_n is None:
+            return ""
+        return f", weighted: effective n = {self.effective_n:.1f}"
+
     def _made(self) -> list[str]:
-        return [self.statistic, self.lens, f"{self.null} null"]
+        weights = [] if self.effective_n is None else ["weighted"]
+        return [self.statistic, self.lens, f"{self.null} null", *weights]
 
     def __str__(self) -> str:
         deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
@@ -96,11 +117,17 @@ class CalibrationTestResult(Result):
             f"  if calibrated  {self.shown_floor}  (noise floor: mean ± sd)",
             f"  excess         {format_value(self.excess)}{deviations}",
             f"  p-value        {self.shown_p}  ({precision})",
-            f"  data           n = {self.n}, K = {self.n_classes}",
+            f"  data           n = {self.n}, K = {self.n_classes}{self._weighted}",
+            *([] if self.clusters is None else [f"  clusters       {self.clusters}"]),
             "",
             *(f"  {sentence}" for sentence in self._in_words()),
         ]
+        if self.subgroups is not None:
+            lines += ["", str(self.subgroups)]
         return "\n".join([*lines, *self._foot()])
+
+    def _tables(self) -> list[Columns]:
+        return super()._tables() + ([self.subgroups.table] if self.subgroups is not None else [])
 
     def _in_words(self) -> list[str]:
         chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
@@ -128,9 +155,11 @@ class JointTestResult(Result):
     tests : tuple of CalibrationTestResult
         One for each (statistic, lens) pair, with its own, unadjusted p-value.
     adjusted : tuple of float
-        Step-down max-T adjusted p-values, in the same order.
+        Step-down adjusted p-values, in the same order.
     pvalue : float
         The smallest of them: a test of all hypotheses together.
+    adjust : {"max-T", "Holm"}
+        How they were adjusted.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` label vectors were drawn for all.
     """
@@ -138,11 +167,12 @@ class JointTestResult(Result):
     tests: tuple[CalibrationTestResult, ...]
     adjusted: tuple[float, ...]
     pvalue: float
+    adjust: str = "max-T"
     title: ClassVar[str] = "Joint test of calibration"
 
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
-        return [f"[{pairs}]", "max-T", f"{self.tests[0].null} null"]
+        return [f"[{pairs}]", self.adjust, f"{self.tests[0].null} null"]
 
     def _tables(self) -> list[Columns]:
         names = CalibrationTestResult.columns
@@ -150,4 +180,5 @@ class JointTestResult(Result):
         return [{**shown, "adjusted": self.adjusted}]
 
     def _in_words(self) -> list[str]:
-        return [f"All together: p {format_p(self.pvalue)} (max-T, Westfall & Young 1993)"]
+        source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
+        return [f"All together: p {format_p(self.pvalue)} ({source})"]

@@ -29,6 +29,8 @@ class ReliabilityDifference(Result):
         Rows of the two models in the bin.
     cell : ndarray of shape (L,), int
         Numbers of the bins, for which neighbours follow each other.
+    names : tuple of str
+        The two models.
     name, subject : str
         Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.
     lens, bins, level, simultaneous
@@ -44,6 +46,7 @@ class ReliabilityDifference(Result):
     count_a: IntArray
     count_b: IntArray
     cell: IntArray
+    names: tuple[str, str]
     name: str
     subject: str
     lens: str
@@ -53,12 +56,15 @@ class ReliabilityDifference(Result):
     columns: ClassVar[tuple[str, ...]] = (
         *("predicted", "count_a", "count_b", "difference", "low", "high"),
     )
-    title: ClassVar[str] = "Difference of two reliability curves (a − b)"
+    title: ClassVar[str] = "Difference of two reliability curves"
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
         band = f"{100 * self.level:g} % {how}confidence band of the difference"
         return [self.bins, self.lens, band]
+
+    def _in_words(self) -> list[str]:
+        return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,12 @@
 """Simulation, by question: labels redrawn, rows redrawn, and the engine that asks again and again.
 
 ``streams`` keys random words by seed and number; ``labels`` draws labels, and fuses drawing with
-counting for binned errors, ``line`` with sums over pairs; ``rows`` and ``poisson_rows`` count rows
+counting for binned errors, ``line`` with sums over pairs, ``clusters``
+dependent ones; ``rows`` and ``poisson_rows`` count rows
 drawn with replacement; ``schemes`` are the ways to draw that people name; ``engine`` runs them.
 """
 
+from caltest.simulate.clusters import OneRowPerCluster, SharedRedraws, WildSigns
 from caltest.simulate.engine import (
     BLOCK,
     CHUNK,
@@ -37,11 +39,14 @@ __all__ = [
     "Ended",
     "LabelSampler",
     "LabelScheme",
+    "OneRowPerCluster",
     "Reaching",
     "RedrawLabels",
     "RowScheme",
     "Scheme",
+    "SharedRedraws",
     "Shortcut",
+    "WildSigns",
     "Workers",
     "simulate",
     "simulate_by",

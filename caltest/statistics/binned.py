@@ -42,7 +42,7 @@ class BinnedError(Prepared):
         estimand = _estimand(distance, combine, root, data.n_classes == 2)
         degree = (2 if distance == "sqeuclidean" and not root else 1) if _named(distance) else None
         return cls(
-            data, cells.sum(data.probs), distance, combine, root,
+            data, cells.sum(_weighted(data)), distance, combine, root,
             cells=cells, estimand=estimand, degree=degree,
         )  # fmt: skip
 
@@ -78,7 +78,7 @@ class BinnedError(Prepared):
         """Return the values for moved residuals: the distances of the cells' sums from 0."""
         if self.degree is None:
             return super().of_residuals(residuals, multipliers)
-        size = self.cells.counts[:, None]
+        size = self.cells.mass[:, None]
         sums = np.stack(
             [self.cells.sum(multipliers * column, axis=1) for column in residuals.T], axis=-1
         )
@@ -90,18 +90,18 @@ class BinnedError(Prepared):
             return None
         steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
         step = steps.get(self.distance) if isinstance(self.distance, str) else None
-        unit = None if step is None else step / self.data.n
+        unit = None if step is None else step / float(self.cells.mass.sum())
         return CellLaw(self.cells, self._term, self.combine, unit, self.root)
 
     def _term(self, cell: int, count: IntArray) -> FloatArray:
-        size = int(self.cells.counts[cell])
+        size = float(self.cells.mass[cell])
         share, mean = count / size, self.sums[cell] / size
         gaps = rowwise(self.distance)(
             np.column_stack([share, 1.0 - share]), np.broadcast_to(mean, (count.size, 2))
         )
         if self.combine == "max":
             return gaps
-        return gaps * (size / self.data.n * (0.5 if self.root else 1.0))
+        return gaps * (size / float(self.cells.mass.sum()) * (0.5 if self.root else 1.0))
 
     def fast(self, scheme: Scheme) -> Shortcut | None:
         """Return fused kernels for redrawn labels and resampled rows, for named distances."""
@@ -136,7 +136,8 @@ class BinnedError(Prepared):
         """Combine distances of shape (B, L)."""
         if self.combine == "max":
             return np.asarray(gaps.max(axis=1))
-        values: FloatArray = (gaps * self.cells.counts).sum(axis=1) / self.data.n
+        mass = self.cells.mass
+        values: FloatArray = (gaps * mass).sum(axis=1) / mass.sum()
         return np.sqrt(0.5 * values) if self.root else values
 
     @cached_property
@@ -154,6 +155,10 @@ class Rooted:
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``."""
         return np.asarray(np.sqrt(0.5 * self.inner.replicates(seed, first, count)))
+
+
+def _weighted(data: Predictions) -> FloatArray:
+    return data.probs if data.weights is None else data.probs * data.weights[:, None]
 
 
 def _named(distance: str | Distance) -> bool:
@@ -239,6 +244,7 @@ class _BinnedError(Statistic):
     distance: str | Distance = "tv"
     combine: ClassVar[Literal["sum", "max"]]
     essential: ClassVar[int] = 2
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
@@ -246,7 +252,8 @@ class _BinnedError(Statistic):
 
     def given(self, data: Predictions) -> BinnedError:
         """Fix the predictions: partition them once, and leave a function of the labels."""
-        return BinnedError.of(data, Cells.of(self.bins, data.probs), self.distance, self.combine)
+        cells = Cells.of(self.bins, data.probs, data.weights)
+        return BinnedError.of(data, cells, self.distance, self.combine)
 
 
 class ECE(_BinnedError):
@@ -326,6 +333,7 @@ class RMSCE(Statistic):
     """
 
     bins: Binning = QuantileBins(15)
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins, number=False))
@@ -333,4 +341,5 @@ class RMSCE(Statistic):
     def given(self, data: Predictions) -> BinnedError:
         """Fix the predictions: partition them once."""
         event(data, self)
-        return BinnedError.of(data, Cells.of(self.bins, data.probs), "sqeuclidean", root=True)
+        cells = Cells.of(self.bins, data.probs, data.weights)
+        return BinnedError.of(data, cells, "sqeuclidean", root=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -90,10 +90,12 @@ class CoxScore(Statistic):
     3.805556
     """
 
+    takes_weights: ClassVar[bool] = True
+
     def given(self, data: Predictions) -> Scores:
         """Fix the predictions: what remains are two weighted sums of residuals."""
         p, z = log_odds(data, self)
-        v = p * data.probs[:, 1]
+        v = p * data.probs[:, 1] * (1.0 if data.weights is None else data.weights**2)
         total = float(v.sum())
         refuse_certain(self, total > NO_VARIANCE * p.size)
         centred = z - float(v @ z) / total

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from caltest._base.checks import one_of
 from caltest._base.compiled import kernel
 from caltest.binning import Binning, UniformBins, as_binning
+from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Cells, Estimand, Prepared, Statistic, event
 
@@ -68,6 +69,20 @@ class ResidualCells(Prepared):
     @cached_property
     def _told(self) -> tuple[FloatArray, FloatArray, float]:
         return squared_residuals(self.data.probs)
+
+
+def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
+    """Return what Σ r_i · r_j over pairs of rows of each cell counts: 1 / (n (n_b − 1)).
+
+    With weights (W_b / W) / (W_b² − Σ w²); ``with_own`` puts pairs of a row and itself into the
+    divisor. A cell of one row counts nothing.
+    """
+    if cells.weights is None:
+        n, divisor = int(cells.starts[-1]), cells.counts - (not with_own)
+        return np.where(cells.counts > 1, 1.0 / (n * np.maximum(divisor, 1)), 0.0)
+    own = 0.0 if with_own else cells.sum(cells.weights**2)
+    pairs = np.where(cells.counts > 1, cells.mass**2 - own, np.inf)
+    return np.asarray(cells.mass / pairs / cells.mass.sum())
 
 
 def squared_residuals(probs: FloatArray) -> tuple[FloatArray, FloatArray, float]:
@@ -142,6 +157,7 @@ class DebiasedL2(Statistic):
     bins: Binning | int = UniformBins(15)
     _: KW_ONLY
     estimator: Literal["pairs", "tcal", "kumar"] = "pairs"
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
@@ -150,12 +166,13 @@ class DebiasedL2(Statistic):
     def given(self, data: Predictions) -> ResidualCells | KumarL2:
         """Fix the predictions: partition them once."""
         if self.estimator == "kumar":
+            if data.weights is not None:
+                raise StatisticError(f"{self!r} does not take weights: use estimator='pairs'")
             p = event(data, self)
             cells = Cells.of(self.bins, data.probs)
             return KumarL2(data, cells.sum(p) / cells.counts, cells=cells, estimand=SQUARED)
-        cells = Cells.of(self.bins, data.probs)
-        divisor = cells.counts - (self.estimator == "pairs")
-        weights = np.where(cells.counts > 1, 1.0 / np.maximum(divisor, 1), 0.0) / data.n
+        cells = Cells.of(self.bins, data.probs, data.weights)
+        weights = pair_weights(cells, with_own=self.estimator == "tcal")
         error = SQUARED if data.n_classes == 2 else Estimand("squared", 1.0, 2.0)
         return ResidualCells(data, weights, cells=cells, estimand=error, degree=2, null_mean=0.0)
 

@@ -13,7 +13,7 @@ from caltest._base.compiled import inlined, kernel
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.debiased import squared_residuals
+from caltest.statistics.debiased import pair_weights, squared_residuals
 from caltest.statistics.prepared import Cells, Prepared, Statistic
 
 
@@ -169,6 +169,7 @@ class MultiScale(Statistic):
 
     scales: tuple[int, ...] | None = None
     essential: ClassVar[int] = 0
+    takes_weights: ClassVar[bool] = True
 
     def __init__(self, scales: Sequence[int] | None = None) -> None:
         object.__setattr__(self, "scales", None if scales is None else _powers(scales))
@@ -181,12 +182,10 @@ class MultiScale(Statistic):
         kept: list[int] = []
         merges, weights, deviations = [], [], []
         for m in scales[::-1]:
-            cells = Cells.of(
-                UniformBins(m) if two else VarianceTree(max(1, -(-n // m))), data.probs
-            )
-            counts = cells.counts
-            weight = np.where(counts > 1, 1.0 / (n * np.maximum(counts - 1, 1)), 0.0)
-            variance = 2.0 * float(weight**2 @ _cross_covariances(data.probs, cells))
+            bins = UniformBins(m) if two else VarianceTree(max(1, -(-n // m)))
+            cells = Cells.of(bins, data.probs, data.weights)
+            weight = pair_weights(cells)
+            variance = 2.0 * float(weight**2 @ _cross_covariances(data, cells))
             if variance == 0.0:
                 continue
             finer = parts[-1] if parts else cells
@@ -217,18 +216,25 @@ def _powers(scales: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(m) for m in chosen)
 
 
-def _cross_covariances(probs: FloatArray, cells: Cells) -> FloatArray:
-    """Return Σ_{i≠j in b} tr(C_i C_j) of every cell b; of two classes, of one component."""
+def _cross_covariances(data: Predictions, cells: Cells) -> FloatArray:
+    """Return Σ_{i≠j in b} w_i² w_j² tr(C_i C_j) of every cell b; of two classes, of one component.
+
+    C_i is the covariance of label i.
+    """
+    probs = data.probs
+    squared = np.ones(data.n) if data.weights is None else data.weights**2
     if probs.shape[1] == 2:
-        v = probs[:, 0] * probs[:, 1]
+        v = squared * probs[:, 0] * probs[:, 1]
         return _without_rounding(cells.sum(v) ** 2, cells.sum(v * v))
     # C_i = diag(p) − p p', so ‖C_i‖² = Σp² − 2 Σp³ + (Σp²)².
     squares = np.einsum("ik,ik->i", probs, probs)
-    own = cells.sum(squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2)
-    total, ordered = own.copy(), probs[cells.order]
+    traces = squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2
+    own = cells.sum(squared**2 * traces)
+    total, ordered, scale = own.copy(), probs[cells.order], squared[cells.order, None]
     for b in np.flatnonzero(cells.counts > 1):
-        rows = ordered[cells.starts[b] : cells.starts[b + 1]]
-        covariance = np.diag(rows.sum(axis=0)) - rows.T @ rows
+        part = slice(cells.starts[b], cells.starts[b + 1])
+        rows, weighted = ordered[part], scale[part] * ordered[part]
+        covariance = np.diag(weighted.sum(axis=0)) - weighted.T @ rows
         total[b] = (covariance**2).sum()
     return _without_rounding(total, own)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from caltest.nulls import AsymptoticNull, NullDistribution
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Scheme, Shortcut
 
+#: Total weight of a cell up to which its exact law is computed.
+MAX_MASS = 1e5
 #: What verbs accept: a statistic, or a function of an induced problem.
 StatisticLike = Callable[..., float]
 #: A limit law, made for the labels it is asked about.
@@ -43,15 +45,18 @@ class Cells:
         Where each of the L occupied cells starts, and where the last ends.
     bins : binning
         What made them.
+    weights : ndarray of shape (n,), optional
+        Those of the rows, where they do not count alike.
     """
 
     order: IntArray = field(repr=False)
     starts: IntArray = field(repr=False)
     bins: Binning | None = None
+    weights: FloatArray | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, bins: Any, probs: FloatArray) -> Cells:
-        """Partition rows of probabilities; O(n) after the binning.
+    def of(cls, bins: Any, probs: FloatArray, weights: FloatArray | None = None) -> Cells:
+        """Partition rows of probabilities; O(n) after the binning, which does not see weights.
 
         Raises
         ------
@@ -69,7 +74,7 @@ class Cells:
         order = np.argsort(cells, kind="stable")
         ordered = cells[order]
         starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        return cls(order, np.append(starts, len(probs)), bins)
+        return cls(order, np.append(starts, len(probs)), bins, weights)
 
     def __len__(self) -> int:
         return self.starts.size - 1
@@ -80,11 +85,21 @@ class Cells:
         return np.diff(self.starts)
 
     @cached_property
+    def mass(self) -> FloatArray | IntArray:
+        """The total weight of each cell, its number of rows without weights, shape (L,)."""
+        return self.counts if self.weights is None else np.asarray(self.sum(self.weights))
+
+    @cached_property
     def of_row(self) -> IntArray:
         """The cell of every row, shape (n,)."""
         cells = np.empty(self.order.size, dtype=np.int64)
         cells[self.order] = np.repeat(np.arange(len(self)), self.counts)
         return cells
+
+    def mean(self, values: Any, axis: int = 0) -> Any:
+        """Return the weighted means of the cells: n along ``axis``, the last, becomes L."""
+        weighted = values if self.weights is None else values * self.weights
+        return self.sum(weighted, axis) / self.mass
 
     def sum(self, values: Any, axis: int = 0) -> Any:
         """Return the sums of the cells: n along ``axis`` becomes L."""
@@ -167,9 +182,11 @@ class Prepared:
         Which error the statistic estimates: opens intervals and comparisons.
     two_sided : bool
         Whether small values speak against calibration as well as large ones.
+    centre : float
+        From where a two-sided value is measured: evidence is the distance, on either side.
     degree : int, optional
-        The degree in the residuals, where the statistic sees outcomes through them only: opens
-        :meth:`of_residuals`.
+        The degree of value − centre in the residuals, where the statistic sees outcomes through
+        them only: opens :meth:`of_residuals`.
     null_mean : float, optional
         The mean under calibration, where it is known in closed form.
     """
@@ -178,6 +195,7 @@ class Prepared:
     cells: Cells | None = field(default=None, kw_only=True, repr=False)
     estimand: Estimand | None = field(default=None, kw_only=True)
     two_sided: bool = field(default=False, kw_only=True)
+    centre: float = field(default=0.0, kw_only=True)
     degree: int | None = field(default=None, kw_only=True)
     null_mean: float | None = field(default=None, kw_only=True)
 
@@ -236,7 +254,14 @@ class Prepared:
 
 
 class Statistic(ABC, Written):
-    """A number that says how far predictions are from calibrated; large values speak against it."""
+    """A number that says how far predictions are from calibrated; large values speak against it.
+
+    One that ``takes_weights`` makes use of those of the data in what ``given`` returns: in its own
+    batches if it has no ``degree``, and else in :meth:`Prepared.of_residuals`, through which
+    weighted outcomes are then seen.
+    """
+
+    takes_weights: ClassVar[bool] = False
 
     def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
         """Return the value; arguments are those of :meth:`Predictions.of`, and checked as there.
@@ -249,6 +274,44 @@ class Statistic(ABC, Written):
     @abstractmethod
     def given(self, data: Predictions) -> Prepared:
         """Fix the predictions of an induced problem; what is left is a function of the outcomes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Prepared):
+    """A statistic of weighted rows, which sees labels through w (onehot(y) − p)."""
+
+    inner: Prepared
+
+    @classmethod
+    def of(cls, inner: Prepared) -> Weighted:
+        """Take over what the statistic offers, but for fused kernels, which count rows."""
+        facts = ("cells", "estimand", "two_sided", "centre", "degree", "null_mean")
+        return cls(inner.data, inner, **{name: getattr(inner, name) for name in facts})
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        probs, weights = self.data.probs, self.data.weights
+        if self.data.n_classes == 2:
+            each = np.tile([1.0, -1.0], (self.data.n, 1))
+            return self.inner.of_residuals(each, weights * ((labels == 0) - probs[:, 0]))
+        once = np.ones((1, self.data.n))
+        moved = (replace(self.data, labels=row).residuals for row in labels)
+        return np.concatenate([self.inner.of_residuals(r, once) for r in moved])
+
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        return self.inner.of_residuals(residuals, multipliers)
+
+    def cell_law(self) -> CellLaw | None:
+        """Return how the value is made of weighted counts, which have to be whole numbers."""
+        weights, cells = self.data.weights, self.cells
+        whole = weights is not None and bool((weights == np.rint(weights)).all())
+        small = cells is not None and float(cells.mass.max()) <= MAX_MASS
+        return self.inner.cell_law() if whole and small else None
+
+    def laws(self) -> Mapping[str, Law]:
+        """Return the limit laws, by the name that ``null=`` takes."""
+        return self.inner.laws()
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,10 +335,14 @@ def prepare(statistic: StatisticLike, data: Predictions) -> Prepared:
     StatisticError
         When it is neither a statistic nor a function, or does not take the weights of the data.
     """
+    data = data.in_ratios()
     if isinstance(statistic, Statistic):
-        if data.weights is not None:
+        if data.weights is None:
+            return statistic.given(data)
+        if not statistic.takes_weights:
             raise StatisticError(f"{statistic!r} does not take weights yet")
-        return statistic.given(data)
+        inner = statistic.given(data)
+        return inner if inner.degree is None else Weighted.of(inner)
     if not callable(statistic) or isinstance(statistic, type):
         raise StatisticError(
             f"statistic must be a statistic such as ECE(15) or a function (probs, labels) -> "

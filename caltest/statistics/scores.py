@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,11 +66,11 @@ class ScoredRows(Prepared):
     null_mean: float = field(kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
-        return float(self.table[np.arange(labels.size), labels].sum() / self.divisor)
+        return float(self._weighted[np.arange(labels.size), labels].sum() / self.divisor)
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n), by compiled look-ups."""
-        return looked_up(self.table, labels) / self.divisor
+        return looked_up(self._weighted, labels) / self.divisor
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the gaps for moved residuals: Σ_i m_i table_i · r_i, in standard deviations."""
@@ -80,6 +80,11 @@ class ScoredRows(Prepared):
         scores = np.where(residuals == 0.0, 0.0, self.table)
         gaps = (scores * residuals).sum(axis=1)
         return np.asarray((multipliers * gaps).sum(axis=1) / self.divisor)
+
+    @cached_property
+    def _weighted(self) -> FloatArray:
+        weights = self.data.weights
+        return self.table if weights is None else self.table * weights[:, None]
 
     def laws(self) -> Mapping[str, Law]:
         """Return the normal limit, by name."""
@@ -109,11 +114,12 @@ def _chosen(labels, table, sums_out):  # type: ignore[no-untyped-def]
         sums_out[r] = s0 + s1 + s2 + s3
 
 
-def _moments(probs: FloatArray, table: FloatArray) -> tuple[FloatArray, float]:
+def _moments(data: Predictions, table: FloatArray) -> tuple[FloatArray, float]:
     """Return the expected score of every row, and the standard deviation of their sum."""
+    probs, weights = data.probs, 1.0 if data.weights is None else data.weights[:, None]
     possible = np.where(probs > 0.0, table, 0.0)
     expected = (probs * possible).sum(axis=1)
-    variance = (probs * (possible - expected[:, None]) ** 2).sum()
+    variance = (weights**2 * probs * (possible - expected[:, None]) ** 2).sum()
     return expected, float(np.sqrt(variance))
 
 
@@ -122,6 +128,7 @@ class _MeanScore(Statistic):
     """What the scores share: a mean over the rows of a table."""
 
     name: ClassVar[str]
+    takes_weights: ClassVar[bool] = True
 
     def per_row(self, probs: Any, labels: Any = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
@@ -131,9 +138,10 @@ class _MeanScore(Statistic):
     def given(self, data: Predictions) -> ScoredRows:
         """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
         table = NAMED[self.name](data.probs)
-        expected, deviation = _moments(data.probs, table)
-        promised = float(expected.mean())
-        return ScoredRows(data, table, data.n, deviation / data.n, null_mean=promised)
+        expected, deviation = _moments(data, table)
+        mass = float(data.n if data.weights is None else data.weights.sum())
+        promised = float(np.average(expected, weights=data.weights))
+        return ScoredRows(data, table, mass, deviation / mass, null_mean=promised)
 
 
 class BrierScore(_MeanScore):
@@ -196,6 +204,62 @@ class SphericalScore(_MeanScore):
     name: ClassVar[str] = "spherical"
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledScore(Prepared):
+    """1 − mean score / that of the best constant prediction, with the predictions fixed."""
+
+    scored: ScoredRows = field(repr=False)
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        counts = [(labels == k).sum(axis=1) for k in range(self.data.n_classes)]
+        return 1.0 - self.scored.batch(labels) / _uncertainty(np.array(counts).T, self.data.n)
+
+
+def _uncertainty(counts: FloatArray | IntArray, n: int) -> FloatArray:
+    """Return the Brier score of always predicting the shares; at least that with one other row."""
+    half = 0.5 if counts.shape[-1] == 2 else 1.0
+    spread = np.maximum(1.0 - ((counts / n) ** 2).sum(axis=-1), 2.0 * (n - 1) / n**2)
+    return np.asarray(half * spread)
+
+
+@dataclass(frozen=True, repr=False)
+class ScaledBrierScore(Statistic):
+    """Scaled Brier score, the share of the uncertainty that is explained (Brier skill score, IPA).
+
+    1 − B / B(ȳ), B the :class:`BrierScore` and B(ȳ) that of always predicting the observed shares
+    of the classes: 1 is perfect, 0 as good as knowing the shares only. Larger is better; as a test
+    it is two-sided around what calibrated predictions promise, the ratio of the expected scores.
+    Where all outcomes are equal, B(ȳ) is taken as if one were another. O(n K).
+
+    Raises
+    ------
+    StatisticError
+        For a single row.
+
+    References
+    ----------
+    Kattan & Gerds (2018), "The index of prediction accuracy", Diagnostic and Prognostic Research 2.
+
+    Examples
+    --------
+    >>> ScaledBrierScore()([0.75, 0.75, 0.25, 0.25], [1, 1, 0, 0])
+    0.75
+    """
+
+    def given(self, data: Predictions) -> ScaledScore:
+        """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
+        if data.n == 1:
+            raise StatisticError(f"{self!r} compares with the shares of the classes: give two rows")
+        scored = BrierScore().given(data)
+        shares = data.probs.sum(axis=0)
+        # Σ_k E (Σ_i 1{y_i = k})², for counts of variance Σ_i p_ik (1 − p_ik).
+        squares = shares**2 + (data.probs * (1.0 - data.probs)).sum(axis=0)
+        promised = _uncertainty(np.sqrt(squares), data.n)
+        centre = 1.0 - scored.null_mean / float(promised)
+        return ScaledScore(data, scored, two_sided=True, centre=centre)
+
+
 @dataclass(frozen=True, repr=False)
 class ScoreGap(Statistic):
     """How far a proper score is from what the predictions promise, in standard deviations.
@@ -239,6 +303,7 @@ class ScoreGap(Statistic):
     """
 
     score: str = "brier"
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, NAMED)
@@ -246,7 +311,7 @@ class ScoreGap(Statistic):
     def given(self, data: Predictions) -> ScoredRows:
         """Fix the predictions: tabulate the gaps once, and leave a function of the labels."""
         table = NAMED[self.score](data.probs)
-        expected, deviation = _moments(data.probs, table)
+        expected, deviation = _moments(data, table)
         if deviation <= NOTHING * np.sqrt(data.n):
             raise StatisticError(
                 f"{self!r} is not defined: every prediction is 0, ½ or 1 (for more classes, "

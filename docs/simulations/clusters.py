@@ -4,21 +4,24 @@ import numpy as np
 
 import caltest as ct
 
-R, N = 1000, 1000
+R, N, KNOWN = 1000, 1000, 300
 
 
-def share_rejected(m):
-    """Return the share of R calibrated data sets, in clusters of m rows, with p at most 0.05."""
+def share_rejected(m, runs, known):
+    """Return the share of calibrated data sets, in clusters of m rows, with p at most 0.05."""
     rejected = 0
-    for seed in range(R):
+    for seed in range(runs):
         rng = np.random.default_rng([m, seed])
         p = rng.random(N // m)
         y = (rng.random(N // m) < p).astype(int)
-        result = ct.calibration_test(np.repeat(p, m), np.repeat(y, m))
+        facts = {"clusters": np.repeat(np.arange(N // m), m)} if known else {}
+        options = {"n_resamples": 199, "rng": seed} | facts
+        result = ct.calibration_test(np.repeat(p, m), np.repeat(y, m), **options)
         rejected += result.pvalue <= 0.05
-    return rejected / R
+    return rejected / runs
 
 
 if __name__ == "__main__":
     for m in (1, 2, 5, 10):
-        print(f"clusters of {m}: {share_rejected(m):.3f}", flush=True)
+        ignored, known = share_rejected(m, R, False), share_rejected(m, KNOWN, True)
+        print(f"clusters of {m}: ignored {ignored:.3f}, known {known:.3f}", flush=True)

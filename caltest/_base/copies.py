@@ -1,0 +1,88 @@
+"""Rows that occur several times.
+
+Sorted by their predictions, neighbours have about the same chance of different outcomes, whether
+their probabilities are equal or only close. Equal ones that (nearly) never differ are copies, and
+so are rows that all occur equally often, with many digits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base.arrays import FloatArray, IntArray
+
+#: Rows that are looked at first; of more, those whose confidence is drawn by lot.
+ROWS = 20_000
+#: Neighbours among which the chance of different outcomes counts as constant.
+TOGETHER = 32
+#: Logarithm of the chance below which agreement is no chance.
+SURPRISE = float(np.log(1e-4))
+#: So many different rows do not all occur equally often by chance.
+EQUALLY_OFTEN = 20
+#: Columns by which rows are told apart.
+COLUMNS = 16
+
+
+def row_numbers(values: IntArray) -> NDArray[np.uint64]:
+    """Return a 64-bit number for every row of whole numbers (n, K), equal where rows are."""
+    odd = np.random.default_rng(0).integers(0, 2**63, (values.shape[1],), dtype=np.uint64)
+    numbers = np.zeros(len(values), dtype=np.uint64)
+    for k in range(values.shape[1]):
+        mixed = values[:, k].view(np.uint64) * (2 * odd[k] + 1)
+        numbers ^= mixed ^ (mixed >> 29)
+    return numbers
+
+
+def n_copies(probs: FloatArray, labels: IntArray) -> int:
+    """Return how many rows repeat another, probabilities and label; 0 where chance explains it.
+
+    Notes
+    -----
+    O(n) to choose rows, O(m log m) for m ≤ 20 000 of them; for all, where copies are found.
+    """
+    n = len(probs)
+    rows = np.arange(n)
+    if n > ROWS:  # copies are drawn together; what is certain never differs
+        p = np.maximum(*probs.T) if probs.shape[1] == 2 else probs.max(axis=1)
+        lots = (p.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+        rows = np.flatnonzero((lots % np.uint64(n // ROWS + 1) == 0) & (p < 1.0))
+    if rows.size < 2 or not _copied(probs[rows], labels[rows]):
+        return 0
+    return n - np.unique(row_numbers(np.column_stack([_told_apart(probs), labels]))).size
+
+
+def _told_apart(probs: FloatArray) -> IntArray:
+    step = max(1, probs.shape[1] // COLUMNS)
+    few = probs[:, ::step] if step > 1 else probs
+    return np.column_stack([few, probs.max(axis=1)]).view(np.int64)
+
+
+def _copied(probs: FloatArray, labels: IntArray) -> bool:
+    if probs.shape[1] == 2:
+        order, outcome = np.argsort(probs[:, 1], kind="stable"), labels
+        numbers = probs[:, 1].view(np.int64)
+    else:
+        numbers = row_numbers(_told_apart(probs)).view(np.int64)
+        order, outcome = np.lexsort((numbers, probs.max(axis=1))), labels == probs.argmax(axis=1)
+    equal = np.diff(numbers[order]) == 0
+    if not equal.any():
+        return False
+    differ = np.diff(outcome[order].astype(np.int64)) != 0
+    seen = float((equal & differ).sum())
+    if seen == 0.0 and _equally_often(probs, equal):
+        return True
+    first = np.arange(0, equal.size, TOGETHER)
+    rate = np.add.reduceat(differ, first, dtype=float) / np.diff(np.append(first, equal.size))
+    expected = float(rate @ np.add.reduceat(equal, first, dtype=float))
+    if seen > 0.5 * expected:
+        return False
+    # Chernoff's bound for a Poisson variable
+    return seen - expected - (seen * np.log(seen / expected) if seen else 0.0) < SURPRISE
+
+
+def _equally_often(probs: FloatArray, equal: NDArray[np.bool_]) -> bool:
+    starts = np.flatnonzero(np.append(True, ~equal))
+    often = np.diff(np.append(starts, equal.size + 1))
+    short = np.abs(probs - probs.round(6)).max() < 1e-9
+    return starts.size >= EQUALLY_OFTEN and np.gcd.reduce(often) > 1 and not short

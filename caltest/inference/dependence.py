@@ -1,0 +1,97 @@
+"""Tests of rows in clusters: which null answers, how strong the dependence is, what to refuse."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from caltest.errors import FewClustersWarning, StatisticError
+from caltest.predictions import Predictions
+from caltest.results import ClusterSummary
+from caltest.simulate import Scheme, SharedRedraws, WildSigns
+from caltest.simulate.clusters import Agreement
+
+#: Clusters below which dependence cannot be told from chance.
+FEWEST = 5
+#: Effective clusters below which power is low; clusters with a rare label below which labels that
+#: rows share are too few (failures were seen at 4 and fewer).
+FEW = 10.0
+#: Clusters from which on random signs hold their level, if labels are not rare.
+MANY = 50
+
+
+def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | None]:
+    """Return a scheme that keeps the dependence within clusters, and what it found out.
+
+    Raises
+    ------
+    StatisticError
+        When the null that was asked for is for independent rows, or there are 2 to 4 clusters.
+
+    Warns
+    -----
+    FewClustersWarning
+        With fewer than 10 effective clusters, or 10 clusters in which to expect a rarer label.
+    """
+    scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
+    if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
+        raise StatisticError(
+            f"null={null!r} takes rows for independent, but they come in clusters: use "
+            "null='auto', or OneRowPerCluster()"
+        )
+    agreement = Agreement.of(data)
+    sizes = np.bincount(agreement.cluster)
+    if isinstance(scheme, WildSigns) and sizes.size < MANY:
+        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'")
+    if not isinstance(scheme, SharedRedraws):
+        return scheme, None
+    if sizes.size < FEWEST:
+        raise StatisticError(
+            f"{sizes.size} clusters are too few to tell how much their rows depend on each other: "
+            "use null=OneRowPerCluster()"
+        )
+    given = scheme.dependence
+    limit = agreement.limit() if given is None else given
+    variance, joint = agreement.sums()
+    agreed = float(agreement(data.labels[None, :], centred=False)[0])
+    allowed = float((variance + joint).sum())
+    spread = variance + limit * joint
+    summary = ClusterSummary(
+        count=sizes.size,
+        smallest=int(sizes.min()),
+        largest=int(sizes.max()),
+        effective=float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)),
+        shared=_with_another_label(data, agreement, sizes),
+        dependence=limit,
+        estimated=given is None,
+        inflation=max(1.0, (float(variance.sum()) + agreed) / max(allowed, 1e-300)),
+    )
+    _warn(summary)
+    return replace(scheme, dependence=limit), summary
+
+
+def _with_another_label(data: Predictions, agreement: Agreement, sizes: Any) -> float:
+    commonest = data.probs.mean(axis=0).argmax()
+    mean = np.bincount(agreement.cluster, data.probs[:, commonest]) / sizes
+    return float((1.0 - mean).sum())
+
+
+def _warn(summary: ClusterSummary) -> None:
+    if summary.effective < FEW:
+        _say(
+            f"{summary.count} clusters weigh as much as {summary.effective:.1f} equal ones: the "
+            "test keeps its level, but has little power"
+        )
+    if summary.shared < FEW:
+        _say(
+            f"the rarer label is expected in {summary.shared:.1f} clusters if clusters share "
+            "labels: the test is valid if each label follows its own prediction; if rows of a "
+            "cluster share theirs, test with null=OneRowPerCluster()"
+        )
+
+
+def _say(words: str) -> None:
+    warnings.warn(words, FewClustersWarning, stacklevel=6)

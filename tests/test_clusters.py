@@ -1,0 +1,247 @@
+"""Rows in clusters: the shared redraw, its strength, and what the verbs make of it."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.errors import FewClustersWarning
+from caltest.simulate.clusters import Agreement
+from caltest.statistics import prepare
+
+P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
+Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])
+G = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 5])
+MANY = {"B": 40_000, "seed": (3, 4)}
+#: Statistic, value, of 64 signs, exact p at λ = 0, ¼, 1, floor at 1: by enumeration.
+ENUMERATED = [
+    (ct.ECE(5), 0.416666667, 4, (0.00792695, 0.01269420, 0.03218045), 0.24025),
+    (ct.MCE(5), 0.683333333, 32, (0.08011517, 0.10173979, 0.16329273), 0.46991538),
+    (ct.DebiasedL2(5), 0.174166667, None, None, None),
+]
+
+
+def example():
+    return ct.OneVsRest(1)(ct.Predictions.of(P, Y, clusters=G))
+
+
+def quiet(function, *args, **facts):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewClustersWarning)
+        return function(*args, **facts)
+
+
+def few(rng, n_classes, sizes=(3, 1, 2, 2)):
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    probs = rng.dirichlet(np.ones(n_classes), clusters.size)
+    probs[0, 0] = 0.0
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels = [rng.choice(n_classes, p=row) for row in probs]
+    return ct.Canonical()(ct.Predictions.of(probs, labels, clusters=clusters))
+
+
+@pytest.mark.parametrize(("statistic", "value", "signs", "pvalues", "floor"), ENUMERATED)
+def test_enumerated_values(statistic, value, signs, pvalues, floor):
+    data = example()
+    prepared = prepare(statistic, data)
+    t = prepared(data.labels)
+    assert t == pytest.approx(value, abs=1e-8)
+    if signs is None:
+        return
+    flips = np.array(list(product([1.0, -1.0], repeat=6)))[:, G]
+    assert (prepared.of_residuals(data.residuals, flips) >= t - 1e-12).sum() == signs
+    for dependence, p in zip((0.0, 0.25, 1.0), pvalues, strict=True):
+        draw = ct.SharedRedraws(dependence=dependence).drawer(data)
+        values = prepared.batch(draw(MANY["seed"], 0, MANY["B"]))
+        error = 4 * (p * (1 - p) / MANY["B"]) ** 0.5
+        assert (values >= t - 1e-12).mean() == pytest.approx(p, abs=error)
+    assert values.mean() == pytest.approx(floor, abs=4 * values.std() / MANY["B"] ** 0.5)
+
+
+def test_sums_of_the_example():
+    data = example()
+    agreement = Agreement.of(data)
+    assert agreement.quarter.tolist() == [0, 0, 1, 0, 2, 1, 2, 3, 2, 2, 3, 1]
+    assert agreement(data.labels[None], centred=False)[0] == pytest.approx(1.01, abs=1e-12)
+    assert agreement(data.labels[None])[0] == pytest.approx(0.577083333, abs=1e-8)
+    variance, joint = agreement.sums()
+    assert (variance.sum(), joint.sum()) == pytest.approx((2.17, 1.79), abs=1e-12)
+    for dependence, share in ((0.0, 0.91201188), (0.5, 0.79086361), (1.0, 0.63615984)):
+        labels = ct.SharedRedraws(dependence=dependence).drawer(data)((1, 2), 0, 40_000)
+        below = (agreement(labels) <= 0.577083333 + 1e-8).mean()
+        assert below == pytest.approx(share, abs=4 * (share * (1 - share) / 40_000) ** 0.5)
+    summary = quiet(ct.calibration_test, P, Y, ct.ECE(5), clusters=G, n_resamples=99).clusters
+    assert summary.dependence == 1.0
+    assert summary.inflation == 1.0
+    assert summary.effective == pytest.approx(4.0878751344, abs=1e-9)
+    assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
+    assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
+    assert str(summary).startswith("6 of 1–3 rows, effective 4.1 · dependence at most 1 (95 %")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_expected_agreement_is_proportional_to_the_dependence(rng, n_classes):
+    data = few(rng, n_classes)
+    agreement = Agreement.of(data)
+    variance, joint = agreement.sums()
+    p, expected, own = data.probs, 0.0, 0.0
+    for i, j in product(range(data.n), repeat=2):
+        if n_classes == 2:
+            same = min(p[i, 0], p[j, 0]) - p[i, 0] * p[j, 0]
+        else:
+            same = -p[i] @ p[j]
+            for k in np.flatnonzero((p[i] > 0) & (p[j] > 0)):
+                same += 1.0 / np.maximum(p[i] / p[i, k], p[j] / p[j, k]).sum()
+        expected += same * (data.clusters[i] == data.clusters[j] and i != j)
+    for i in range(data.n):
+        own += p[i, 0] * (1 - p[i, 0]) if n_classes == 2 else 1 - (p[i] ** 2).sum()
+    assert joint.sum() == pytest.approx(expected, abs=1e-12)
+    assert variance.sum() == pytest.approx(own, abs=1e-12)
+    for dependence in (0.0, 0.36, 1.0):
+        labels = ct.SharedRedraws(dependence=dependence).drawer(data)((5, 6), 0, 60_000)
+        share = np.stack([(labels == k).mean(axis=0) for k in range(n_classes)], axis=1)
+        np.testing.assert_allclose(share, p, atol=5 * 0.5 / 60_000**0.5)
+        assert not (labels[:, 0] == 0).any()  # of probability 0
+        values = agreement(labels, centred=False)
+        error = 4 * values.std() / values.size**0.5
+        assert values.mean() == pytest.approx(dependence * joint.sum(), abs=error)
+
+
+def test_agreement_as_defined(rng):
+    for n_classes in (2, 4):
+        data = few(rng, n_classes, (4, 3, 5, 1, 2))
+        data = ct.Predictions.of(data, weights=rng.random(data.n))
+        agreement = Agreement.of(data)
+        w = data.weights[:, None]
+        residuals = (data.residuals / w)[:, : 1 if n_classes == 2 else None]
+        for centred in (True, False):
+            x = residuals.copy()
+            for q in range(4 if centred else 0):
+                rows = agreement.quarter == q
+                x[rows] -= (w * x)[rows].sum(axis=0) / w[rows].sum()
+            expected = sum(
+                ((w * x)[data.clusters == g].sum(axis=0) ** 2).sum()
+                - ((w * x)[data.clusters == g] ** 2).sum()
+                for g in range(5)
+            )
+            value = agreement(data.labels[None], centred=centred)[0]
+            assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_clusters_of_one_row_are_none(rng):
+    p = rng.random(80)
+    y = (rng.random(80) < p).astype(int)
+    for verb in (ct.calibration_test, ct.reliability_curve):
+        assert verb(p, y, clusters=np.arange(80)).as_dict() == verb(p, y).as_dict()
+    plain = ct.RedrawLabels().drawer(ct.Predictions.of(p, y))((1, 2), 0, 9)
+    ones = ct.Predictions.of(p, y, clusters=np.arange(80))
+    np.testing.assert_array_equal(ct.SharedRedraws().drawer(ones)((1, 2), 0, 9), plain)
+    pairs = ct.Predictions.of(p, y, clusters=np.arange(80) // 2)
+    free = ct.SharedRedraws(dependence=0.0).drawer(pairs)((1, 2), 0, 9)
+    np.testing.assert_array_equal(free, plain)
+
+
+def test_names_of_clusters_and_workers_change_nothing(rng):
+    p = rng.random(120)
+    y = (rng.random(120) < p).astype(int)
+    names = np.array([f"patient {j}" for j in rng.permutation(30)])
+    a = ct.calibration_test(p, y, clusters=np.arange(120) // 4, n_resamples=499, rng=1)
+    b = ct.calibration_test(p, y, clusters=names[np.arange(120) // 4], n_resamples=499, rng=1)
+    c = ct.calibration_test(p, y, clusters=np.arange(120) // 4, n_resamples=499, rng=1, workers=2)
+    assert a == b == c
+    assert type(a).from_json(a.to_json()) == a
+
+
+def test_labels_that_agree_beyond_any_redraw_inflate_the_null(rng):
+    y = rng.integers(0, 2, 60)
+    clusters = np.repeat(np.arange(60), 4)
+    x = 3.0 * (y[clusters] - 0.5) + rng.standard_normal(240)
+    p = 1 / (1 + np.exp(-3.0 * x))
+    test = ct.calibration_test(p, y[clusters], ct.Kuiper(), clusters=clusters, n_resamples=499)
+    assert test.clusters.inflation > 1.0
+    square = ct.calibration_test(p, y[clusters], ct.CoxScore(), clusters=clusters, n_resamples=499)
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y[clusters], clusters=clusters))
+    fixed = ct.SharedRedraws(dependence=test.clusters.dependence)
+    for result, statistic, power in ((test, ct.Kuiper(), 0.5), (square, ct.CoxScore(), 1.0)):
+        law = ct.replicate(statistic, fixed, data, 499, rng=0)
+        kappa = result.clusters.inflation
+        same = quiet(
+            ct.calibration_test, data, None, statistic, lens=ct.Canonical(), null=fixed,
+            n_resamples=499, rng=0,
+        )  # fmt: skip
+        np.testing.assert_allclose(
+            np.asarray(same.null_distribution), kappa**power * np.asarray(law), rtol=1e-12
+        )
+
+
+def test_other_nulls(rng):
+    data = example()
+    drawn = ct.OneRowPerCluster(draws=30)
+    test = quiet(ct.calibration_test, P, Y, ct.ECE(5), clusters=G, null=ct.WildSigns(), rng=1)
+    assert test.pvalue == pytest.approx(4 / 64, abs=0.008)
+    one = ct.calibration_test(P, Y, ct.ECE(5), clusters=G, null=drawn, rng=2)
+    generator = np.random.default_rng(2)
+    plain = ct.Predictions.of(P, Y)
+    tests = [
+        ct.calibration_test(plain.take(drawn.rows(data, generator)), None, ct.ECE(5), rng=generator)
+        for _ in range(30)
+    ]
+    running = np.cumsum([t.pvalue for t in tests]) / np.arange(1, 31)
+    assert one.pvalue == pytest.approx(min(1.0, 2 * running.min()), rel=1e-12)
+    assert (one.n, one.n_resamples, tests[0].n) == (12, 30, 6)
+    for null in ("exact", "asymptotic", ct.ConsistencyResampling(), ct.RedrawLabels()):
+        statistic = ct.CoxScore() if null == "asymptotic" else ct.ECE(5)
+        with pytest.raises(ct.StatisticError, match=r"in clusters: use null='auto'"):
+            ct.calibration_test(P, Y, statistic, clusters=G, null=null)
+    with pytest.raises(ct.StatisticError, match="3 clusters are too few"):
+        ct.calibration_test(P, Y, clusters=np.arange(12) % 3)
+    with pytest.raises(ct.StatisticError, match="dependence must"):
+        ct.SharedRedraws(dependence=1.5)
+
+
+def test_few_clusters_and_rare_labels_warn(rng):
+    with pytest.warns(FewClustersWarning) as said:
+        ct.calibration_test(P, Y, clusters=G, n_resamples=9)
+    few_of_them, rare = (str(warning.message) for warning in said)
+    assert few_of_them.startswith("6 clusters weigh as much as 4.1 equal ones: ")
+    assert rare.startswith("the rarer label is expected in 2.7 clusters if ")
+    p = np.full(200, 0.01)
+    with pytest.warns(FewClustersWarning, match=r"expected in 0\.5 clusters"):
+        ct.calibration_test(p, rng.random(200) < p, clusters=np.arange(200) // 4, n_resamples=9)
+
+
+def test_several_questions_are_answered_one_by_one(rng):
+    probs = rng.dirichlet(np.ones(3), 150)
+    labels = (rng.random(150)[:, None] > probs.cumsum(axis=1)).sum(axis=1)
+    clusters = np.arange(150) // 3
+    pairs = [(ct.ECE(5), ct.TopK(1)), (ct.Kuiper(), ct.OneVsRest(0))]
+    joint = ct.joint_test(probs, labels, pairs, clusters=clusters, n_resamples=199, rng=1)
+    single = [
+        ct.calibration_test(probs, labels, s, lens=look, clusters=clusters, n_resamples=199, rng=1)
+        for s, look in pairs
+    ]
+    assert joint.tests == tuple(single)
+    assert joint.pvalue == min(1.0, 2 * min(t.pvalue for t in single))
+    assert "Holm" in joint.recipe
+    report = ct.audit(probs, labels, clusters=clusters, n_resamples=199, rng=1)
+    assert all(row.test.null == "SharedRedraws()" for row in report.rows)
+    assert "rows come in clusters: 50 of 3 rows" in str(report)
+    with pytest.raises(ct.StatisticError, match="use adjust='holm'"):
+        ct.audit(probs, labels, clusters=clusters, adjust="max-T")
+
+
+def test_bars_know_of_clusters(rng):
+    p = np.repeat(rng.random(60), 5)
+    clusters = np.repeat(np.arange(60), 5)
+    y = (np.repeat(rng.random(60), 5) < p).astype(int)
+    wide = ct.reliability_curve(p, y, bins=4, clusters=clusters, rng=1)
+    narrow = ct.reliability_curve(p, y, bins=4)
+    assert ((wide.high - wide.low) > 1.5 * (narrow.high - narrow.low)).all()
+    assert wide.tests[0].null == "SharedRedraws()"
+    for band in ("wilson", ct.RedrawLabels()):
+        with pytest.raises(ct.StatisticError, match="in clusters: use band='consistency'"):
+            ct.reliability_curve(p, y, band=band, clusters=clusters)

@@ -1,0 +1,93 @@
+"""The same test in every subgroup, and one p-value for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest._base.multiplicity import holm
+
+
+@pytest.fixture
+def people(rng):
+    p = rng.random(300)
+    sex, age = rng.choice(["F", "M"], 300), rng.integers(20, 80, 300)
+    y = (rng.random(300) < np.where(sex == "F", p, np.clip(p + 0.25, 0, 1))).astype(int)
+    return p, y, sex, age
+
+
+def test_disjoint_subgroups_are_tested_exactly(people):
+    p, y, sex, _ = people
+    whole = ct.calibration_test(p, y)
+    result = ct.calibration_test(p, y, by=sex)
+    found = result.subgroups
+    assert found.names == ("F", "M")
+    assert found.tests == tuple(ct.calibration_test(p[sex == s], y[sex == s]) for s in "FM")
+    assert found.adjusted == tuple(holm([t.pvalue for t in found.tests]))
+    assert (found.pvalue, found.adjust) == (min(found.adjusted), "Holm")
+    assert found.names[found.worst] == "M"
+    assert (result.estimate, result.pvalue) == (whole.estimate, whole.pvalue)
+    assert "calibrated in every subgroup: p" in str(result)
+    assert type(result).from_json(result.to_json()) == result
+
+
+def test_overlapping_subgroups_share_their_draws(people):
+    p, y, sex, age = people
+    by = {"sex": sex, "age": age, "old": age >= 60}
+    result = ct.calibration_test(p, y, ct.Kuiper(), by=by, n_resamples=199, rng=1)
+    found = result.subgroups
+    assert found.adjust == "max-T"
+    quarters = [name for name in found.names if name.startswith("age=")]
+    assert len(quarters) == 4
+    rows = ct.Predictions.of(p, y, by=by).subgroups()
+    np.testing.assert_array_equal(rows["old"], np.flatnonzero(age >= 60))
+    np.testing.assert_array_equal(rows["sex=M"], np.flatnonzero(sex == "M"))
+    assert sum(rows[name].size for name in quarters) == 300
+    assert all(rows[name].size >= 50 for name in found.names if ", " in name)
+    for name, test in zip(found.names, found.tests, strict=True):
+        assert test.estimate == ct.Kuiper()(p[rows[name]], y[rows[name]])
+    for test, adjusted in zip(found.tests, found.adjusted, strict=True):
+        assert adjusted >= test.pvalue - 4 * max(test.pvalue_error, 0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overlap", [False, True])
+def test_family_error_of_ten_subgroups(overlap):
+    rejected, runs = 0, 300
+    for seed in range(runs):
+        rng = np.random.default_rng([overlap, seed])
+        p = rng.random(200)
+        y = rng.random(200) < p
+        group = rng.integers(0, 10, 200)
+        by = {str(g): (group == g) | (group == (g + 1) % 10) for g in range(10)}
+        result = ct.calibration_test(p, y, by=by if overlap else group, n_resamples=99, rng=seed)
+        rejected += result.subgroups.pvalue <= 0.05
+    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+
+
+def test_subgroups_keep_their_clusters_and_refuse_in_words(people):
+    p, y, sex, _ = people
+    clusters = np.arange(300) // 3
+    result = ct.calibration_test(p, y, by=sex, clusters=clusters, n_resamples=99, rng=1)
+    assert all(t.null == "SharedRedraws()" for t in result.subgroups.tests)
+    assert result.subgroups.adjust == "Holm"
+    certain = np.where(sex == "F", 1.0, p)
+    with pytest.raises(ct.StatisticError, match="subgroup F: CoxScore"):
+        ct.calibration_test(certain, np.where(sex == "F", 1, y), ct.CoxScore(), by=sex)
+    with pytest.raises(ct.InvalidPredictionsError, match="by holds no column"):
+        ct.calibration_test(p, y, by={})
+    with pytest.raises(ct.InvalidPredictionsError, match=r"by\['a'\]: row 1 has no value"):
+        ct.Predictions.of(p[:3], y[:3], by={"a": [1.0, np.nan, 2.0]})
+
+
+def test_an_audit_asks_every_subgroup(people):
+    p, y, sex, _ = people
+    plain = ct.audit(p, y, rng=0, n_resamples=199)
+    report = ct.audit(p, y, by=sex, rng=0, n_resamples=199)
+    row = report.rows[-1]
+    assert (row.aspect, row.lens) == ("groups", "OneVsRest(1) by group")
+    assert row.pvalue == ct.calibration_test(p, y, by=sex).subgroups.pvalue
+    assert [r.pvalue for r in report.rows[:-1]] == [r.pvalue for r in plain.rows]
+    assert "1 of 2 are miscalibrated on their own (M); the worst is M" in str(report)
+    assert ct.audit(p, y, by=["all"] * 300, rng=0, n_resamples=199).rows[-1].aspect != "groups"

@@ -1,0 +1,160 @@
+"""Rows that do not count alike: sums, exact laws and verbs with weights."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from conftest import STATISTICS
+
+import caltest as ct
+from caltest.statistics import prepare
+
+P = np.array([0.2, 0.3, 0.4, 0.6, 0.7, 0.9])
+Y = np.array([0, 1, 0, 1, 0, 1])
+W = np.array([1, 2, 1, 3, 1, 2])
+#: Statistic, value, exact p, of 64 signs: by enumeration.
+ENUMERATED = [
+    (ct.ECE(2), 0.15, 0.928768, 60),
+    (ct.MCE(2), 0.2, 0.937168, 64),
+    (ct.ECE(2, distance="sqeuclidean"), 2 * 0.0241666667, 0.928768, 60),
+    (ct.CalibrationInTheLarge(), 0.752828421, 0.640168, 32),
+    (ct.DebiasedL2(2), -0.101163636, None, None),
+    (ct.BrierScore(), 0.217, None, None),
+]
+TAKING = [
+    statistic
+    for statistic in dict.fromkeys(row.statistic for row in STATISTICS)
+    if getattr(statistic, "takes_weights", False) and "kumar" not in repr(statistic)
+]
+
+
+@pytest.mark.parametrize(("statistic", "value", "pvalue", "signs"), ENUMERATED)
+def test_enumerated_values(statistic, value, pvalue, signs):
+    test = ct.calibration_test(P, Y, statistic, weights=0.37 * W)
+    assert test.estimate == pytest.approx(value, abs=1e-8)
+    assert test.effective_n == pytest.approx(5.0, abs=1e-12)
+    assert "weighted: effective n = 5.0" in str(test)
+    if pvalue is None:
+        return
+    assert test.null == "exact"
+    assert test.pvalue == pytest.approx(pvalue, abs=1e-6)
+    data = ct.OneVsRest(1)(ct.Predictions.of(P, Y, weights=W))
+    prepared = prepare(statistic, data)
+    flips = np.array(list(product([1.0, -1.0], repeat=6)))
+    values = prepared.of_residuals(data.residuals, flips)
+    loud = np.abs(values) if prepared.two_sided else values
+    assert (loud >= abs(test.estimate) - 1e-12).sum() == signs
+
+
+def test_floor_of_the_example():
+    test = ct.calibration_test(P, Y, ct.ECE(2), weights=W)
+    assert test.null_mean == pytest.approx(0.24416, abs=1e-8)
+
+
+@pytest.mark.parametrize("statistic", TAKING, ids=repr)
+def test_only_ratios_count_and_copies_have_the_same_value(rng, statistic):
+    p = rng.choice([0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9], 60)
+    y = (rng.random(60) < p).astype(int)
+    w = rng.integers(1, 4, 60)
+    value = statistic(p, y, weights=w)
+    assert statistic(p, y, weights=0.1 * w) == pytest.approx(value, rel=1e-12)
+    assert statistic(p, y, weights=np.full(60, 2.5)) == statistic(p, y)
+    zero = statistic(np.append(p, 0.3), np.append(y, 1), weights=np.append(w, 0))
+    assert zero == pytest.approx(value, rel=1e-12)
+    copied = type(statistic) in (ct.ECE, ct.MCE, ct.RMSCE, ct.BrierScore, ct.LogScore)
+    fixed = "Quantile" not in repr(statistic) and "Tree" not in repr(statistic)
+    if copied and fixed:
+        assert statistic(np.repeat(p, w), np.repeat(y, w)) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("statistic", TAKING, ids=repr)
+def test_weighted_batches_are_single_calls_and_have_the_promised_mean(rng, statistic):
+    p = rng.random(40)
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, p < 0.5, weights=rng.uniform(0.5, 3.0, 40)))
+    prepared = prepare(statistic, data)
+    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 4000)
+    values = prepared.batch(labels)
+    np.testing.assert_allclose(values[:5], [prepared(row) for row in labels[:5]], rtol=1e-9)
+    if prepared.null_mean is not None:
+        error = 4.5 * values.std() / values.size**0.5
+        assert values.mean() == pytest.approx(prepared.null_mean, abs=error)
+    if prepared.two_sided:
+        assert values.std() == pytest.approx(1.0, abs=0.06)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_laws_are_enumerated_laws(seed):
+    rng = np.random.default_rng(seed)
+    p, w = rng.random(9), rng.integers(1, 6, 9)
+    y = (rng.random(9) < p).astype(int)
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y, weights=w))
+    every = np.array(list(product([0, 1], repeat=9)))
+    mass = np.where(every == 0, data.probs[:, 0], data.probs[:, 1]).prod(axis=1)
+    for statistic in (ct.ECE(3), ct.MCE(3), ct.HosmerLemeshow(ct.UniformBins(3))):
+        test = ct.calibration_test(p, y, statistic, weights=w)
+        values = prepare(statistic, data).batch(every)
+        expected = mass[values >= test.estimate - 1e-12].sum()
+        assert test.null == "exact"
+        low, high = test.pvalue_bracket
+        assert low - 1e-12 <= expected <= high + 1e-12
+        assert test.null_mean == pytest.approx(mass @ values, abs=1e-9)
+
+
+def test_vectors_scales_and_fractions(rng):
+    probs = rng.dirichlet(np.ones(3), 80)
+    labels = (rng.random(80)[:, None] > probs.cumsum(axis=1)).sum(axis=1)
+    w = rng.uniform(0.1, 2.0, 80)
+    data = ct.Canonical()(ct.Predictions.of(probs, labels, weights=w))
+    cells = ct.VarianceTree(20)(probs)
+    residuals = data.residuals
+    ece = sum(np.abs(residuals[cells == b].sum(axis=0)).sum() / 2 for b in np.unique(cells))
+    tree = ct.ECE(ct.VarianceTree(20))
+    assert prepare(tree, data)(data.labels) == pytest.approx(ece / w.sum(), rel=1e-12)
+    scales = prepare(ct.MultiScale([2, 4]), data)
+    drawn = ct.RedrawLabels().drawer(data)((1, 2), 0, 3000)
+    for j, m in enumerate(scales.inner.m):
+        one = prepare(ct.MultiScale([int(m)]), data).batch(drawn)
+        assert one.std() == pytest.approx(1.0, abs=0.08), j
+    test = ct.calibration_test(probs, labels, lens=ct.OneVsRest(0), weights=w, n_resamples=99)
+    assert test.null == "RedrawLabels()"
+
+
+def test_verbs_with_weights(rng):
+    p, w = rng.random(200), rng.integers(1, 4, 200)
+    y = (rng.random(200) < p).astype(int)
+    report = ct.audit(p, y, weights=w, n_resamples=199, rng=1)
+    assert all(row.test.effective_n == report.rows[0].test.effective_n for row in report.rows)
+    assert "rows are weighted: effective n" in str(report)
+    assert report.accuracy == pytest.approx(np.average((p > 0.5) == y, weights=w))
+    joint = ct.joint_test(p, y, [(ct.ECE(5), None), (ct.Kuiper(), None)], weights=w, n_resamples=99)
+    assert joint.tests[0].estimate == ct.ECE(5)(p, y, weights=w)
+    curve = ct.reliability_curve(p, y, bins=3, weights=w)
+    for j in range(3):
+        rows = np.minimum((3 * p).astype(int), 2) == j
+        assert curve.observed[j] == pytest.approx(np.average(y[rows], weights=w[rows]))
+        assert curve.predicted[j] == pytest.approx(np.average(p[rows], weights=w[rows]))
+    drawn = ct.reliability_curve(
+        p, y, bins=3, weights=w, band=ct.RedrawLabels(), n_resamples=9999, rng=1
+    )
+    np.testing.assert_allclose(drawn.low, curve.low, atol=0.02)
+    np.testing.assert_allclose(drawn.high, curve.high, atol=0.02)
+    with pytest.raises(ct.StatisticError, match="counts rows, not weights"):
+        ct.reliability_curve(p, y, weights=w, band="wilson")
+    with pytest.raises(ct.StatisticError, match=r"SKCE\(.*\) does not take weights yet"):
+        ct.calibration_test(p, y, ct.SKCE(), weights=w)
+    said = ct.Predictions.of(p, y, weights=np.append(w[:-1], 0)).notes
+    assert said == ("1 rows of weight 0 were left out",)
+
+
+@pytest.mark.slow
+def test_size_with_heavy_weights():
+    rejected, runs = 0, 500
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        p = rng.random(60)
+        w = rng.pareto(1.5, 60) + 0.1
+        y = rng.random(60) < p
+        rejected += ct.calibration_test(p, y, weights=w, n_resamples=99, rng=seed).pvalue <= 0.05
+    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
