@@ -12,6 +12,7 @@ from .binning import QuantileBins as QuantileBins
 from .binning import UniformBins as UniformBins
 from .binning import VarianceTree as VarianceTree
 from .errors import DegenerateDataWarning as DegenerateDataWarning
+from .errors import DoubtfulInputWarning as DoubtfulInputWarning
 from .errors import FewClustersWarning as FewClustersWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
 from .errors import SparseBinsWarning as SparseBinsWarning

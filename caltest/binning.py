@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.checks import one_of
+from caltest._base.checks import MOST_BINS, is_whole, one_of, whole
 from caltest._base.written import Written
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
@@ -91,10 +91,7 @@ class UniformBins(Written):
     axes: Literal["all", "first"] = "all"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 1:
-            raise StatisticError(
-                f"UniformBins needs a whole number of bins ≥ 1, not {self.n_bins!r}"
-            )
+        whole("n_bins", self.n_bins, most=MOST_BINS)
         one_of("closed", self.closed, ("right", "left"))
         one_of("axes", self.axes, ("all", "first"))
 
@@ -136,7 +133,7 @@ class EdgeBins(Written):
     Raises
     ------
     StatisticError
-        When the edges do not increase, or for more than two classes.
+        When the edges do not increase within [0, 1], or for more than two classes.
 
     Notes
     -----
@@ -152,10 +149,16 @@ class EdgeBins(Written):
     closed: Closed = "right"
 
     def __init__(self, edges: Iterable[float], *, closed: Closed = "right") -> None:
-        object.__setattr__(self, "edges", tuple(float(e) for e in edges))
+        try:
+            numbers = np.asarray(list(edges), dtype=np.float64)
+        except (TypeError, ValueError):
+            raise StatisticError(f"EdgeBins needs numbers as edges, not {edges!r}") from None
+        object.__setattr__(self, "edges", tuple(numbers.ravel().tolist()))
         object.__setattr__(self, "closed", closed)
-        if not self.edges or not all(a < b for a, b in pairwise(self.edges)):
+        if numbers.size == 0 or not (np.diff([-np.inf, *self.edges]) > 0.0).all():
             raise StatisticError(f"EdgeBins needs increasing edges, not {self.edges!r}")
+        if self.edges[0] < 0.0 or self.edges[-1] > 1.0:
+            raise StatisticError(f"EdgeBins needs edges within [0, 1], not {self.edges!r}")
         one_of("closed", self.closed, ("right", "left"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
@@ -199,10 +202,7 @@ class QuantileBins(Written):
     closed: Closed = "right"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 1:
-            raise StatisticError(
-                f"QuantileBins needs a whole number of bins ≥ 1, not {self.n_bins!r}"
-            )
+        whole("n_bins", self.n_bins, most=MOST_BINS)
         one_of("closed", self.closed, ("right", "left"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
@@ -251,8 +251,7 @@ class VarianceTree(Written):
     stop: Literal["child", "node"] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.min_size, (int, np.integer)) or self.min_size < 1:
-            raise StatisticError(f"VarianceTree needs a whole min_size ≥ 1, not {self.min_size!r}")
+        whole("min_size", self.min_size)
         one_of("split", self.split, ("median", "mean"))
         one_of("stop", self.stop, ("child", "node", None))
 
@@ -302,14 +301,14 @@ def as_binning(bins: Any, *, number: bool = True) -> Binning:
     StatisticError
         When it is neither a number nor callable; with ``number=False`` also for a number.
     """
-    if isinstance(bins, (int, np.integer)):
+    if is_whole(bins):
         if not number:
             raise StatisticError(
                 f"name the binning: QuantileBins({bins}) for equal mass or UniformBins({bins}) for "
                 f"equal width, not {bins!r}"
             )
         return UniformBins(int(bins))
-    if not callable(bins):
+    if not callable(bins) or isinstance(bins, type):
         raise StatisticError(
             f"bins must be a number of bins, a binning such as UniformBins(15), or a function "
             f"of the probabilities, not {bins!r}"

@@ -72,6 +72,9 @@ def rowwise(distance: str | Distance) -> Callable[[FloatArray, FloatArray], Floa
             )
         return NAMED[distance]
 
+    if not callable(distance):
+        raise StatisticError(f"distance must be a name or a function, not {distance!r}")
+
     def measure(r: FloatArray, g: FloatArray) -> FloatArray:
         return np.array([distance(a, b) for a, b in zip(r, g, strict=True)], dtype=np.float64)
 

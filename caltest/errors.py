@@ -1,11 +1,28 @@
 """What can go wrong, by name."""
 
+import re
 
-class InvalidPredictionsError(ValueError):
+#: Terminal escapes and all other control characters but the line feed; what turns text around.
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def printable(text: str) -> str:
+    """Return text that cannot steer a terminal, whatever names are in it."""
+    return _CONTROL.sub("", text)
+
+
+class _Plain(ValueError):
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class InvalidPredictionsError(_Plain):
     """Probabilities or labels that cannot be tested; the message says where and what to do."""
 
 
-class StatisticError(ValueError):
+class StatisticError(_Plain):
     """A statistic, lens or null that does not fit the data it was asked about."""
 
 
@@ -15,6 +32,10 @@ class SparseBinsWarning(UserWarning):
 
 class FewClustersWarning(UserWarning):
     """There are so few clusters, or rare labels in them, that a test says little or may fail."""
+
+
+class DoubtfulInputWarning(UserWarning):
+    """Values that can be tested, but are probably not what they were taken for."""
 
 
 class DegenerateDataWarning(UserWarning):

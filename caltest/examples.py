@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest._base.checks import whole
 from caltest.distances import Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, Predictions
@@ -64,6 +65,7 @@ class GaussianMixture:
 
     def sample(self, n: int, rng: Any = None) -> Predictions:
         """Draw n predictions with their labels."""
+        whole("n", n)
         generator = np.random.default_rng(rng)
         signs = 2 * generator.integers(0, 2, n) - 1
         x = generator.normal(signs, 1.0)
@@ -139,6 +141,7 @@ class SixPoints:
 
     def sample(self, n: int, rng: Any = None) -> Predictions:
         """Draw n predictions with their labels."""
+        whole("n", n)
         generator = np.random.default_rng(rng)
         points = generator.integers(0, 6, n)
         cumulative = np.cumsum(self.truth, axis=1)[points]

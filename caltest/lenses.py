@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from caltest._base.checks import is_whole, whole
 from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -104,8 +105,7 @@ class TopK(Lens):
     k: int = 1
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.k) or self.k < 1:
-            raise StatisticError(f"TopK needs a whole number k ≥ 1, not {self.k!r}")
+        whole("k", self.k)
 
     def __call__(self, data: Predictions) -> Predictions:
         if self.k >= data.n_classes:
@@ -208,7 +208,9 @@ class Partition(Lens):
     groups: tuple[tuple[int | str, ...], ...]
 
     def __init__(self, groups: Sequence[Sequence[int | str]]) -> None:
-        if isinstance(groups, str) or not all(isinstance(g, (list, tuple)) for g in groups):
+        if not isinstance(groups, (list, tuple)) or not all(
+            isinstance(g, (list, tuple)) for g in groups
+        ):
             raise StatisticError("Partition needs lists of classes, such as [[0, 1], [2]]")
         object.__setattr__(self, "groups", tuple(tuple(_class(c) for c in g) for g in groups))
         members = list(chain.from_iterable(self.groups))
@@ -314,13 +316,9 @@ class Canonical(Lens):
         return _same
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def _class(c: Any) -> int | str:
     if isinstance(c, str):
         return c
-    if not _is_whole(c):
+    if not is_whole(c):
         raise StatisticError(f"a class is a whole number or a name, not {c!r}")
     return int(c)

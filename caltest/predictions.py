@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict
 
@@ -13,7 +14,9 @@ from caltest._base import containers, reading
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest._base.checks import one_of
+from caltest._base.foreign import explained, refuse_form
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
 
 class Facts(TypedDict, total=False):
@@ -106,6 +109,7 @@ class Predictions:
         object.__setattr__(self, "labels", _read_only(self.labels))
 
     @classmethod
+    @explained
     def of(
         cls,
         probs: Any,
@@ -129,10 +133,10 @@ class Predictions:
             tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
             dictionaries of columns, with a column for each class or one of whole rows. Rows that
             sum to 1 within 1e-3 are divided by their sum, which is noted; sums within 1e-12 are
-            left alone. Where all
-            values are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16
-            2), or to shares of one whole number (up to 1000 and 100; 10), they are read as these,
-            which is noted too: ties and edges are those of the numbers that were meant.
+            left alone. Where all values are the nearest numbers of 32 or 16 bits to decimals (of 6
+            and 3 digits; bfloat16 2), or to shares of one whole number (up to 1000 and 100; 10),
+            they are read as these, which is noted too: ties and edges are those of the numbers that
+            were meant.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
@@ -170,6 +174,12 @@ class Predictions:
             For anything that is not a probability forecast with its outcomes. The message names
             the first offending row (counted from 0), its value, and what to do.
 
+        Warns
+        -----
+        DoubtfulInputWarning
+            When all probabilities are 0 or 1, when the labels look like the predicted classes, and
+            when ``from_logits`` is asked for what look like probabilities.
+
         Notes
         -----
         O(n K) time. The caller's array is used as it is when it is float64 and needs nothing done.
@@ -186,6 +196,9 @@ class Predictions:
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
         probs, given = containers.arranged(probs, given)
         labels, weights, clusters, by, ids = given.values()
+        for name, values in {"probs": probs, "classes": classes, **given}.items():
+            refuse_form(values, name)
+        one_of("from_logits", from_logits, (True, False))
         if isinstance(probs, Predictions):
             data = probs
             if from_logits or pos_label is not None:
@@ -199,6 +212,8 @@ class Predictions:
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
+            for doubt in _doubts(data, probs, from_logits):
+                warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {}
         counted = None if weights is None else reading.as_weights(weights, data.n)
         if weights is not None:
@@ -223,6 +238,10 @@ class Predictions:
     ) -> Self:
         values = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
+        if values.dtype.kind == "b":
+            raise InvalidPredictionsError(
+                "probs holds booleans, which are classes: pass probabilities, numbers in [0, 1]"
+            )
         reading.refuse_swapped(values, marks)
         dtype = str(getattr(probs, "dtype", values.dtype))
         rows, notes = reading.as_probabilities(values, from_logits, dtype)
@@ -344,6 +363,31 @@ class Predictions:
             *([f"{self.n_clusters} clusters"] if self.n_clusters else []),
         ]
         return f"Predictions({', '.join([f'n={self.n}', f'K={self.n_classes}', *known])})"
+
+
+#: Labels that are all predicted are doubted when so many misses were to be expected; values that
+#: look like something else, when there are more than so many rows.
+MISSES = 7.0
+
+
+def _doubts(data: Predictions, given: Any, from_logits: bool) -> Iterator[str]:
+    """Say what the values may be in truth."""
+    largest = data.probs.max(axis=1)
+    missed = float((1.0 - largest).sum())
+    if from_logits:
+        values = reading.as_array(given, "probs").astype(np.float64)
+        whole = data.n > MISSES if values.ndim == 1 else np.allclose(values.sum(axis=1), 1.0, 1e-3)
+        if whole and values.min() >= 0.0 and values.max() <= 1.0:
+            yield "from_logits was asked for, but the values look like probabilities already"
+    elif largest.min() == 1.0 and data.n > MISSES:
+        yield "all probabilities are 0 or 1: these may be class labels, not probabilities"
+    elif missed >= MISSES and np.array_equal(data.probs.argmax(axis=1), data.labels):
+        if data.labels.min() == data.labels.max():
+            return  # no event among rare ones
+        yield (
+            f"every label is the class of the largest probability, where {missed:.0f} misses of "
+            f"{data.n} were to be expected: these may be predicted classes, not what was observed"
+        )
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:

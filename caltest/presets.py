@@ -13,6 +13,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest._base.checks import MOST_BINS, whole
 from caltest.binning import CutBins, EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
@@ -116,6 +117,7 @@ def nixon2019(
     [a, b) with p = 1 in a bin of its own; its ranges are [a, b) and start at ranks round(j n_k / m)
     of the n_k predictions above the threshold, and each is weighted by its share of them.
     """
+    whole("bins", bins, most=MOST_BINS)
     ranges = CutBins(bins, "rank", "left")
     variants: dict[str, dict[str, Statistic]] = {
         "paper": {"sce": SCE(bins), "ace": ACE(bins), "tace": TACE(bins, threshold=threshold)},
@@ -140,6 +142,7 @@ def calzone(
     Equal-count bins run from quantile to quantile, and the first leaves out its lower end: the rows
     with the smallest prediction are in no bin. ``class_index=None`` is the top class.
     """
+    whole("bins", bins, most=MOST_BINS)
     even = UniformBins(bins)
     kinds: dict[str, type[ECE] | type[MCE] | type[HosmerLemeshow]] = {
         "ece": ECE,
@@ -160,6 +163,7 @@ def sklearn(
     ``reliability_curve(probs, labels, lens=preset.lens, bins=preset.statistic.bins)`` has the
     points of that curve.
     """
+    whole("bins", bins, most=MOST_BINS)
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:-1])
     chosen = _one_of("strategy", strategy, {"uniform": even, "quantile": CutBins(bins)})
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
@@ -179,6 +183,7 @@ def torchmetrics(
     torchmetrics computes the multi-class error in single precision, so its number is right to
     about 1e-6.
     """
+    whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
     statistics: dict[str, Statistic] = {"l1": ECE(edges), "l2": RMSCE(edges), "max": MCE(edges)}
     source = "torchmetrics 1.9, calibration_error"
@@ -197,6 +202,7 @@ def netcal(
     netcal reads an array of two columns, like one of one dimension, as the probability of class 1:
     take ``task="binary"`` for it.
     """
+    whole("bins", bins, most=MOST_BINS)
     inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
     edges = EdgeBins(inner, closed="left") if equal_intervals else CutBins(bins, closed="left")
     statistics = {"ece": ECE(edges), "mce": MCE(edges)}
@@ -212,6 +218,7 @@ def verified_calibration(
     half-way between neighbours, and ``"l2"`` is ``get_calibration_error(mode="top-label")``, the
     root of the debiased squared error over the same bins.
     """
+    whole("bins", bins, most=MOST_BINS)
     even, mass = EdgeBins(np.arange(1, bins) / bins), CutBins(bins, "halfway")
     statistics: dict[str, Any] = {
         "ece": ECE(even),

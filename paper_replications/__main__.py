@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -40,6 +41,10 @@ def main(
     """
     from tqdm import tqdm
 
+    if not all(map(find_spec, ("jinja2", "markdown_it"))):
+        raise click.UsageError(
+            "the report needs jinja2 and markdown-it-py: pip install '.[replications]'"
+        )
     wanted = chosen(names)
     if not wanted:
         raise click.UsageError(f"no such item; there are {', '.join(MODULES)}")

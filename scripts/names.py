@@ -72,6 +72,7 @@ MEANINGS = {
     "data": "The predictions, as `Predictions`.",
     "degree": "The degree of a statistic in the residuals.",
     "delta": "How far apart the points are at which a smooth curve is fitted.",
+    "degenerate": "Whether a calibrated model can show one value of the statistic only.",
     "detail": "What else should be known of a row of an audit, in a sentence.",
     "deviation": "Outcome minus prediction.",
     "df": "Degrees of freedom of the limit law.",
@@ -238,6 +239,7 @@ MEANINGS = {
     "within_covariance": "How much of the spread within cells is right.",
     "within_variance": "Spread of the predictions within cells.",
     "workers": "Threads, or a function like `map`.",
+    "worst": "Of the several tests of a row of an audit, the one that is shown.",
 }
 
 HEAD = """# Names

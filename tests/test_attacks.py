@@ -37,6 +37,7 @@ def test_two_sided_exact_pvalues_keep_the_digits_of_both_tails(p, events):
     assert expected <= high * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 def test_very_confident_predictions_have_an_exact_null():
     # A term of 1/n whose standard deviation is far smaller: exp(-size / deviation) underflowed.
     rng = np.random.default_rng(0)

@@ -104,7 +104,7 @@ def test_any_function_is_a_lens(four):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TopK(0), "k ≥ 1"),
+        (lambda: TopK(0), "k must be a whole number ≥ 1"),
         (lambda: TopK(1.5), "whole number"),
         (lambda: OneVsRest(True), "whole number or a name"),
         (lambda: Partition([0, 1]), "lists of classes"),

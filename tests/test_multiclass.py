@@ -284,7 +284,7 @@ def test_classwise_errors_see_what_the_top_label_does_not():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SCE(0), "a whole number of bins"),
+        (lambda: SCE(0), "a whole number ≥ 1"),
         (lambda: ACE(2.5), "bins must be a whole number"),
         (lambda: TACE(15, threshold=1.0), r"threshold must lie in \[0, 1\)"),
         (lambda: presets.nixon2019(variant="code"), "one of paper, nixon"),

@@ -133,7 +133,7 @@ REFUSED = {
     "swapped vectors": ([0, 1, 2, 0], THREE, r"swapped"),
     "swapped text": (["a", "b"], [0.2, 0.9], r"swapped"),
     "three dimensions": (np.full((2, 2, 2), 0.5), [0, 1], r"shape is \(2, 2, 2\)"),
-    "a number": (0.5, 1, r"one or two dimensions"),
+    "a number": (0.5, 1, r"probs is 0.5, not an array"),
     "ragged": ([[0.5, 0.5], [1.0]], [0, 1], r"cannot be read as one array"),
     "text": ([["0.5", "half"]], [0], r"row 0, column 1 is 'half'"),
     "complex": ([0.5 + 0j], [0], r"real numbers"),

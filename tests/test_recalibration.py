@@ -237,6 +237,7 @@ def test_likelihood_never_worse(method, n_classes):
         assert fitted.nll_after <= fitted.nll_before + 1e-12
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 @pytest.mark.parametrize("method", [PlattScaling(), BetaCalibration(), IsotonicRegression()])
 def test_likelihood_of_two_classes_never_worse(method):
     for seed in range(10):
@@ -342,6 +343,7 @@ def test_probabilities_of_one_keep_the_logits_of_float64():
     assert q[1] == pytest.approx(1.0 / (1.0 + np.exp(-curve.a * 40.0 - curve.c)), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_separable_data_have_a_finite_map(method):
     rng = np.random.default_rng(0)
@@ -529,7 +531,7 @@ def test_refusals_say_what_to_do():
         TemperatureScaling().fit([[0.5, 0.5], [np.nan, 0.5]], [0, 1])
     for wrong in (0.0, -1.0, np.inf, np.nan):
         for method in (TemperatureScaling, VectorScaling, MatrixScaling, PlattScaling):
-            with pytest.raises(ct.StatisticError, match="penalty must be a positive number"):
+            with pytest.raises(ct.StatisticError, match="penalty must be a number > 0"):
                 method(wrong)
     with pytest.raises(ct.StatisticError, match="bins must be"):
         HistogramBinning(15)

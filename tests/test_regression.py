@@ -470,7 +470,7 @@ def test_cox_recalibration_needs_an_event():
         cox_recalibration(probs, [0, 1, 1, 0], lens=ct.Canonical())
     answer = cox_recalibration(probs, [0, 1, 1, 0])
     assert (answer.lens, answer.events, answer.n_classes) == ("TopK(1)", 3, 3)
-    with pytest.raises(StatisticError, match="level must lie between 0 and 1"):
+    with pytest.raises(StatisticError, match=r"level must lie in \(0, 1\)"):
         cox_recalibration([0.3, 0.4], [0, 1], level=95)
     with pytest.raises(StatisticError, match="'wald' or 'profile'"):
         cox_recalibration([0.3, 0.4], [0, 1], method="exact")
@@ -506,7 +506,7 @@ def test_known_truths_are_recovered():
         (lambda: HosmerLemeshow(variance="big"), "'binomial' or 'exact'"),
         (lambda: HosmerLemeshow(df=0), "df must be a whole number"),
         (lambda: ICI(span=0.0), "span must lie"),
-        (lambda: ICI(delta=-1.0), "delta must be at least 0"),
+        (lambda: ICI(delta=-1.0), r"delta must lie in \[0, 1\]"),
     ],
 )
 def test_wrong_settings_are_refused(make, message):

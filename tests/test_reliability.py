@@ -131,7 +131,7 @@ def test_json_round_trip(rng, band):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 1.0}, "level must lie between 0 and 1"),
+        ({"level": 1.0}, r"level must lie in \(0, 1\)"),
         ({"band": "gaussian"}, "band must be"),
         ({"band": ct.Bootstrap()}, "band must be"),
         ({"bins": "ten"}, "bins must be"),

@@ -85,6 +85,15 @@ def test_a_failing_check_and_a_crash_end_in_exit_code_1(tmp_path, monkeypatch):
         assert said in (tmp_path / "replications.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("missing", ["jinja2", "markdown_it"])
+def test_a_missing_extra_is_said_before_the_work(missing, tmp_path, monkeypatch):
+    monkeypatch.setattr("paper_replications.__main__.find_spec", lambda name: name != missing)
+    result = CliRunner().invoke(main, ["B-WEATHER", "--out", str(tmp_path / "report")])
+    assert result.exit_code == 2
+    assert "pip install '.[replications]'" in result.output
+    assert not (tmp_path / "report").exists()
+
+
 def test_unknown_items_are_refused():
     result = CliRunner().invoke(main, ["Z"])
     assert result.exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -16,6 +17,7 @@ from conftest import seen
 
 import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
+from caltest._base.progress import progress
 from caltest._base.ties import reaching
 from caltest.inference.pvalues import replicates_of
 from caltest.simulate import Bootstrap
@@ -126,13 +128,21 @@ def test_ctrl_c_keeps_what_was_drawn(data):
     np.testing.assert_array_equal(np.asarray(null), full)
 
 
-def test_progress_appears_only_after_two_seconds(data, capsys):
+def test_progress_appears_after_two_seconds_and_only_on_a_terminal(data, capsys, monkeypatch):
     def slow(probs, labels):
         time.sleep(0.04)
         return mean_gap(probs, labels)
 
     replicate(mean_gap, RedrawLabels(), data, 64, rng=1)
     assert capsys.readouterr().err == ""
+    replicate(slow, RedrawLabels(), data, 60, rng=1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    replicate(mean_gap, RedrawLabels(), data, 64, rng=1)
+    assert capsys.readouterr().err == ""
+    with progress(1, "classes"):  # there is one bar at a time
+        replicate(slow, RedrawLabels(), data, 60, rng=1)
+    assert "replicates" not in capsys.readouterr().err
     replicate(slow, RedrawLabels(), data, 96, rng=1)
     assert "replicates" in capsys.readouterr().err
 
@@ -169,6 +179,7 @@ def test_a_constant_null_is_said(data):
     assert "cannot be tested" in str(result)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 @pytest.mark.parametrize("null", ["auto", RedrawLabels()])
 def test_what_a_constant_null_excludes_is_evidence(null):
     """Every outcome had probability 0: that is no reason to say that nothing can be tested."""
@@ -261,7 +272,11 @@ def test_a_cluster_for_every_row_is_the_ordinary_bootstrap(data):
 
 @pytest.mark.parametrize(
     ("clusters", "message"),
-    [([0, 1], "each of the 150 rows"), ([0] * 150, "at least two"), (3, "each of the 150 rows")],
+    [
+        ([0, 1], "each of the 150 rows"),
+        ([0] * 150, "at least two"),
+        (3, "clusters is 3, not an array"),
+    ],
 )
 def test_refuses_clusters(data, clusters, message):
     with pytest.raises(ValueError, match=message):

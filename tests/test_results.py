@@ -255,6 +255,7 @@ def test_audit_sees_underconfidence_in_the_whole_vector(rng):
     assert "Over the whole vector the model is underconfident" in str(report)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 def test_audit_leaves_out_what_has_no_meaning():
     report = ct.audit(np.full(100, 0.5), np.tile([0, 1], 50), rng=0)
     assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins", "TopK(1)"]
@@ -262,6 +263,7 @@ def test_audit_leaves_out_what_has_no_meaning():
     assert [row.aspect for row in sure.rows] == ["error", "shape", "classes", "error"]
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 def test_audit_with_a_degenerate_null_does_not_warn():
     report = ct.audit([1.0] * 200 + [0.0] * 200, [1] * 200 + [0] * 200)
     assert report.verdict == "calibrated"

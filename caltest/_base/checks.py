@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -18,13 +18,33 @@ def one_of(name: str, value: Any, known: Collection[Any]) -> None:
         raise StatisticError(f"{name} must be {choice}, not {value!r}")
 
 
+def number(name: str, value: Any, low: float, high: float, ends: str = "()") -> None:
+    """Refuse what is no number of an interval; square brackets include its ends."""
+    real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    inside = real and low < value < high
+    if not (inside or (real and (value, ends[0]) == (low, "[")) or (value, ends[1]) == (high, "]")):
+        place = f"lie in {ends[0]}{low:g}, {high:g}{ends[1]}"
+        place = place if high < np.inf else f"be a number > {low:g}"
+        raise StatisticError(f"{name} must {place}, not {value!r}")
+
+
 def fraction(name: str, value: Any) -> None:
     """Refuse what does not lie strictly between 0 and 1."""
-    if not (isinstance(value, (int, float, np.number)) and 0.0 < value < 1.0):
-        raise StatisticError(f"{name} must lie between 0 and 1, not {value!r}")
+    number(name, value, 0.0, 1.0)
 
 
-def whole(name: str, value: Any, least: int = 1) -> None:
-    """Refuse what is not a whole number from ``least`` on."""
-    if not isinstance(value, (int, np.integer)) or value < least:
+#: More replicates, or bins, than this are a slip.
+MOST_REPLICATES, MOST_BINS = 10**7, 10**6
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Say whether a value is a whole number, which a boolean is not."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
+    """Refuse what is not a whole number from ``least`` on, and up to ``most``."""
+    if not is_whole(value) or value < least:
         raise StatisticError(f"{name} must be a whole number ≥ {least}, not {value!r}")
+    if most is not None and value > most:
+        raise StatisticError(f"{name} must be at most {most}, not {value}")

@@ -5,13 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
+
+#: Held by the one bar that may be shown.
+_SHOWING = Lock()
 
 
 @contextmanager
 def progress(total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that reports steps done; a bar appears on stderr after two seconds."""
+    """Yield a function that reports steps done; a bar appears on a terminal after two seconds.
+
+    There is one bar at a time: work within work shows none of its own. A file or a pipe gets none.
+    """
+    if not sys.stderr.isatty() or not _SHOWING.acquire(blocking=False):
+        yield lambda steps: None
+        return
     from tqdm import tqdm
 
-    often = 0.1 if sys.stderr.isatty() else 2.0  # a log file wants few lines
-    with tqdm(total=total, unit=f" {unit}", delay=2.0, leave=False, mininterval=often) as bar:
-        yield lambda steps: (bar.update(steps), None)[1]
+    try:
+        with tqdm(total=total, unit=f" {unit}", delay=2.0, leave=False) as bar:
+            yield lambda steps: (bar.update(steps), None)[1]
+    finally:
+        _SHOWING.release()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from inspect import Signature, signature
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
+
+from caltest._base.foreign import refuse_misfit
 
 
 @runtime_checkable
@@ -29,11 +32,25 @@ def name_of(value: Any) -> str:
     return plain.__name__ if isinstance(plain, _Named) else repr(plain)
 
 
+class _OfInit:
+    """The signature of a class that is made by ``__init__``, whatever ``__new__`` takes."""
+
+    def __get__(self, value: Any, made: Any) -> Signature:
+        _, *parameters = signature(made.__init__).parameters.values()
+        return Signature(parameters)
+
+
 class Written:
     """Prints a dataclass as it would be written: options only where they are not the default."""
 
     #: How many fields are always printed, the first of them by its place; other fields are options.
     essential: ClassVar[int] = 1
+    __signature__ = _OfInit()
+
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        if values or options:  # a pickle comes without
+            refuse_misfit(cls.__name__, signature(cls), values, options)
+        return super().__new__(cls)
 
     def __repr__(self) -> str:
         shown = []

@@ -19,7 +19,7 @@ from caltest.inference import calibration_test, joint_test
 from caltest.inference.entry import admitted
 from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, CalibrationTestResult
-from caltest.simulate import Workers
+from caltest.simulate import Workers, check_run
 
 
 def audit(
@@ -86,6 +86,7 @@ def audit(
     fraction("alpha", alpha)
     fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
+    check_run(n_resamples, rng, workers)
     if adjust == "max-T" and (data.n_clusters is not None or data.subgroups()):
         raise StatisticError(
             "with clusters or subgroups no label vector is drawn for all questions together: use "

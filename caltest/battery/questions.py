@@ -50,29 +50,29 @@ def questions(data: Predictions) -> list[Question]:
     def shape(lens: Lens) -> Question:
         # A slope, a shift, and waves or bumps of any width: what bins of one width may miss.
         pairs: tuple[Pair, ...] = tuple((s, lens) for s in (CoxScore(), Kuiper(), MultiScale()))
-        return Question(f"{lens!r} no bins", "does that hold without bins?", "shape", pairs)
+        return Question(f"{lens!r} no bins", "and without bins?", "shape", pairs)
 
     def groups(lens: Lens) -> list[Question]:
-        words = "does that hold in every subgroup? (the worst)"
+        words = "and in every subgroup?"
         found = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
         return [found] if data.subgroups() else []
 
     top = error(TopK(1), "is its confidence right?", binary)
     if data.n_classes == 2:
         event = OneVsRest(1)
-        words = f"is the probability of class {data.class_name(1)} right?"
+        words = f"is P({data.class_name(1)}) right?"
         asked = [error(event, words, binary), shape(event), top, *groups(event)]
         return _defined(asked, data)
     every = Question(
         f"OneVsRest(0…{data.n_classes - 1})",
-        "are all classes right? (the worst)",
+        "are all classes right?",
         "classes",
         tuple((binary, OneVsRest(c)) for c in range(data.n_classes)),
     )
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score = ScoreGap("brier" if data.impossible.size else "log")
-    words = "is it as sure as it should be?"
+    words = "over- or underconfident?"
     sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
     ranks: list[Question] = []
     if data.n_classes > 3:

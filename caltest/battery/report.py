@@ -55,8 +55,17 @@ def row_of(
         adjusted=adjusted,
         critical=critical,
         verdict=verdict,
+        worst=_worst(data, question, worst),
         detail=_detail(data, question, tests, worst, adjusted <= alpha, alpha),
     )
+
+
+def _worst(data: Predictions, question: Question, worst: int) -> str:
+    if len(question.pairs) == 1:
+        return ""
+    if question.kind == "classes":
+        return f"class {data.class_name(worst)}"
+    return type(question.pairs[worst][0]).__name__
 
 
 def _detail(

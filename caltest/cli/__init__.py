@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -16,6 +18,7 @@ from caltest.cli.compare import compare
 from caltest.cli.interval import interval
 from caltest.cli.plot import plot
 from caltest.cli.test import test
+from caltest.errors import printable
 from caltest.results import AuditReport
 
 
@@ -38,8 +41,39 @@ def _print(result: Any) -> None:
         print(result, flush=True)
 
 
+_BINS = "Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins."
+_OWN = "An audit asks its own questions; caltest test takes --lens and --statistic."
+#: What to say to options of other packages, and of other commands.
+INSTEAD = {
+    **dict.fromkeys(("--bins", "--n-bins", "--num-bins"), _BINS),
+    "--random-state": "Use --seed.",
+    "--n-jobs": "Use --workers.",
+    **dict.fromkeys(("--lens", "--statistic"), _OWN),
+    "--strategy": "Write it as --statistic 'ECE(QuantileBins(10))'.",
+    "--alpha": "The level of intervals is --level, such as 0.95.",
+    "--level": "The level of a test is --alpha, such as 0.05.",
+    "--clusters": "They are for caltest interval.",
+}
+#: What a terminal gets for letters that it does not have.
+ASCII = str.maketrans(
+    {"±": "+/-", "−": "-", "–": "-", "·": "|", "…": "...", "≥": ">=", "≤": "<=", "×": "x"}
+    | {"½": "1/2", "→": "->", "²": "^2", "Σ": "sum", "√": "sqrt", "’": "'"}
+)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Spell what an encoding lacks."""
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end].translate(ASCII)
+    return missing.encode("ascii", "backslashreplace").decode(), error.end
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    codecs.register_error("caltest", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="caltest")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -49,18 +83,20 @@ def main(arguments: list[str] | None = None) -> None:
         _print(outcome[0])
         sys.exit(outcome[1])
     except click.ClickException as error:
-        error.show()
+        if isinstance(error, click.NoSuchOption) and error.option_name in INSTEAD:
+            error = click.UsageError(f"{error.message} {INSTEAD[error.option_name]}", error.ctx)
+        error.show(sys.stderr)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        print("Interrupted.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(outcome[1])
     except (ValueError, TypeError, OSError, ImportError) as error:
-        click.echo(f"caltest: {error}", err=True)
+        print(printable(f"caltest: {error}"), file=sys.stderr)
         sys.exit(2)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    click.echo(f"Warning: {message}", err=True)
+    print(printable(f"Warning: {message}"), file=sys.stderr)

@@ -37,7 +37,7 @@ option = partial(click.option, show_default=True)
 COLUMNS = options_of(
     option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
     option("--label", metavar="COLUMN", help="Label column (for .npy: the file of labels)."),
-    option("--classes", metavar="A,B,…", help="Label values in the order of the columns."),
+    option("--classes", metavar="A,B,...", help="Label values in the order of the columns."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
     option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
@@ -57,7 +57,7 @@ ASKED = options_of(
         "--statistic",
         type=Recipe("statistic"),
         default="ECE(UniformBins(15))",
-        help="What is computed, as in Python: SKCE(), Kuiper(), …",
+        help="What is computed, as in Python, such as SKCE() or Kuiper().",
     ),
 )
 N_RESAMPLES = option(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import caltest as ct
 from caltest import plots
@@ -31,6 +32,28 @@ DIAGRAMS = ("deviation", "classical")
 CURVES = ("isotonic", "smooth")
 PAIRS = ("comparison", "difference")
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
+
+
+#: The kinds of pictures that honour an option.
+HONOURED_BY = {
+    "lens": (*DIAGRAMS, *CURVES, "simplex", "bins", "null", *PAIRS),
+    "bins": (*DIAGRAMS, "simplex", "null", *PAIRS),
+    "band": (*DIAGRAMS, "comparison"),
+    "level": (*DIAGRAMS, *CURVES, "simplex", "bins", *PAIRS),
+    "simultaneous": (*DIAGRAMS, *CURVES, *PAIRS),
+    "log_odds": (*DIAGRAMS, *CURVES),
+}
+
+
+def _refuse_idle(kind: str) -> None:
+    """Refuse an option that was given and would change nothing."""
+    context = click.get_current_context()
+    for name, kinds in HONOURED_BY.items():
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and kind not in kinds:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is for --kind {', '.join(kinds)}, not for {kind}"
+            )
 
 
 @click.command(epilog=EXIT_CODES)
@@ -81,6 +104,7 @@ def plot(
     shows what the number of bins does, null how unusual the error is, audit all lenses; comparison
     shows two models, difference what lies between them.
     """
+    _refuse_idle(kind)
     if (kind in PAIRS) != (against is not None):
         raise click.UsageError(f"{' and '.join(PAIRS)} need --against FILE, and only they")
     if options["out"].suffix.lower() not in RECIPE_IN:

@@ -11,6 +11,7 @@ import click
 
 import caltest as ct
 from caltest import statistics
+from caltest._base.foreign import refuse_misfit
 from caltest.reliability.simplex import SimplexGrid
 
 LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
@@ -49,6 +50,10 @@ VOCABULARY: dict[str, dict[str, Any]] = {
 }
 
 
+#: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
+LONGEST, SHOWN = 10_000, 100
+
+
 def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str, ...] = ()) -> Any:
     """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``.
 
@@ -66,13 +71,7 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
             raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
             raise ValueError(f"{name} is not made of statistics")
-        signature = inspect.signature(vocabulary[name])
-        try:
-            signature.bind(*values, **options)
-        except TypeError as error:
-            known = signature.parameters.values()
-            takes = ", ".join(p.name + "=…" * (p.kind is p.KEYWORD_ONLY) for p in known)
-            raise ValueError(f"{name} takes {takes or 'nothing'}: {error}") from None
+        refuse_misfit(name, inspect.signature(vocabulary[name]), values, options)
         return vocabulary[name](*values, **options)
 
     def build(node: ast.expr) -> Any:
@@ -88,14 +87,17 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
             return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -build(node.operand)
+            positive = build(node.operand)
+            if isinstance(positive, (int, float)):
+                return -positive
         raise ValueError(f"{ast.unparse(node)!r} is not understood")
 
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError:
+        if len(text) > LONGEST:  # also so that the parser of Python cannot run out of its stack
+            raise ValueError(f"it is longer than {LONGEST} characters")
+        return build(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError, UnicodeError):
         raise ValueError("it is not written as in Python, such as TopK(1)") from None
-    return build(tree.body)
 
 
 class Recipe(click.ParamType):  # type: ignore[type-arg]
@@ -110,11 +112,12 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
         """Turn the text into a lens, statistic or null."""
         if not isinstance(value, str) or value in self.words:
             return value
+        shown = repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")
         try:
             built = parse(value, VOCABULARY[self.kind], self.words)
         except (TypeError, ValueError) as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
+            self.fail(f"{shown}: {error}", param, ctx)
         if type(built) not in HEADS[self.kind]:
-            names = ", ".join(head.__name__ for head in HEADS[self.kind])
-            self.fail(f"{value!r} is not a {self.kind}; choose one of {names}", param, ctx)
+            names = ", ".join("a number" if h is int else h.__name__ for h in HEADS[self.kind])
+            self.fail(f"{shown} does not fit; choose one of {names}", param, ctx)
         return built

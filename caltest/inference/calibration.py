@@ -22,7 +22,13 @@ from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
-from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers
+from caltest.simulate import (
+    OneRowPerCluster,
+    RedrawLabels,
+    SharedRedraws,
+    Workers,
+    check_run,
+)
 from caltest.statistics import ECE, StatisticLike
 
 
@@ -123,6 +129,7 @@ def calibration_test(
             "together by joint_test"
         )
     one_of("stop", stop, ("early", None))
+    check_run(n_resamples, rng, workers)
     seen_through = as_lens(lens, data)
     if data.subgroups():
         again: Any = {"lens": seen_through, "null": null, "stop": stop, "n_resamples": n_resamples}
@@ -148,7 +155,7 @@ def calibration_test(
         null = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
     name = null if isinstance(null, str) else repr(null)
     result = result_of(data, prepared, statistic, seen_through, name, estimate, law, rng)
-    if result.null_std == 0.0 and result.pvalue == 1.0:
+    if result.degenerate:
         warnings.warn(
             "the null distribution is a single value: with these predictions a calibrated model "
             "can show nothing else, so the test says nothing",

@@ -8,7 +8,7 @@ from typing import Any, Unpack, overload
 
 import numpy as np
 
-from caltest._base.checks import fraction, one_of
+from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -141,16 +141,22 @@ def compare(
     ('right is better calibrated', True)
     """
     fraction("level", level)
-    if not 0.0 <= margin <= 1.0:
-        raise StatisticError(f"margin must lie between 0 and 1, not {margin!r}")
+    number("margin", margin, 0.0, 1.0, "[]")
     one_of("method", method, ("auto", *HYPOTHESES))
+    one_of("paired", paired, (True, False))
+    if isinstance(names, str) or np.shape(names) != (2,):
+        raise StatisticError(f"names must be two names, not {names!r}")
     several = isinstance(probs_a, Mapping)
     if several:
         if not paired or labels_b is not None:
             raise StatisticError("several models are compared on the same rows: leave out labels_b")
         if callable(labels):  # compare({…}, labels, statistic)
             statistic, labels = labels, None
-        data = _same_rows(dict(probs_a), labels if probs_b is None else probs_b, facts)
+        data = (
+            {}
+            if not probs_a
+            else _same_rows(dict(probs_a), labels if probs_b is None else probs_b, facts)
+        )
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:
@@ -194,7 +200,7 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
             raise InvalidPredictionsError(
                 f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
                 f"{b.n_classes}: a paired comparison needs the same observations and classes; "
-                "pass labels_b for other observations"
+                "pass labels_b (--unpaired) for other observations"
             )
         if a.classes != b.classes and a.classes and b.classes:
             raise InvalidPredictionsError(

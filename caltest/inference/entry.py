@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from caltest._base.copies import n_copies
+from caltest._base.foreign import unknown
 from caltest._base.written import name_of
-from caltest.errors import StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.predictions import Facts, Predictions
+from caltest.presets import Preset
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
 
@@ -36,9 +38,9 @@ def admitted(
     StatisticError
         When the verb does not take what the data carry, or the rows were used to make them.
     """
-    unknown = sorted(set(facts) - set(Facts.__annotations__))
-    if unknown:
-        raise TypeError(f"{verb} has no argument {unknown[0]!r}")
+    strange = sorted(set(facts) - set(Facts.__annotations__))
+    if strange:
+        raise unknown(verb, strange[0], Facts.__annotations__)
     data = Predictions.of(probs, labels, **facts).in_ratios()
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
@@ -67,10 +69,14 @@ def _noticed(data: Predictions) -> Predictions:
 
 def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
+    if isinstance(statistic, Preset):
+        raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
         prepared = prepare(statistic, induced)
         value = prepared(induced.labels)
-    except TypeError as error:
+    except (StatisticError, InvalidPredictionsError):
+        raise
+    except (TypeError, ValueError) as error:
         raise StatisticError(
             f"the statistic {name_of(statistic)} failed on probs of shape {induced.probs.shape} "
             f"and labels of shape {induced.labels.shape}: {error}"

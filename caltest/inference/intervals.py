@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from caltest._base.checks import fraction, one_of, whole
+from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
@@ -27,7 +27,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.results import ConfidenceIntervalResult
-from caltest.simulate import Workers
+from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, Estimand, StatisticLike
 
 Method = Literal[
@@ -145,7 +145,7 @@ def confidence_interval(
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
-    whole("n_resamples", n_resamples)
+    check_run(n_resamples, rng, workers)
     seen_through = as_lens(lens, data)
     prepared, estimate = evaluated(statistic, seen_through(data))
     if data.clusters is not None and np.unique(data.clusters).size < 2:

@@ -190,6 +190,8 @@ def replicate(
             f"{scheme!r} is no way to draw data: use RedrawLabels(), ConsistencyResampling(), "
             "Bootstrap(), or a subclass of LabelScheme or RowScheme"
         )
+    if not isinstance(data, Predictions):
+        raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
     prepared = prepare(statistic, as_problem(data))
     return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.checks import number
 from caltest._base.containers import arranged, as_ndarray
 from caltest._base.copies import row_numbers
 from caltest._base.reading import as_array, as_numbers
@@ -98,11 +99,7 @@ class Penalised(Recalibration):
     penalty: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.penalty < np.inf:
-            raise StatisticError(
-                f"penalty must be a positive number, not {self.penalty!r}: without one the optimum "
-                "need not exist. 1e-12 is as good as none"
-            )
+        number("penalty", self.penalty, 0.0, np.inf)  # without one the optimum need not exist
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from caltest._base.checks import fraction
+from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest._base.written import name_of
 from caltest.binning import FIXED, Binning, UniformBins, as_binning
@@ -109,6 +109,7 @@ def reliability_curve(
     array([False, False,  True,  True])
     """
     fraction("level", level)
+    one_of("simultaneous", simultaneous, (True, False))
     view = View.of("reliability_curve", probs, labels, facts, lens, takes={"clusters", "weights"})
     if view.induced.n_clusters is not None:
         band = _of_clusters(band)

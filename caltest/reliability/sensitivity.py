@@ -71,8 +71,8 @@ def bin_sensitivity(
     (array([0.054, 0.057, 0.07 ]), array([0.019, 0.032, 0.058]))
     """
     fraction("level", level)
-    if not len(bins):
-        raise StatisticError("bins is empty: pass numbers of bins or binnings")
+    if not isinstance(bins, Sequence) or not bins:
+        raise StatisticError("bins must be a list of numbers or binnings, such as [5, 15, 50]")
     view = View.of("bin_sensitivity", probs, labels, facts, lens)
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     binnings = [as_binning(one) for one in bins]

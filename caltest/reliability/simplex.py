@@ -7,11 +7,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from caltest._base.checks import fraction
+from caltest._base.checks import MOST_BINS, fraction, is_whole, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest._base.multiplicity import holm
 from caltest._base.written import Written, name_of
-from caltest.binning import EDGE_TOLERANCE, Binning
+from caltest.binning import EDGE_TOLERANCE, Binning, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, LensLike, OneVsRest
 from caltest.predictions import Facts, FloatArray, IntArray
@@ -50,8 +50,7 @@ class SimplexGrid(Written):
     n_bins: int = 5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 1:
-            raise StatisticError(f"SimplexGrid needs a whole number ≥ 1, not {self.n_bins!r}")
+        whole("n_bins", self.n_bins, most=MOST_BINS)
 
     def __call__(self, probs: FloatArray) -> IntArray:
         first, *others = self.slices(probs).T
@@ -136,8 +135,7 @@ def reliability_simplex(
             f"{name_of(view.lens)} leaves {n_classes}: group them, for instance with "
             "lens=Partition([[0, 1], [2], [3]])"
         )
-    if isinstance(bins, (int, np.integer)):
-        bins = SimplexGrid(int(bins))
+    bins = SimplexGrid(int(bins)) if is_whole(bins) else as_binning(bins)
     cells = Cells.of(bins, induced.probs)
     first, counts = cells.starts[:-1], cells.counts[:, None]
     ordered = induced.probs[cells.order]

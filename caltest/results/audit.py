@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from caltest.results.base import Record, Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
@@ -19,6 +19,13 @@ HEADLINES = {
     AuditVerdict.CALIBRATED: ("CALIBRATED, AS FAR AS THESE DATA CAN TELL", "bold green"),
     AuditVerdict.TOO_LITTLE_DATA: ("TOO LITTLE DATA TO TELL", "bold yellow"),
 }
+
+
+#: The columns of numbers, and all that can be left out.
+NUMBERS = ("error", "if calibrated", "p", "adjusted")
+COLUMNS = ("lens", "question", "worst", *NUMBERS)
+#: Columns that go one after the other where there is no room; an error goes with what it is of.
+LESS_IMPORTANT = (("question",), ("if calibrated",), ("p",), ("worst", "error"), ("adjusted",))
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class AuditRow(Record):
     verdict : Finding
         ``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides),
         ``"no evidence"`` or ``"too little data"``.
+    worst : str
+        Of several tests, the one whose error and noise floor are shown, beside the p-value of all.
     detail : str
         What else should be known, in a sentence; or nothing.
     """
@@ -58,6 +67,7 @@ class AuditRow(Record):
     adjusted: float
     critical: float
     verdict: Finding
+    worst: str
     detail: str
 
     @property
@@ -135,21 +145,14 @@ class AuditReport(Result):
         from rich.table import Table
         from rich.text import Text
 
+        columns = self._columns(width)
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        roomy = width >= 110
-        for name in ("lens", "question")[: 1 + roomy]:
-            table.add_column(name, no_wrap=name == "lens")
-        for name in ("error", "if calibrated", "p", "adjusted"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("finding", min_width=max(len(row.verdict) for row in self.rows))
-        for row in self.rows:
-            table.add_row(
-                *(row.lens, row.question)[: 1 + roomy],
-                *row.shown,
-                format_p(row.pvalue),
-                format_p(row.adjusted),
-                Text(row.verdict, style="red" if row.verdict.rejects else ""),
-            )
+        for name in columns:
+            side: Any = "right" if name in NUMBERS else "left"
+            table.add_column(name, justify=side, no_wrap=name != "finding")
+        for row, *cells in zip(self.rows, *columns.values(), strict=True):
+            style = "red" if row.verdict.rejects else ""
+            table.add_row(*map(Text, cells[:-1]), Text(cells[-1], style=style))
         head = Text.assemble(
             ("Calibration audit", "bold"),
             f"  {self.n} predictions, {self.n_classes} classes, accuracy {self.accuracy:.3f}, "
@@ -158,7 +161,27 @@ class AuditReport(Result):
         words, style = HEADLINES[self.verdict]
         verdict = Text.assemble("\n", (f"Verdict: {words}", style), "\n")
         details = [row.detail for row in self.rows if row.detail]
-        return [head, table, verdict, Text("\n".join([*self.summary, *details]) + "\n")]
+        said = "Error and noise floor are those of the worst; p is that of all together."
+        shown = [Text(said)] if "worst" in columns else []
+        return [head, table, *shown, verdict, Text("\n".join([*self.summary, *details]) + "\n")]
+
+    def _columns(self, width: int) -> dict[str, list[str]]:
+        """Return the cells of the columns for which there is room; findings are always shown."""
+        cells = [
+            (r.lens, r.question, r.worst, *r.shown, format_p(r.pvalue), format_p(r.adjusted))
+            for r in self.rows
+        ]
+        columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
+        if not any(columns["worst"]):
+            del columns["worst"]
+        columns["finding"] = [str(row.verdict) for row in self.rows]
+        for less in LESS_IMPORTANT:
+            needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
+            needed["finding"] = min(needed["finding"], len(Finding.TOO_LITTLE_DATA))
+            if sum(needed.values()) <= width:
+                break
+            columns = {name: cells for name, cells in columns.items() if name not in less}
+        return columns
 
     def __str__(self) -> str:
         from io import StringIO

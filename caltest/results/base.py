@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from caltest._version import __version__
+from caltest.errors import printable
 from caltest.results import tables
 from caltest.results.tables import SMALLEST_SHOWN as SMALLEST_SHOWN
 from caltest.results.tables import format_p as format_p
@@ -51,9 +52,11 @@ class Record:
 
     def __post_init__(self) -> None:
         for field in fields(self):
+            value = getattr(self, field.name)
             if str(field.type) in CONVERSIONS:
-                value = CONVERSIONS[str(field.type)](getattr(self, field.name))
-                object.__setattr__(self, field.name, value)
+                object.__setattr__(self, field.name, CONVERSIONS[str(field.type)](value))
+            elif isinstance(value, (str, tuple)):
+                object.__setattr__(self, field.name, _plain_names(value))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and dictionaries.
@@ -214,6 +217,13 @@ class Result(Record):
         from caltest import plots
 
         return plots.draw(self, ax, **options)
+
+
+def _plain_names(value: Any) -> Any:
+    """Return words, and words within tuples, without control characters."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain_names, value))
+    return printable(value) if type(value) is str else value
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,9 @@ from caltest.results.tables import Columns
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
 
+#: So few draws may all be alike by chance.
+FEW_DRAWS = 20
+
 
 @dataclass(frozen=True)
 class CalibrationTestResult(Result):
@@ -80,6 +83,12 @@ class CalibrationTestResult(Result):
         return self.estimate - self.null_mean
 
     @property
+    def degenerate(self) -> bool:
+        """Whether a calibrated model can show nothing else; a few draws cannot say that."""
+        alike = self.null_std <= 1e-12 * abs(self.null_mean)  # but for rounding
+        return alike and self.pvalue == 1.0 and not 0 < self.n_resamples < FEW_DRAWS
+
+    @property
     def shown_p(self) -> str:
         """The p-value as it is printed: a bound where the exact null resolves no further."""
         if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
@@ -134,7 +143,7 @@ class CalibrationTestResult(Result):
         if self.pvalue < 0.0005:
             chance = "fewer than 1 in 1000"
         said = [f"A calibrated model would show an error this large in {chance} such data sets."]
-        if self.null_std == 0.0 and self.pvalue == 1.0:
+        if self.degenerate:
             said = ["The null distribution is a single value: these predictions cannot be tested."]
         if self.impossible:
             said.append(

@@ -16,6 +16,7 @@ from caltest.simulate.engine import (
     Reaching,
     Shortcut,
     Workers,
+    check_run,
     simulate,
     simulate_by,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "Shortcut",
     "WildSigns",
     "Workers",
+    "check_run",
     "simulate",
     "simulate_by",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from caltest._base.checks import whole
+from caltest._base.checks import MOST_REPLICATES, is_whole, whole
 from caltest._base.progress import progress
 from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
@@ -87,6 +87,7 @@ def simulate(
     Clifford 1991). Numbers do not depend on ``workers``, and the first replicates of a longer run
     are those of a shorter one.
     """
+    check_run(n_resamples, rng, workers)
     sizes = _sizes(n_resamples, BLOCK)
     root = _seed_sequence(rng)
     block = partial(_block, evaluate, sampler)
@@ -104,6 +105,7 @@ def simulate_by(
     at_once: int = CHUNK,
 ) -> tuple[FloatArray, Ended]:
     """Gather replicates that are keyed by the seed and their own number; otherwise the same."""
+    check_run(n_resamples, rng, workers)
     sizes = _sizes(n_resamples, at_once)
     (child,) = _seed_sequence(rng).spawn(1)
     first, second = child.generate_state(2, np.uint64)
@@ -112,9 +114,18 @@ def simulate_by(
     return _gathered(block, tasks, n_resamples, workers, stop_when)
 
 
+def check_run(n_resamples: Any, rng: Any, workers: Any) -> None:
+    """Refuse what a simulation cannot run with, also where none is needed in the end."""
+    whole("n_resamples", n_resamples, most=MOST_REPLICATES)
+    _seed_sequence(rng)
+    if not callable(workers) and (not is_whole(workers) or workers < 1):
+        raise StatisticError(f"workers must be a number ≥ 1 or a function like map, not {workers}")
+
+
 def _seed_sequence(rng: Any) -> Any:
-    if isinstance(rng, np.random.RandomState):
-        raise StatisticError("rng must be a seed or a numpy.random.Generator, not a RandomState")
+    if isinstance(rng, (bool, np.random.RandomState)):
+        kind = type(rng).__name__
+        raise StatisticError(f"rng must be a seed or a numpy.random.Generator, not a {kind}")
     try:
         root: Any = np.random.default_rng(rng).bit_generator.seed_seq
     except (TypeError, ValueError) as error:
@@ -123,7 +134,6 @@ def _seed_sequence(rng: Any) -> Any:
 
 
 def _sizes(n_resamples: int, at_once: int) -> list[int]:
-    whole("n_resamples", n_resamples)
     return [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
 
 
@@ -171,14 +181,12 @@ def _mapped(
         yield from workers(block, tasks)
     elif workers == 1:
         yield from map(block, tasks)
-    elif isinstance(workers, (int, np.integer)) and workers > 1:
+    else:
         pool = ThreadPoolExecutor(int(workers))
         try:
             yield from pool.map(block, tasks)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    else:
-        raise StatisticError(f"workers must be a number ≥ 1 or a function like map, not {workers}")
 
 
 def _chunk(shortcut: Shortcut, seed: Seed, task: tuple[int, int]) -> FloatArray:

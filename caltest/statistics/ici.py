@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from caltest._base.checks import one_of
+from caltest._base.checks import number, one_of
 from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -109,12 +109,12 @@ class _SmoothGaps(Statistic):
 
     def __post_init__(self) -> None:
         one_of("curve", self.curve, SPANS)
-        if self.span is not None and not 0.0 < self.span <= 1.0:
-            raise StatisticError(f"span must lie in (0, 1], not {self.span!r}")
-        if self.delta is not None and (self.delta < 0.0 or self.curve == "loess"):
-            raise StatisticError(
-                f"delta must be at least 0, and belongs to curve='lowess', not {self.delta!r}"
-            )
+        if self.span is not None:
+            number("span", self.span, 0.0, 1.0, "(]")
+        if self.delta is not None:
+            number("delta", self.delta, 0.0, 1.0, "[]")
+        if self.delta is not None and self.curve == "loess":
+            raise StatisticError(f"delta belongs to curve='lowess': leave out delta={self.delta!r}")
 
     def given(self, data: Predictions) -> SmoothGaps:
         """Fix the predictions: sort them and find the windows of the smoother."""

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.checks import one_of, whole
+from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
 from caltest.binning import Binning, UniformBins, as_binning
-from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Cells, Prepared, Statistic
 
@@ -111,11 +110,6 @@ def _class_errors(labels, cell, starts, sums, weights, errors_out):  # type: ign
             errors_out[r, k] = error
 
 
-def _check_threshold(threshold: float) -> None:
-    if not 0.0 <= threshold < 1.0:
-        raise StatisticError(f"threshold must lie in [0, 1), not {threshold!r}")
-
-
 @dataclass(frozen=True, repr=False)
 class ClasswiseECE(Statistic):
     """Class-wise calibration error: the ECE of every class against the rest, averaged.
@@ -154,7 +148,7 @@ class ClasswiseECE(Statistic):
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
         one_of("aggregate", self.aggregate, ("mean", "max"))
-        _check_threshold(self.threshold)
+        number("threshold", self.threshold, 0.0, 1.0, "[)")
 
     def given(self, data: Predictions) -> ClassCells:
         """Fix the predictions: bin every class once."""
@@ -225,8 +219,8 @@ class ACE(Statistic):
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        whole("bins", self.bins)
-        _check_threshold(self.threshold)
+        whole("bins", self.bins, most=MOST_BINS)
+        number("threshold", self.threshold, 0.0, 1.0, "[)")
 
     def given(self, data: Predictions) -> ClassCells:
         """Fix the predictions: cut every class into ranges once."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from caltest._base.checks import is_whole
 from caltest._base.compiled import inlined, kernel
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
@@ -205,9 +206,9 @@ class MultiScale(Statistic):
 
 
 def _powers(scales: Sequence[int]) -> tuple[int, ...]:
-    chosen = tuple(scales)
+    chosen = tuple(scales) if isinstance(scales, Iterable) else (scales,)
     for m in chosen:
-        if not isinstance(m, (int, np.integer)) or m < 1 or m & (m - 1):
+        if not is_whole(m) or m < 1 or m & (m - 1):
             raise StatisticError(
                 f"scales must be powers of two, so that they are nested, not {m!r}"
             )

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from caltest._base.checks import number
 from caltest._base.compiled import kernel
 from caltest._base.written import Written
 from caltest.errors import StatisticError
@@ -31,16 +32,13 @@ class DistanceKernel(ABC, Written):
 
     def __post_init__(self) -> None:
         width = self.bandwidth
-        if isinstance(width, str):
-            known = width in ("median", "median-with-diagonal")
-        else:
-            known = isinstance(width, (int, float, np.number)) and 0.0 < width < np.inf
-        if not known:
+        if not isinstance(width, str):
+            number("bandwidth", width, 0.0, np.inf)
+            object.__setattr__(self, "bandwidth", float(width))
+        elif width not in ("median", "median-with-diagonal"):
             raise StatisticError(
                 f"bandwidth must be a number > 0, 'median' or 'median-with-diagonal', not {width!r}"
             )
-        if not isinstance(width, str):
-            object.__setattr__(self, "bandwidth", float(width))
 
     def fitted(self, probs: FloatArray) -> Self:
         """Return the same kernel with the bandwidth that these predictions, (n, K), give it."""

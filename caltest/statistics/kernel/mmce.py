@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from caltest._base.checks import one_of
-from caltest.errors import StatisticError
+from caltest._base.checks import number, one_of
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import RedrawLabels, Scheme, Shortcut
 from caltest.statistics.kernel.line import Line
@@ -61,8 +60,7 @@ class MMCE(Statistic):
     essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.bandwidth, (int, float)) and 0.0 < self.bandwidth < np.inf):
-            raise StatisticError(f"bandwidth must be a number > 0, not {self.bandwidth!r}")
+        number("bandwidth", self.bandwidth, 0.0, np.inf)
         one_of("balanced", self.balanced, (True, False))
 
     def given(self, data: Predictions) -> FixedMMCE:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from caltest._base.checks import one_of
+from caltest._base.checks import one_of, whole
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, SimulatedNull
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -111,19 +111,19 @@ class SKCE(Statistic):
                 f"rows, not {self.kernel!r}"
             )
         one_of("estimator", self.estimator, ("unbiased", "biased", "block", "linear"))
-        if self.block_size is not None and (self.estimator != "block" or self.block_size < 2):
-            raise StatisticError(
-                f"block_size is a number ≥ 2 for estimator='block', not {self.block_size!r} for "
-                f"{self.estimator!r}"
-            )
+        if self.block_size is not None:
+            whole("block_size", self.block_size, least=2)
+            if self.estimator != "block":
+                raise StatisticError(f"block_size is for estimator='block', not {self.estimator!r}")
         if self.features is None:
             return
-        whole = self.estimator in ("unbiased", "biased")
-        if not (whole and isinstance(self.kernel, DistanceKernel)):
+        pairs = self.estimator in ("unbiased", "biased")
+        if not (pairs and isinstance(self.kernel, DistanceKernel)):
             raise StatisticError(
                 "features are for a kernel of caltest and estimator='unbiased' or 'biased'"
             )
-        if self.features < 2 or self.features % 2:
+        whole("features", self.features, least=2)
+        if self.features % 2:
             raise StatisticError(f"features must be an even number ≥ 2, not {self.features!r}")
 
     def given(self, data: Predictions) -> FixedSKCE:

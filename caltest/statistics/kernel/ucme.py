@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caltest._base.checks import one_of
+from caltest._base.checks import MOST_BINS, is_whole, one_of, whole
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, fitted
@@ -70,12 +70,11 @@ class UCME(Statistic):
 
     def __post_init__(self) -> None:
         one_of("estimator", self.estimator, ("mean", "score"))
-        if isinstance(self.locations, (int, np.integer)):
-            if self.locations < 1:
-                raise StatisticError(f"locations must be ≥ 1, not {self.locations}")
+        if is_whole(self.locations):
+            whole("locations", self.locations, most=MOST_BINS)
             return
         try:
-            rows, classes = self.locations
+            rows, classes = self.locations  # type: ignore[misc]
             rows, classes = np.asarray(rows, dtype=float), np.asarray(classes, dtype=int)
             fits = rows.ndim == 2 and classes.shape == (len(rows),) and len(rows) > 0
         except (TypeError, ValueError):

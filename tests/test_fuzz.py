@@ -1,0 +1,145 @@
+"""Whatever is passed, caltest answers or says in a sentence why not: no crash, no hang."""
+
+from __future__ import annotations
+
+import warnings
+
+import click
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import caltest as ct
+from caltest.cli import recipes
+
+#: Examples of each of the six tests; 17 000 of each make 10⁵.
+EXAMPLES = 300
+SETTINGS = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+NAMES = sorted({name for words in recipes.VOCABULARY.values() for name in words})
+
+
+def a_recipe():
+    """Return nearly right recipes: calls of known and unknown names with any arguments."""
+    name = st.sampled_from([*NAMES, "ECE2", "__import__", "lambda", "x"])
+    numbers = st.integers(-3, 10**7) | st.floats() | st.booleans()
+    atom = st.builds(repr, numbers | st.text(max_size=4) | st.none()) | name
+    option = st.sampled_from(["bins", "distance", "n_bins", "closed", "k", "c", "estimator", "x"])
+
+    def call(inner):
+        arguments = st.lists(inner | st.builds("{}={}".format, option, inner), max_size=3)
+        joined = arguments.map(", ".join)
+        return (
+            st.builds("{}({})".format, name, joined)
+            | st.builds("[{}]".format, joined)
+            | st.builds("-{}".format, inner)
+            | st.builds("{} + {}".format, inner, inner)
+        )
+
+    return st.recursive(atom, call, max_leaves=8)
+
+
+def understood(kind, text):
+    """Turn text into a value as the command line does, or refuse it."""
+    try:
+        built = recipes.Recipe(kind).convert(text, None, None)
+    except click.BadParameter:
+        return
+    assert type(built) in recipes.HEADS[kind]
+    assert eval(repr(built), recipes.VOCABULARY[kind]) == built or built != built
+
+
+@pytest.mark.slow
+@SETTINGS
+@given(st.sampled_from(sorted(recipes.HEADS)), st.text(max_size=200))
+def test_recipes_of_any_text(kind, text):
+    understood(kind, text)
+
+
+@pytest.mark.slow
+@SETTINGS
+@given(st.sampled_from(sorted(recipes.HEADS)), a_recipe())
+def test_recipes_nearly_right(kind, text):
+    understood(kind, text)
+
+
+def a_column(n):
+    """Return n values: probabilities, numbers of any kind, labels, words."""
+    kinds = [
+        arrays.arrays(np.float64, n, elements=st.floats(0, 1)),
+        arrays.arrays(np.float64, n, elements=st.sampled_from([0.0, 0.25, 0.5, 1.0])),
+        arrays.arrays(st.sampled_from([np.float32, np.float64]), n),
+        arrays.arrays(st.sampled_from([np.int8, np.int64, np.uint8, np.bool_]), n),
+        arrays.arrays(np.int64, n, elements=st.integers(0, 2)),
+        st.lists(st.sampled_from(["a", "b", "1", "nan", ""]) | st.none(), min_size=n, max_size=n),
+    ]
+    return st.one_of(kinds)
+
+
+@st.composite
+def rows_and_labels(draw):
+    """Return what looks like predictions and labels, more or less."""
+    n, n_classes = draw(st.integers(0, 12)), draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        return draw(a_column(n)), draw(a_column(max(0, n + draw(st.integers(-1, 1)))))
+    probs = draw(arrays.arrays(np.float64, (n, n_classes), elements=st.floats(0, 1)))
+    if draw(st.booleans()):
+        with np.errstate(all="ignore"):
+            probs = probs / probs.sum(axis=1, keepdims=True)
+    return probs, draw(arrays.arrays(np.int64, n, elements=st.integers(0, n_classes)))
+
+
+STATISTICS = (ct.ECE(3), ct.Kuiper(), ct.DebiasedL2(3), ct.CoxScore(), ct.ScoreGap(), ct.SKCE())
+LENSES = (None, ct.TopK(1), ct.TopK(2), ct.OneVsRest(1), ct.Canonical())
+
+
+def answered(verb):
+    """Return what a verb says; refusals by name are answers, everything else fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            return verb()
+        except (ct.InvalidPredictionsError, ct.StatisticError):
+            return None
+
+
+@pytest.mark.slow
+@SETTINGS
+@given(rows_and_labels(), st.sampled_from(STATISTICS), st.sampled_from(LENSES))
+def test_test(data, statistic, lens):
+    options = {"lens": lens, "n_resamples": 19, "rng": 0}
+    result = answered(lambda: ct.calibration_test(*data, statistic, **options))
+    assert result is None or 0.0 < result.pvalue <= 1.0
+    assert str(result)
+
+
+@pytest.mark.slow
+@SETTINGS
+@given(rows_and_labels(), st.sampled_from(["auto", "percentile"]), st.sampled_from(LENSES))
+def test_interval(data, method, lens):
+    options = {"lens": lens, "method": method, "n_resamples": 39, "rng": 0}
+    result = answered(lambda: ct.confidence_interval(*data, ct.ECE(3), **options))
+    assert result is None or result.low <= result.high
+    assert str(result)
+
+
+@pytest.mark.slow
+@SETTINGS
+@given(rows_and_labels(), rows_and_labels())
+def test_comparison(data, other):
+    run = {"n_resamples": 19, "rng": 0}
+    result = answered(lambda: ct.compare(data[0], other[0], data[1], ct.DebiasedL2(3), **run))
+    assert result is None or 0.0 < result.pvalue <= 1.0
+    assert str(result)
+
+
+@pytest.mark.slow
+@SETTINGS
+@given(rows_and_labels(), st.sampled_from(LENSES))
+def test_curve(data, lens):
+    result = answered(lambda: ct.reliability_curve(*data, lens=lens, bins=3, n_resamples=19))
+    assert result is None or (result.low <= result.high + 1e-12).all()
+    assert str(result)

@@ -1,0 +1,726 @@
+"""Wrong and doubtful calls: refused by one sentence with row and value, or answered rightly.
+
+A refusal must come from a ``raise`` of caltest, be one line, and say what the table says. Inputs
+are tried in every verb; the other tables hold one call a line, with what is said behind the arrow.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+import warnings
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import caltest as ct
+from caltest import cli
+
+RNG = np.random.default_rng(0)
+N = 12
+p, y = RNG.random(N).round(3), np.arange(N) % 2
+P, Y = RNG.dirichlet([1, 1, 1], N), np.arange(N) % 3
+D = ct.Predictions.of(p, y)
+CURVE = ct.reliability_curve(D)
+FITTED = ct.recalibration.PlattScaling().fit(p, y)
+RUN = {"n_resamples": 39, "rng": 0}
+
+
+def holding(values, value, row=4):
+    """Return values one of which is another."""
+    changed = np.array(values, dtype=object if isinstance(value, str) else float)
+    changed[row] = value
+    return changed
+
+
+def complaint(call, words):
+    """Return what is wrong with the refusal of a call, or nothing."""
+    try:
+        call()
+    except (TypeError, ValueError) as error:
+        *_, last = traceback.extract_tb(error.__traceback__)
+        source = linecache.getline(last.filename, last.lineno).strip()
+        own = "caltest" in Path(last.filename).parts and source.startswith("raise")
+        message = str(error)
+        if own and message.isprintable() and len(message) < 500 and re.search(words, message):
+            return ""
+        return f"{source} in {last.filename} says {message!r}, not {words!r}"
+    return "it is accepted"
+
+
+def complaints(calls):
+    """Return what is wrong with the refusals of calls, by name."""
+    found = {name: complaint(call, words) for name, (call, words) in calls.items()}
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
+# --- what is passed ------------------------------------------------------------------------------
+
+VERBS = {
+    "calibration_test": lambda a, b, **o: ct.calibration_test(a, b, **RUN, **o),
+    "joint_test": lambda a, b, **o: ct.joint_test(a, b, [(ct.ECE(), None)], **RUN, **o),
+    "confidence_interval": lambda a, b, **o: ct.confidence_interval(a, b, **RUN, **o),
+    "compare": lambda a, b, **o: ct.compare(a, a, b, **RUN, **o),
+    "audit": lambda a, b, **o: ct.audit(a, b, n_resamples=199, rng=0, **o),
+    "cox_recalibration": ct.cox_recalibration,
+    "corp_decomposition": ct.corp_decomposition,
+    "brier_decomposition": ct.brier_decomposition,
+    "reliability_curve": lambda a, b, **o: ct.reliability_curve(a, b, **RUN, **o),
+    "reliability_difference": lambda a, b, **o: ct.reliability_difference(a, a, b, **o),
+    "fit": ct.recalibration.PlattScaling().fit,
+    "statistic": ct.ECE(),
+    "preset": ct.presets.sklearn(),
+}
+#: Inputs that every verb refuses: probabilities, labels, what is said.
+INPUTS = {
+    "path": ("f.csv", y, "probs is 'f.csv', not an array: read a file with read_predictions"),
+    "Path": (Path("f.csv"), y, "probs is 'f.csv', not an array: read a file"),
+    "sparse": (scipy.sparse.csr_array(P), Y, r"it is sparse: pass probs.toarray\(\)"),
+    "set": ({0.1, 0.7}, [0, 1], "probs is a set, not an array: it has no order"),
+    "generator": ((v for v in p), y, r"probs is a generator.*pass list\(…\) of it"),
+    "function": (len, y, "pass what it returns"),
+    "class": (ct.Predictions, y, "pass what it returns"),
+    "model": (SimpleNamespace(predict_proba=len), y, r"model.predict_proba\(X\)"),
+    "lazy": (type("LazyFrame", (), {})(), y, r"no values yet: pass probs.collect\(\)"),
+    "nothing": (None, y, "probs is None"),
+    "a number": (0.3, 1, "probs is 0.3, not an array"),
+    "no labels": (p, None, "labels are missing"),
+    "empty": ([], [], "probs is empty"),
+    "no rows": (np.zeros((0, 3)), [], "probs is empty"),
+    "three axes": (np.zeros((2, 2, 2)), [0, 1], r"its shape is \(2, 2, 2\)"),
+    "ragged": ([[0.5, 0.5], [1.0]], [0, 1], "all rows have the same length"),
+    "complex": (p + 0j, y, "real numbers, not complex128"),
+    "dates": (np.array(["2020-01-01"] * N, "datetime64[D]"), y, "not datetime64"),
+    "words": (["high"] * N, y, "probs: row 0 is 'high', which is not a number"),
+    "a word": (holding(p, "high"), y, "probs: row 4 is 'high'"),
+    "percent": (100 * p, y, r"probs: row 0 is 63\.7.*divide by 100"),
+    "logits": (RNG.normal(0, 3, N), y, r"row 0 is .*logits: apply the logistic function, or pass"),
+    "logit rows": (RNG.normal(0, 3, (N, 3)), Y, "row 0, column 0 is .*the softmax, or pass"),
+    "logs": (np.log(P), Y, "log-probabilities: apply exp"),
+    "nan": (holding(p, np.nan), y, "probs: row 4 is nan"),
+    "inf": (holding(p, np.inf), y, "probs: row 4 is inf"),
+    "negative": (holding(p, -0.2), y, r"probs: row 4 is -0\.2, outside \[0, 1\]"),
+    "above 1": (holding(p, 1.2), y, r"probs: row 4 is 1\.2, outside \[0, 1\]"),
+    "booleans": (p > 0.5, y, "probs holds booleans"),
+    "sums": (1.1 * P, Y, r"probs: row 0 sums to 1\.1 \(12 of 12"),
+    "masked": (np.ma.masked_array(p, p > 0.9), y, "masked array"),
+    "one class": (np.ones((N, 1)), y, "a single column of ones"),
+    "lengths": (p, y[:-1], "probs has 12 rows but labels has 11"),
+    "swapped": (y, p, "look swapped"),
+    "swapped rows": (Y, P, "look swapped"),
+    "half labels": (p, y + 0.5, r"labels: row 0 is 0\.5"),
+    "missing label": (p, holding(y, np.nan), "labels: row 4 is nan"),
+    "labels from 1": (P, Y + 1, "labels: row 2 is 3.*run from 1: subtract 1"),
+    "labels from -1": (P, Y - 1, "labels: row 0 is -1"),
+    "signs": (p, 2 * y - 1, "labels: row 0 is -1.*pass labels > 0"),
+    "third label": (p, Y, "labels: row 2 is 2, but with 2 classes"),
+    "text labels": (p, ["a", "b"] * 6, "labels are text.*pass classes="),
+    "no outcomes": (p, [None] * N, "labels: row 0 is 'None'"),
+    "objects": (p, [object()] * N, "labels: row 0 is '<object"),
+    "label dict": (p, {"a": y}, "labels is a dict, not an array"),
+    "label set": (p, {0, 1}, "labels is a set"),
+    "label path": (p, "labels.csv", "labels is 'labels.csv', not an array"),
+    "sparse labels": (P, scipy.sparse.csr_array(np.eye(3)[Y]), r"labels.toarray\(\)"),
+    "not one-hot": (
+        P,
+        np.ones((N, 3)),
+        r"labels: row 0 is \[1.0, 1.0, 1.0\], which is not one-hot",
+    ),
+    "one-hot width": (P, np.eye(4)[Y], "one-hot with 4 columns"),
+    "complex labels": (p, y + 0j, "labels must hold real numbers"),
+}
+#: Facts that every verb refuses.
+FACTS = {
+    "n_bins": ({"n_bins": 10}, r"no argument 'n_bins': bins belong to the statistic"),
+    "strategy": ({"strategy": "quantile"}, r"name the binning: .*QuantileBins\(10\)"),
+    "sample_weight": ({"sample_weight": p}, "no argument 'sample_weight': did you mean weights=?"),
+    "random_state": ({"random_state": 0}, "no argument 'random_state': use rng="),
+    "n_jobs": ({"n_jobs": 2}, "no argument 'n_jobs': use workers="),
+    "y_true": ({"y_true": y}, "no argument 'y_true': probabilities come first"),
+    "weight": ({"weight": p}, r"did you mean weights=\?"),
+    "cluster": ({"cluster": y}, r"did you mean clusters=\?"),
+    "class_names": ({"class_names": ["a", "b"]}, "no argument 'class_names'"),
+    "nonsense": ({"nonsense": 1}, "no argument 'nonsense'$"),
+    "pos_label": ({"pos_label": 7}, "pos_label is '7', but the labels are '0', '1'"),
+    "set of classes": ({"classes": {0, 1}}, "classes is a set.*it has no order"),
+    "text of classes": ({"classes": "ab"}, "classes is 'ab', not an array"),
+    "number of classes": ({"classes": 2}, "classes is 2, not an array"),
+    "class twice": ({"classes": [1, 1]}, "holds a name twice: 1, 1"),
+    "three names": ({"classes": [0, 1, 2]}, "3 names but probs describes 2"),
+    "negative weight": ({"weights": p - 0.9}, r"weights: row 0 is -0\.263"),
+    "few weights": ({"weights": p[:3]}, "each of the 12 rows"),
+    "nan weight": ({"weights": holding(p, np.nan)}, "weights: row 4 is nan"),
+    "no weight": ({"weights": 0 * p}, "weights are all 0"),
+    "column": ({"weights": "w"}, "weights is 'w', .*names of columns are for read_predictions"),
+    "few clusters": ({"clusters": y[:3]}, "each of the 12 rows"),
+    "missing cluster": ({"clusters": holding(y, np.nan)}, "clusters: row 4 has no value"),
+    "groups by dict": ({"by": {"a": 1}}, "by is a dict, not an array"),
+    "few ids": ({"ids": [1]}, "each of the 12 rows"),
+    "logits in words": ({"from_logits": "yes"}, "from_logits must be True or False, not 'yes'"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_inputs_and_facts(verb):
+    ask = VERBS[verb]
+    inputs = {name: (partial(ask, a, b), words) for name, (a, b, words) in INPUTS.items()}
+    facts = {name: (partial(ask, p, y, **more), words) for name, (more, words) in FACTS.items()}
+    assert complaints(inputs) == {}
+    assert complaints(facts) == {}
+
+
+# --- what is accepted, and what is said of it ----------------------------------------------------
+
+
+def confident(rows):
+    """Return predictions of three classes, every one of which comes true."""
+    probs = np.tile([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]], (rows // 2, 1))
+    return probs, probs.argmax(axis=1)
+
+
+DOUBTFUL = {
+    "hard classes": ((np.tile([0.0, 1.0], 6), y[::-1]), {}, "all probabilities are 0 or 1"),
+    "hard rows": ((np.eye(3)[Y], Y[::-1]), {}, "all probabilities are 0 or 1"),
+    "predicted labels": (confident(40), {}, "every label is .* where 14 misses of 40"),
+    "no logits": ((p, y), {"from_logits": True}, "look like probabilities already"),
+    "no logit rows": ((P, Y), {"from_logits": True}, "look like probabilities already"),
+}
+
+
+@pytest.mark.parametrize("case", DOUBTFUL)
+@pytest.mark.parametrize("verb", ["calibration_test", "fit", "statistic"])
+def test_doubtful_input_is_warned_of(verb, case):
+    given, facts, words = DOUBTFUL[case]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        VERBS[verb](*given, **facts)
+    assert any(re.search(words, str(w.message)) for w in said)
+    assert {w.category for w in said} <= {ct.DoubtfulInputWarning, ct.DegenerateDataWarning}
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "facts"),
+    [
+        (list(map(str, p)), y, {}),
+        (p.tolist(), y.tolist(), {}),
+        (np.column_stack([1 - p, p]), np.eye(2)[y], {}),
+        (p[:, None], y[:, None], {}),
+        (p, y == 1, {}),
+        (p, np.array(["no", "yes"])[y], {"classes": ["no", "yes"]}),
+        (p, np.array(["no", "yes"])[y], {"pos_label": "yes"}),
+        (p, 3 + 4 * y, {"classes": [3, 7]}),
+        (1 - p, y, {"pos_label": 0}),
+        (np.log(p) - np.log1p(-p), y, {"from_logits": True}),
+        (p, y.astype(np.float32), {"weights": np.ones(N)}),
+        (p, y, {"clusters": np.arange(N)}),
+    ],
+)
+@pytest.mark.parametrize("verb", ["calibration_test", "statistic", "confidence_interval"])
+def test_other_ways_to_say_the_same(verb, probs, labels, facts):
+    expected = float(VERBS[verb](p, y))
+    assert float(VERBS[verb](probs, labels, **facts)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_few_rows_are_not_doubted():
+    ct.ECE()([0.0, 1.0, 1.0], [0, 1, 1])
+    ct.ECE()([0.3, 0.6, 0.7], [0, 1, 1], from_logits=True)
+    ct.ECE()(np.full(200, 0.05), np.zeros(200, dtype=int))  # no event among rare ones
+
+
+@pytest.mark.parametrize("n_resamples", [1, 5])
+def test_a_few_draws_do_not_say_that_nothing_else_can_be_shown(n_resamples):
+    null = ct.RedrawLabels()
+    probs = np.full(40, 1e-9)
+    result = ct.calibration_test(probs, np.zeros(40, int), null=null, n_resamples=n_resamples)
+    assert result.null_std < 1e-20
+    assert "cannot be tested" not in str(result)
+    with pytest.warns(ct.DegenerateDataWarning, match="can show nothing else"):
+        ct.calibration_test(probs, np.zeros(40, int), null=null, n_resamples=99)
+
+
+# --- calls, one a line ---------------------------------------------------------------------------
+
+
+def asked(**options):
+    return ct.calibration_test(p, y, **options)
+
+
+def interval(**options):
+    return ct.confidence_interval(p, y, **options)
+
+
+def compared(*models, **options):
+    return ct.compare(*models, **RUN, **options)
+
+
+def audit(**options):
+    return ct.audit(p, y, **{"n_resamples": 199, **options})
+
+
+def joint(pairs, **options):
+    return ct.joint_test(p, y, pairs, **{**RUN, **options})
+
+
+def curve(**options):
+    return ct.reliability_curve(p, y, **options)
+
+
+NUMBER_OF_BINS = "bins must be a number of bins, a binning such as UniformBins"
+CALLS = f"""
+ct.ECE(0) -> n_bins must be a whole number ≥ 1, not 0
+ct.ECE(-1) -> n_bins must be a whole number ≥ 1, not -1
+ct.ECE(1.5) -> {NUMBER_OF_BINS}
+ct.ECE("15") -> {NUMBER_OF_BINS}
+ct.ECE(None) -> {NUMBER_OF_BINS}
+ct.ECE(True) -> {NUMBER_OF_BINS}
+ct.ECE([0.1, 0.2]) -> {NUMBER_OF_BINS}
+ct.ECE(ct.UniformBins) -> {NUMBER_OF_BINS}
+ct.ECE(10**7) -> n_bins must be at most 1000000, not 10000000
+ct.ECE(distance="euclid") -> unknown distance 'euclid'; choose one of 'tv'
+ct.ECE(distance=2) -> distance must be a name or a function, not 2
+ct.ECE(distance=None) -> distance must be a name or a function, not None
+ct.ECE(n_bins=3) -> ECE has no argument 'n_bins': did you mean bins=?
+ct.ECE(15, "l2") -> ECE takes bins, distance=…: too many positional arguments
+ct.ECE(lens=1) -> ECE has no argument 'lens'
+ct.ECE(norm="l2") -> ECE has no argument 'norm': use distance=
+ct.ECE(random_state=1) -> use rng=
+ct.MCE("a") -> {NUMBER_OF_BINS}
+ct.RMSCE(15) -> name the binning: QuantileBins(15) for equal mass or UniformBins(15)
+ct.RMSCE(None) -> {NUMBER_OF_BINS}
+ct.ACE(0) -> bins must be a whole number ≥ 1, not 0
+ct.ACE(2.5) -> bins must be a whole number ≥ 1, not 2.5
+ct.ACE(10**7) -> bins must be at most 1000000
+ct.ACE(10, threshold=2) -> threshold must lie in [0, 1), not 2
+ct.ACE(10, threshold="a") -> threshold must lie in [0, 1), not 'a'
+ct.ACE(ct.QuantileBins(4)) -> bins must be a whole number ≥ 1, not QuantileBins(4)
+ct.SCE(0) -> n_bins must be a whole number ≥ 1, not 0
+ct.SCE("a") -> n_bins must be a whole number ≥ 1, not 'a'
+ct.TACE(10, threshold=-1) -> threshold must lie in [0, 1), not -1
+ct.TACE(threshold=None) -> threshold must lie in [0, 1), not None
+ct.ClasswiseECE(aggregate="sum") -> aggregate must be 'mean' or 'max', not 'sum'
+ct.ClasswiseECE(threshold=1) -> threshold must lie in [0, 1), not 1
+ct.UniformBins(0) -> n_bins must be a whole number ≥ 1, not 0
+ct.UniformBins("a") -> n_bins must be a whole number ≥ 1, not 'a'
+ct.UniformBins(2.0) -> n_bins must be a whole number ≥ 1, not 2.0
+ct.UniformBins(True) -> n_bins must be a whole number ≥ 1, not True
+ct.UniformBins(5, closed="both") -> closed must be 'right' or 'left', not 'both'
+ct.UniformBins(5, "left") -> UniformBins takes n_bins, closed=…, axes=…
+ct.UniformBins(5, axes="second") -> axes must be 'all' or 'first', not 'second'
+ct.UniformBins(bins=3) -> UniformBins has no argument 'bins': did you mean n_bins=?
+ct.QuantileBins(0) -> n_bins must be a whole number ≥ 1, not 0
+ct.QuantileBins(10**9) -> n_bins must be at most 1000000
+ct.QuantileBins(closed=1) -> closed must be 'right' or 'left', not 1
+ct.QuantileBins(q=4) -> QuantileBins has no argument 'q'
+ct.EdgeBins([]) -> EdgeBins needs increasing edges, not ()
+ct.EdgeBins([0.5, 0.1]) -> EdgeBins needs increasing edges, not (0.5, 0.1)
+ct.EdgeBins([0.1, 0.1]) -> EdgeBins needs increasing edges, not (0.1, 0.1)
+ct.EdgeBins([np.nan]) -> EdgeBins needs increasing edges, not (nan,)
+ct.EdgeBins(["a"]) -> EdgeBins needs numbers as edges, not ['a']
+ct.EdgeBins(3) -> EdgeBins needs numbers as edges, not 3
+ct.EdgeBins(None) -> EdgeBins needs numbers as edges, not None
+ct.EdgeBins("0.1") -> EdgeBins needs numbers as edges, not '0.1'
+ct.EdgeBins([0.1, 2]) -> EdgeBins needs edges within [0, 1], not (0.1, 2.0)
+ct.EdgeBins([-0.1, 0.5]) -> EdgeBins needs edges within [0, 1], not (-0.1, 0.5)
+ct.EdgeBins([0.1], closed="x") -> closed must be 'right' or 'left', not 'x'
+ct.VarianceTree(0) -> min_size must be a whole number ≥ 1, not 0
+ct.VarianceTree("a") -> min_size must be a whole number ≥ 1, not 'a'
+ct.VarianceTree(5, split="mode") -> split must be 'median' or 'mean', not 'mode'
+ct.VarianceTree(5, stop="leaf") -> stop must be one of 'child', 'node', None, not 'leaf'
+ct.SimplexGrid(0) -> n_bins must be a whole number ≥ 1, not 0
+ct.SimplexGrid("a") -> n_bins must be a whole number ≥ 1, not 'a'
+ct.TopK(0) -> k must be a whole number ≥ 1, not 0
+ct.TopK(1.5) -> k must be a whole number ≥ 1, not 1.5
+ct.TopK("1") -> k must be a whole number ≥ 1, not '1'
+ct.TopK(None) -> k must be a whole number ≥ 1, not None
+ct.TopK(True) -> k must be a whole number ≥ 1, not True
+ct.TopK(n=3) -> TopK has no argument 'n'
+ct.TopK(3)(D) -> TopK(3) needs more than 3 classes, but there are 2: k must be at most 1
+ct.OneVsRest(-1)(D) -> there is no class -1, classes run from 0 to 1
+ct.OneVsRest(9)(D) -> there is no class 9, classes run from 0 to 1
+ct.OneVsRest("cat")(D) -> there is no class named 'cat' (no names are known)
+ct.OneVsRest(1.0) -> a class is a whole number or a name, not 1.0
+ct.OneVsRest(None) -> a class is a whole number or a name, not None
+ct.OneVsRest([1]) -> a class is a whole number or a name, not [1]
+ct.OneVsRest(True) -> a class is a whole number or a name, not True
+ct.Partition([0, 1]) -> Partition needs lists of classes, such as [[0, 1], [2]]
+ct.Partition("ab") -> Partition needs lists of classes
+ct.Partition(3) -> Partition needs lists of classes
+ct.Partition(None) -> Partition needs lists of classes
+ct.Partition({{0: 1}}) -> Partition needs lists of classes
+ct.Partition([[0]]) -> Partition needs at least two groups, none of them empty
+ct.Partition([[0], []]) -> Partition needs at least two groups, none of them empty
+ct.Partition([[0], [0, 1]]) -> Partition lists class 0 more than once
+ct.Partition([[0.5], [1]]) -> a class is a whole number or a name, not 0.5
+ct.Partition([[0], [1, 7]])(D) -> there is no class 7, classes run from 0 to 1
+ct.Partition([[0], [2]])(ct.Predictions.of(P, Y)) -> leaves out class 1
+ct.Canonical(1) -> Canonical takes nothing: too many positional arguments
+ct.Canonical(k=1) -> Canonical has no argument 'k'
+ct.SKCE("laplace") -> kernel must be a kernel such as LaplaceKernel()
+ct.SKCE(ct.LaplaceKernel) -> kernel must be a kernel such as LaplaceKernel()
+ct.SKCE(estimator="u") -> estimator must be one of 'unbiased', 'biased', 'block', 'linear', not 'u'
+ct.SKCE(block_size=2) -> block_size is for estimator='block', not 'unbiased'
+ct.SKCE(estimator="block", block_size=1) -> block_size must be a whole number ≥ 2, not 1
+ct.SKCE(estimator="block", block_size="a") -> block_size must be a whole number ≥ 2, not 'a'
+ct.SKCE(features=3) -> features must be an even number ≥ 2, not 3
+ct.SKCE(features="a") -> features must be a whole number ≥ 2, not 'a'
+ct.SKCE(features=2.0) -> features must be a whole number ≥ 2, not 2.0
+ct.SKCE(bandwidth=1) -> SKCE has no argument 'bandwidth'
+ct.LaplaceKernel(0) -> bandwidth must be a number > 0, not 0
+ct.LaplaceKernel(np.inf) -> bandwidth must be a number > 0, not inf
+ct.LaplaceKernel(np.nan) -> bandwidth must be a number > 0, not nan
+ct.LaplaceKernel("mean") -> bandwidth must be a number > 0, 'median' or 'median-with-diagonal'
+ct.GaussianKernel(-1) -> bandwidth must be a number > 0, not -1
+ct.GaussianKernel(True) -> bandwidth must be a number > 0, not True
+ct.TVKernel(None) -> bandwidth must be a number > 0, not None
+ct.MMCE(0.4) -> MMCE takes bandwidth=…, balanced=…
+ct.MMCE(bandwidth=0) -> bandwidth must be a number > 0, not 0
+ct.MMCE(bandwidth=True) -> bandwidth must be a number > 0, not True
+ct.MMCE(balanced=2) -> balanced must be True or False, not 2
+ct.UCME(0) -> locations must be a whole number ≥ 1, not 0
+ct.UCME("a") -> locations must be a number, or rows of probabilities
+ct.UCME(2.5) -> locations must be a number, or rows of probabilities
+ct.UCME(([[0.5, 0.5]], [0, 1])) -> locations must be a number, or rows of probabilities
+ct.UCME(estimator="x") -> estimator must be 'mean' or 'score', not 'x'
+ct.Sweep("l3") -> Sweep takes norm=…
+ct.Sweep(norm="l3") -> norm must be 'l1' or 'l2', not 'l3'
+ct.Sweep(bins=3) -> Sweep has no argument 'bins': bins belong to the statistic
+ct.ICI(0.5) -> ICI takes span=…, delta=…
+ct.ICI(span=0) -> span must lie in (0, 1], not 0
+ct.ICI(span="a") -> span must lie in (0, 1], not 'a'
+ct.ICI(delta=-1) -> delta must lie in [0, 1], not -1
+ct.ICI(delta="x") -> delta must lie in [0, 1], not 'x'
+ct.HosmerLemeshow(10) -> name the binning: QuantileBins(10)
+ct.HosmerLemeshow(groups=10) -> HosmerLemeshow has no argument 'groups': use clusters=
+ct.HosmerLemeshow(variance="x") -> variance must be 'binomial' or 'exact', not 'x'
+ct.HosmerLemeshow(df=0) -> df must be a whole number ≥ 1, not 0
+ct.HosmerLemeshow(df=1.5) -> df must be a whole number ≥ 1, not 1.5
+ct.ScoreGap("hinge") -> score must be one of 'brier'
+ct.ScoreGap(score=1) -> score must be one of 'brier'
+ct.CORP("x") -> score must be 'brier' or 'log', not 'x'
+ct.CORP(score=None) -> score must be 'brier' or 'log', not None
+ct.DebiasedL2(0) -> n_bins must be a whole number ≥ 1, not 0
+ct.DebiasedL2(estimator="x") -> estimator must be one of 'pairs', 'tcal', 'kumar', not 'x'
+ct.DebiasedL1("a") -> {NUMBER_OF_BINS}
+ct.MultiScale([3]) -> scales must be powers of two
+ct.MultiScale([]) -> scales must be increasing and at least one
+ct.MultiScale("ab") -> scales must be powers of two
+ct.MultiScale([4, 2]) -> scales must be increasing
+ct.MultiScale([True]) -> scales must be powers of two
+ct.Kuiper(1) -> Kuiper takes scaled=…: too many
+ct.KolmogorovSmirnov(bins=3) -> KolmogorovSmirnov has no argument 'bins'
+ct.BrierScore(1) -> BrierScore takes nothing
+ct.CoxScore(1) -> CoxScore takes nothing
+ct.CalibrationInTheLarge(bins=4) -> CalibrationInTheLarge has no argument 'bins'
+ct.RedrawLabels(99) -> RedrawLabels takes nothing
+ct.ConsistencyResampling(B=3) -> ConsistencyResampling has no argument 'B': use n_resamples=
+ct.Bootstrap(n=5) -> Bootstrap has no argument 'n'
+ct.Bootstrap("a").sampler(D) -> clusters is 'a', not an array
+ct.Predictions.of(D, pos_label=1) -> from_logits and pos_label are for arrays
+ct.Predictions.of(D, from_logits=True) -> from_logits and pos_label are for arrays
+ct.Predictions.of(P, Y, pos_label=1) -> pos_label is for a single column
+ct.Predictions.of(D, [1, 2]) -> these predictions have 12 rows but labels has 2
+ct.Predictions.of(p, y, sample_weight=p) -> Predictions.of has no argument 'sample_weight'
+ct.Predictions.of(p, y, ["a", "b"], p) -> too many positional arguments
+ct.presets.guo2017(0) -> n_bins must be a whole number ≥ 1, not 0
+ct.presets.guo2017("a") -> n_bins must be a whole number ≥ 1, not 'a'
+ct.presets.nixon2019("x") -> metric must be one of sce, ace, tace, not 'x'
+ct.presets.nixon2019(variant="y") -> variant must be one of paper, nixon, not 'y'
+ct.presets.calzone("ece") -> metric must be one of ece-h
+ct.presets.calzone(bins="a") -> bins must be a whole number ≥ 1, not 'a'
+ct.presets.sklearn(0) -> bins must be a whole number ≥ 1, not 0
+ct.presets.sklearn(bins="a") -> bins must be a whole number ≥ 1, not 'a'
+ct.presets.sklearn(strategy="kmeans") -> strategy must be one of uniform, quantile, not 'kmeans'
+ct.presets.netcal("x") -> metric must be one of ece, mce, not 'x'
+ct.presets.netcal(task="x") -> task must be one of multiclass, binary, not 'x'
+ct.presets.netcal(bins=-3, equal_intervals=False) -> bins must be a whole number ≥ 1, not -3
+ct.presets.torchmetrics("l3") -> norm must be one of l1, l2, max, not 'l3'
+ct.presets.torchmetrics(bins=0) -> bins must be a whole number ≥ 1, not 0
+ct.presets.verified_calibration("x") -> metric must be one of ece, ece-em, l2, not 'x'
+ct.presets.verified_calibration("l2", bins=0) -> bins must be a whole number ≥ 1, not 0
+ct.presets.tcal("l3") -> metric must be one of l1, l2, not 'l3'
+ct.presets.calibrationerrors_jl("x") -> binning must be one of uniform, median-variance, not 'x'
+ct.presets.calibrationerrors_jl(distance="x") -> unknown distance 'x'
+ct.presets.relplot(task="x") -> task must be one of multiclass, binary, not 'x'
+ct.presets.guo2017(15)(p) -> labels are missing
+asked(n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
+asked(n_resamples=-1) -> n_resamples must be a whole number ≥ 1, not -1
+asked(n_resamples=1e4) -> n_resamples must be a whole number ≥ 1, not 10000.0
+asked(n_resamples="9") -> n_resamples must be a whole number ≥ 1, not '9'
+asked(n_resamples=True) -> n_resamples must be a whole number ≥ 1, not True
+asked(n_resamples=None) -> n_resamples must be a whole number ≥ 1, not None
+asked(n_resamples=10**9) -> n_resamples must be at most 10000000, not 1000000000
+asked(rng="a") -> rng must be a seed ≥ 0 or a Generator
+asked(rng=-1) -> rng must be a seed ≥ 0 or a Generator
+asked(rng=1.5) -> rng must be a seed ≥ 0 or a Generator
+asked(rng=True) -> rng must be a seed or a numpy.random.Generator, not a bool
+asked(rng=np.random.RandomState(0)) -> not a RandomState
+asked(workers=0) -> workers must be a number ≥ 1 or a function like map, not 0
+asked(workers=1.5) -> workers must be a number ≥ 1 or a function like map, not 1.5
+asked(workers="a") -> workers must be a number ≥ 1 or a function like map, not a
+asked(workers=True) -> workers must be a number ≥ 1 or a function like map, not True
+asked(workers=None) -> workers must be a number ≥ 1 or a function like map, not None
+asked(null="simulate") -> is one of 'auto', 'exact', RedrawLabels() or ConsistencyResampling()
+asked(null=ct.RedrawLabels) -> is one of 'auto', 'exact', RedrawLabels()
+asked(null=ct.Bootstrap()) -> Bootstrap() cannot be a null
+asked(null=5) -> is one of 'auto', 'exact'
+asked(null=None) -> is one of 'auto', 'exact'
+asked(null="asymptotic") -> is one of 'auto', 'exact'
+asked(stop="late") -> stop must be 'early' or None, not 'late'
+asked(stop=True) -> stop must be 'early' or None, not True
+asked(lens="top") -> lens must be a lens such as TopK(1) or a function, not 'top'
+asked(lens=ct.TopK) -> lens must be a lens such as TopK(1) or a function
+asked(lens=1) -> lens must be a lens such as TopK(1) or a function, not 1
+asked(lens=ct.OneVsRest(5)) -> there is no class 5
+asked(lens=ct.TopK(4)) -> k must be at most 1
+asked(lens=lambda d: 3) -> returned int; a lens takes Predictions and returns Predictions
+asked(statistic="ECE") -> statistic must be a statistic such as ECE(15)
+asked(statistic=ct.ECE) -> statistic must be a statistic such as ECE(15)
+asked(statistic=None) -> statistic must be a statistic such as ECE(15)
+asked(statistic=3) -> statistic must be a statistic such as ECE(15)
+asked(statistic=[ct.ECE()]) -> calibration_test takes one statistic
+asked(statistic=(ct.ECE(), ct.MCE())) -> calibration_test takes one statistic
+asked(statistic=ct.presets.guo2017()) -> unpack it, **preset
+asked(statistic=lambda p, y: "a") -> failed on probs of shape (12, 2)
+asked(statistic=lambda p, y: np.nan) -> is nan on the observed data; it must be a finite number
+asked(statistic=lambda p: 1) -> failed on probs of shape (12, 2)
+asked(statistic=lambda p, y: p) -> failed on probs of shape (12, 2)
+asked(statistic=lambda p, y: None) -> failed on probs of shape (12, 2)
+asked(statistic=ct.HosmerLemeshow(), lens=lambda d: ct.Predictions.of(P, Y)) -> is for two classes
+asked(alpha=0.05) -> no argument 'alpha': use level= of intervals and pictures, alpha= of audit
+asked(bins=10) -> no argument 'bins': bins belong to the statistic
+asked(B=99) -> no argument 'B': use n_resamples=
+asked(seed=1) -> no argument 'seed': use rng=
+asked(alternative="greater") -> see side= of confidence_interval
+asked(num_classes=2) -> no argument 'num_classes': did you mean classes=?
+interval(level=95) -> level must lie in (0, 1), not 95
+interval(level=0) -> level must lie in (0, 1), not 0
+interval(level="a") -> level must lie in (0, 1), not 'a'
+interval(level=None) -> level must lie in (0, 1), not None
+interval(level=True) -> level must lie in (0, 1), not True
+interval(method="wald") -> method must be one of 'auto'
+interval(method=None) -> method must be one of 'auto'
+interval(side="left") -> side must be one of 'two-sided', 'lower', 'upper', not 'left'
+interval(statistic=ct.SKCE()) -> no interval of SKCE
+interval(n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
+interval(rng="a") -> rng must be a seed ≥ 0 or a Generator
+interval(clusters=[0] * 12) -> at least two of them
+interval(alpha=0.05) -> no argument 'alpha': use level=
+compared(p) -> labels are missing
+compared(p, y) -> labels are missing
+compared(y, p, p) -> model A: probs and labels look swapped
+compared({{}}, y) -> a comparison needs two models
+compared({{"a": p}}, y) -> a comparison needs two models
+compared({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
+compared({{"a": p, "b": p}}, y, labels_b=y) -> several models are compared on the same rows
+compared(p, P, y) -> a paired comparison needs the same observations and classes
+compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0 (0 and 1)
+compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'
+compared(p, p[::-1], y, names=["a"]) -> names must be two names, not ['a']
+compared(p, p[::-1], y, names=("a", "a")) -> two models with different names
+compared(p, p[::-1], y, names=None) -> names must be two names, not None
+compared(p, p[::-1], y, level=95) -> level must lie in (0, 1), not 95
+compared(p, p[::-1], y, margin=2) -> margin must lie in [0, 1], not 2
+compared(p, p[::-1], y, margin="a") -> margin must lie in [0, 1], not 'a'
+compared(p, p[::-1], y, method="t") -> method must be one of 'auto', 'z'
+compared(p, p[::-1], y, paired=False) -> needs labels_b, the labels of the second model
+compared(p, p[::-1], y, paired="yes") -> paired must be True or False, not 'yes'
+compared(p, p[::-1], y, labels_b=y[:3]) -> model B: probs has 12 rows but labels has 3
+compared(p, p[::-1], y, statistic="ECE") -> statistic must be a statistic such as ECE(15)
+compared(p, p[::-1], y, statistic=ct.SKCE()) -> no valid test of equal SKCE
+compared(p, p[::-1], y, alpha=0.05) -> no argument 'alpha'
+audit(alpha=5) -> alpha must lie in (0, 1), not 5
+audit(alpha=0) -> alpha must lie in (0, 1), not 0
+audit(alpha="a") -> alpha must lie in (0, 1), not 'a'
+audit(tolerance=0) -> tolerance must lie in (0, 1), not 0
+audit(tolerance=2) -> tolerance must lie in (0, 1), not 2
+audit(adjust="bonferroni") -> adjust must be 'holm' or 'max-T', not 'bonferroni'
+audit(n_resamples=9) -> n_resamples=9 cannot reject anything at alpha=0.05: take at least 60
+audit(n_resamples="a") -> n_resamples must be a whole number ≥ 1, not 'a'
+audit(lens=ct.TopK(1)) -> audit has no argument 'lens'
+audit(level=0.95) -> audit has no argument 'level': use level= of intervals
+joint([]) -> the list of (statistic, lens) pairs is empty
+joint([ct.ECE()]) -> pairs must be a list such as
+joint(ct.ECE()) -> pairs must be a list such as
+joint([(ct.ECE(),)]) -> pairs must be a list such as
+joint(None) -> pairs must be a list such as
+joint([("ECE", None)]) -> statistic must be a statistic such as ECE(15)
+joint([(ct.ECE(), "top")]) -> lens must be a lens such as TopK(1)
+joint([(ct.TopK(1), ct.ECE())]) -> a lens takes Predictions and returns Predictions
+joint([(ct.ECE(), None)], n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
+curve(bins=0) -> n_bins must be a whole number ≥ 1, not 0
+curve(bins="a") -> {NUMBER_OF_BINS}
+curve(bins=[0.1, 0.5]) -> {NUMBER_OF_BINS}
+curve(band="boot") -> band must be 'consistency', 'confidence'
+curve(band=5) -> band must be 'consistency', 'confidence'
+curve(band=ct.Bootstrap()) -> band must be 'consistency', 'confidence'
+curve(level=95) -> level must lie in (0, 1), not 95
+curve(lens="a") -> lens must be a lens such as TopK(1)
+curve(simultaneous="a") -> simultaneous must be True or False, not 'a'
+ct.reliability_fit(p, y, fit="spline") -> fit must be 'isotonic' or 'smooth', not 'spline'
+ct.reliability_fit(P, Y, lens=ct.Canonical()) -> a curve needs a two-class lens
+ct.reliability_fit(p, y, level=2) -> level must lie in (0, 1), not 2
+ct.reliability_simplex(p, y) -> is for three classes, or four without a picture
+ct.reliability_simplex(P, Y, bins="a") -> {NUMBER_OF_BINS}
+ct.reliability_simplex(P, Y, bins=0) -> n_bins must be a whole number ≥ 1, not 0
+ct.reliability_difference(p, p) -> labels are missing
+ct.reliability_difference(p, p[:4], y) -> probs has 4 rows but labels has 12
+ct.reliability_difference(P, P, Y, lens=ct.Canonical()) -> needs a two-class lens
+ct.bin_sensitivity(p, y, bins=5) -> bins must be a list of numbers or binnings
+ct.bin_sensitivity(p, y, bins=[]) -> bins must be a list of numbers or binnings
+ct.bin_sensitivity(p, y, bins=[0]) -> n_bins must be a whole number ≥ 1, not 0
+ct.cox_recalibration(p, y, level=5) -> level must lie in (0, 1), not 5
+ct.cox_recalibration(p, y, method="x") -> method must be 'wald' or 'profile', not 'x'
+ct.cox_recalibration(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
+ct.cox_recalibration(p, 0 * y) -> all outcomes are 0: the intercept is infinite
+ct.cox_recalibration(0 * p + 0.5, y) -> all predictions are equal
+ct.corp_decomposition(p, y, score="x") -> score must be 'brier' or 'log', not 'x'
+ct.corp_decomposition(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
+ct.brier_decomposition(p, y, bins="a") -> {NUMBER_OF_BINS}
+ct.replicate(ct.ECE(), "boot", D, 9) -> 'boot' is no way to draw data
+ct.replicate(ct.ECE(), ct.RedrawLabels, D, 9) -> is no way to draw data
+ct.replicate(ct.ECE(), ct.RedrawLabels(), p, 9) -> data must be Predictions
+ct.replicate(ct.ECE(), ct.Bootstrap(), D, 0) -> n_resamples must be a whole number ≥ 1, not 0
+ct.replicate(ct.ECE(), ct.RedrawLabels(), D, 10**8) -> n_resamples must be at most 10000000
+ct.replicate("ECE", ct.Bootstrap(), D, 9) -> statistic must be a statistic such as ECE(15)
+ct.recalibration.TemperatureScaling(penalty=0) -> penalty must be a number > 0, not 0
+ct.recalibration.TemperatureScaling("a") -> penalty must be a number > 0, not 'a'
+ct.recalibration.HistogramBinning(15) -> bins must be UniformBins or QuantileBins
+ct.recalibration.TemperatureScaling().fit(p) -> labels are missing
+ct.recalibration.TemperatureScaling().fit(p, y, weights=p) -> does not take weights yet
+FITTED(P) -> the map was fitted on 2 classes, but these predictions have 3
+FITTED("a") -> probs is 'a', not an array
+FITTED(9 * p) -> outside [0, 1]
+CURVE.plot(ax=3) -> ax must be matplotlib axes, not int
+CURVE.plot(style="x") -> style must be 'deviation' or 'classical', not 'x'
+CURVE.plot().save("a.gif") -> a picture is saved as .pdf, .svg or .png, not as a.gif
+ct.AuditReport.from_json(CURVE.to_json()) -> this is the dictionary of a ReliabilityCurve
+ct.examples.digits("x") -> there is no 'test_x' among the digits
+ct.examples.GaussianMixture(0.0, -2.0).sample(0) -> n must be a whole number ≥ 1, not 0
+ct.examples.SixPoints().sample("a") -> n must be a whole number ≥ 1, not 'a'
+"""
+CASES = [line.split(" -> ") for line in CALLS.strip().splitlines()]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_calls(part):
+    calls = {call: (lambda call=call: eval(call), re.escape(words)) for call, words in CASES}
+    assert complaints(dict(list(calls.items())[part::4])) == {}
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+COMMANDS = """
+audit --bins 10 -> Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins.
+audit --random-state 3 -> Use --seed.
+audit --n-jobs 3 -> Use --workers.
+audit --statistic ECE -> An audit asks its own questions
+audit --level .9 -> The level of a test is --alpha
+audit --alpha 1 -> 1.0 is not in the range 0<x<1
+audit --n-resamples 1e4 -> '1e4' is not a valid integer
+audit --n-resamples 100000000 -> n_resamples must be at most 10000000
+audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 120
+audit --seed -1 -> -1 is not in the range
+audit --workers 0 -> 0 is not in the range
+audit --out nowhere/x.txt -> there is no folder nowhere
+audit two.csv more.csv -> unexpected extra argument (more.csv)
+audit nofile -> there is no file nofile
+audit two.csv --label nolabel -> there is no column 'nolabel' among p, label, site
+audit two.csv --classes a,a -> classes holds a name twice: a, a
+audit two.csv --probs site -> 's0' is not a number
+audit . -> is a folder, not a file
+test two.csv --lens top -> there is no top; known: TopK, Partition, OneVsRest, Canonical
+test two.csv --lens TopK(0) -> k must be a whole number ≥ 1, not 0
+test two.csv --lens TopK(True) -> k must be a whole number ≥ 1, not True
+test two.csv --lens TopK(K=1) -> TopK has no argument 'K'
+test two.csv --lens TopK(2) -> k must be at most 1
+test two.csv --lens TopK(-'a') -> is not understood
+test two.csv --lens TopK(**{}) -> is not understood
+test two.csv --lens TopK(1)(2) -> is not understood
+test two.csv --lens lambda:0 -> is not understood
+test two.csv --lens OneVsRest -> OneVsRest takes c: missing a required argument: 'c'
+test two.csv --lens OneVsRest('x') -> there is no class named 'x'
+test two.csv --lens Partition(3) -> Partition needs lists of classes
+test two.csv --lens Canonical(2) -> Canonical takes nothing
+test two.csv --lens 3 -> '3' does not fit; choose one of TopK
+test two.csv --lens= -> it is not written as in Python
+test two.csv --statistic ece -> there is no ece; known: ACE
+test two.csv --statistic ECE(n_bins=10) -> ECE has no argument 'n_bins': did you mean bins=?
+test two.csv --statistic ECE(15,15) -> ECE takes bins, distance=…
+test two.csv --statistic ECE(9999999999) -> n_bins must be at most 1000000
+test two.csv --statistic ECE(EdgeBins([2])) -> EdgeBins needs edges within [0, 1]
+test two.csv --statistic HosmerLemeshow(10) -> name the binning: QuantileBins(10)
+test two.csv --statistic TACE(n_bins=3) -> TACE has no argument 'n_bins'
+test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
+test two.csv --null asymptotic -> is one of 'auto', 'exact'
+test two.csv --clusters site -> They are for caltest interval.
+interval two.csv --level 95 -> 95.0 is not in the range 0<x<1
+interval two.csv --alpha .05 -> The level of intervals is --level
+interval two.csv --statistic SKCE -> no interval of SKCE
+compare two.csv -> compare needs two files or more
+compare two.csv two.csv -> one file twice
+compare two.csv three.csv -> a paired comparison needs the same observations and classes
+compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
+compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
+plot two.csv -> Missing option '-o'
+plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png
+plot two.csv -o x.png --kind pie -> 'pie' is not one of
+plot two.csv -o x.png --kind smooth --bins 10 -> --bins is for --kind deviation
+plot two.csv -o x.png --kind isotonic --band wilson -> --band is for --kind deviation
+plot two.csv -o x.png --kind null --log-odds -> --log-odds is for --kind deviation
+plot two.csv -o x.png --kind audit --lens TopK(1) -> --lens is for --kind deviation
+plot two.csv -o x.png --kind bins --simultaneous -> --simultaneous is for --kind deviation
+plot two.csv -o x.png --kind null --level .5 -> --level is for --kind deviation
+plot two.csv -o x.png --kind comparison -> need --against FILE
+plot two.csv -o x.png --bins 10.5 -> '10.5' does not fit; choose one of a number, UniformBins
+plot three.csv -o x.png --kind smooth --lens Canonical -> a curve needs a two-class lens
+tset two.csv -> Did you mean 'test'?
+"""
+COMMAND_CASES = [line.split(" -> ") for line in COMMANDS.strip().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    where = tmp_path_factory.mktemp("wrong")
+    for name, q in (("two", p), ("more", 1 - p)):
+        rows = [f"{a:.4f},{b},s{i % 4}\n" for i, (a, b) in enumerate(zip(q, y, strict=True))]
+        (where / f"{name}.csv").write_text("p,label,site\n" + "".join(rows))
+    rows = [f"{a!r},{b!r},{c!r},{k}\n" for (a, b, c), k in zip(P.tolist(), Y, strict=True)]
+    (where / "three.csv").write_text("p_0,p_1,p_2,label\n" + "".join(rows))
+    return where
+
+
+def run(capsys, *words):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(list(words))
+    output = capsys.readouterr()
+    return stop.value.code, output.out, output.err
+
+
+def test_commands(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    for command, words in COMMAND_CASES:
+        code, out, err = run(capsys, *command.split())
+        assert (code, out) == (2, ""), command
+        assert words in err, f"{command}: {err}"
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-" * 3000 + "1", "(" * 5000, "ECE(" * 300 + ")" * 300, "TopK(1)\0", "\ud800", "T" * 20_000],
+)
+def test_endless_recipes_are_refused_in_a_sentence(text, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, _, err = run(capsys, "test", "two.csv", "--lens", text)
+    assert code == 2
+    assert "Invalid value for '--lens'" in err
+    assert len(err) < 500
+
+
+def test_there_are_three_hundred_of_them():
+    assert len(INPUTS) + len(FACTS) + len(CASES) + len(COMMAND_CASES) >= 400
