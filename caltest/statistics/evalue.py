@@ -98,7 +98,7 @@ class _Halves(_Mixture):
             cell = np.searchsorted(fit.predicted[first[1:]], p[scored])
             q = fit.observed[first][cell]
             q = np.where((q == 0.0) | (q == 1.0), p[scored], q)
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):  # impossible, or certain
                 won = np.where(
                     y[scored], np.log(q / p[scored]), np.log1p(-q) - np.log1p(-p[scored])
                 )
