@@ -116,7 +116,7 @@ rows" means unpaired, "whole vector" that all classes are looked at together. A 
 larger than 0.05 (calibrated) or 0.06 (equal errors) by more than chance allows, one false alarm in
 a thousand such studies.
 
-Regenerate with `python -m validation.comparison`. {made}
+{made}
 
 """
 

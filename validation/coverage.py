@@ -169,8 +169,8 @@ HEADER = """# Coverage of intervals
 The 95 % interval that `confidence_interval` gives by default contains the true error of the cells
 in {mean:.3f} of data sets on average over {count} cells of the tables below, and in {worst:.3f} in
 the worst. Bootstrap intervals of the same statistics are shorter and miss it, often always: a
-sample of a sample has a larger error than the sample. What is covered is the error of *these cells*:
-errors that cancel within a cell are not in it.
+sample of a sample has a larger error than the sample. What is covered is the error of *these
+cells*: errors that cancel within a cell are not in it.
 
 Predictions are drawn, labels are drawn from known probabilities, and every kind of interval is
 computed; the tables show the share of intervals that contained the error of the cells, and how long
@@ -183,8 +183,9 @@ large. For cells that depend on the predictions, the error of the cells that wer
 is predicted with .95 in a few rows, one of them at least in the data. Labels in a cluster of five
 rows are correlated (0.5 on a normal scale) or copies, and intervals know the clusters.
 
-Inversion uses {b} draws, the bootstrap {resamples} samples. Regenerate with
-`python -m validation.coverage`. {made}
+Inversion uses {b} draws, the bootstrap {resamples} samples.
+
+{made}
 
 """
 

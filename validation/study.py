@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import sys
@@ -91,6 +92,7 @@ class Found:
     def __init__(self, study: Study, seed: int, folder: Path | None, quick: bool = False) -> None:
         self.file = None if folder is None else folder / f"{study.name}.json"
         self.seed, self.quick, self.stale = seed, quick, 0
+        self.module = f"validation.{inspect.getmodulename(study.measure.__code__.co_filename)}"
         code = definition(study.measure)
         self.cells: dict[str, dict[str, Cell]] = {}
         self.seconds: dict[str, float] = {}
@@ -271,13 +273,13 @@ def opening(found: Found) -> dict[str, object]:
     """Return the words about a run that the pages share."""
     sets = sorted({found.sets(name) for name in found.shown})
     many = f"{sets[0]}" if len(sets) == 1 else f"{sets[0]} to {sets[-1]}"
-    error = 100.0 * (0.05 * 0.95 / sets[0]) ** 0.5
+    error = (0.05 * 0.95 / sets[0]) ** 0.5
     made = (
-        f"Measured by caltest {caltest.__version__} on {many} data sets of each kind, so that the "
-        f"standard error of a rate of 0.05 or 0.95 is at most {error / 100.0:.3f}; seed "
-        f"{found.seed}, {found.minutes:.0f} minutes of one core."
+        f"Measured with caltest {caltest.__version__} on {many} data sets of each kind, so that "
+        f"the standard error of a rate of 0.05 or 0.95 is at most {error:.3f}; seed {found.seed}, "
+        f"{found.minutes:.0f} minutes of one core. `python -m {found.module}` writes this page."
     )
-    return {"made": textwrap.fill(made, 100), "sets": many}
+    return {"made": textwrap.fill(made, 100, break_on_hyphens=False)}
 
 
 def letter(index: int) -> str:

@@ -255,8 +255,9 @@ predictions too: it holds its level when cells are well filled and fails, up to 
 calibrated model, when they are sparse. Cells of one row are those of `ECE(100)` with few rows, and
 of whole vectors.
 
-Simulated nulls use {b} replicates, so that the three levels are attained. Regenerate with
-`python -m validation.type_one_error`. {made}
+Simulated nulls use {b} replicates, so that the three levels are attained.
+
+{made}
 
 """
 
