@@ -120,6 +120,6 @@ a thousand such studies.
 
 """
 
-STUDY = Study("comparison", PAIRS, tests, measure, page, sets=2000, quick=50)
+STUDY = Study("comparison", PAIRS, tests, measure, page, sets=2000, quick=25)
 if __name__ == "__main__":
     run(STUDY)

@@ -288,6 +288,6 @@ def draw_figure(drawn) -> None:
     figure.savefig(DOCS / "power.svg", metadata={"Date": None})
 
 
-STUDY = Study("power", KINDS, tests, measure, page, seed=20180719)
+STUDY = Study("power", KINDS, tests, measure, page, seed=20180719, quick=4)
 if __name__ == "__main__":
     run(STUDY)

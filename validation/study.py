@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 import caltest
 from caltest._base.progress import progress
@@ -56,7 +56,7 @@ class Study:
     sets, quick : int
         Data sets of each kind, in full and in the small version.
     slow : tuple of str
-        Tests left out of the small version.
+        Tests left out of the small version, and of others that are to be ``--fast``.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Found:
 
     def __init__(self, study: Study, seed: int, folder: Path | None, quick: bool = False) -> None:
         self.file = None if folder is None else folder / f"{study.name}.json"
-        self.seed, self.quick, self.stale = seed, quick, 0
+        self.seed, self.quick, self.slow, self.stale = seed, quick, study.slow, 0
         self.module = f"validation.{inspect.getmodulename(study.measure.__code__.co_filename)}"
         code = definition(study.measure)
         self.cells: dict[str, dict[str, Cell]] = {}
@@ -147,13 +147,24 @@ class Found:
         os.replace(beside, self.file)
 
     def sets(self, name: str) -> int:
-        """Return how many data sets all tests of this kind of data have."""
-        return min(cell.sets for cell in self.cells[name].values())
+        """Return how many data sets all tests of this kind of data have but the slow ones."""
+        return min(c.sets for test, c in self.cells[name].items() if test not in self.slow)
 
     def means(self, name: str, test: str) -> list[float] | None:
         """Return the means of a test; None where there is nothing."""
         cell = self.cells[name].get(test)
         return cell.means if cell is not None and cell.sets else None
+
+    def trials(self, name: str, test: str) -> int:
+        """Return the number of data sets of a test."""
+        return self.cells[name][test].sets
+
+    def label(self, test: str) -> str:
+        """Return the name of a slow test with how many data sets it has."""
+        if test not in self.slow:
+            return test
+        sets = [self.trials(name, test) for name in self.shown if test in self.cells[name]]
+        return f"{test} ({spread(sets)} data sets)"
 
     @property
     def shown(self) -> list[str]:
@@ -188,25 +199,24 @@ def measured(
     return Part(len(numbers), lists, time.process_time() - start)
 
 
-def extend(study: Study, found: Found, sets: int, workers: int) -> None:
+def extend(study: Study, found: Found, sets: int, workers: int, fast: bool = False) -> None:
     """Measure until every cell has this many data sets, the least measured kinds first."""
+    asked = {
+        name: {t: cell for t, cell in cells.items() if not (fast and t in study.slow)}
+        for name, cells in found.cells.items()
+    }
     missing = sum(
-        -(-(sets - cell.sets) // PART)
-        for cells in found.cells.values()
-        for cell in cells.values()
-        if cell.sets < sets
+        -(-max(0, sets - cell.sets) // PART) for cells in asked.values() for cell in cells.values()
     )
     with mapped(workers) as each, progress(missing, "cells × parts") as advance:
         while True:
-            least = {
-                name: min(c.sets for c in cells.values()) for name, cells in found.cells.items()
-            }
+            least = {name: min(c.sets for c in cells.values()) for name, cells in asked.items()}
             level = min(least.values())
             if level >= sets:
                 return
             names = [name for name, n in least.items() if n < min(sets, level + PART)]
             wanted = [
-                tuple(t for t, cell in found.cells[name].items() if cell.sets == least[name])
+                tuple(t for t, cell in asked[name].items() if cell.sets == least[name])
                 for name in names
             ]
             ranges = [range(least[name], min(least[name] + PART, sets)) for name in names]
@@ -259,7 +269,8 @@ def plan(study: Study, found: Found, sets: int) -> None:
 
 def largest_rate(level: float, trials: int, claims: int) -> float:
     """Return the rate that a test of this level exceeds by chance in few of so many claims."""
-    return float(binom.isf(FALSE_ALARM / claims, trials, level) / trials)
+    beyond = bdtrc(np.arange(trials + 1), trials, level)  # P(X > k)
+    return float(np.argmax(beyond <= FALSE_ALARM / claims)) / trials
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> list[str]:
@@ -271,15 +282,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) 
 
 def opening(found: Found) -> dict[str, object]:
     """Return the words about a run that the pages share."""
-    sets = sorted({found.sets(name) for name in found.shown})
-    many = f"{sets[0]}" if len(sets) == 1 else f"{sets[0]} to {sets[-1]}"
-    error = (0.05 * 0.95 / sets[0]) ** 0.5
+    sets = [found.sets(name) for name in found.shown]
+    error = (0.05 * 0.95 / min(sets)) ** 0.5
     made = (
-        f"Measured with caltest {caltest.__version__} on {many} data sets of each kind, so that "
+        f"Measured with caltest {caltest.__version__} on {spread(sets)} data sets of each kind, so that "
         f"the standard error of a rate of 0.05 or 0.95 is at most {error:.3f}; seed {found.seed}, "
         f"{found.minutes:.0f} minutes of one core. `python -m {found.module}` writes this page."
     )
     return {"made": textwrap.fill(made, 100, break_on_hyphens=False)}
+
+
+def spread(counts: list[int]) -> str:
+    """Return the smallest and the largest of some counts, or the one that they are."""
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def letter(index: int) -> str:
@@ -299,6 +315,7 @@ def run(*studies: Study) -> None:
         help="continue from the sums of this folder, and keep new ones there (validation/measured)",
     )
     parser.add_argument("--sets", type=int, help="data sets of each kind; 0 writes the page only")
+    parser.add_argument("--fast", action="store_true", help="leave out what is slow")
     parser.add_argument("--plan", action="store_true", help="print what is missing and its cost")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--workers", type=int, default=2)
@@ -320,7 +337,7 @@ def one(study: Study, options: argparse.Namespace) -> list[str]:
         plan(study, found, sets)
         return []
     try:
-        extend(study, found, sets, options.workers)
+        extend(study, found, sets, options.workers, options.fast)
     except KeyboardInterrupt:
         least = min(found.sets(name) for name in found.cells)
         print(f"{study.name}: interrupted at {least} of {sets} data sets; run it again to go on")

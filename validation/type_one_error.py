@@ -204,36 +204,31 @@ def page(found):
     for column, level in enumerate(LEVELS):
         rows = []
         for name, case in CASES.items():
-            row = [name]
+            row = [found.label(name)]
             for scenario in shown:
                 means = found.means(scenario.key, name)
                 if means is None:
                     row.append("–")
                     continue
-                rate = means[column]
-                too_often = rate > largest_rate(level, found.sets(scenario.key), claims)
+                rate, sets = means[column], found.trials(scenario.key, name)
+                too_often = rate > largest_rate(level, sets, claims)
                 row.append(f"**{rate:.3f}**" if too_often else f"{rate:.3f}")
                 if too_often and promised(scenario, case):
                     broken.append(f"{name}, {scenario.key}: {rate:.3f} at {level}")
             rows.append(row)
         head = ["test", *(letter(i) for i in range(len(shown)))]
         lines += ["", f"## At level {level:g}", "", *table(head, rows)]
-    rates = {
-        (s.key, name): found.means(s.key, name)[1] for s, name in cells if promised(s, CASES[name])
-    }
-    limits = {
-        (s.key, name): found.means(s.key, name)[1]
-        for s, name in cells
-        if CASES[name].null == LIMIT and s.copies == 1
-    }
+    found_at = [(s, CASES[name], found.means(s.key, name)) for s, name in cells]
+    rates = [means[1] for s, case, means in found_at if means and promised(s, case)]
+    limits = [m[1] for s, case, m in found_at if m and case.null == LIMIT and s.copies == 1]
     words = {
         "b": B,
         "count": len(rates),
-        "mean": np.mean(list(rates.values())),
-        "worst": max(rates.values()),
+        "mean": np.mean(rates),
+        "worst": max(rates),
         "limits": len(limits),
-        "bad": sum(rate > 0.075 for rate in limits.values()),
-        "most": max(limits.values()),
+        "bad": sum(rate > 0.075 for rate in limits),
+        "most": max(limits),
     }
     return HEADER.format(**words, **opening(found)) + "\n".join([*lines, ""]), broken
 
@@ -261,6 +256,20 @@ Simulated nulls use {b} replicates, so that the three levels are attained.
 
 """
 
-STUDY = Study("validity", {s.key: s for s in SCENARIOS}, tests, measure, page)
+SLOW = (
+    Case(ct.ECE(100), TOP, "exact"),
+    Case(ct.SmoothECE(), EVENT, largest=2000),
+    Case(ct.MultiScale(), WHOLE, largest=2000),
+    Case(SCORED, WHOLE),
+)
+STUDY = Study(
+    "validity",
+    {s.key: s for s in SCENARIOS},
+    tests,
+    measure,
+    page,
+    quick=8,
+    slow=tuple(map(str, SLOW)),
+)
 if __name__ == "__main__":
     run(STUDY)

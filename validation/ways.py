@@ -84,6 +84,6 @@ Resampling uses {b} replicates.
 
 """
 
-STUDY = Study("ways", SHOWN, tests, measure, page, quick=2)
+STUDY = Study("ways", SHOWN, tests, measure, page, quick=1)
 if __name__ == "__main__":
     run(STUDY)
