@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from validation import draws, study
 from validation.definition import definition
-from validation.study import Found, Study, extend, letter
+from validation.pages import largest_rate, letter, spread
+from validation.study import Found, Study, extend
 
 ROOT = Path(__file__).parents[1]
 
@@ -75,7 +77,8 @@ def measure(kind, wanted, rng):
     CALLS.append((kind, wanted))
     if kind == 3.0 and len(CALLS) > 60:
         raise KeyboardInterrupt
-    return {name: (kind * rng.random(), 1.0) for name in wanted}
+    x = kind * rng.random()
+    return {name: (len(name) * x, 1.0) for name in wanted}
 
 
 def tiny(kinds=(1.0, 2.0), tests=("mean",)) -> Study:
@@ -149,6 +152,21 @@ def test_definitions_follow_what_a_function_uses():
     assert "column_stack" in definition(draws.binary)
     assert definition(draws.binary) == definition(draws.binary)
     assert definition((draws.constant, 0.1)) != definition((draws.constant, 0.2))
+
+
+def test_slow_tests_can_wait(tmp_path):
+    of = replace(tiny(tests=("mean", "other")), slow=("other",))
+    found = Found(of, 1, tmp_path)
+    extend(of, found, 30, 1, fast=True)
+    assert (found.sets("kind 1"), found.trials("kind 1", "other")) == (30, 0)
+    assert found.label("other") == "other (0 data sets)"
+    assert sums(grown(of, tmp_path, 30)) == sums(grown(of, None, 30))
+
+
+def test_limits_of_chance_and_words():
+    assert largest_rate(0.05, 200, 10) == binom.isf(1e-4, 200, 0.05) / 200
+    assert spread([3, 5, 4]) == "3 to 5"
+    assert spread([3, 3]) == "3"
 
 
 def test_letters_of_columns():

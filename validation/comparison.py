@@ -15,8 +15,9 @@ import numpy as np
 import caltest as ct
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
+from validation.pages import largest_rate, opening, table
 from validation.pairs import PAIRS
-from validation.study import Study, largest_rate, opening, run, table
+from validation.study import Study, run
 
 ALPHA = 0.05
 

@@ -18,7 +18,8 @@ from scipy.special import bdtr
 import caltest as ct
 from caltest.inference import formulas
 from validation.known_errors import SCENARIOS, Scenario
-from validation.study import FALSE_ALARM, Study, letter, opening, run, table
+from validation.pages import FALSE_ALARM, letter, opening, table
+from validation.study import Study, run
 
 LEVEL, GOAL = 0.95, 0.93
 ALPHA = (1.0 - LEVEL) / 2.0

@@ -19,7 +19,8 @@ from scipy.special import ndtr
 import caltest as ct
 from caltest._base.multiplicity import holm
 from validation.draws import labels_from, two_classes, uniform
-from validation.study import Study, largest_rate, opening, run, table
+from validation.pages import largest_rate, opening, table
+from validation.study import Study, run
 
 ALPHA = 0.05
 B = 199

@@ -16,7 +16,8 @@ import numpy as np
 import caltest as ct
 from caltest._base.multiplicity import max_t
 from validation.draws import dirichlet, labels_from, two_classes
-from validation.study import DOCS, Study, opening, run, table
+from validation.pages import opening, table
+from validation.study import DOCS, Study, run
 
 LEVEL = 0.05
 B = 199

@@ -1,4 +1,4 @@
-"""What the studies share: parts that can be resumed, limits of chance, tables, the command line."""
+"""What the studies share: parts that can be resumed, and the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import inspect
 import json
 import os
 import sys
-import textwrap
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,21 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtrc
 
 import caltest
 from caltest._base.progress import progress
 from validation.definition import definition, short
+from validation.pages import spread
 
 #: Where the pages are, and the sums that they are made of.
 DOCS = Path(__file__).parents[1] / "docs"
 MEASURED = Path(__file__).parent / "measured"
 #: Data sets of a part: what is lost at most when a run is killed.
 PART = 25
-#: Chance that a method that keeps its promise fails a study, over all cells of it.
-FALSE_ALARM = 1e-3
 
-#: A kind of data, the tests wanted, a stream → the numbers of every test for one data set.
+#: A kind of data, the tests wanted, a stream → the numbers of every test for one data set. Those
+#: of a test do not depend on which others are wanted.
 Measure = Callable[[Any, tuple[str, ...], np.random.Generator], dict[str, Sequence[float]]]
 
 
@@ -264,45 +262,6 @@ def plan(study: Study, found: Found, sets: int) -> None:
     print(f"{study.name}: {total / 60.0:.0f} minutes of one core")
 
 
-# --- pages -------------------------------------------------------------------------------------
-
-
-def largest_rate(level: float, trials: int, claims: int) -> float:
-    """Return the rate that a test of this level exceeds by chance in few of so many claims."""
-    beyond = bdtrc(np.arange(trials + 1), trials, level)  # P(X > k)
-    return float(np.argmax(beyond <= FALSE_ALARM / claims)) / trials
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> list[str]:
-    """Return the lines of a table in Markdown, whose first columns are flush left."""
-    rule = ["---"] * left + ["--:"] * (len(head) - left)
-    lines = ["| " + " | ".join(head) + " |", "|" + "|".join(rule) + "|"]
-    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]
-
-
-def opening(found: Found) -> dict[str, object]:
-    """Return the words about a run that the pages share."""
-    sets = [found.sets(name) for name in found.shown]
-    error = (0.05 * 0.95 / min(sets)) ** 0.5
-    made = (
-        f"Measured with caltest {caltest.__version__} on {spread(sets)} data sets of each kind, so that "
-        f"the standard error of a rate of 0.05 or 0.95 is at most {error:.3f}; seed {found.seed}, "
-        f"{found.minutes:.0f} minutes of one core. `python -m {found.module}` writes this page."
-    )
-    return {"made": textwrap.fill(made, 100, break_on_hyphens=False)}
-
-
-def spread(counts: list[int]) -> str:
-    """Return the smallest and the largest of some counts, or the one that they are."""
-    low, high = min(counts, default=0), max(counts, default=0)
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def letter(index: int) -> str:
-    """Return A, …, Z, AA, AB, … in the order of columns."""
-    return (letter(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
-
-
 def run(*studies: Study) -> None:
     """Run studies from the command line; fail if a promise is broken."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -342,6 +301,9 @@ def one(study: Study, options: argparse.Namespace) -> list[str]:
         least = min(found.sets(name) for name in found.cells)
         print(f"{study.name}: interrupted at {least} of {sets} data sets; run it again to go on")
         sys.exit(130)
+    if not found.shown:
+        print(f"{study.name}: nothing has been measured")
+        return []
     text, broken = study.page(found)
     if options.quick:
         print(text)

@@ -18,7 +18,8 @@ import numpy as np
 import caltest as ct
 from validation import draws
 from validation.draws import binary, dirichlet, labels_from
-from validation.study import Study, largest_rate, letter, opening, run, table
+from validation.pages import largest_rate, letter, opening, table
+from validation.study import Study, run
 
 LEVELS = (0.01, 0.05, 0.1)
 B = 199

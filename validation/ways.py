@@ -8,8 +8,9 @@ from __future__ import annotations
 import warnings
 
 import caltest as ct
+from validation.pages import opening, table
 from validation.pairs import PAIRS
-from validation.study import Study, opening, run, table
+from validation.study import Study, run
 
 ALPHA = 0.05
 B = 199
