@@ -38,9 +38,10 @@ def opening(found: Found) -> dict[str, object]:
     made = (
         f"Measured with caltest {caltest.__version__} on {spread(sets)} data sets of each kind, so "
         f"that the standard error of a rate of 0.05 or 0.95 is at most {error:.3f}; seed "
-        f"{found.seed}, {found.minutes:.0f} minutes of one core. `python -m {found.module}` writes this page."
+        f"{found.seed}, {found.minutes:.0f} minutes of one core."
     )
-    return {"made": textwrap.fill(made, 100, break_on_hyphens=False)}
+    command = f"`python -m {found.module}` writes this page, and goes on where it ended."
+    return {"made": textwrap.fill(made, 100, break_on_hyphens=False) + "\n" + command}
 
 
 def spread(counts: list[int]) -> str:
