@@ -66,6 +66,7 @@ MEANINGS = {
     "confidence": "The mean probability of the top class.",
     "contains_zero": "Whether the data are compatible with calibration, at this level.",
     "corrected": "The estimate less its bias.",
+    "copies": "Rows that repeat another, more often than by chance.",
     "count": "Rows in a bin.",
     "count_a": "Rows of the first model in a bin.",
     "count_b": "Rows of the second model in a bin.",

@@ -139,22 +139,22 @@ def as_probabilities(
         return np.column_stack([1.0 - probs, probs]), tuple(notes)
     sums = probs.sum(axis=1)
     deviation = np.abs(sums - 1.0)
-    tolerance, because = SUM_TOLERANCE, ""
+    tolerance, rounded = SUM_TOLERANCE, ""
     if deviation.max() > tolerance * (1.0 + 1e-9):
-        tolerance, because = _resolution(probs)
+        tolerance, rounded = _resolution(probs)
     refused = deviation > tolerance * (1.0 + 1e-9)
     if refused.any():
         row, count = int(np.argmax(refused)), int(refused.sum())
         raise InvalidPredictionsError(
             f"probs: {nth(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
-            f"than {tolerance:g} from 1{because}); each row must be a distribution over all "
+            f"than {tolerance:g} from 1{rounded}); each row must be a distribution over all "
             "classes. If it is one, divide each row by its sum"
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():
         probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
         count, most = int(inexact.sum()), deviation.max()
-        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1{because})")
+        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1{rounded})")
     return np.minimum(probs, 1.0) if probs.max() > 1.0 else probs, tuple(notes)
 
 

@@ -53,7 +53,6 @@ INSTEAD = {
     "--strategy": "Write it as --statistic 'ECE(QuantileBins(10))'.",
     "--alpha": "The level of intervals is --level, such as 0.95.",
     "--level": "The level of a test is --alpha, such as 0.05.",
-    "--clusters": "They are for caltest interval.",
 }
 #: What a terminal gets for letters that it does not have.
 ASCII = str.maketrans(

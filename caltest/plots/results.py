@@ -23,7 +23,7 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
         [row.lens for row in report.rows],
         ax,
         alpha=report.alpha,
-        unclear=[row.verdict is results.Finding.TOO_LITTLE_DATA for row in report.rows],
+        findings=[row.verdict for row in report.rows],
         **{"xlabel": "adjusted p-value", "text": report.recipe, **options},
     ),
     results.BinSensitivity: sensitivity,

@@ -139,6 +139,9 @@ class CalibrationTestResult(Result):
             lines += ["", str(self.subgroups)]
         return "\n".join([*lines, *self._foot()])
 
+    def _tables(self) -> list[Columns]:
+        return super()._tables() + ([self.subgroups.table] if self.subgroups is not None else [])
+
     def _in_words(self) -> list[str]:
         chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
         if self.pvalue < 0.0005:

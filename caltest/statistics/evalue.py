@@ -55,7 +55,7 @@ class EValue(Statistic):
     every n, so that P(E ≥ 1/α) ≤ α: with ``null="betting"`` the p-value is min(1, 1/E). That needs
     no simulation, holds for rows that depend on earlier ones, and e-values of several data sets may
     be multiplied. It costs power: for slope 0.7 and 500 uniform predictions it rejects at 0.05 in
-    65 % of data sets, where a likelihood ratio test does in 91 %. With ``null=RedrawLabels()`` its
+    53 % of data sets, where a likelihood ratio test does in 90 %. With ``null=RedrawLabels()`` its
     p-value is that of any other statistic.
 
     Notes
@@ -98,7 +98,7 @@ class _Halves(_Mixture):
             cell = np.searchsorted(fit.predicted[first[1:]], p[scored])
             q = fit.observed[first][cell]
             q = np.where((q == 0.0) | (q == 1.0), p[scored], q)
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):  # impossible, or certain
                 won = np.where(
                     y[scored], np.log(q / p[scored]), np.log1p(-q) - np.log1p(-p[scored])
                 )
