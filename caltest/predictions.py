@@ -15,6 +15,7 @@ from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
 from caltest._base.checks import one_of
+from caltest._base.facts import as_groups, as_names, as_weights, in_whole_numbers, numbered
 from caltest._base.foreign import explained, refuse_form
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
@@ -215,16 +216,16 @@ class Predictions:
             for doubt in _doubts(data, probs, from_logits):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {}
-        counted = None if weights is None else reading.as_weights(weights, data.n)
+        counted = None if weights is None else as_weights(weights, data.n)
         if weights is not None:
             facts["weights"] = counted
         if clusters is not None:
-            codes = reading.numbered(clusters, data.n, "clusters")
+            codes = numbered(clusters, data.n, "clusters")
             facts["clusters"] = codes if codes.max() + 1 < data.n else None
         if by is not None:
-            facts["by"] = reading.as_groups(by, data.n)
+            facts["by"] = as_groups(by, data.n)
         if ids is not None:
-            facts["ids"] = reading.as_names(ids, data.n, "ids")
+            facts["ids"] = as_names(ids, data.n, "ids")
         data = replace(data, **facts) if facts else data
         if counted is not None and (counted == 0.0).any():
             kept = counted > 0.0
@@ -293,7 +294,7 @@ class Predictions:
         w = self.weights
         if w is None:
             return self
-        return replace(self, weights=None if w.min() == w.max() else reading.in_whole_numbers(w))
+        return replace(self, weights=None if w.min() == w.max() else in_whole_numbers(w))
 
     @property
     def effective_n(self) -> float:

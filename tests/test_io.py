@@ -11,7 +11,7 @@ import pytest
 
 import caltest as ct
 from caltest import InvalidPredictionsError, read_predictions
-from caltest.io import formats
+from caltest.io import text
 
 PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
 LABELS = np.array([0, 1, 2, 0])
@@ -120,8 +120,8 @@ def test_quoted_cells_and_byte_order_mark(tmp_path):
 @pytest.mark.parametrize("name", [str, "class {}".format])
 def test_one_pass_however_many_columns(tmp_path, monkeypatch, name, fast):
     passes = []
-    original = formats._rows
-    monkeypatch.setattr(formats, "_rows", lambda *text: passes.append(text) or original(*text))
+    original = text._rows
+    monkeypatch.setattr(text, "_rows", lambda *given: passes.append(given) or original(*given))
     if not fast:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
     for n_classes in (3, 200):

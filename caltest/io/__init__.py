@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from os import PathLike
@@ -13,33 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.arrays import BoolArray, IntArray
-from caltest._base.checks import one_of
-from caltest._base.reading import rows_named
+from caltest._base.arrays import BoolArray
 from caltest.errors import InvalidPredictionsError
-from caltest.io import cells, logs
-from caltest.io.columns import (
-    LABELS,
-    PREDICTED,
-    Choice,
-    choose_labels,
-    choose_probs,
-    listing,
-    named,
-    paired,
-    refuse_lone,
-    refuse_unknown,
-)
-from caltest.io.formats import READERS, Column, Source
-from caltest.io.opening import Opened, opened
+from caltest.io import cells
+from caltest.io.assembly import FORMATS as FORMATS
+from caltest.io.assembly import predictions_of, source_of
+from caltest.io.columns import choose_labels, named
+from caltest.io.source import Column
 from caltest.predictions import Predictions
 
-#: So many rows of all columns fit into the cache.
-_BLOCK = 8192
 #: Files whose last line may be unfinished.
 TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
-#: What ``format`` may be.
-FORMATS = (*READERS, "lm-eval", "inspect", "helm")
 
 
 def read_predictions(
@@ -127,8 +109,8 @@ def read_predictions(
     facts = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
     options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
     asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
-    with _source(path, label, format, per_character, from_logits) as source:
-        return _predictions(source, probs, label, facts, **asked)[0]
+    with source_of(path, label, format, per_character, from_logits) as source:
+        return predictions_of(source, probs, label, facts, **asked)[0]
 
 
 def read_forecasters(
@@ -148,11 +130,12 @@ def read_forecasters(
     The arguments are those of :func:`read_predictions`. With ``drop_missing``, the rows are those
     on which all forecasters have something to say.
     """
+    facts = {name: options.pop(name, None) for name in ("clusters", "by")} | {"ids": ids}
     asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
-    with _source(path, label, format, per_character) as source:
+    with source_of(path, label, format, per_character) as source:
         parts = [part.strip() for part in probs.split(",")]
         names = parts if len(parts) > 1 else named(source.names, parts).probs
-        read = {name: _predictions(source, name, label, {"ids": ids}, **asked) for name in names}
+        read = {name: predictions_of(source, name, label, facts, **asked) for name in names}
     common = reduce(np.intersect1d, [kept for _, kept in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
@@ -179,7 +162,7 @@ def read_waiting(
     The arguments are those of :func:`read_predictions`. The labels of such rows mean nothing. A
     last line without its end is such a row, too.
     """
-    with _source(path, label, format, per_character) as source:
+    with source_of(path, label, format, per_character) as source:
         outcomes = choose_labels(source, label).probs
         absent = [cells.missing(np.atleast_1d(column)) for column in source.read(outcomes)]
         waits = np.any(absent, axis=0)
@@ -193,7 +176,7 @@ def read_waiting(
 
         facts = {name: options.pop(name, None) for name in ("clusters", "by")} | {"ids": ids}
         asked: Any = {"predicted": predicted_label, "drop_missing": False, "options": options}
-        return _predictions(replace(source, read=read), probs, label, facts, **asked)[0], waits
+        return predictions_of(replace(source, read=read), probs, label, facts, **asked)[0], waits
 
 
 def _held(column: Column, waits: BoolArray) -> Column:
@@ -201,197 +184,3 @@ def _held(column: Column, waits: BoolArray) -> Column:
     if waits.all():
         return np.zeros(len(column), dtype=np.int64)
     return np.where(waits.reshape(-1, *[1] * (column.ndim - 1)), column[~waits][0], column)
-
-
-# --- from a file to columns ----------------------------------------------------------------------
-
-
-@contextmanager
-def _source(
-    path: Any,
-    label: Any,
-    format: str | None,
-    per_character: bool = False,
-    from_logits: bool = False,
-) -> Iterator[Source]:
-    """Open a file, and a second one with the labels; errors name the file."""
-    one_of("format", format, (None, *FORMATS))
-    file = opened(path, format)
-    try:
-        with file.file:
-            source = _read(file, format, per_character)
-            if source.known and from_logits:
-                raise InvalidPredictionsError("this log is not of logits: leave from_logits out")
-            one = isinstance(label, (str, PathLike)) and str(label) not in source.names
-            if one and Path(label).is_file():
-                source = _with_labels(source, Path(label))
-            elif source.bare:
-                if one:
-                    raise FileNotFoundError(f"there is no file {label}")
-                raise InvalidPredictionsError(source.bare)
-            yield source
-    except UnicodeError:
-        raise InvalidPredictionsError(f"{file.name}: this is not a text file in UTF-8") from None
-    except InvalidPredictionsError as error:
-        raise InvalidPredictionsError(f"{file.name}: {error}") from None
-
-
-def _read(file: Opened, format: str | None, per_character: bool) -> Source:
-    zipped = file.format == "inspect" and zipfile.is_zipfile(file.file)
-    file.file.seek(0)
-    source = Source([], lambda _: []) if zipped else READERS.get(file.format, READERS["json"])(file)
-    log = file.format if file.format not in READERS else None
-    if format is None and log is None:
-        log = logs.log_format(source.content)
-    if per_character and log != "lm-eval":
-        raise InvalidPredictionsError("per_character is for samples of lm-evaluation-harness")
-    return source if log is None else logs.read_log(file, log, source.content, per_character)
-
-
-def _with_labels(source: Source, path: Path) -> Source:
-    """Return a source that has the labels of a second file as one more column."""
-    file = opened(path, None)
-    with file.file:
-        other = READERS.get(file.format, READERS["json"])(file)
-        name = other.names[0] if len(other.names) == 1 else choose_labels(other, None).probs[0]
-        (labels,) = other.read([name])
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-
-    def read(wanted: Sequence[str]) -> list[Column]:
-        own = source.read([n for n in wanted if n != str(path)])
-        columns, truth, n = iter(own), labels, len(own[0])
-        named_so = name.lower() in (*LABELS[0], *LABELS[1])
-        if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
-            truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
-        if (
-            source.bare
-            and n == len(truth) + 1
-            and np.array_equal(own[0][0], range(own[0].shape[1]))
-        ):
-            columns = iter([own[0][1:]])  # it was one: a data frame numbers its columns
-        return [truth if name == str(path) else next(columns) for name in wanted]
-
-    return Source([*source.names, str(path)], read)
-
-
-# --- from columns to predictions -----------------------------------------------------------------
-
-
-def _predictions(
-    source: Source,
-    probs: str | Sequence[str] | None,
-    label: Any,
-    facts: dict[str, str | None],
-    *,
-    predicted: str | None,
-    drop_missing: bool,
-    options: dict[str, Any],
-) -> tuple[Predictions, IntArray]:
-    """Return predictions, and which rows of the file they are."""
-    known = source.known
-    label = known.get("label") if label is None else label
-    probs = known.get("probs") if probs is None else probs
-    labels = choose_labels(source, str(label) if isinstance(label, PathLike) else label)
-    marked = {fact: name for fact, name in facts.items() if name is not None}
-    if known:
-        marked.setdefault("ids", known["ids"])
-    refuse_unknown(marked.values(), source.names)
-    others = [name for name in source.names if name not in (*labels.probs, *marked.values())]
-    if probs is not None:
-        choice = named(others, probs)
-    else:
-        choice = choose_probs(source, others, labels, options["from_logits"])
-    refuse_lone(choice)
-    outcomes = paired(labels, choice)
-    guess = [predicted] if predicted else _guess(others, labels, choice, options)
-    refuse_unknown(guess, source.names)
-    wanted = list(dict.fromkeys([*outcomes, *marked.values(), *choice.probs, *guess]))
-    columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
-    kept, notes = _complete(columns, drop_missing)
-    if notes:
-        columns = {name: column[kept] for name, column in columns.items()}
-    with rows_named(kept + 1):
-        values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
-        told = [f"labels from {_short(outcomes)}"]
-        if guess:
-            guessed = _stacked(columns, guess, labels=True)
-            right = cells.right(truth, guessed, values, choice.probs[0], predicted is not None)
-            if right is not None:
-                truth, options = right, options | {"classes": ("wrong", "right")}
-                told = [f"as the probability that {guess[0]} equals {outcomes[0]}"]
-        if options.get("classes") is None and not known:
-            options = options | {"classes": _class_values(choice, values, truth)}
-            cells.refuse_indicator(values, truth, outcomes[0])
-        truth = truth if options.get("pos_label") is None else cells.marks(truth)
-        told += [f"{fact} from {name}" for fact, name in marked.items()]
-        marks: Any = {fact: cells.marks(columns[name]) for fact, name in marked.items()}
-        data = Predictions.of(values, truth, **options, **marks)
-    of = f"column{'s' * (len(choice.probs) > 1)} {_short(choice.probs)}"
-    unused = [name for name in source.names if name not in wanted]
-    if unused:
-        told.append(f"not used: {_short(unused)}")
-    understood = ", ".join([f"read {data.n} rows, {data.n_classes} classes from {of}", *told])
-    return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), kept
-
-
-def _guess(names: list[str], labels: Choice, choice: Choice, options: dict[str, Any]) -> list[str]:
-    """Return the column of predicted classes, if one confidence may be about it."""
-    told = any(options.get(name) is not None for name in ("classes", "pos_label"))
-    if told or len(choice.probs) > 1 or "correct" in labels.probs[0].lower():
-        return []
-    found = [n for n in names if n.lower() in PREDICTED and n not in choice.probs]
-    return found if len(found) == 1 else []
-
-
-def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[Any] | None:
-    """Return the label values that the column names carry, if the labels are such values."""
-    if choice.suffixes is None or values.ndim == 1:
-        return None
-    if truth.dtype.kind == "U":
-        return choice.suffixes
-    if all(s.isdecimal() for s in choice.suffixes):
-        return [int(s) for s in choice.suffixes]
-    return choice.suffixes if truth.ndim == 2 else None
-
-
-def _complete(columns: dict[str, Column], drop: bool) -> tuple[IntArray, list[str]]:
-    """Return the rows without missing cells, and a note on the others."""
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise InvalidPredictionsError(f"the columns have different numbers of rows: {told}")
-    absent = {name: cells.missing(column) for name, column in columns.items()}
-    absent = {name: rows for name, rows in absent.items() if rows.any()}
-    n = next(iter(lengths.values()))
-    kept = np.flatnonzero(~np.any([np.zeros(n, dtype=bool), *absent.values()], axis=0))
-    if absent and (not drop or kept.size == 0):
-        name, rows = next(iter(absent.items()))
-        found = np.flatnonzero(rows) + 1
-        shown = ", ".join(map(str, found[:5])) + (", …" if found.size > 5 else "")
-        raise InvalidPredictionsError(
-            f"column {name} has {found.size} missing cells, in rows {shown} (counted from 1, "
-            "without the header); complete these rows, or leave them out with drop_missing=True "
-            "(--drop-missing)"
-            if not drop
-            else f"no row is complete; column {name} has {found.size} missing cells"
-        )
-    counts = ", ".join(f"{name} {rows.sum()}" for name, rows in absent.items())
-    told = f"dropped {n - kept.size} of {n} rows with missing cells ({counts})"
-    return kept, [told] if absent else []
-
-
-def _stacked(columns: dict[str, Column], names: list[str], labels: bool = False) -> Column:
-    if labels and len(names) == 1:
-        return cells.labels(columns[names[0]])
-    found = [cells.numbers(columns[name], name) for name in names]
-    if len(found) == 1:
-        return found[0]
-    table = np.empty((len(found[0]), len(found)))
-    for i in range(0, len(table), _BLOCK):
-        for j, column in enumerate(found):
-            table[i : i + _BLOCK, j] = column[i : i + _BLOCK]
-    return table
-
-
-def _short(names: Sequence[str]) -> str:
-    return listing(names if len(names) <= 6 else [*names[:3], "…", names[-1]])

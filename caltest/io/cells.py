@@ -8,7 +8,7 @@ import numpy as np
 
 from caltest._base.reading import nth
 from caltest.errors import InvalidPredictionsError
-from caltest.io.formats import MISSING, Column, is_number
+from caltest.io.source import MISSING, Column, is_number
 
 
 def missing(column: Column) -> Column:

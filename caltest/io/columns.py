@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from caltest.errors import InvalidPredictionsError
-from caltest.io.formats import Source
+from caltest.io.source import Source
 
 #: Names under which labels are found, compared in lower case; the second row if none of the first.
 LABELS = (

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import InvalidPredictionsError
-from caltest.io.formats import Source, readable
+from caltest.io.formats import readable
 from caltest.io.opening import Opened, unzst
+from caltest.io.source import Source
 
 Records = list[dict[str, Any]]
 _KEYS = {
