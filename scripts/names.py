@@ -90,7 +90,6 @@ MEANINGS = {
     "draws": "How often one row of every cluster is drawn.",
     "effective_n": "Rows of equal weight that would tell as much.",
     "edges": "The inner edges of the bins.",
-    "copies": "Rows that repeat another, probabilities and label, more often than by chance.",
     "ended": "How a simulation ended: complete, early or interrupted.",
     "equal_intervals": "Whether bins have equal width rather than equal mass.",
     "estimand": "Which error of new data a statistic estimates.",
