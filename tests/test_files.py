@@ -410,6 +410,13 @@ def test_one_outcome_is_not_the_label_of_three_classes(tmp_path):
     np.testing.assert_array_equal(data.labels, [1, 0, 0])
 
 
+def test_predicted_classes_are_doubted_as_labels(tmp_path):
+    text = CSV.replace("label", "predicted").replace("0.5,0", "0.5,2").replace("0.1,1", "0.1,0")
+    path = written(tmp_path / "f.csv", text.replace("0.4,0", "0.4,2"))
+    with pytest.warns(ct.DoubtfulInputWarning, match="predicted is the class of the largest"):
+        read_predictions(path, label="predicted")
+
+
 # --- a file of labels ----------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import numpy as np
 from caltest._base.arrays import IntArray
 from caltest._base.checks import one_of
 from caltest._base.reading import rows_named
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.io import cells, logs
 from caltest.io.columns import (
     LABELS,
@@ -32,7 +33,7 @@ from caltest.io.columns import (
 from caltest.io.formats import READERS
 from caltest.io.opening import Opened, opened
 from caltest.io.source import Column, Source
-from caltest.predictions import Predictions
+from caltest.predictions import MISSES, Predictions
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
@@ -160,12 +161,24 @@ def predictions_of(
         told += [f"{fact} from {name}" for fact, name in marked.items()]
         marks: Any = {fact: cells.marks(columns[name]) for fact, name in marked.items()}
         data = Predictions.of(values, truth, **options, **marks)
-    of = f"column{'s' * (len(choice.probs) > 1)} {_short(choice.probs)}"
+    _doubt_predicted(data, outcomes[0])
     unused = [name for name in source.names if name not in wanted]
-    if unused:
-        told.append(f"not used: {_short(unused)}")
+    told += [f"not used: {_short(unused)}"] if unused else []
+    of = f"column{'s' * (len(choice.probs) > 1)} {_short(choice.probs)}"
     understood = ", ".join([f"read {data.n} rows, {data.n_classes} classes from {of}", *told])
     return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), kept
+
+
+def _doubt_predicted(data: Predictions, name: str) -> None:
+    """Warn of labels that are called predicted, and are; if there are many, anyone is warned."""
+    few = (1.0 - data.probs.max(axis=1)).sum() < MISSES
+    if name.lower() in PREDICTED and few and (data.labels == data.probs.argmax(axis=1)).all():
+        warnings.warn(
+            f"{name} is the class of the largest probability in every row: these may be predicted "
+            "classes, not what was observed",
+            DoubtfulInputWarning,
+            stacklevel=4,
+        )
 
 
 def _guess(names: list[str], labels: Choice, choice: Choice, options: dict[str, Any]) -> list[str]:
