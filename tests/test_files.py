@@ -328,7 +328,7 @@ def test_top_label_files(tmp_path):
 
 def test_top_label_of_numbers_beside_text(tmp_path):
     text = "y,pred,confidence\n7,7,0.9\n8,none of these,0.6\n9,9,0.4\n"
-    refused(written(tmp_path / "f.csv", text.replace("none of these", "")), "column pred has 1 mis")
+    refused(written(tmp_path / "f.csv", text.replace("none of these", "")), "column pred has 1 ")
     data = read_predictions(written(tmp_path / "f.csv", text))
     np.testing.assert_array_equal(data.labels, [1, 0, 1])
 

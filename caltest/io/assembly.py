@@ -171,8 +171,9 @@ def predictions_of(
 
 def _doubt_predicted(data: Predictions, name: str) -> None:
     """Warn of labels that are called predicted, and are; if there are many, anyone is warned."""
-    few = (1.0 - data.probs.max(axis=1)).sum() < MISSES
-    if name.lower() in PREDICTED and few and (data.labels == data.probs.argmax(axis=1)).all():
+    if name.lower() not in PREDICTED or (1.0 - data.probs.max(axis=1)).sum() >= MISSES:
+        return
+    if (data.labels == data.probs.argmax(axis=1)).all():
         warnings.warn(
             f"{name} is the class of the largest probability in every row: these may be predicted "
             "classes, not what was observed",
