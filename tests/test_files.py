@@ -139,6 +139,21 @@ def test_arrow(tmp_path, name):
     refused(path, "not a readable (Arrow|Parquet) file")
 
 
+def test_damaged_offsets_of_arrow_do_not_end_the_process(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import ipc
+
+    table = pyarrow.table({"probs": PROBS.tolist(), "label": LABELS})
+    path = tmp_path / "f.arrow"
+    with path.open("wb") as sink, ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    offsets = np.array([0, 3, 6, 9, 12], dtype=np.int32).tobytes()
+    far = np.array([0, 3, 2**30, 9, 12], dtype=np.int32).tobytes()
+    assert path.read_bytes().count(offsets) == 1
+    path.write_bytes(path.read_bytes().replace(offsets, far))
+    refused(path, "not a readable Arrow file")
+
+
 def test_arrow_columns_of_every_kind(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

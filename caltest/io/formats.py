@@ -159,6 +159,7 @@ def _read_arrow(opened: Opened) -> Source:
     def read(wanted: Sequence[str]) -> list[Column]:
         with readable(kind):
             found = select(list(wanted))
+            found.validate(full=True)  # damaged offsets would end the process
             return [_of_arrow(name, found.column(name)) for name in wanted]
 
     return Source(names, read)
