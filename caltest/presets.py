@@ -251,8 +251,7 @@ def monai(
 ) -> Preset:
     """Return the calibration error of MONAI 1.6: the classes are its channels, rows its voxels.
 
-    The expected error is the mean over classes, unless one is picked. MONAI computes in single
-    precision, and its bins are (a, b], other than its documentation says.
+    The mean over classes, unless one is picked. Its bins are (a, b], its precision is single.
     """
     whole("bins", bins, 2, most=MOST_BINS)
     edges = EdgeBins(np.linspace(0.0, 1.0 + np.finfo(np.float32).eps, bins + 1)[1:-1])
