@@ -160,6 +160,7 @@ class Walk(_Walked):
     unit: float
     mass: float
     extent: Extent
+    enough: float = field(default=2.0, kw_only=True)
 
     def _measured(self, walks: FloatArray) -> FloatArray:
         highest, lowest = walks.max(axis=1, initial=0.0), walks.min(axis=1, initial=0.0)

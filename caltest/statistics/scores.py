@@ -64,6 +64,7 @@ class ScoredRows(Prepared):
     divisor: float
     deviation: float
     null_mean: float = field(kw_only=True)
+    enough: float = field(default=8.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         return float(self._weighted[np.arange(labels.size), labels].sum() / self.divisor)
@@ -323,4 +324,6 @@ class ScoreGap(Statistic):
                 f"{self.score} score. Use CalibrationInTheLarge() or an ECE"
             )
         gaps = table - expected[:, None]
-        return ScoredRows(data, gaps, deviation, 1.0, two_sided=True, degree=1, null_mean=0.0)
+        return ScoredRows(
+            data, gaps, deviation, 1.0, two_sided=True, degree=1, null_mean=0.0, enough=4.0
+        )
