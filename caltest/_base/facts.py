@@ -1,4 +1,4 @@
-"""Facts of the rows as people have them: weights, times, subgroups and names."""
+"""What is known of the rows besides predictions and labels: weights, times, names and groups."""
 
 from __future__ import annotations
 
