@@ -136,7 +136,7 @@ def predictions_of(
     if probs is not None:
         choice = named(others, probs)
     else:
-        choice = choose_probs(source, others, labels, options["from_logits"])
+        choice = choose_probs(source, others, labels, options.get("from_logits", False))
     refuse_lone(choice)
     outcomes = paired(labels, choice)
     guess = [predicted] if predicted else _guess(others, labels, choice, options)
