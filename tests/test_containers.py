@@ -148,7 +148,7 @@ def test_another_index_is_refused(fact):
     message = rf"probs and {fact} have different indexes, first in row 1 \(1 and 3\).*{fact}.loc"
     with pytest.raises(InvalidPredictionsError, match=message):
         Predictions.of(probs, given.pop("labels"), **given)
-    given = {"labels": LABELS, fact: pandas.Series([1, 2, 0, 1])}
+    given = {"labels": LABELS, fact: pandas.Series([1, 2, 1, 1])}
     assert Predictions.of(probs, given.pop("labels"), **given).n == 4
 
 
