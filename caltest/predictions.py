@@ -132,11 +132,11 @@ class Predictions:
             becomes the two columns (1 − p, p). Anything NumPy can read is welcome, and torch
             tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
             dictionaries of columns, with a column for each class or one of whole rows. Rows that
-            sum to 1 within 1e-3 are divided by their sum, which is noted; sums within 1e-12 are
-            left alone. Where all values are the nearest numbers of 32 or 16 bits to decimals (of 6
-            and 3 digits; bfloat16 2), or to shares of one whole number (up to 1000 and 100; 10),
-            they are read as these, which is noted too: ties and edges are those of the numbers that
-            were meant.
+            sum to 1 within 1e-3, or within what rounding to decimals or bfloat16 explains, are
+            divided by their sum, which is noted; sums within 1e-12 are left alone. Where all values
+            are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16 2), or
+            to shares of one whole number (up to 1000 and 100; 10), they are read as these, which is
+            noted too: ties and edges are those of the numbers that were meant.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
