@@ -194,7 +194,7 @@ def replicate(
         )
     if not isinstance(data, Predictions):
         raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
-    prepared = prepare(statistic, as_problem(data))
+    prepared = prepare(statistic, as_problem(data.in_ratios()))
     return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
 
 
