@@ -350,7 +350,7 @@ def main() -> None:
         "prices": 1000 // small,
     }
     alarms, broken = false_alarms(sizes["sequences"], seed)
-    found, slow = detection(sizes["detections"], max(200 // small, 20), seed)
+    found, slow = detection(sizes["detections"], max(100 // small, 20), seed)
     parts = {
         "false_alarms": alarms,
         "detection": found,
