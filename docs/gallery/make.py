@@ -19,6 +19,7 @@ SECTIONS = {
     "Whole vectors": ("triangle", "fine", "tree", "sixpoints"),
     "Tests": ("null", "bins", "audit"),
     "Models compared": ("comparison", "difference"),
+    "While the data come in": ("monitor", "forecasters"),
 }
 HEAD = """# Gallery
 
