@@ -129,7 +129,7 @@ def test_e_values_have_expectation_one():
         assert chance @ prepared.batch(1 - outcomes) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:every label is the class")
+@pytest.mark.filterwarnings("ignore::caltest.errors.DoubtfulInputWarning")
 def test_underflow_and_overflow_are_met_by_scaling():
     p = np.full(60_000, 0.5)
     for y, least in ((np.ones(60_000, int), 30_000), (np.arange(60_000) % 2, -60)):
