@@ -814,7 +814,8 @@ def test_command_line_writes_a_picture_and_prints_the_numbers(capsys, tmp_path, 
     file, out = tmp_path / "model.npz", tmp_path / f"{kind}.png"
     data = ct.examples.GaussianMixture(0.3, -2.0).sample(300, 1)
     probs = np.column_stack([0.5 * data.probs[:, 0], data.probs[:, 1], 0.5 * data.probs[:, 0]])
-    np.savez(file, probs=probs, labels=data.labels)
+    labels = np.where(data.labels == 1, 1, 2 * (np.arange(300) % 2))
+    np.savez(file, probs=probs, labels=labels)
     more = ["--against", file] if kind == "difference" else []
     with pytest.raises(SystemExit) as stop:
         cli.main([str(a) for a in ("plot", file, "--kind", kind, "-o", out, *more)])
