@@ -31,7 +31,7 @@ def evidence(
     """
     history = monitor.history
     rows, logs = history[:, 0], history[:, 1] / np.log(10.0)
-    ax = canvas.paper(ax, canvas.COLUMN, 2.3 if isinstance(monitor, Monitor) else 2.9)
+    ax = canvas.paper(ax, canvas.COLUMN, 2.4 if isinstance(monitor, Monitor) else 3.5)
     upper = ax if isinstance(monitor, Monitor) else canvas.above(ax, 0.5)
     artists: dict[str, Any] = {}
     if isinstance(monitor, ComparisonMonitor):
@@ -48,7 +48,7 @@ def evidence(
         reach = 1.5 * np.abs(history[len(rows) // 4 :, 3:]).max()
         ax.set_ylim(-reach, reach)
         canvas.tidy(ax, "rows", f"{monitor.score} score, a − b")
-        canvas.tidy(upper, "", "log10 of the evidence")
+        canvas.tidy(upper, "", "log10 evidence")
     else:
         logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
         (artists["evidence"],) = ax.plot(rows, logs, color=BLUE, linewidth=1.2)
@@ -58,7 +58,7 @@ def evidence(
         inset.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=DASHED)
         (artists["leader"],) = inset.plot(p, monitor.best_curve(p), color=RED, linewidth=1.0)
         inset.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        canvas.tidy(ax, "rows", "log10 of the evidence")
+        canvas.tidy(ax, "rows", "log10 evidence")
         entries = {"leading expert": artists["leader"]}
     limit = monitor.alarm_at / np.log(10.0)
     dashed = {"color": INK, "linestyle": DASHED, "linewidth": 0.8}
