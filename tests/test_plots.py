@@ -809,7 +809,10 @@ def test_a_million_rows_are_drawn_in_two_seconds(rng, tmp_path):
     assert time.process_time() - start < 2.0
 
 
-@pytest.mark.parametrize("kind", ["deviation", "smooth", "simplex", "bins", "null", "difference"])
+KINDS_OF_FILES = ["deviation", "smooth", "simplex", "bins", "null", "difference", "audit"]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_FILES)
 def test_command_line_writes_a_picture_and_prints_the_numbers(capsys, tmp_path, kind):
     file, out = tmp_path / "model.npz", tmp_path / f"{kind}.png"
     data = ct.examples.GaussianMixture(0.3, -2.0).sample(300, 1)
@@ -818,7 +821,7 @@ def test_command_line_writes_a_picture_and_prints_the_numbers(capsys, tmp_path, 
     np.savez(file, probs=probs, labels=labels)
     more = ["--against", file] if kind == "difference" else []
     with pytest.raises(SystemExit) as stop:
-        cli.main([str(a) for a in ("plot", file, "--kind", kind, "-o", out, *more)])
+        cli.main([str(a) for a in ("plot", file, "--kind", kind, "-o", out, "--no-recipe", *more)])
     assert stop.value.code == 0
     assert out.stat().st_size > 5000
     assert "caltest" in capsys.readouterr().out
