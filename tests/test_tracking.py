@@ -99,9 +99,9 @@ def test_an_audit_in_mlflow(mlflow, report):
     assert not any("alpha" in key for key, _ in mlflow.metrics)
 
 
-def test_results_without_a_picture_or_with_several_models(mlflow):
+def test_every_result_has_its_figure_and_several_models_their_names(mlflow):
     log_to_mlflow(ct.brier_decomposition(DATA))
-    assert set(mlflow.files["calibration"]) == {"result.json", "result.md"}
+    assert set(mlflow.files["calibration"]) == {"figure.png", "result.json", "result.md"}
     other = ct.examples.digits("best")
     table = ct.compare({"a/b": DATA, "a b": other, "<c>": DATA})
     log_to_mlflow(table, "table")
