@@ -61,10 +61,12 @@ def row_of(
 
 
 def _worst(data: Predictions, question: Question, worst: int) -> str:
-    if len(question.pairs) == 1:
-        return ""
     if question.kind == "classes":
         return f"class {data.class_name(worst)}"
+    if question.kind == "groups":
+        return list(data.subgroups())[worst]
+    if len(question.pairs) == 1:
+        return ""
     return type(question.pairs[worst][0]).__name__
 
 

@@ -29,7 +29,7 @@ from caltest.simulate import (
     Workers,
     check_run,
 )
-from caltest.statistics import ECE, StatisticLike
+from caltest.statistics import ECE, EValue, StatisticLike
 
 
 def calibration_test(
@@ -70,7 +70,9 @@ def calibration_test(
         ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` computes where that is
         cheap, up to 128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
         ``"asymptotic"``, for statistics that have one, is their classical limit law: quick, and
-        only as valid as the limit is near.
+        only as valid as the limit is near. ``"betting"`` asks :class:`EValue` in place of the
+        default statistic: its value is an e-value, 1 over it the p-value, valid also where rows
+        depend on earlier ones; that costs power.
     n_resamples : int, default 9999
         Replicates of a simulated null; the most there can be with ``stop="early"``.
     stop : {"early"}, optional
@@ -133,6 +135,8 @@ def calibration_test(
         )
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
+    if null == "betting" and statistic == ECE():
+        statistic = EValue()
     seen_through = as_lens(lens, data)
     if data.subgroups():
         again: Any = {"lens": seen_through, "null": null, "stop": stop, "n_resamples": n_resamples}

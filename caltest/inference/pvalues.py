@@ -47,7 +47,7 @@ from caltest.statistics.prepared import (
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
 
-Null = Literal["auto", "exact", "asymptotic", "distribution-free"] | Scheme
+Null = Literal["auto", "exact", "asymptotic", "distribution-free", "betting"] | Scheme
 
 
 def null_distribution(

@@ -326,6 +326,10 @@ class Weighted(Prepared):
         """Return the limit laws, by the name that ``null=`` takes."""
         return self.inner.laws()
 
+    def doubt(self) -> str | None:
+        """Return why the limit law is known to fail in data such as these, if it is."""
+        return self.inner.doubt()
+
 
 @dataclass(frozen=True, eq=False)
 class PreparedFunction(Prepared):
