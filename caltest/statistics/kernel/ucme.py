@@ -135,7 +135,7 @@ class FixedUCME(Prepared):
     classes: IntArray
     expected: FloatArray
     weights: FloatArray
-    enough: float = field(default=12.0, kw_only=True)
+    enough: float = field(default=20.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         met = np.empty(self.classes.size)
