@@ -126,8 +126,8 @@ class Predictions:
             The label values (strings or integers) in the order of the columns of ``probs``. Columns
             of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
-            Importance of each row, ≥ 0; rows of weight 0 are left out, and tests look at the ratios
-            of the others. A row of weight 3 is one observation that counts three times, not three
+            Importance of each row, ≥ 0; tests leave out rows of weight 0 and look at the ratios of
+            the others. A row of weight 3 is one observation that counts three times, not three
             observations: for these repeat the row.
         clusters : array_like of shape (n,), optional
             The cluster of each row, by number or name, such as the patient: rows of a cluster may
@@ -194,9 +194,8 @@ class Predictions:
             for doubt in doubts(data.probs, data.labels, probs, from_logits):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {}
-        counted = None if weights is None else known.as_weights(weights, data.n)
         if weights is not None:
-            facts["weights"] = counted
+            facts["weights"] = known.as_weights(weights, data.n)
         if clusters is not None:
             codes = known.numbered(clusters, data.n, "clusters")
             facts["clusters"] = codes if codes.max() + 1 < data.n else None
@@ -204,12 +203,7 @@ class Predictions:
             facts["by"] = known.as_groups(by, data.n)
         if ids is not None:
             facts["ids"] = known.as_names(ids, data.n, "ids")
-        data = replace(data, **facts) if facts else data
-        if counted is not None and (counted == 0.0).any():
-            kept = counted > 0.0
-            said = f"{int((~kept).sum())} rows of weight 0 were left out"
-            data = replace(data, notes=(*data.notes, said)).take(kept)
-        return data
+        return replace(data, **facts) if facts else data
 
     @classmethod
     def _from_arrays(
@@ -265,13 +259,17 @@ class Predictions:
         return self.probs.shape[1]
 
     def in_ratios(self) -> Predictions:
-        """Return the data with weights in whole numbers where their ratios allow it.
+        """Return the rows with a weight above 0, in whole numbers where the ratios allow it.
 
-        None where all are equal.
+        Without weights where all are equal.
         """
-        w = self.weights
-        if w is None:
+        if self.weights is None:
             return self
+        if not self.weights.all():
+            said = f"{int((self.weights == 0.0).sum())} rows of weight 0 were left out"
+            kept = self.take(self.weights > 0.0)
+            return replace(kept, notes=(*self.notes, said)).in_ratios()
+        w = self.weights
         return replace(self, weights=None if w.min() == w.max() else known.in_whole_numbers(w))
 
     @property

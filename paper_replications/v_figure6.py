@@ -242,7 +242,8 @@ def _draw(
                 )
         sizes = sorted({key[1] for key in estimates if key[0] == name})
         axis.set_xticks(np.log10(sizes), [str(n) for n in sizes])
-        axis.set(title=name, xlabel="n", ylabel="estimate")
+        axis.set_title(name, loc="right")
+        axis.set(xlabel="n", ylabel="estimate")
     key(axes[0], ncols=3)
     caption = "Figures 6, 9, 12: estimates in simulated data sets; red, the true error."
     result.save(figure, "v_figure6", caption, context)

@@ -41,6 +41,7 @@ def innocent(kind, rng):
     return ct.Predictions.of(p, drawn(rng, truth))
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_ties_are_not_copies(kind):
     for seed in range(400 if kind in KINDS[:4] else 60):

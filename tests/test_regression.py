@@ -271,6 +271,7 @@ def test_values_of_calzone(
     assert ICI(span=0.5, delta=0.001)(p, y) == pytest.approx(ici, rel=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.LimitLawWarning")  # df=8 is compared with
 def test_values_computed_by_two_methods(data_dir):
     p, y = calzone(data_dir, "welldata")
     assert HosmerLemeshow(ct.UniformBins(10), variance="exact")(p, y) == pytest.approx(
@@ -479,7 +480,7 @@ def test_cox_recalibration_needs_an_event():
 def test_cox_result_prints_and_goes_to_json_and_back():
     answer = cox_recalibration(*problem(7, 60))
     assert CoxRecalibration.from_json(answer.to_json()) == answer
-    assert f"slope                 {answer.slope:9.4f}" in str(answer)
+    assert f"slope {answer.slope:.4f}" in " ".join(str(answer).split())
     assert "intercept 0, slope 1" in str(answer)
     assert answer.recipe.startswith(
         "Cox recalibration · OneVsRest(1) · 95 % Wald intervals · n=60 · K=2 · caltest"

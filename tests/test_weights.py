@@ -147,7 +147,7 @@ def test_verbs_with_weights(rng):
         ct.reliability_curve(p, y, weights=w, band="wilson")
     with pytest.raises(ct.StatisticError, match=r"SKCE\(.*\) does not take weights yet"):
         ct.calibration_test(p, y, ct.SKCE(), weights=w)
-    said = ct.Predictions.of(p, y, weights=np.append(w[:-1], 0)).notes
+    said = ct.Predictions.of(p, y, weights=np.append(w[:-1], 0)).in_ratios().notes
     assert said == ("1 rows of weight 0 were left out",)
 
 

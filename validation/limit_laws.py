@@ -89,7 +89,6 @@ ANY = {
     "gap log": ct.ScoreGap("log"),
     "Brier": ct.BrierScore(),
     "log": ct.LogScore(),
-    "spherical": ct.SphericalScore(),
     "UCME": ct.UCME(estimator="score"),
     "SKCE unbiased": ct.SKCE(kernel, estimator="unbiased"),
     "SKCE linear": ct.SKCE(kernel, estimator="linear"),

@@ -131,7 +131,7 @@ def plot(
         statistic = ct.ECE() if bins is None else ct.ECE(bins)
         result = ct.calibration_test(data, None, statistic, **asked, **run)
     elif kind == "audit":
-        result, drawn = ct.audit(data, **run), {}
+        result = ct.audit(data, **run)
     else:
         other = read({**options, "file": against})
         stems = [path.stem if path else "example" for path in (options["file"], against)]

@@ -203,5 +203,6 @@ def _by_one_row_per_cluster(
         n_resamples=null.draws,
         seed=seed_of(rng),
         notes=(*data.notes, said),
+        copies=data.copies,
         null_distribution=None,
     )

@@ -194,7 +194,7 @@ def replicate(
         )
     if not isinstance(data, Predictions):
         raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
-    prepared = prepare(statistic, as_problem(data))
+    prepared = prepare(statistic, as_problem(data.in_ratios()))
     return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
 
 
@@ -202,7 +202,7 @@ def _warn_of_limit(statistic: StatisticLike, prepared: Prepared) -> None:
     doubt = prepared.doubt()
     if doubt is not None:
         warnings.warn(
-            f"the limit law of {name_of(statistic)} rejects calibrated models too often in such "
+            f"the limit law of {name_of(statistic)} does not hold in such "
             f"data: {doubt}. Use null=RedrawLabels(), which is valid at every sample size",
             LimitLawWarning,
             stacklevel=4,

@@ -54,10 +54,10 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
 def draw(result: results.Result, ax: Any = None, **options: Any) -> Picture:
     """Draw a result: what its ``.plot()`` does.
 
-    Tests are drawn by :func:`null`, joint tests and audits by :func:`estimates`, comparisons by
-    :func:`differences`, monitors by :func:`evidence`, and what :mod:`caltest.reliability` returns
-    by :func:`reliability`,
-    :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`triangle`.
+    Tests are drawn by :func:`null`, joint tests and audits by :func:`pvalues`, comparisons by
+    :func:`differences`, monitors by :func:`evidence`, what :mod:`caltest.reliability` returns by
+    :func:`reliability`, :func:`fitted`, :func:`difference`, :func:`sensitivity` and
+    :func:`simplex`; intervals, decompositions and Cox's recalibration have pictures of their own.
 
     Parameters
     ----------

@@ -112,6 +112,7 @@ class Monitor(Watch):
     state: bytes = b""
     width: ClassVar[int] = 1
     number: ClassVar[str] = "evidence"
+    columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
     def __post_init__(self) -> None:
         super().__post_init__()

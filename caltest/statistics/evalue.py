@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class _Halves(_Mixture):
         for _ in range(self.splits):
             order = rng.permutation(n)
             learnt, scored = order[: n // 2], order[n // 2 :]
-            fit = isotonic_fit(p[learnt], y[learnt])
+            fit = isotonic_fit(replace(self.data, labels=labels).take(learnt))
             first = np.flatnonzero(np.diff(fit.observed, prepend=-1.0) > 0.0)
             cell = np.searchsorted(fit.predicted[first[1:]], p[scored])
             q = fit.observed[first][cell]

@@ -148,7 +148,7 @@ class Statistic(ABC, Written):
         cannot say so: a function that gets those of an induced problem passes
         ``Predictions(probs, labels, induced=True)``.
         """
-        data = as_problem(Predictions.of(probs, labels, **facts))
+        data = as_problem(Predictions.of(probs, labels, **facts).in_ratios())
         return prepare(self, data)(data.labels)
 
     @abstractmethod
@@ -219,7 +219,6 @@ def prepare(statistic: StatisticLike, data: Predictions) -> Prepared:
     StatisticError
         When it is neither a statistic nor a function, or does not take the weights of the data.
     """
-    data = data.in_ratios()
     if isinstance(statistic, Statistic):
         if data.weights is None:
             return statistic.given(data)

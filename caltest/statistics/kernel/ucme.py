@@ -15,6 +15,9 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.kernel.kernels import Kernel, LaplaceKernel, fitted
 from caltest.statistics.prepared import Law, Prepared, Statistic, chi_squared
 
+#: Variance of each component that the χ² law takes.
+LEAST_VARIANCE = 0.008
+
 
 @dataclass(frozen=True, repr=False)
 class UCME(Statistic):
@@ -135,7 +138,7 @@ class FixedUCME(Prepared):
     classes: IntArray
     expected: FloatArray
     weights: FloatArray
-    enough: float = field(default=12.0, kw_only=True)
+    enough: float = field(default=4.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         met = np.empty(self.classes.size)
@@ -159,3 +162,10 @@ class FixedUCME(Prepared):
         if self.degree is not None:
             return {}
         return {"asymptotic": partial(chi_squared, self.weights.shape[1])}
+
+    def doubt(self) -> str | None:
+        """Return why the limit law is known to fail in data such as these, if it is."""
+        least = 1.0 / float(np.square(self.weights).sum(axis=0).max())
+        if least < LEAST_VARIANCE:
+            return f"a component has a variance of only {least:.2g}, it takes {LEAST_VARIANCE:g}"
+        return super().doubt()

@@ -1,0 +1,9 @@
+"""Evidence as the rows come in
+
+An overconfident model under a monitor; the inset shows what the expert says that has earned most.
+"""
+
+import caltest as ct
+
+data = ct.examples.GaussianMixture(0, -2.6).sample(6000, rng=1)
+picture = ct.Monitor(alpha=0.01).update(data).plot()
