@@ -69,10 +69,12 @@ from .simulate import Scheme as Scheme
 from .simulate import SharedRedraws as SharedRedraws
 from .simulate import WildSigns as WildSigns
 from .statistics import ACE as ACE
+from .statistics import ATB as ATB
 from .statistics import CORP as CORP
 from .statistics import E50 as E50
 from .statistics import E90 as E90
 from .statistics import ECE as ECE
+from .statistics import ECI as ECI
 from .statistics import ICI as ICI
 from .statistics import MCE as MCE
 from .statistics import MMCE as MMCE
@@ -99,7 +101,10 @@ from .statistics import Kuiper as Kuiper
 from .statistics import LaplaceKernel as LaplaceKernel
 from .statistics import LogScore as LogScore
 from .statistics import MultiScale as MultiScale
+from .statistics import OERatio as OERatio
 from .statistics import Prepared as Prepared
+from .statistics import RefinementError as RefinementError
+from .statistics import ScaledBrierScore as ScaledBrierScore
 from .statistics import ScoreGap as ScoreGap
 from .statistics import SmoothECE as SmoothECE
 from .statistics import SphericalScore as SphericalScore
@@ -107,3 +112,4 @@ from .statistics import Spiegelhalter as Spiegelhalter
 from .statistics import Statistic as Statistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
+from .statistics import VariationalError as VariationalError

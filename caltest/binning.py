@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -314,3 +315,29 @@ def as_binning(bins: Any, *, number: bool = True) -> Binning:
         )
     chosen: Binning = bins
     return chosen
+
+
+@dataclass(frozen=True, repr=False)
+class CutBins(Written):
+    """Bins of about equal mass as other programs cut them; presets use them.
+
+    Cut at interpolated quantiles, half-way between the last value of one and the first of the next,
+    or at the values of ranks round(j n / m). ``n_bins=None`` makes ⌈n^⅓⌉ of them.
+    """
+
+    n_bins: int | None
+    at: Literal["quantile", "halfway", "rank"] = "quantile"
+    closed: Closed = "right"
+
+    def __call__(self, probs: FloatArray) -> IntArray:
+        x = one_coordinate(probs, self)
+        ordered, m = np.sort(x), self.n_bins or int(np.ceil(len(probs) ** (1 / 3)))
+        if self.at == "quantile":
+            inner = np.quantile(x, np.linspace(0.0, 1.0, m + 1))[1:-1]
+        elif self.at == "halfway":
+            parts = np.array_split(ordered, min(m, x.size))
+            inner = np.unique([(a[-1] + b[0]) / 2.0 for a, b in pairwise(parts)])
+        else:
+            ranks = np.round(np.linspace(0, x.size, m, endpoint=False)).astype(np.int64)
+            inner = ordered[np.minimum(ranks, x.size - 1)][1:]
+        return np.searchsorted(inner, x, side="left" if self.closed == "right" else "right")

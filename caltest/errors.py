@@ -30,12 +30,12 @@ class SparseBinsWarning(UserWarning):
     """Consistency resampling was asked for with too few predictions in a bin to be valid."""
 
 
-class DoubtfulInputWarning(UserWarning):
-    """Values that can be tested, but are probably not what they were taken for."""
-
-
 class FewClustersWarning(UserWarning):
     """There are so few clusters, or rare labels in them, that a test says little or may fail."""
+
+
+class DoubtfulInputWarning(UserWarning):
+    """Values that can be tested, but are probably not what they were taken for."""
 
 
 class DegenerateDataWarning(UserWarning):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -116,13 +116,16 @@ class ExactNull:
         """Return the standard deviation, from the exact law."""
         return self.deviation
 
-    def bracket(self, t: float, two_sided: bool = False) -> tuple[float, float]:
-        """Return two numbers between which P(T ≥ t) lies; or P(abs T ≥ abs t), for both sides.
+    def bracket(
+        self, t: float, two_sided: bool = False, centre: float = 0.0
+    ) -> tuple[float, float]:
+        """Return two numbers between which P(T ≥ t) lies; or, with c the centre, P(|T−c| ≥ |t−c|).
 
         Rounding to the grid is bounded exactly, floating-point error by a measured allowance.
         """
         if two_sided:
-            sides = [law.bracket(abs(t)) for law in (self, self._mirrored())]
+            moved = replace(self, support=self.support - centre)
+            sides = [law.bracket(abs(t - centre)) for law in (moved, moved._mirrored())]
             return min(sum(low for low, _ in sides), 1.0), min(sum(high for _, high in sides), 1.0)
         # The scale of rounding is that of likely values: others may be larger by any factor.
         threshold = below(t, np.array([self.ppf(1e-4), self.ppf(1.0 - 1e-4)]))
@@ -178,7 +181,9 @@ class RootNull(ExactNull):
         deviation = float(np.sqrt(mass @ (support - mean) ** 2))
         return cls(support, square.tail, mean, deviation, error=square.error, square=square)
 
-    def bracket(self, t: float, two_sided: bool = False) -> tuple[float, float]:
+    def bracket(
+        self, t: float, two_sided: bool = False, centre: float = 0.0
+    ) -> tuple[float, float]:
         """Return two numbers between which P(√T ≥ t) lies, which is P(T ≥ t²)."""
         assert self.square is not None
         return self.square.bracket(t * t) if t > 0.0 else (1.0, 1.0)

@@ -10,7 +10,7 @@ from typing import Any, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base import reading
+from caltest._base import containers, reading
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
@@ -129,18 +129,23 @@ class Predictions:
         ----------
         probs : array_like of shape (n,), (n, 1) or (n, K)
             One column or a 1-D array is the probability of label 1 of a binary problem; it
-            becomes the two columns (1 − p, p). Anything NumPy can read is welcome: lists, pandas,
-            polars, torch tensors on the CPU, float16 to float64. Rows that sum to 1 within 1e-3
-            are divided by their sum, which is noted; sums within 1e-12 are left alone. Where all
-            values are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16
-            2), or to shares of one whole number (up to 1000 and 100; 10), they are read as these,
-            which is noted too: ties and edges are those of the numbers that were meant.
+            becomes the two columns (1 − p, p). Anything NumPy can read is welcome, and torch
+            tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
+            dictionaries of columns, with a column for each class or one of whole rows. Rows that
+            sum to 1 within 1e-3, or within what rounding to decimals or bfloat16 explains, are
+            divided by their sum, which is noted; sums within 1e-12 are left alone. Where all values
+            are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16 2), or
+            to shares of one whole number (up to 1000 and 100; 10), they are read as these, which is
+            noted too: ties and edges are those of the numbers that were meant.
             A :class:`Predictions` is returned as it is when nothing else is given; with labels or
             facts it gets these in place of its own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
-            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``.
+            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
+            ``probs`` is a table, the name of the column that holds them, as for the facts below;
+            all other columns are then probabilities. Rows of pandas objects must have one index.
         classes : sequence, optional
-            The label values (strings or integers) in the order of the columns of ``probs``.
+            The label values (strings or integers) in the order of the columns of ``probs``. Columns
+            of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; rows of weight 0 are left out, and tests look at the ratios
             of the others. A row of weight 3 is one observation that counts three times, not three
@@ -188,8 +193,10 @@ class Predictions:
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
-        given = {"labels": labels, "classes": classes, "weights": weights, "clusters": clusters}
-        for name, values in {"probs": probs, **given, "by": by, "ids": ids}.items():
+        given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
+        probs, given = containers.arranged(probs, given)
+        labels, weights, clusters, by, ids = given.values()
+        for name, values in {"probs": probs, "classes": classes, **given}.items():
             refuse_form(values, name)
         one_of("from_logits", from_logits, (True, False))
         if isinstance(probs, Predictions):
@@ -229,25 +236,26 @@ class Predictions:
     def _from_arrays(
         cls, probs: Any, labels: Any, classes: Any, from_logits: bool, pos_label: Any
     ) -> Self:
-        reading.refuse_misaligned(probs, labels)
-        rows = reading.as_array(probs, "probs")
+        values = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
-        if rows.dtype.kind == "b":
+        if values.dtype.kind == "b":
             raise InvalidPredictionsError(
                 "probs holds booleans, which are classes: pass probabilities, numbers in [0, 1]"
             )
-        reading.refuse_swapped(rows, marks)
-        dtype = str(getattr(probs, "dtype", rows.dtype))
-        rows, notes = reading.as_probabilities(rows, from_logits, dtype)
+        reading.refuse_swapped(values, marks)
+        dtype = str(getattr(probs, "dtype", values.dtype))
+        rows, notes = reading.as_probabilities(values, from_logits, dtype)
         if len(marks) != len(rows):
             raise InvalidPredictionsError(
                 f"probs has {len(rows)} rows but labels has {len(marks)}; "
                 "they must describe the same observations in the same order"
             )
         if pos_label is None:
+            if classes is None and (classes := reading.column_classes(probs, marks)) is not None:
+                notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
             names = reading.class_names(classes, rows.shape[1])
             return cls(rows, reading.as_labels(marks, rows.shape[1], classes), names, notes=notes)
-        if np.ndim(probs) == 2 and rows.shape[1] > 1 and np.shape(probs)[1] != 1:
+        if values.ndim == 2:
             raise InvalidPredictionsError(
                 "pos_label is for a single column of probabilities; with a column for each class "
                 "pass classes=[…], the label values in the order of the columns"

@@ -8,15 +8,13 @@ program lacks: ``calibration_test(probs, labels, **presets.guo2017())``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from caltest._base.checks import MOST_BINS, whole
-from caltest._base.written import Written
-from caltest.binning import EdgeBins, UniformBins, VarianceTree, one_coordinate
+from caltest.binning import CutBins, EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
@@ -28,6 +26,7 @@ from caltest.statistics import (
     SCE,
     TACE,
     CellLaw,
+    Cells,
     ClasswiseECE,
     DebiasedL2,
     HosmerLemeshow,
@@ -35,7 +34,8 @@ from caltest.statistics import (
     SmoothECE,
     Statistic,
 )
-from caltest.statistics.prepared import Law
+from caltest.statistics.prepared import Law, event
+from caltest.statistics.regression import ScaledGaps
 
 Task = Literal["multiclass", "binary"]
 
@@ -118,7 +118,7 @@ def nixon2019(
     of the n_k predictions above the threshold, and each is weighted by its share of them.
     """
     whole("bins", bins, most=MOST_BINS)
-    ranges = _Ranks(bins)
+    ranges = CutBins(bins, "rank", "left")
     variants: dict[str, dict[str, Statistic]] = {
         "paper": {"sce": SCE(bins), "ace": ACE(bins), "tace": TACE(bins, threshold=threshold)},
         "nixon": {
@@ -165,8 +165,14 @@ def sklearn(
     """
     whole("bins", bins, most=MOST_BINS)
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:-1])
-    chosen = _one_of("strategy", strategy, {"uniform": even, "quantile": _Quantiles(bins)})
+    chosen = _one_of("strategy", strategy, {"uniform": even, "quantile": CutBins(bins)})
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
+
+
+def sklearn_error(*, class_index: int = 1) -> Preset:
+    """Return the l2 error over ⌈n^⅓⌉ quantile bins that is proposed for scikit-learn."""
+    source = "scikit-learn, pull request 34261"
+    return Preset(RMSCE(CutBins(None)), OneVsRest(class_index), source)
 
 
 def torchmetrics(
@@ -198,7 +204,7 @@ def netcal(
     """
     whole("bins", bins, most=MOST_BINS)
     inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
-    edges = EdgeBins(inner, closed="left") if equal_intervals else _Quantiles(bins, closed="left")
+    edges = EdgeBins(inner, closed="left") if equal_intervals else CutBins(bins, closed="left")
     statistics = {"ece": ECE(edges), "mce": MCE(edges)}
     return Preset(_one_of("metric", metric, statistics), _top_or_event(task), "netcal 1.4")
 
@@ -213,7 +219,7 @@ def verified_calibration(
     root of the debiased squared error over the same bins.
     """
     whole("bins", bins, most=MOST_BINS)
-    even, mass = EdgeBins(np.arange(1, bins) / bins), _Halfway(bins)
+    even, mass = EdgeBins(np.arange(1, bins) / bins), CutBins(bins, "halfway")
     statistics: dict[str, Any] = {
         "ece": ECE(even),
         "ece-em": ECE(mass),
@@ -222,6 +228,43 @@ def verified_calibration(
     chosen = _one_of("metric", metric, statistics)
     source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
+
+
+def helm(*, task: Task = "multiclass") -> Preset:
+    """Return ``ece_10_bin`` of HELM, which is :func:`verified_calibration` ``("ece-em", 10)``."""
+    return Preset(ECE(CutBins(10, "halfway")), _top_or_event(task), "HELM, ece_10_bin")
+
+
+def hle(bin_size: int = 100, *, task: Task = "binary") -> Preset:
+    """Return the RMS calibration error of Humanity's Last Exam, of stated confidences.
+
+    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one takes what is
+    left over, and is then left out of the sum. So the surest answers do not count, up to 199 of
+    them, and equal confidences are cut apart by their order in the file. ``RMSCE`` has neither
+    fault.
+    """
+    source = "Humanity's Last Exam, calib_err"
+    return Preset(_WithoutLast(bin_size), _top_or_event(task), source, root=True)
+
+
+def monai(
+    metric: Literal["expected", "maximum"] = "expected",
+    bins: int = 20,
+    *,
+    class_index: int | None = None,
+) -> Preset:
+    """Return the calibration error of MONAI 1.6: the classes are its channels, rows its voxels.
+
+    The expected error is the mean over classes, unless one is picked. MONAI computes in single
+    precision, and its bins are (a, b], other than its documentation says.
+    """
+    edges = EdgeBins(np.linspace(0.0, 1.0 + np.finfo(np.float32).eps, bins + 1)[1:-1])
+    source = "MONAI 1.6, CalibrationErrorMetric"
+    if class_index is None:
+        _one_of("metric of all classes", metric, {"expected": None})
+        return Preset(ClasswiseECE(edges), Canonical(), source)
+    chosen = _one_of("metric", metric, {"expected": ECE(edges), "maximum": MCE(edges)})
+    return Preset(chosen, OneVsRest(class_index), source)
 
 
 def relplot(*, task: Task = "multiclass") -> Preset:
@@ -250,46 +293,6 @@ def calibrationerrors_jl(
 
 
 @dataclass(frozen=True, repr=False)
-class _Quantiles(Written):
-    """Bins from quantile to quantile, interpolated as NumPy does."""
-
-    n_bins: int
-    _: KW_ONLY
-    closed: Literal["right", "left"] = "right"
-
-    def __call__(self, probs: FloatArray) -> IntArray:
-        x = one_coordinate(probs, self)
-        inner = np.quantile(x, np.linspace(0.0, 1.0, self.n_bins + 1))[1:-1]
-        return np.searchsorted(inner, x, side="left" if self.closed == "right" else "right")
-
-
-@dataclass(frozen=True, repr=False)
-class _Halfway(Written):
-    """Bins of equal mass, cut half-way between the last value of one and the first of the next."""
-
-    n_bins: int
-
-    def __call__(self, probs: FloatArray) -> IntArray:
-        x = one_coordinate(probs, self)
-        ordered = np.sort(x)
-        parts = np.array_split(ordered, min(self.n_bins, x.size))
-        inner = np.unique([(a[-1] + b[0]) / 2.0 for a, b in pairwise(parts)])
-        return np.searchsorted(inner, x, side="left")
-
-
-@dataclass(frozen=True, repr=False)
-class _Ranks(Written):
-    """Bins [a, b) that start at the values of ranks round(j n / m)."""
-
-    n_bins: int
-
-    def __call__(self, probs: FloatArray) -> IntArray:
-        x = one_coordinate(probs, self)
-        ranks = np.round(np.linspace(0, x.size, self.n_bins, endpoint=False)).astype(np.int64)
-        return np.digitize(x, np.sort(x)[np.minimum(ranks, x.size - 1)][1:])
-
-
-@dataclass(frozen=True, repr=False)
 class _WithoutSmallest(Statistic):
     """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
 
@@ -305,6 +308,26 @@ class _WithoutSmallest(Statistic):
 
     def __repr__(self) -> str:
         return f"{self.make.__name__}(quantiles without the smallest, {self.n_bins})"
+
+
+@dataclass(frozen=True, repr=False)
+class _WithoutLast(Statistic):
+    """Mean squared error over bins of so many rows, in the order of p and of the file, but one."""
+
+    bin_size: int
+
+    def given(self, data: Predictions) -> ScaledGaps:
+        """Fix the predictions of the rows that are in a bin that counts."""
+        p, size = event(data, self), self.bin_size
+        starts = np.append(np.arange(p.size // size) * size, p.size)
+        if starts.size < 3:
+            raise StatisticError(
+                f"the last bin of {size} rows is left out, so that {2 * size} rows are needed; "
+                f"there are {p.size}"
+            )
+        cells = Cells(np.argsort(p, kind="stable"), starts)
+        scale = np.append(cells.counts[:-1] * float(p.size), np.inf)
+        return ScaledGaps(data, cells.sum(p), scale, None, cells=cells, degree=2)
 
 
 @dataclass(frozen=True, eq=False)

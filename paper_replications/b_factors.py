@@ -13,7 +13,7 @@ import numpy as np
 import caltest as ct
 from caltest.plots.canvas import GREY
 from paper_replications import nets
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, key
 
 PAPER = "Blog on Guo et al. 2017"
 WHERE = "Figure 2 of the paper"
@@ -52,15 +52,16 @@ def run(context: Context) -> Result:
     caption = f"After 40 epochs, means of {len(seeds)} networks"
     result.tables.append(Table(f"{caption}; p of each.", columns, rows))
     if context.draw:
-        figure, axes = canvas(2.5, 1, 2, sharex=True)
+        figure, axes = canvas(4.3, 2, sharex=True)
         for j, decay in enumerate(DECAYS):
             for axis, values in zip(axes, (ece, 1.0 - accuracy), strict=True):
-                axis.plot(WIDTHS, values[:, j], "o-", ms=3, label=f"weight decay {decay:g}")
-        axes[0].plot(WIDTHS, floor.mean(axis=1), color=GREY, ls="--", label="mean if calibrated")
-        axes[0].set(xscale="log", xlabel="hidden units", ylabel="ECE, 10 bins", ylim=(0, None))
+                axis.plot(WIDTHS, values[:, j], label=f"weight decay {decay:g}")
+        floors = {"color": GREY, "ls": "--", "marker": "", "label": "mean if calibrated"}
+        axes[0].plot(WIDTHS, floor.mean(axis=1), **floors)
+        axes[0].set(xscale="log", ylabel="ECE, 10 bins", ylim=(0, None))
         axes[0].set_xticks(WIDTHS, [str(w) for w in WIDTHS])
         axes[0].minorticks_off()
-        axes[1].legend(*axes[0].get_legend_handles_labels(), loc="lower left")
+        key(axes[0], ncols=2)
         axes[1].set(xlabel="hidden units", ylabel="share of wrong answers", ylim=(0, 0.25))
         result.save(figure, "b_factors", f"{caption}.", context)
     return result

@@ -17,7 +17,7 @@ from caltest.recalibration import PlattScaling, TemperatureScaling, refuse_fitte
 from caltest.recalibration.scaling import Temperature
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, named
 
 PAPER = "Blog on Guo et al. 2017"
 WHERE = "Reliability Diagrams, Platt Scaling, Temperature Scaling, MCE"
@@ -141,12 +141,11 @@ def _platt(result: Result, context: Context) -> list[list[object]]:
 
 
 def _draw(result: Result, context: Context, raw: ct.Predictions, scaled: ct.Predictions) -> None:
-    figure, axes = canvas(3.6, 1, 2)
+    figure, axes = canvas(7.6, 2)
     for axis, (title, data) in zip(
         axes, (("raw", raw), ("temperature-scaled", scaled)), strict=True
     ):
         curve = ct.reliability_curve(data, bins=10, band=None)
-        picture = curve.plot(axis, style="classical")
-        picture.artists["top"].set_title(title, pad=14)
+        named(curve.plot(axis, style="classical"), title)
     caption = "Confidence histograms and reliability diagrams before and after temperature scaling."
     result.save(figure, "b_recalibration", caption, context)

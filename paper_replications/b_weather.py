@@ -14,7 +14,7 @@ from scipy.stats import binom, binomtest
 import caltest as ct
 from caltest.plots.canvas import PALE, RED
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, key
 
 PAPER = "Blog on Guo et al. 2017"
 WHERE = "the weather example"
@@ -36,11 +36,14 @@ def run(context: Context) -> Result:
     row = ask(data, ct.ECE(), ct.OneVsRest(1), context.seed, n_resamples=9999).row("thirty days")
     result.tables.append(Table("Two conventions.", ["data", *COLUMNS], [row]))
     if context.draw:
-        figure, (left, right) = canvas(2.3, 1, 2)
+        figure, (left, right) = canvas(4.6, 2)
         days = np.arange(12, 31)
         extreme = np.abs(days / 30 - 0.8) >= 0.2 - 1e-9
-        left.bar(days, binom.pmf(days, 30, 0.8), color=np.where(extreme, RED, PALE))
-        left.axvline(18, color=RED, lw=1.4)
+        for far, label in ((False, "nearer to 24"), (True, "as far or farther")):
+            law = binom.pmf(days, 30, 0.8) * (extreme == far)
+            left.bar(days, law, color=RED if far else PALE, label=label)
+        left.axvline(18, color=RED, lw=1.4, label="observed")
+        key(left, ncols=2)
         left.set(xlabel="sunny days of 30 if the 80 % are right", ylabel="probability")
         left.set_xticks(days[::3])
         test.plot(right)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import BLUE, GREY, INK, RED
+from caltest.plots.canvas import GREY, INK, RED
 from paper_replications.c_values import simulated
-from paper_replications.model import Context, Result, canvas
+from paper_replications.model import Context, Result, canvas, key
 
 PAPER = "calzone documentation"
 WHERE = "ECE and MCE as function of bin size"
@@ -63,22 +63,22 @@ def run(context: Context) -> Result:
     )
     _by_size(result, context)
     if context.draw:
-        figure, (top, axes) = canvas(
-            3.6, 2, sharex=True, width=4.5, gridspec_kw={"height_ratios": (1, 3)}
-        )
+        figure, (top, axes) = canvas(4.0, 2, sharex=True, gridspec_kw={"height_ratios": (1, 3)})
         low_band, high_band = np.array([_band(t) for t in tests.values()]).T
         means = [t.null_mean for t in tests.values()]
-        top.plot(list(tests), [t.pvalue for t in tests.values()], "o-", color=INK, ms=3)
-        top.axhline(0.05, color=GREY, ls="--", lw=0.8)
+        top.plot(list(tests), [t.pvalue for t in tests.values()], color=INK)
+        top.axhline(0.05, color=GREY, ls="--", lw=0.8, label="0.05")
+        key(top)
         top.set(ylabel="p", ylim=(0, 1.05))
         axes.fill_between(
             list(tests), low_band, high_band, color="#d9d9d9", lw=0, label="5–95 % if calibrated"
         )
-        axes.plot(list(tests), means, color=INK, ls="--", lw=0.9, label="mean if calibrated")
-        axes.plot(bins, width, color=RED, lw=0.9, label="equal width")
-        axes.plot(bins, count, color=BLUE, lw=0.9, label="equal count")
+        plain = {"marker": "", "lw": 0.9}
+        axes.plot(list(tests), means, **plain, color=INK, ls="--", label="mean if calibrated")
+        axes.plot(bins, width, **plain, color=RED, ls="-", label="equal width")
+        axes.plot(bins, count, **plain, color="#8fc1ee", ls="-", label="equal count")
         axes.set(xlabel="number of bins", ylabel="ECE, class 1, n = 5000")
-        axes.legend()
+        key(axes, ncols=2)
         caption = (
             "The page's two curves, what chance alone shows with bins of equal width, and the "
             "p-value (dashed: 0.05)."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.plots.canvas import BLUE, HEAD, INK, LABEL, PAGE, RED, TICK
+from caltest.plots.canvas import COLUMN, INK, LABEL, RED, SMALL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -23,16 +23,22 @@ ERRORS = 4.0
 STYLE: Any = {
     "axes.labelsize": LABEL,
     "axes.linewidth": 0.6,
-    "axes.prop_cycle": f"cycler(color={[BLUE, RED, '#c9a227', '#7a5195', INK]})",
+    "axes.prop_cycle": (
+        f"cycler(color={[INK, RED, '#5fa2dd', '#7a5195', '#c9a227']}, "
+        "marker=['o', 's', 'D', 'p', 'h'], "
+        "linestyle=['-', (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (7, 3))])"
+    ),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": LABEL,
-    "font.size": TICK,
-    "legend.fontsize": HEAD,
+    "font.size": SMALL,
+    "legend.fontsize": SMALL,
     "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.markersize": 3.5,
     "lines.linewidth": 1.1,
-    "xtick.labelsize": TICK,
-    "ytick.labelsize": TICK,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
 }
 
 
@@ -146,7 +152,7 @@ class Result:
         folder = context.out / "figures"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{name}.png"
-        canvas.savefig(path, dpi=150, metadata={"Software": None})
+        canvas.savefig(path, dpi=200, metadata={"Software": None})
         self.figures.append(Figure(path, caption))
 
 
@@ -210,8 +216,26 @@ def _loaded(path: Path) -> Any:
         return {name: content[name] for name in content.files}
 
 
+def reach(*curves: Any) -> float:
+    """Return how far a deviation axis goes that panels share."""
+    tops = [curve.plot(recipe=False).ax.get_ylim()[1] for curve in curves]
+    return float(max(tops))
+
+
+def named(picture: Any, title: str) -> None:
+    """Write a title over the headline of a picture."""
+    headline = picture.artists["headline"]
+    headline.set_text(f"{title}\n{headline.get_text()}")
+
+
+def key(axis: Any, **options: Any) -> None:
+    """Draw the legend of a panel above it, where it hides nothing."""
+    place = {"loc": "lower left", "bbox_to_anchor": (-0.08, 1.0), "borderaxespad": 0.1}
+    axis.legend(**place, labelspacing=0.25, columnspacing=1.0, **options)
+
+
 def canvas(
-    height: float, rows: int = 1, columns: int = 1, *, width: float = PAGE, **options: Any
+    height: float, rows: int = 1, columns: int = 1, *, width: float = COLUMN, **options: Any
 ) -> Any:
     """Return a matplotlib figure and its axes, without pyplot and its global state.
 

@@ -14,10 +14,9 @@ import numpy as np
 from scipy.special import softmax
 
 import caltest as ct
-from caltest.plots.canvas import INK
 from caltest.simulate import LabelSampler
 from paper_replications import nets
-from paper_replications.model import ERRORS, Context, Result, Table, canvas
+from paper_replications.model import ERRORS, Context, Result, Table, canvas, key
 
 PAPER = "Nixon et al. 2019"
 WHERE = "Figure 1"
@@ -153,17 +152,21 @@ def run(context: Context) -> Result:
         "largest p-value of the whole vector", pvalues.max(), 0.0, 0.05, "all rejected", digits=3
     )
     if context.draw:
-        figure, (left, right) = canvas(2.7, 1, 2, sharex=True)
+        figure, (left, right) = canvas(4.6, 2, sharex=True)
+        from matplotlib import rcParams
+
+        styles = list(rcParams["axes.prop_cycle"])
         for k, name in enumerate(NAMES):
             mean, sd = found[:, :, k].mean(axis=1), found[:, :, k].std(axis=1, ddof=1)
-            colour = INK if k == 0 else f"C{k - 1}"
-            left.plot(NOISE, mean, "o-", ms=3, label=name, color=colour)
-            left.fill_between(NOISE, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
+            left.plot(NOISE, mean, label=name, **styles[k])
+            left.fill_between(
+                NOISE, mean - sd, mean + sd, color=styles[k]["color"], alpha=0.15, lw=0
+            )
             if k:
-                right.plot(NOISE, gaps[:, k - 1], "o-", ms=3, color=f"C{k - 1}")
-        left.set(xscale="log", xlabel="label noise τ", ylabel="error")
+                right.plot(NOISE, gaps[:, k - 1], **styles[k])
+        left.set(xscale="log", ylabel="error")
         right.set(xscale="log", xlabel="label noise τ", ylabel="|measure − true error|")
-        left.legend()
+        key(left, ncols=3)
         caption = (
             "Means ± sd over networks; raw scales as in the paper (ECE sums, the others average)."
         )

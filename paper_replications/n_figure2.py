@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
+from caltest.plots.canvas import INK, LABEL
 from paper_replications import nets
 from paper_replications.model import Context, Result, canvas
 
@@ -74,27 +75,30 @@ def run(context: Context) -> Result:
         "training set: lowest bound, epoch 200", train[-1, 0], 0.98, 1.0, "> 0.99", digits=3
     )
     if context.draw:
-        figure, axes = canvas(4.8, 2, 2, sharex=True)
+        figure, axes = canvas(4.6, 2, 2, sharex=True)
         titles = (
-            "adaptive, 100 ranges, validation (log)",
-            "threshold 0.01, 15 ranges, training",
-            "adaptive, 100 ranges, validation",
-            "threshold 0.01, 50 ranges, validation",
+            "adaptive, 100 ranges,\nvalidation, log scale",
+            "adaptive, 100 ranges,\nvalidation",
+            "threshold 0.01, 15 ranges,\ntraining",
+            "threshold 0.01, 50 ranges,\nvalidation",
         )
-        import matplotlib
-
-        for axis, bounds, title in zip(
-            axes.ravel(), (top, train, top, bottom), titles, strict=True
-        ):
-            colours = matplotlib.colormaps["viridis"](np.linspace(0, 1, bounds.shape[1]))
-            for column, colour in zip(bounds.T, colours, strict=True):
-                axis.plot(np.arange(1, 201), column, color=colour, lw=0.6)
-            axis.set(title=title)
+        panels = zip(axes.ravel(), (top, top, train, bottom), titles, strict=True)
+        for axis, bounds, title in panels:
+            epochs, last = np.arange(1, 201), bounds.shape[1] - 1
+            axis.plot(epochs, bounds, color="#bdbdbd", lw=0.4, ls="-", marker="")
+            for j, label, line in (
+                (last, "highest", "-"), (last // 2, "middle", "--"), (0, "lowest", ":"),
+            ):  # fmt: skip
+                axis.plot(epochs, bounds[:, j], color=INK, lw=1.1, ls=line, marker="", label=label)
+            axis.set_title(title, fontsize=LABEL - 1.0)
         for axis in axes[:, 0]:
             axis.set_ylabel("lower bound")
         for axis in axes[1]:
             axis.set_xlabel("epoch")
+        for axis in axes.ravel()[1:]:
+            axis.set_ylim(-0.03, 1.03)
         axes[0, 0].set(yscale="log", ylim=(1e-12, 1))
-        caption = "Lower bounds of the ranges, one line each, dark to light from the lowest."
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
+        caption = "Lower bounds of the ranges, a grey line each; three of them are black."
         result.save(figure, "n_figure2", caption, context)
     return result

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 import caltest as ct
 from caltest.plots.canvas import RED
-from paper_replications.model import Context, Result, canvas
+from paper_replications.model import Context, Result, canvas, key
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Appendix A.1"
@@ -92,14 +92,13 @@ def _reversed(n: int) -> float:
 
 
 def _draw(result: Result, context: Context) -> None:
-    figure, axes = canvas(2.8, width=4.5)
-    axes.loglog(SIZES, [_constant(n) for n in SIZES], "o-", ms=4, label="constant 1/2, calibrated")
+    figure, axes = canvas(2.9)
+    axes.loglog(SIZES, [_constant(n) for n in SIZES], label="constant 1/2, calibrated")
     sizes = (1, 2, 5, 10, 20, 50, 100, 300)
-    axes.loglog(sizes, [_reversed(n) for n in sizes], "s-", ms=4, label="reversed, true error 0.2")
-    axes.axhline(0.2, color=RED, ls="--", lw=0.8)
-    axes.text(1e4, 0.21, "true error of the reversed model", ha="right", va="bottom", color=RED)
+    axes.loglog(sizes, [_reversed(n) for n in sizes], label="reversed, true error 0.2")
+    axes.axhline(0.2, color=RED, ls=":", lw=1.0, label="true error of the reversed model")
     axes.set(xlabel="n", ylabel="mean estimate, one bin")
-    axes.legend(loc="lower left")
+    key(axes)
     caption = (
         "Mean estimates in one bin: the calibrated model and the miscalibrated one look alike."
     )

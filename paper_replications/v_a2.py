@@ -20,7 +20,7 @@ from scipy.stats import norm
 import caltest as ct
 from caltest.plots.canvas import RED
 from paper_replications.mixture import ETA, limit
-from paper_replications.model import Context, Result, canvas
+from paper_replications.model import Context, Result, canvas, key
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Proposition 1, Theorems 1 and 2"
@@ -73,13 +73,13 @@ def run(context: Context) -> Result:
     )
     result.near("truth minus limit of three equal bins", ETA - limits[2], 1.1e-4, 1e-5, digits=6)
     if context.draw:
-        figure, axes = canvas(2.8, width=4.5)
-        axes.plot(np.arange(1, 101), limits, "o-", ms=3, label="limit of the estimate")
-        axes.axhline(ETA, color=RED, lw=0.8, label="true error")
+        figure, axes = canvas(2.7)
+        axes.plot(np.arange(1, 101), limits, ms=2.5, label="limit of the estimate")
+        axes.axhline(ETA, color=RED, lw=0.9, ls="--", label="true error")
         axes.set(xscale="log", xlabel="bins of equal width", ylabel="error (total variation)")
         axes.set_xticks(SHOWN, [str(m) for m in SHOWN])
         axes.minorticks_off()
-        axes.legend()
+        key(axes, ncols=2)
         result.save(figure, "v_a2", "With the bins fixed the estimate converges to less.", context)
     return result
 

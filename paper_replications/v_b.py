@@ -8,11 +8,13 @@ and the order of the rows does not matter.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import INK
-from caltest.plots.simplex import TRIANGLE
+from caltest.plots.canvas import BLUE, INK
+from caltest.plots.simplex import TRIANGLE, clipped
 from paper_replications.model import Context, Result, canvas
 
 PAPER = "Vaicenavicius et al. 2019"
@@ -56,14 +58,23 @@ def run(context: Context) -> Result:
                 f"densenet121: cells, {name} split", TREES[name](raw).max() + 1, known, 0, digits=0
             )
     if context.draw:
-        figure, axes = canvas(3.1, 1, 2)
+        from matplotlib.collections import PolyCollection
+
+        figure, axes = canvas(1.9, 1, 2)
         for axis, (name, tree) in zip(axes, TREES.items(), strict=True):
             cells = tree(probs)
-            colours = rng.permutation(cells.max() + 1)[cells]
-            axis.scatter(*(probs @ TRIANGLE).T, c=colours, cmap="tab20", s=2)
-            axis.plot(*TRIANGLE[[0, 1, 2, 0]].T, color=INK, lw=0.8)
-            axis.set(aspect="equal", title=f"{name} split, {cells.max() + 1} cells")
+            own = [probs[cells == j] for j in range(cells.max() + 1)]
+            borders = [clipped(p.min(axis=0), p.max(axis=0)) @ TRIANGLE for p in own]
+            shades: Any = {
+                "facecolors": ["#dbe9f5", "white"],
+                "edgecolors": BLUE,
+                "linewidths": 0.7,
+            }
+            axis.add_collection(PolyCollection(borders, **shades))
+            axis.scatter(*(probs @ TRIANGLE).T, color=INK, marker="o", s=0.6, lw=0, zorder=2)
+            axis.plot(*TRIANGLE[[0, 1, 2, 0]].T, color=INK, lw=0.8, ls="-", marker="")
+            axis.set(aspect="equal", title=f"{name} split,\n{cells.max() + 1} cells")
             axis.axis("off")
-        caption = "2000 points from Dirichlet(1/2, 1/2, 1/2), coloured by their cell."
+        caption = "2000 points from Dirichlet(1/2, 1/2, 1/2), and the cells that hold them."
         result.save(figure, "v_b", caption, context)
     return result

@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 import caltest as ct
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, named
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Figure 1"
@@ -91,15 +91,15 @@ def run(context: Context) -> Result:
     _real(result, context)
     if context.draw:
         for m in (5, 10):
-            figure, axes = canvas(3.7, 1, 2)
+            figure, axes = canvas(7.2, 2)
             for axis, (stage, epoch) in zip(
                 axes, (("best", nets.best_epoch(0)), ("final", -1)), strict=True
             ):
-                cut(nets.predictions(0, epoch), m, context).plot(axis)
-                axis.set_title(f"{stage} epoch", pad=14)
+                picture = cut(nets.predictions(0, epoch), m, context).plot(axis)
+                named(picture, f"{stage} epoch")
             caption = (
-                f"{m * m} cells; colour: share of predictions (log scale); arrows from the mean "
-                "prediction to the outcomes, red beyond chance, grey below 5 rows."
+                f"{m * m} cells; colour: density of the predictions (log scale); arrows from the "
+                "mean prediction to the outcomes, red beyond chance, none below 5 rows."
             )
             result.save(figure, f"v_figure1_{m * m}", caption, context)
     return result

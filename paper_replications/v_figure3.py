@@ -19,7 +19,7 @@ import caltest as ct
 from caltest.plots.canvas import INK
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, key
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Figure 3"
@@ -191,20 +191,23 @@ def run(context: Context) -> Result:
 
 def draw(result: Result, context: Context, runs: list[Run], name: str) -> None:
     """Draw likelihood, accuracy, error and p-value by epoch."""
-    figure, axes = canvas(6.0, 4, sharex=True, width=5.0)
+    from matplotlib import rcParams
+
+    figure, axes = canvas(5.6, 4, sharex=True)
     epochs = np.arange(1, runs[0].nll.size + 1)
     for axis, field in zip(axes, ("nll", "accuracy", "ece", "p_top"), strict=True):
         for j, curve in enumerate(runs):
             values = getattr(curve, field)
-            axis.plot(epochs, values, color=f"C{j}", lw=0.9, label=f"seed {j}")
-            axis.plot(
-                curve.best + 1, values[curve.best], "*", color=f"C{j}", ms=9, mec=INK, mew=0.5
-            )
+            drawn = axis.plot(epochs, values, lw=0.9, marker="", label=f"seed {j}")[0]
+            best = {"color": drawn.get_color(), "ms": 9, "mec": INK, "mew": 0.5}
+            axis.plot(curve.best + 1, values[curve.best], "*", **best)
+            axis.set_prop_cycle(rcParams["axes.prop_cycle"][j + 1 :])
     for axis, label in zip(axes, ("nLL", "accuracy", "ECE", "p-value"), strict=True):
         axis.set(ylabel=label, xlim=(0, epochs[-1] + 1))
-    axes[0].legend(ncols=len(runs), loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    axes[3].axhline(0.05, color=INK, ls="--", lw=0.8)
+    key(axes[0], ncols=3)
+    axes[3].axhline(0.05, color=INK, ls=":", lw=1.0, label="0.05")
+    axes[3].legend(*[v[-1:] for v in axes[3].get_legend_handles_labels()], loc="upper right")
     axes[3].set(xlabel="epoch", ylim=(-0.03, 1.03))
     figure.align_ylabels()
-    caption = "On the test images; stars: best validation likelihood; dashed: 0.05."
+    caption = "On the test images; stars: best validation likelihood; dotted: 0.05."
     result.save(figure, name, caption, context)

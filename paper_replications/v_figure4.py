@@ -12,7 +12,7 @@ import caltest as ct
 from caltest.binning import Binning
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, named, reach
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Figures 4 and 15–18"
@@ -79,13 +79,13 @@ def run(context: Context) -> Result:
     result.tables.append(Table("Two conventions.", ["model and bins", *COLUMNS], rows))
     _real(result, context)
     if context.draw:
-        figure, axes = canvas(5.2, 2, 2)
+        figure, axes = canvas(10.4, 4)
         titles = {"scaled": "best epoch, temperature-scaled", "final": "epoch 40"}
-        for row, stage in zip(axes, titles, strict=True):
-            for axis, scheme in zip(row, SCHEMES, strict=True):
-                panels[0, stage, scheme].plot(axis)
-                axis.set_title(f"{titles[stage]}: {scheme} bins", pad=14)
-        caption = "Deviations (crosses), 5–95 % of consistency resamples (red), predictions (blue)."
+        shown = [(stage, scheme) for stage in titles for scheme in SCHEMES]
+        curves = [panels[0, stage, scheme] for stage, scheme in shown]
+        for axis, curve, (stage, scheme) in zip(axes, curves, shown, strict=True):
+            named(curve.plot(axis, top=reach(*curves)), f"{titles[stage]}: {scheme} bins")
+        caption = "Deviations, 5–95 % of consistency resamples (red), predictions (blue)."
         result.save(figure, "v_figure4", caption, context)
     return result
 
@@ -118,8 +118,8 @@ def _real(result: Result, context: Context) -> None:
     last = equal.count[-1] / data.n
     result.near("densenet121: share of the last equal bin", last, 0.918, 5.1e-4, digits=3)
     if context.draw:
-        figure, axes = canvas(2.7, 1, 2)
+        figure, axes = canvas(5.4, 2)
         for axis, (scheme, panel) in zip(axes, panels.items(), strict=True):
-            panel.plot(axis)
-            axis.set_title(f"densenet121: {scheme} bins", pad=14)
+            top = reach(*panels.values())
+            named(panel.plot(axis, top=top), f"densenet121: {scheme} bins")
         result.save(figure, "v_figure15", "Figure 15/16: densenet121 on CIFAR-10.", context)

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import BLUE, COLUMN, INK, RED
+from caltest.plots.canvas import BLUE, INK, RED
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.mixture import ETA, limit
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, key, named, reach
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "§5.1, Figures 6–14"
@@ -207,33 +207,34 @@ def _diagrams(result: Result, context: Context) -> None:
     )
     result.near("uncalibrated: bins outside their bars", wrong.outside.sum(), 10, 0.0, digits=0)
     if context.draw:
-        figure, axes = canvas(2.6, 1, 3, width=3 * COLUMN)
-        for axis, (name, panel) in zip(axes, panels.items(), strict=True):
-            model = ct.examples.GaussianMixture(*MODELS[name])
-            panel.plot(axis, truth=None if name == "constant" else model.calibration_function)
-            axis.set_title(name, pad=14)
-        # One point needs the frame of its neighbour.
-        axes[1].set(xlim=axes[0].get_xlim(), ylim=axes[0].get_ylim())
         caption = (
-            "Figures 8, 11, 14: deviations (crosses), 5–95 % of consistency resamples (red), true "
-            "deviation (green), share of predictions (blue)."
+            "deviations, 5–95 % of consistency resamples (red), true deviation (green), share of "
+            "predictions (blue)."
         )
-        result.save(figure, "v_figure8", caption, context)
+        for number, names in (("8", ("perfect", "constant")), ("14", ("uncalibrated",))):
+            figure, axes = canvas(2.9 * len(names), len(names), squeeze=False)
+            for axis, name in zip(axes.flat, names, strict=True):
+                model = ct.examples.GaussianMixture(*MODELS[name])
+                truth = None if name == "constant" else model.calibration_function
+                top = reach(*(panels[n] for n in names))
+                named(panels[name].plot(axis, truth=truth, top=top), name)
+            title = "Figure 14: " if number == "14" else "Figures 8, 11: "
+            result.save(figure, f"v_figure{number}", title + caption, context)
 
 
 def _draw(
     result: Result, context: Context, estimates: dict[tuple[str, int, int], np.ndarray]
 ) -> None:
-    figure, axes = canvas(2.5, 1, 3)
+    figure, axes = canvas(6.0, 3, sharey=True)
     for axis, name in zip(axes, MODELS, strict=True):
         truth = ETA if name == "uncalibrated" else 0.0
-        axis.axhline(truth, color=RED, lw=0.8, ls="--", label="true error")
+        axis.axhline(truth, color=RED, lw=0.9, ls="--", label="true error")
         for m, colour in ((10, BLUE), (100, INK)):
             keys = [key for key in estimates if key[0] == name and key[2] == m]
-            for i, key in enumerate(keys):
+            for i, one in enumerate(keys):
                 axis.boxplot(
-                    estimates[key],
-                    positions=[np.log10(key[1]) + (0.12 if m == 100 else -0.12)],
+                    estimates[one],
+                    positions=[np.log10(one[1]) + (0.12 if m == 100 else -0.12)],
                     widths=0.2,
                     showfliers=False,
                     **{part: {"color": colour, "linewidth": 0.9} for part in PARTS},
@@ -241,27 +242,28 @@ def _draw(
                 )
         sizes = sorted({key[1] for key in estimates if key[0] == name})
         axis.set_xticks(np.log10(sizes), [str(n) for n in sizes])
-        axis.set(title=name, xlabel="n", ylabel="estimate" if name == "perfect" else "")
-        axis.legend()
+        axis.set(title=name, xlabel="n", ylabel="estimate")
+    key(axes[0], ncols=3)
     caption = "Figures 6, 9, 12: estimates in simulated data sets; red, the true error."
     result.save(figure, "v_figure6", caption, context)
-    figure, axes = canvas(2.8, width=4.5)
+    figure, axes = canvas(2.9)
     bins = np.arange(1, 101)
     for name, beta in MODELS.items():
         data = [
             ct.examples.GaussianMixture(*beta).sample(1000, context.rng(6, j)) for j in range(20)
         ]
         mean = [np.mean([ct.ECE(int(m))(d) for d in data]) for m in bins[::3]]
-        axes.plot(bins[::3], mean, label=name)
+        axes.plot(bins[::3], mean, ms=2.5, label=name)
     axes.plot(
         bins,
         [limit(np.arange(m + 1) / m) for m in bins],
-        ":",
-        color=INK,
-        lw=1,
+        color="#7f7f7f",
+        ls="-",
+        marker="",
+        lw=0.8,
         label="uncalibrated, n → ∞",
     )
     axes.set(xlabel="bins", ylabel="mean estimate, n = 1000")
-    axes.legend()
+    key(axes, ncols=2)
     caption = "Figures 7, 10, 13: mean estimates against the number of bins (20 data sets)."
     result.save(figure, "v_figure7", caption, context)

@@ -17,7 +17,7 @@ import caltest as ct
 from caltest.lenses import Lens
 from caltest.plots.canvas import GREY
 from paper_replications.conventions import COLUMNS, ask
-from paper_replications.model import Context, Result, Table, canvas
+from paper_replications.model import Context, Result, Table, canvas, key, named
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Example 1, Table 1, Figure 2"
@@ -128,18 +128,18 @@ def _brier(p: np.ndarray, truth: np.ndarray) -> float:
 def _draw(
     result: Result, context: Context, g: np.ndarray, r: np.ndarray, power: np.ndarray
 ) -> None:
-    figure, (left, right) = canvas(3.1, 1, 2)
+    figure, (left, right) = canvas(5.8, 2, height_ratios=(1.6, 1.0))
     # 1000 rows of each prediction, with labels in exactly the true proportions
     labels = np.concatenate([np.repeat((1, 2, 3), np.rint(1000 * row).astype(int)) for row in r])
     rows = ct.Predictions.of(np.repeat(g, 1000, axis=0), labels, classes=[1, 2, 3])
-    ct.reliability_simplex(rows, bins=4, rng=context.seed).plot(left)
-    left.set_title("from prediction to truth", pad=14)
+    picture = ct.reliability_simplex(rows, bins=4, rng=context.seed).plot(left)
+    named(picture, "from prediction to truth")
     for k, name in enumerate(("whole vector", "top class", "class 1 against the rest")):
-        right.plot(SIZES, power[:, k], "o-", ms=3, label=name)
-    right.axhline(0.05, color=GREY, lw=0.8, ls="--")
+        right.plot(SIZES, power[:, k], label=name)
+    right.axhline(0.05, color=GREY, lw=0.8, ls="--", label="0.05")
     right.set(xscale="log", xlabel="n", ylabel="share of data sets rejected", ylim=(-0.03, 1.03))
     right.set_xticks(SIZES, [str(n) for n in SIZES])
     right.minorticks_off()
-    right.legend()
-    caption = "Left: predictions and truth on the simplex. Right: power of three tests at 5 %."
+    key(right, ncols=2)
+    caption = "Above: predictions and truth on the simplex. Below: power of three tests at 5 %."
     result.save(figure, "v_table1", caption, context)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,48 @@ def _cox(index: int) -> Any:
     return run
 
 
+def _helm(probs: Any, labels: Any) -> float:
+    import calibration
+
+    right = (probs.argmax(axis=1) == labels).astype(int)
+    return float(calibration.get_ece_em(probs.max(axis=1), right, num_bins=10))
+
+
+def _monai(reduction: str, channel: int | None) -> Any:
+    def run(probs: Any, labels: Any) -> float:
+        import torch
+        from monai.metrics import CalibrationErrorMetric
+
+        metric = CalibrationErrorMetric(20, calibration_reduction=reduction)
+        scores = torch.tensor(probs.T[None])
+        metric(y_pred=scores, y=torch.tensor(np.eye(probs.shape[1])[labels].T[None]))
+        by_channel = metric.aggregate("none")[0]
+        return float(by_channel.mean() if channel is None else by_channel[channel])
+
+    return run
+
+
+def _sklearn_error(probs: Any, labels: Any) -> float:
+    """Return the proposed error, of the curve that scikit-learn draws."""
+    from sklearn.calibration import calibration_curve
+
+    p, m = probs[:, 1], int(np.ceil(len(labels) ** (1 / 3)))
+    rate, mean = calibration_curve(labels, p, n_bins=m, strategy="quantile")
+    inner = np.percentile(p, np.linspace(0, 100, m + 1))[1:-1]
+    count = np.bincount(np.searchsorted(inner, p), minlength=m)
+    return float(np.sqrt((count * (rate - mean) ** 2).sum() / len(p)))
+
+
+def _hle(probs: Any, labels: Any) -> float:
+    """Follow the published rule: sort, cut after every hundred, leave the last bin out."""
+    pairs = sorted(zip(probs[:, 1].tolist(), labels.tolist(), strict=True), key=itemgetter(0))
+    total = 0.0
+    for b in range(len(pairs) // 100 - 1):
+        stated, right = zip(*pairs[100 * b : 100 * b + 100], strict=True)
+        total += 100 / len(pairs) * (sum(stated) / 100 - sum(right) / 100) ** 2
+    return float(total**0.5)
+
+
 def _kumar(name: str, **options: Any) -> Any:
     def run(probs: Any, labels: Any) -> float:
         import calibration
@@ -136,6 +179,10 @@ NETCAL = "netcal 1.4.0"
 TORCH = "torchmetrics 1.9.0"
 KUMAR = "uncertainty-calibration 0.1.4"
 RELPLOT = "relplot 1.0.3"
+HELM = "HELM: uncertainty-calibration 0.1.4"
+MONAI = "MONAI 1.6.1"
+PROPOSED = "scikit-learn, proposed"
+HLE = "Humanity's Last Exam, published rule"
 NIXON = "Nixon et al., authors' code"
 FULL = "presets.calzone('{}', class_index={})"
 SLOPE = "lambda p, y: ct.cox_recalibration(p, y).{}"
@@ -193,6 +240,16 @@ ROWS = [
     Row(KUMAR, "get_calibration_error, top-label", "D", 0.07451073859003565,
         "presets.verified_calibration('l2')",
         run=_kumar("get_calibration_error", mode="top-label")),
+    Row(HELM, "ece_10_bin", "D", 0.06872573119793296, "presets.helm()", run=_helm),
+    Row(MONAI, "expected, mean of 10 channels", "D", 0.022366270422935486, "presets.monai()", 5e-7,
+        _monai("expected", None)),
+    Row(MONAI, "expected, channel 3", "D", 0.03113168478012085, "presets.monai(class_index=3)",
+        5e-7, _monai("expected", 3)),
+    Row(MONAI, "maximum, channel 3", "D", 0.7310546636581421,
+        "presets.monai('maximum', class_index=3)", 5e-7, _monai("maximum", 3)),
+    Row(PROPOSED, "l2, 18 bins, of calibration_curve", "W", 0.016809068232712,
+        "presets.sklearn_error()", run=_sklearn_error),
+    Row(HLE, "calib_err, bins of 100", "W", 0.03053216253537293, "presets.hle()", run=_hle),
     Row(RELPLOT, "smECE", "W", 0.014169355258923304, "presets.relplot(task='binary')", 1e-8,
         _relplot),
     Row(RELPLOT, "smECE of the confidence", "D", 0.07392032599979556, "presets.relplot()", 1e-8,
@@ -209,8 +266,10 @@ HEADER = """# Agreement with other programs
 What other programs return, and what the preset of caltest that stands for it returns on the same
 data. W: 5000 calibrated two-class predictions, the stream of calzone's `simulated_welldata.csv`.
 D: the embedded digits, 900 × 10. T: the ten rows of five classes of the ECE tutorial. The programs
-were run; Nixon et al. are their code's published rules. `python tests/agreement.py` writes this
-page, and the tests run every line, with the programs themselves where they are installed.
+were run; Nixon et al. and Humanity's Last Exam are their code's published rules, and scikit-learn's
+error, which is not merged, is that of the points of its curve. HELM calls uncertainty-calibration,
+which was run as HELM does. `python tests/agreement.py` writes this page, and the tests run every
+line, with the programs themselves where they are installed.
 
 """
 REASONS = """
@@ -224,8 +283,13 @@ REASONS = """
   (uncertainty-calibration). calzone's first bin is open at its lower end, so that the smallest
   prediction is in no bin, and its weights add up to one row less.
 - **An array of two columns** is the top class for most, the probability of class 1 for netcal.
-- **Single precision.** torchmetrics turns multi-class confidences into 32 bits before it bins them:
-  agreement ends at 1e-7.
+- **Single precision.** torchmetrics turns multi-class confidences into 32 bits before it bins them,
+  and MONAI all: agreement ends at 1e-7. MONAI's bins are (a, b] with its default `right=False`,
+  other than its documentation says.
+- **Left out.** The error of Humanity's Last Exam leaves out the last bin, the 100 to
+  199 surest answers, and cuts equal confidences apart in the order of the file.
+- **ECI** is relative to a constant prediction (Van Calster et al.; `ECI()`), or 100 times the mean
+  square (pmcalibration; `ECI(relative=False)`).
 - **The l2 error** of Kumar et al. treats the predictions of a bin as equal;
   `DebiasedL2(bins)` does not, and T-Cal divides by n_b in place of n_b − 1.
 - **ACE** is the class-wise error over ranges of equal mass (Nixon et al.), or the plain average

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,7 @@ STATISTICS = [
     Row(ct.KolmogorovSmirnov(), two_classes=True),
     Row(ct.KolmogorovSmirnov(scaled=True), two_classes=True, repeats=False),
     Row(ct.Kuiper(), two_classes=True),
+    Row(ct.ATB(), two_classes=True),
     Row(ct.CORP(), two_classes=True),
     Row(ct.CORP("log"), two_classes=True),
     Row(ct.SmoothECE(), two_classes=True, repeats=False),
@@ -58,12 +61,20 @@ STATISTICS = [
     Row(ct.E50(), two_classes=True, repeats=False),
     Row(ct.E90(), two_classes=True, repeats=False),
     Row(ct.Emax(), two_classes=True, repeats=False),
+    Row(ct.ICI(curve="loess"), two_classes=True, repeats=False),
+    Row(ct.ECI(curve="loess"), two_classes=True, repeats=False),
+    Row(ct.ECI(relative=False), two_classes=True, repeats=False),
+    Row(ct.VariationalError(), two_classes=True, repeats=False, any_order=False),
+    Row(ct.VariationalError("l2"), repeats=False, any_order=False),
+    Row(ct.RefinementError(), repeats=False, any_order=False),
     Row(ct.BrierScore()),
+    Row(ct.ScaledBrierScore()),
     Row(ct.LogScore()),
     Row(ct.SphericalScore()),
     Row(ct.ScoreGap(), repeats=False),
     Row(ct.ScoreGap("log"), repeats=False),
     Row(ct.CalibrationInTheLarge(), two_classes=True, repeats=False),
+    Row(ct.OERatio(), two_classes=True),
     Row(ct.HosmerLemeshow(), two_classes=True, repeats=False),
     Row(ct.HosmerLemeshow(ct.UniformBins(6), variance="exact"), two_classes=True, repeats=False),
     Row(ct.CoxScore(), two_classes=True, repeats=False),
@@ -110,6 +121,14 @@ def seen(probs: Any, labels: Any = None) -> ct.Predictions:
     rows = np.asarray(probs, dtype=np.float64)
     marks = np.zeros(len(rows), dtype=np.int64) if labels is None else np.asarray(labels)
     return ct.Predictions(rows, marks.astype(np.int64), induced=True)
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures() -> Iterator[None]:
+    """Close what belongs to pyplot, which other programs may have imported."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

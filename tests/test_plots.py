@@ -11,18 +11,24 @@ from itertools import combinations
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
 import caltest as ct
 from caltest import cli, plots
 from caltest.inference import compare
+from caltest.plots import marks
+from caltest.plots.results import PICTURES
 from caltest.plots.scales import Scale
+from caltest.plots.simplex import TETRAHEDRON
 from caltest.reliability import reliability_curve
 from caltest.reliability.difference import reliability_difference
 from caltest.reliability.fits import reliability_fit
 from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.reliability.simplex import SimplexGrid, reliability_simplex
-from caltest.results import ReliabilityFit, format_p
+from caltest.results import Record, ReliabilityFit, Result, format_p
 
 DIGITS = ct.examples.digits()
 GROUPS = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
@@ -50,6 +56,7 @@ def every():
     pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(3))]
     joint = ct.joint_test(DIGITS, None, pairs, n_resamples=99, rng=1)
     run = {"n_resamples": 99, "rng": 1}
+    rare = rare_events()
     return {
         "curve": reliability_curve(DIGITS, bins=10),
         "panels": reliability_curve(DIGITS, bins=10, lens=ct.TopK(2)),
@@ -61,12 +68,28 @@ def every():
         "sensitivity": bin_sensitivity(DIGITS, bins=[5, 10, 20]),
         "difference": reliability_difference(DIGITS, ct.examples.digits("best")),
         "pair": compare(DIGITS, ct.examples.digits("best"), names=("last", "best")),
+        "classes": reliability_curve(DIGITS, bins=8, lens=ct.Canonical()),
+        "beyond": reliability_curve(rare, lens=ct.OneVsRest(0), bins=20),
+        "tetrahedron": reliability_simplex(DIGITS, lens=FOUR, bins=3, **run),
+        "interval": ct.confidence_interval(DIGITS, **run),
+        "CORP": ct.corp_decomposition(DIGITS),
+        "Brier": ct.brier_decomposition(DIGITS),
+        "Cox": ct.cox_recalibration(DIGITS),
     }
+
+
+def rare_events():
+    """Outcomes as often as predicted, and one row of 2000 far away that is not."""
+    p = np.tile([0.1, 0.3, 0.5, 0.7, 0.9], 400)
+    labels = (np.arange(2000) // 5 % 10 >= np.round(10 * p)).astype(int)
+    p[-1], labels[-1] = 0.03, 0
+    return ct.Predictions.of(np.column_stack([p, 1 - p]), labels)
 
 
 KINDS = (
     "curve", "panels", "fit", "triangle", "null", "joint",
     "audit", "sensitivity", "difference", "pair",
+    "classes", "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
 )  # fmt: skip
 
 
@@ -87,32 +110,85 @@ def test_pictures_draw_on_axes_of_others(every, kind):
     assert settings() == before
 
 
+@pytest.fixture(scope="module")
+def drawn(every):
+    """Every picture, laid out once."""
+    pictures = {kind: result.plot() for kind, result in every.items()}
+    for picture in pictures.values():
+        picture.figure.draw_without_rendering()
+    return pictures
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_picture_fits_a_column_and_nothing_is_cut_off(every, kind):
-    picture = every[kind].plot()
-    assert picture.figure.get_figwidth() == 3.25
-    picture.figure.draw_without_rendering()
-    box = picture.figure.get_tightbbox()
-    width, height = picture.figure.get_size_inches()
+def test_a_picture_fits_a_column_and_nothing_is_cut_off(drawn, kind):
+    figure = drawn[kind].figure
+    assert figure.get_figwidth() == 3.25
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
     assert box.x0 > -0.02
     assert box.y0 > -0.02
     assert box.x1 < width + 0.02
     assert box.y1 < height + 0.02
 
 
+def words(figure):
+    """All text on the paper: matplotlib keeps spare labels of ticks outside the axes."""
+    spare = set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                out = not low <= tick.get_loc() <= high or not ax.axison
+                spare |= {tick.label1, tick.label2} if out else {tick.label2}
+    texts = set(figure.findobj(Text)) - spare
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_tick_labels_do_not_run_into_each_other(every, kind):
-    figure = every[kind].plot().figure
-    figure.draw_without_rendering()
-    for axis in (axis for axes in figure.axes if axes.axison for axis in (axes.xaxis, axes.yaxis)):
-        low, high = sorted(axis.get_view_interval())
-        shown = [t.label1 for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
-        shown = [label for label in shown if label.get_visible() and label.get_text()]
-        boxes = [label.get_window_extent() for label in shown]
-        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+def test_print_is_large_enough_and_words_do_not_overlap(drawn, kind):
+    texts = words(drawn[kind].figure)
+    assert min(text.get_fontsize() for text in texts) >= 7.0
+    boxes = [text.get_window_extent() for text in texts]
+    for (one, a), (other, b) in combinations(zip(texts, boxes, strict=True), 2):
+        across, along = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(across, along) < 1.0, (one.get_text(), other.get_text())
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("joint", "audit")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_one_key_and_it_says_nothing_twice(drawn, kind):
+    picture = drawn[kind]
+    keys = [child for ax in picture.figure.axes for child in ax.findobj(Legend)]
+    assert keys == [picture.artists["key"]]
+    said = [text.get_text() for text in keys[0].get_texts()]
+    assert len(set(said)) == len(said) > 0
+
+
+def test_every_result_has_a_picture():
+    kinds = {kind for kind in Record.kinds.values() if issubclass(kind, Result)} - {Result}
+    assert kinds == set(PICTURES)
+
+
+def test_long_recipes_and_names_stay_on_the_paper():
+    bins = ct.EdgeBins(list(np.linspace(0.01, 0.99, 40)))
+    names = ["$x$ and a name of several words $y$", "unbroken" * 5, "$$"]
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 300)
+    facts = {"classes": names, "labels": np.array(names)[rng.integers(0, 3, 300)]}
+    for result in (
+        reliability_curve(probs, bins=bins, lens=ct.OneVsRest(names[1]), **facts),
+        reliability_curve(probs, bins=5, lens=ct.Canonical(), **facts),
+        reliability_simplex(probs, n_resamples=9, **facts),
+    ):
+        figure = result.plot().figure
+        figure.draw_without_rendering()
+        box, width = figure.get_tightbbox(), figure.get_figwidth()
+        texts = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+        assert not any(text.get_parse_math() for text in texts)
+        assert box.x0 > -0.02
+        assert box.x1 < width + 0.02
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_recipe_stands_at_the_foot_unless_told_not_to(every, kind):
     recipe = every[kind].recipe
     picture, bare = every[kind].plot(), every[kind].plot(recipe=False)
@@ -180,21 +256,71 @@ def test_axes_must_be_axes(curve):
 # --- one dimension -------------------------------------------------------------------------------
 
 
+def filled(points):
+    return np.array(points.get_facecolors())[:, 0] < 0.9
+
+
 def test_deviation_diagram_holds_the_numbers(curve):
     artists = curve.plot().artists
     points = np.column_stack([curve.predicted, curve.deviation])
-    np.testing.assert_allclose(artists["crosses"].get_offsets(), points)
+    np.testing.assert_allclose(artists["marks"].get_offsets(), points)
     bars = segments(artists["bars"])
     np.testing.assert_allclose(bars[:, :, 0], curve.predicted[:, None] * [1, 1])
-    reach = 2.0 * max(artists["crosses"].axes.get_ylim())  # beyond, bars run out of the frame
+    reach = 3.0 * max(artists["marks"].axes.get_ylim())  # beyond, bars run out of the frame
     np.testing.assert_allclose(bars[:, 0, 1], np.maximum(curve.low - curve.predicted, -reach))
     np.testing.assert_allclose(bars[:, 1, 1], np.minimum(curve.high - curve.predicted, reach))
     shares = [column.get_height() for column in artists["histogram"]]
     np.testing.assert_allclose(shares, curve.count / curve.n)
-    heavy = np.array(artists["crosses"].get_linewidths()) > 1.0
-    np.testing.assert_array_equal(heavy, curve.outside)
+    np.testing.assert_array_equal(filled(artists["marks"]), curve.outside)
+    large = curve.count >= 0.3 * curve.count.max()
+    areas = artists["marks"].get_sizes()
+    np.testing.assert_allclose(areas[large] / areas.max(), curve.count[large] / curve.count.max())
+    assert areas.min() >= 0.3 * areas.max()
     assert "ECE 0.0718" in artists["headline"].get_text()
     assert "p < 1e-12" in artists["headline"].get_text()
+
+
+def test_a_few_rows_far_away_do_not_flatten_the_others(every):
+    """The axis is that of the other 1999 rows; the last one is at its edge, with its value."""
+    curve = every["beyond"]
+    picture = curve.plot()
+    top = picture.ax.get_ylim()[1]
+    near = curve.count > 1
+    sides = [getattr(curve, side)[near] - curve.predicted[near] for side in ("low", "high")]
+    assert top == pytest.approx(1.12 * max(np.abs([*sides, curve.deviation[near]]).max(), 0.01))
+    far = int(np.flatnonzero(~near)[0])
+    assert abs(curve.deviation[far]) > 2 * top
+    up, down = picture.artists["edge"]
+    edge = up if curve.deviation[far] > 0 else down
+    np.testing.assert_allclose(edge.get_offsets()[:, 0], curve.predicted[far])
+    assert len(up.get_offsets()) + len(down.get_offsets()) == 1
+    values = [t.get_text() for t in picture.ax.texts]
+    assert f"{curve.deviation[far]:+.2f}".replace("-", "−") in values
+    assert "beyond: 0.05 % of rows" in [t.get_text() for t in picture.artists["key"].get_texts()]
+    assert np.isnan(np.ma.filled(picture.artists["marks"].get_offsets(), np.nan)[far, 1])
+
+
+def test_limits_are_those_of_the_rows():
+    count = np.array([500, 480, 15, 5])
+    far = np.array([0.1, -0.05, 0.2, 0.9])
+    assert marks.reach(count, far) == pytest.approx(1.12 * 0.2)  # 99.5 % of the rows
+    assert marks.reach(np.array([500, 470, 15, 15]), far) == pytest.approx(1.12 * 0.9)
+    assert marks.reach(count, np.minimum(far, 0.25)) == pytest.approx(1.12 * 0.25)  # little more
+    assert marks.reach(count, far * np.inf) == 0.01
+
+
+def test_bars_that_leave_the_frame_have_heads():
+    ax = Figure().add_subplot()
+    ax.set(xlim=(0, 1), ylim=(-1, 1))
+    x, low, high = np.array([0.2, 0.5, 0.8]), np.array([-2, -0.5, np.nan]), np.array([0.5, 3, 1])
+    marks.bars(ax, x, low, high, (-1.0, 1.0))
+    drawn = [c for c in ax.collections if isinstance(c, PathCollection)]
+    places = [c.get_offsets().tolist() for c in drawn]  # caps and heads below, then above
+    assert places[0] == [[0.5, -0.5]]
+    assert places[2] == [[0.2, 0.5]]
+    for (x_head, y_head), at, side in ((places[1][0], 0.2, -1), (places[3][0], 0.5, 1)):
+        assert x_head == at
+        assert 0.9 < side * y_head <= 1.0
 
 
 def test_classical_diagram_holds_the_numbers(curve):
@@ -233,7 +359,7 @@ def test_log_odds_axis(rng):
     assert (curve.observed == 0).any()
     for style in ("deviation", "classical"):
         picture = curve.plot(style=style, axis="log-odds")
-        offsets = np.ma.filled(picture.artists["crosses"].get_offsets(), np.nan)
+        offsets = np.ma.filled(picture.artists["marks"].get_offsets(), np.nan)
         some = curve.observed > 0
         x, y = np.log(curve.predicted / (1 - curve.predicted)), np.log(curve.observed[some])
         y = y - np.log(1 - curve.observed[some])
@@ -245,6 +371,7 @@ def test_log_odds_axis(rng):
         assert {"0.001", "0.01"} <= set(labels)
         histogram = picture.artists["histogram"]
         assert sum(column.get_height() for column in histogram) == pytest.approx(1.0)
+        assert ("−∞" in [t.get_text() for t in picture.ax.texts]) is (below.size > 0)
 
 
 def test_ticks_of_log_odds_are_round():
@@ -270,22 +397,25 @@ def test_a_component_has_a_panel(axis):
     curve = reliability_curve(DIGITS, lens=ct.TopK(2), bins=5)
     picture = curve.plot(axis=axis)
     scale = Scale(axis == "log-odds")
-    assert [p.artists["name"].get_text() for p in picture.panels] == list(curve.names)
+    said = [panel.artists["name"].get_text().split("\n")[0] for panel in picture.panels]
+    assert said == list(curve.names)
     for j, panel in enumerate(picture.panels):
         part = curve.of(j)
         points = np.column_stack(
             [scale(part.predicted), scale(part.observed) - scale(part.predicted)]
         )
-        np.testing.assert_allclose(panel.artists["crosses"].get_offsets(), points)
+        np.testing.assert_allclose(panel.artists["marks"].get_offsets(), points)
     for limits in ("get_xlim", "get_ylim"):
         assert len({getattr(panel.ax, limits)() for panel in picture.panels}) == 1
+    twins = [panel.artists["histogram"][0].axes for panel in picture.panels]
+    assert len({twin.get_ylim() for twin in twins}) == 1
 
 
 def test_of_many_classes_the_worst_are_shown():
     curve = reliability_curve(DIGITS, lens=ct.Canonical(), bins=5)
     picture = curve.plot(most=4)
     worst = np.sort(np.argsort([t.pvalue for t in curve.tests])[:4])
-    names = [panel.artists["name"].get_text() for panel in picture.panels]
+    names = [panel.artists["name"].get_text().split("\n")[0] for panel in picture.panels]
     assert names == [curve.names[j] for j in worst]
     assert "4 of 10" in picture.recipe
 
@@ -371,25 +501,44 @@ def test_bands_hold_the_curves_of_calibrated_models(rng, fit, simultaneous):
 # --- the simplex ---------------------------------------------------------------------------------
 
 
-def test_triangle_holds_the_numbers():
-    simplex = reliability_simplex(DIGITS, lens=GROUPS, n_resamples=99, rng=1)
-    picture = simplex.plot(min_count=6)
-    corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
-    arrows = picture.artists["arrows"]
+TRIANGLE = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+
+
+@pytest.mark.parametrize(("lens", "m"), [(GROUPS, 5), (FOUR, 3)])
+def test_simplex_holds_the_numbers(lens, m):
+    simplex = reliability_simplex(DIGITS, lens=lens, bins=m, n_resamples=99, rng=1)
+    artists = simplex.plot(min_count=6).artists
+    corners = TRIANGLE if lens is GROUPS else TETRAHEDRON
     kinds = {
         "significant": simplex.significant,
         "few": ~simplex.significant & (simplex.count < 6),
         "chance": ~simplex.significant & (simplex.count >= 6),
     }
     assert sum(rows.sum() for rows in kinds.values()) == simplex.count.size
+    assert all(rows.any() for rows in kinds.values())
     for kind, rows in kinds.items():
-        tails = np.column_stack([arrows[kind].X, arrows[kind].Y])
-        heads = tails + np.column_stack([arrows[kind].U, arrows[kind].V])
-        np.testing.assert_allclose(tails, simplex.predicted[rows] @ corners)
-        np.testing.assert_allclose(heads, simplex.observed[rows] @ corners, atol=1e-12)
-    np.testing.assert_allclose(picture.artists["cells"].get_array(), simplex.count / simplex.n)
-    labels = [text.get_text() for text in picture.artists["corners"]]
-    assert labels == ["0, 1, 2", "3, 4, 5", "6, 7, 8, 9"]
+        tails = simplex.predicted[rows] @ corners
+        np.testing.assert_allclose(artists["dots"][kind].get_offsets(), tails)
+        if kind != "few":
+            arrows = artists["arrows"][kind]
+            np.testing.assert_allclose(np.column_stack([arrows.X, arrows.Y]), tails)
+            heads = tails + np.column_stack([arrows.U, arrows.V])
+            np.testing.assert_allclose(heads, simplex.observed[rows] @ corners, atol=1e-12)
+    assert set(artists["arrows"]) == {"significant", "chance"}
+    labels = [text.get_text() for text in artists["corners"]]
+    assert labels == list(simplex.names)
+    if lens is GROUPS:  # 25 equal cells: the density that is 1 on average
+        density = artists["cells"].get_array()
+        np.testing.assert_allclose(density, 25 * simplex.count / simplex.n)
+
+
+def test_cells_of_a_tree_are_told_apart():
+    """By their borders, and by density: they hold about as many rows each."""
+    tree = reliability_simplex(DIGITS, lens=GROUPS, bins=ct.VarianceTree(30), n_resamples=9, rng=1)
+    cells = tree.plot().artists["cells"]
+    shades = np.unique(cells.cmap(cells.norm(cells.get_array())), axis=0)
+    assert len(shades) > 5
+    assert cells.get_edgecolors()[0][:3].max() < 0.6
 
 
 @pytest.mark.parametrize("m", [1, 5, 10])
@@ -405,12 +554,6 @@ def test_cells_tile_the_triangle(rng, m):
         (ax, ay), (bx, by), (cx, cy) = corners
         area = 0.5 * abs((bx - ax) * (cy - ay) - (cx - ax) * (by - ay))
         assert area == pytest.approx(0.5 * np.sqrt(0.75) / m**2, rel=1e-6)
-
-
-def test_pictures_of_the_wrong_simplex_are_refused():
-    four = reliability_simplex(DIGITS, lens=FOUR, bins=3, n_resamples=99, rng=1)
-    with pytest.raises(ct.StatisticError, match="three corners, not 4: 0, 1, 2, 3, 4, 5, 6"):
-        four.plot()
 
 
 # --- nulls, numbers of bins, several models ------------------------------------------------------
@@ -454,8 +597,12 @@ def test_a_result_without_its_law_cannot_be_drawn():
 
 
 def test_a_result_without_a_picture_says_so():
-    with pytest.raises(ct.StatisticError, match="no picture of a ConfidenceIntervalResult: print"):
-        ct.confidence_interval(DIGITS, rng=1, n_resamples=99).plot()
+    class Other(Result):
+        pass
+
+    del Record.kinds["Other"]
+    with pytest.raises(ct.StatisticError, match="no picture of a Other: print"):
+        Other(n=1, n_classes=2).plot()
 
 
 @dataclass(frozen=True, repr=False)
@@ -505,11 +652,28 @@ def test_pictures_of_an_event_show_all_probabilities(lens, whole):
         assert (ax.get_xlabel() == "confidence") is not whole
 
 
-def test_shares_stand_on_the_bins_where_these_are_equally_wide():
-    for bins, own in ((ct.EdgeBins([0.25, 0.5, 0.75]), True), (ct.QuantileBins(4), False)):
-        curve = reliability_curve(DIGITS, bins=bins)
-        lefts = [c.get_x() for c in curve.plot().artists["histogram"]]
-        assert (lefts == list(curve.bin_low)) is own
+@pytest.mark.parametrize("top", [True, False])
+def test_pictures_of_two_models_show_the_same_probabilities(top):
+    lens = ct.TopK(1) if top else ct.OneVsRest(3)
+    both = DIGITS, ct.examples.digits("best")
+    curves = [reliability_curve(one, lens=lens, bins=5) for one in both]
+    pictures = [
+        plots.comparison(curves, names=["a", "b"]),
+        reliability_difference(*both, lens=lens, bins=5).plot(),
+    ]
+    for picture in pictures:
+        assert (picture.ax.get_xlim() == (0.0, 1.0)) is not top
+
+
+@pytest.mark.parametrize("axis", ["probability", "log-odds"])
+@pytest.mark.parametrize("bins", [ct.EdgeBins([0.25, 0.5, 0.75]), ct.QuantileBins(4)])
+def test_shares_stand_under_their_marks(bins, axis):
+    curve = reliability_curve(DIGITS, bins=bins)
+    artists = curve.plot(axis=axis).artists
+    columns = artists["histogram"]
+    np.testing.assert_allclose([c.get_height() for c in columns], curve.count / curve.n)
+    for column, (x, _) in zip(columns, artists["marks"].get_offsets(), strict=True):
+        assert column.get_x() - 1e-9 <= x <= column.get_x() + column.get_width() + 1e-9
 
 
 def test_sensitivity_picture_holds_the_numbers(every):
@@ -523,13 +687,69 @@ def test_sensitivity_picture_holds_the_numbers(every):
 
 
 def test_audit_picture_holds_the_numbers(every):
-    report = every["audit"]
+    """What is drawn, printed and decides is the adjusted p-value; no colour is needed to see it."""
+    report = ct.audit(ct.examples.digits("best"), n_resamples=199, rng=1)
     artists = report.plot().artists
-    offsets = artists["estimates"].get_offsets()
-    expected = [row.test.excess / row.test.null_std for row in report.rows]
-    np.testing.assert_allclose(offsets[:, 0], expected)
-    assert offsets[0, 1] > offsets[-1, 1]
-    assert artists["labels"][0].get_text() == f"p = {format_p(report.rows[0].adjusted)}"
+    marked = [mark.get_marker() == "s" for mark in artists["values"]]
+    assert marked == [row.verdict.rejects for row in report.rows]
+    assert {True, False} == set(marked)
+    drawn = [mark.get_xdata()[0] for mark in artists["values"]]
+    np.testing.assert_allclose(drawn, [row.adjusted for row in report.rows])
+    heights = [mark.get_ydata()[0] for mark in artists["values"]]
+    assert heights == sorted(heights, reverse=True)
+    said = [label.get_text() for label in artists["labels"]]
+    assert said == [f"p = {format_p(row.adjusted)}" for row in report.rows]
+    weights = [label.get_fontweight() for label in artists["alpha"].axes.get_yticklabels()]
+    assert [weight == "bold" for weight in weights] == marked
+    assert artists["alpha"].get_xdata()[0] == report.alpha
+
+
+def test_too_little_data_is_a_sign_of_its_own():
+    picture = plots.pvalues([0.03, 0.4, 0.5], ["a", "b", "$c$"], unclear=[False, False, True])
+    assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "o", "x"]
+    said = [text.get_text() for text in picture.artists["key"].get_texts()]
+    assert said == ["level 0.05", "rejected", "not rejected", "too little data"]
+
+
+def test_interval_picture_holds_the_numbers(every):
+    result = every["interval"]
+    artists = result.plot().artists
+    np.testing.assert_allclose(artists["estimate"].get_offsets(), [[result.estimate, 0.0]])
+    np.testing.assert_allclose(segments(artists["interval"])[0, :, 0], [result.low, result.high])
+    assert artists["floor"].get_xdata()[0] == result.null_mean
+    lower = ct.confidence_interval(DIGITS, side="lower", n_resamples=99, rng=1).plot()
+    ends = segments(lower.artists["interval"])[0, :, 0]
+    assert ends[1] == lower.ax.get_xlim()[1] < 0.5  # open, not the end of the range
+    heads = [line.get_marker() for line in lower.ax.lines]
+    assert "|" in heads
+    assert ">" in heads
+
+
+@pytest.mark.parametrize("kind", ["CORP", "Brier"])
+def test_parts_of_a_score_add_up_in_the_picture(every, kind):
+    parts = every[kind]
+    bars = parts.plot().artists["bars"]
+    begins, widths = [b.get_x() for b in bars], [b.get_width() for b in bars]
+    np.testing.assert_allclose(begins[1:-1], np.cumsum(widths)[:-2])
+    assert sum(widths[:-1]) == pytest.approx(parts.mean_score, abs=1e-12)
+    assert widths[-1] == parts.mean_score
+    assert widths[0] == parts.uncertainty
+    hatched = [bool(bar.get_hatch()) for bar in bars]
+    assert hatched == [width < 0.0 for width in widths]
+
+
+def test_cox_picture_holds_the_curve(every):
+    result = every["Cox"]
+    artists = result.plot().artists
+    p, y = artists["curve"].get_data()
+    z = np.log(p / (1 - p))
+    np.testing.assert_allclose(np.log(y / (1 - y)), result.intercept + result.slope * z)
+    assert (p.min() < 0.01) & (p.max() > 0.99)
+    _, low, high = result.curve(p)
+    corners = artists["band"].get_paths()[0].vertices
+    for side in (low, high):
+        distance = np.abs(corners[:, None] - np.column_stack([p, side])).sum(axis=2).min(axis=0)
+        np.testing.assert_allclose(distance, 0.0, atol=1e-12)
 
 
 def test_comparison_holds_the_numbers_and_crosses_no_gap():
@@ -539,26 +759,28 @@ def test_comparison_holds_the_numbers_and_crosses_no_gap():
         for q in (p, p * 0.9 + 0.02)
     ]
     artists = plots.comparison(curves, names=["a", "b"]).artists
-    for curve, markers, lines in zip(curves, artists["markers"], artists["lines"], strict=True):
+    for curve, markers, lines in zip(curves, artists["marks"], artists["lines"], strict=True):
         points = np.column_stack([curve.predicted, curve.deviation])
         np.testing.assert_allclose(markers.get_offsets(), points)
         np.testing.assert_allclose(segments(lines), [points[:2]])  # no line to the last bin
-    texts = [text.get_text() for text in artists["legend"].get_texts()]
+    texts = [text.get_text() for text in artists["key"].get_texts()]
     assert texts[0].startswith("a: ECE 0.")
 
 
 def test_comparison_of_different_questions_is_refused(curve):
     with pytest.raises(ct.StatisticError, match="same lens"):
-        plots.comparison([curve, reliability_curve(DIGITS, bins=5)])
+        plots.comparison([curve, reliability_curve(DIGITS, bins=5)], names=["a", "b"])
     with pytest.raises(ct.StatisticError, match="2 to 5 curves"):
-        plots.comparison([curve])
+        plots.comparison([curve], names=["a"])
+    with pytest.raises(ct.StatisticError, match="2 curves need as many names, not 1"):
+        plots.comparison([curve, curve], names=["a"])
 
 
 def test_difference_picture_holds_the_numbers(every):
     difference = every["difference"]
     artists = difference.plot().artists
     points = np.column_stack([difference.predicted, difference.difference])
-    np.testing.assert_allclose(artists["markers"].get_offsets(), points)
+    np.testing.assert_allclose(artists["marks"].get_offsets(), points)
     bars = segments(artists["bars"])
     np.testing.assert_allclose(bars[:, :, 1], np.column_stack([difference.low, difference.high]))
 

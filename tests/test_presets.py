@@ -109,7 +109,28 @@ def test_rows_in_no_bin_are_left_out_of_batches_and_laws(well, metric):
     assert sorted(fixed.laws()) == sorted(fixed.inner.laws())
 
 
+def test_hle_has_an_exact_law(well):
+    data = well.take(np.arange(330))
+    preset = presets.hle()
+    law = ct.calibration_test(data, **preset)
+    assert law.null == "exact"
+    assert law.estimate == pytest.approx(preset(data) ** 2)
+    drawn = ct.replicate(preset.statistic, ct.RedrawLabels(), preset.lens(data), 4000, rng=1)
+    assert law.null_mean == pytest.approx(drawn.mean(), abs=4.5 * law.null_std / 4000**0.5)
+    with pytest.raises(StatisticError, match="200 rows are needed; there are 199"):
+        preset(well.take(np.arange(199)))
+
+
+def test_monai_counts_an_edge_below():
+    p, y = np.repeat([0.05, 0.1, 0.5], 20), np.arange(60) % 3 == 0
+    cells = presets.monai(class_index=1).statistic.bins(np.array([0.05, 0.1, 0.5]))
+    assert cells.tolist() == [0, 1, 9]
+    assert presets.monai(class_index=1)(p, y) == ct.ECE(20)(p, y)
+
+
 def test_refuses_unknown_names():
+    with pytest.raises(StatisticError, match="metric of all classes must be one of expected"):
+        presets.monai("maximum")
     with pytest.raises(StatisticError, match="metric must be one of ece-h"):
         presets.calzone("ece")
     with pytest.raises(StatisticError, match="task must be one of multiclass, binary"):

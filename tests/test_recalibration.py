@@ -590,27 +590,6 @@ def test_against_scikit_learn_isotonic():
     )
 
 
-def test_scikit_learn_classifier():
-    pytest.importorskip("sklearn")
-    from sklearn.datasets import load_wine
-    from sklearn.naive_bayes import GaussianNB
-
-    from caltest.recalibration.estimator import RecalibratedClassifier
-
-    X, y = load_wine(return_X_y=True)
-    names = np.array(["red", "rosé", "white"])[y]
-    trained = GaussianNB().fit(X[::3], names[::3])
-    model = RecalibratedClassifier(trained, VectorScaling(0.1)).fit(X[1::3], names[1::3])
-    expected = VectorScaling(0.1).fit(trained.predict_proba(X[1::3]), y[1::3])
-    np.testing.assert_array_equal(
-        model.predict_proba(X[2::3]), expected(trained.predict_proba(X[2::3]))
-    )
-    assert (model.predict(X[2::3]) == names[2::3]).mean() > 0.9
-    assert model.get_params()["method"] == VectorScaling(0.1)
-    with pytest.raises(ValueError, match=r"row 0 is .*'blue'"):
-        model.fit(X[:1], ["blue"])
-
-
 @pytest.mark.parametrize("verb", ["calibration_test", "confidence_interval", "audit", "compare"])
 def test_verbs_refuse_the_rows_of_the_fit(verb):
     held_out = ct.examples.digits("overfit", "validation")

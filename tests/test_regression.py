@@ -196,8 +196,16 @@ def test_standard_errors_are_the_curvature():
             [(f(1, 1) - f(1, -1) - f(-1, 1) + f(-1, -1)) / 4, f(0, 1) - 2 * f(0, 0) + f(0, -1)],
         ]
     )
-    se = np.sqrt(np.diag(np.linalg.inv(hessian / h**2)))
+    covariance = np.linalg.inv(hessian / h**2)
+    se = np.sqrt(np.diag(covariance))
     np.testing.assert_allclose([answer.intercept_se, answer.slope_se], se, rtol=1e-3)
+    assert answer.covariance == pytest.approx(covariance[0, 1], rel=1e-3)
+    at = np.array([0.1, 0.5, 0.8])
+    design = np.column_stack([np.ones(3), np.log(at / (1 - at))])
+    half = 1.959963985 * np.sqrt(((design @ covariance) * design).sum(axis=1))
+    for frequency, side in zip(answer.curve(at), (0.0, -1.0, 1.0), strict=True):
+        expected = design @ [a, b] + side * half
+        np.testing.assert_allclose(np.log(frequency / (1 - frequency)), expected, rtol=1e-3)
     assert answer.slope_interval[1] == pytest.approx(b + 1.959963985 * answer.slope_se)
 
 

@@ -235,7 +235,7 @@ def test_decomposition_prints_and_goes_to_json_and_back():
     probs, labels = make(4, 50, 3)
     d = brier_decomposition(probs, labels, bins=5)
     assert BrierDecomposition.from_json(d.to_json()) == d
-    assert f"reliability             {d.reliability:.4f}" in str(d)
+    assert f"reliability        {d.reliability:.4f}" in str(d)
     assert d.recipe.startswith("Brier decomposition over UniformBins(5) · TopK(1) · n=50 · K=3")
 
 

@@ -87,7 +87,8 @@ def test_residuals_tell_the_same(row):
     )
     scaled = prepared.of_residuals(data.residuals, 0.5 * ones)
     if not isinstance(row.statistic, ct.SmoothECE):  # its width follows the residuals
-        np.testing.assert_allclose(scaled, value * 0.5**prepared.degree, rtol=1e-8, atol=1e-12)
+        half = (value - prepared.centre) * 0.5**prepared.degree + prepared.centre
+        np.testing.assert_allclose(scaled, half, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("row", TWO, ids=str)

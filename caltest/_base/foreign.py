@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Set
 from difflib import get_close_matches
 from functools import wraps
 from os import PathLike
@@ -71,9 +71,7 @@ def refuse_form(values: Any, name: str) -> None:
     if isinstance(values, (str, bytes, PathLike)):
         found, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
         if name not in ("probs", "labels"):
-            advice = "pass the values; names of columns are for read_predictions"
-    elif isinstance(values, Mapping):
-        advice = "pass one array, such as np.column_stack(list(d.values())) for columns of numbers"
+            advice = "pass the values; names are for columns of a table or a file"
     elif isinstance(values, Set):
         advice = "it has no order: pass a list"
     elif isinstance(values, Iterator):
@@ -82,8 +80,6 @@ def refuse_form(values: Any, name: str) -> None:
         advice = "pass what it returns, such as model.predict_proba(X)"
     elif hasattr(values, "toarray"):
         advice = f"it is sparse: pass {name}.toarray()"
-    elif type(values).__name__ == "LazyFrame":
-        advice = f"it holds no values yet: pass {name}.collect()"
     elif isinstance(values, (int, float, complex)) or (values is None and name == "probs"):
         found, advice = repr(values), "pass a list or an array"
     if advice:

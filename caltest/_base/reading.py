@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.containers import as_ndarray, names_of
 from caltest._base.resolution import meant
 from caltest.errors import InvalidPredictionsError
 
@@ -19,39 +22,28 @@ MANY_VALUES, MIN_CROSSED = 20, 50
 SUM_TOLERANCE = 1e-3
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
 SUM_EXACT = 1e-12
+#: What the rows are called in messages, where not by their place.
+_NAMES: ContextVar[IntArray | None] = ContextVar("_NAMES", default=None)
 
 
-def refuse_misaligned(probs: Any, labels: Any) -> None:
-    a, b = getattr(probs, "index", None), getattr(labels, "index", None)
-    if a is None or b is None or not (hasattr(a, "equals") and hasattr(b, "equals")):
-        return
-    if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
-        raise InvalidPredictionsError(
-            "probs and labels have the same index in different orders: align them first, for "
-            "instance with labels.loc[probs.index]"
-        )
+@contextmanager
+def rows_named(names: IntArray) -> Iterator[None]:
+    """Let messages speak of the rows by other numbers, such as those of a file."""
+    token = _NAMES.set(names)
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
+def nth(place: int) -> str:
+    """Return what a row is called in messages."""
+    names = _NAMES.get()
+    return f"row {place if names is None else names[place]}"
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
-    if np.ma.is_masked(values):
-        raise InvalidPredictionsError(
-            f"{name} is a masked array with {int(np.ma.getmaskarray(values).sum())} masked values; "
-            "remove these rows first, nothing is dropped for you"
-        )
-    if hasattr(values, "detach"):  # a torch tensor that takes part in a gradient
-        values = values.detach()
-    if "bfloat16" in str(getattr(values, "dtype", "")):  # a type that NumPy does not have
-        values = values.float() if hasattr(values, "float") else values.astype(np.float32)
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        try:
-            array = np.from_dlpack(values)
-        except (TypeError, AttributeError, ValueError, RuntimeError, BufferError):
-            raise InvalidPredictionsError(
-                f"{name} cannot be read as one array ({error}); pass an array on the CPU in "
-                "which all rows have the same length"
-            ) from None
+    array = as_ndarray(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         if name == "probs" and bool((array == 1).all()):
             raise InvalidPredictionsError(
@@ -98,7 +90,7 @@ def first(bad: BoolArray) -> tuple[int, ...]:
 
 
 def at(position: tuple[int, ...]) -> str:
-    row = f"row {position[0]}"
+    row = nth(position[0])
     return row if len(position) == 1 else f"{row}, column {position[1]}"
 
 
@@ -147,20 +139,39 @@ def as_probabilities(
         return np.column_stack([1.0 - probs, probs]), tuple(notes)
     sums = probs.sum(axis=1)
     deviation = np.abs(sums - 1.0)
-    refused = deviation > SUM_TOLERANCE * (1.0 + 1e-9)
+    tolerance, rounded = SUM_TOLERANCE, ""
+    if deviation.max() > tolerance * (1.0 + 1e-9):
+        tolerance, rounded = _resolution(probs)
+    refused = deviation > tolerance * (1.0 + 1e-9)
     if refused.any():
         row, count = int(np.argmax(refused)), int(refused.sum())
         raise InvalidPredictionsError(
-            f"probs: row {row} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
-            f"than {SUM_TOLERANCE:g} from 1); each row must be a distribution over all classes. If "
-            "it is one, rounded to few decimals, divide each row by its sum"
+            f"probs: {nth(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
+            f"than {tolerance:g} from 1{rounded}); each row must be a distribution over all "
+            "classes. If it is one, divide each row by its sum"
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():
         probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
         count, most = int(inexact.sum()), deviation.max()
-        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1)")
-    return np.minimum(probs, 1.0), tuple(notes)
+        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1{rounded})")
+    return np.minimum(probs, 1.0) if probs.max() > 1.0 else probs, tuple(notes)
+
+
+def _resolution(probs: FloatArray) -> tuple[float, str]:
+    """Return how far from 1 sums may be because of rounding, and to what the values are rounded.
+
+    Numbers with d decimals are wrong by up to 10^-d / 2 each, bfloat16 by a 512th of themselves;
+    a sum that is wrong by more than 0.05 is not put down to rounding.
+    """
+    for digits in (1, 2, 3):
+        if np.array_equal(np.round(probs, digits), probs):
+            most = min(probs.shape[1] * 0.5 * 10.0**-digits, 0.05)
+            return max(most, SUM_TOLERANCE), f"; values have {digits} decimals"
+    single = probs.astype(np.float32)
+    if np.array_equal(single, probs) and not (single.view(np.uint32) & 0xFFFF).any():
+        return 2.0**-8, "; values have the resolution of bfloat16"
+    return SUM_TOLERANCE, ""
 
 
 def _refuse_out_of_range(probs: FloatArray) -> None:
@@ -202,10 +213,25 @@ def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...
     return names
 
 
+def column_classes(table: Any, labels: NDArray[Any]) -> list[Any] | None:
+    """Return the names of the columns, where there are several and the labels are such names."""
+    names = names_of(table) or []
+    if all(str(name).isdecimal() for name in names):
+        names = [int(name) for name in names]
+    if len(names) < 2 or names == list(range(len(names))) or labels.ndim != 1:
+        return None
+    if is_text(labels):
+        found, known = set(labels.astype(str).tolist()), {str(name) for name in names}
+    else:
+        found, known = set(np.unique(labels).tolist()), set(names)
+    return names if found <= known else None
+
+
 def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None) -> IntArray:
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
-    if classes is not None and (is_text(array) or _are_integers(classes)):
+    counted = classes is not None and list(classes) == list(range(n_classes))
+    if classes is not None and (is_text(array) or (_are_integers(classes) and not counted)):
         return _from_names(array, classes)
     if is_text(array):
         shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
@@ -218,7 +244,7 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
     if fractional.any():
         (row,) = first(fractional)
         raise InvalidPredictionsError(
-            f"labels: row {row} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
+            f"labels: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
             f"{n_classes - 1}"
         )
     outside = (numbers < 0) | (numbers >= n_classes)
@@ -230,7 +256,7 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
         elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
             advice = ". They seem to be −1 and 1: pass labels > 0"
         raise InvalidPredictionsError(
-            f"labels: row {row} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
+            f"labels: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
             f"from 0 to {n_classes - 1}{advice}"
         )
     return numbers.astype(np.int64)
@@ -249,11 +275,18 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
             row = int(np.argmax((array.astype(str) if text else array) == value))
             shown = repr(str(value)) if text else f"{value:g}"
             raise InvalidPredictionsError(
-                f"labels: row {row} is {shown}, which is not one of the classes "
-                f"{', '.join(str(c) for c in classes)}"
+                f"labels: {nth(row)} is {shown}, which is not one of the classes "
+                f"{', '.join(str(c) for c in classes)}{_shift(values, classes)}"
             )
     codes = np.array([index[str(v) if text else float(v)] for v in values], dtype=np.int64)
     return codes[inverse.ravel()]
+
+
+def _shift(values: NDArray[Any], classes: Sequence[Any]) -> str:
+    """Return what to do about labels that count from one less than the classes."""
+    if values.dtype.kind in "biuf" and set(values) <= {c - 1 for c in classes}:
+        return f". They seem to run from {min(classes) - 1}: add 1"
+    return ""
 
 
 def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
@@ -262,7 +295,7 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidPredictionsError(
-            f"labels: row {row} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
+            f"labels: {nth(row)} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
             "else 0); pass the class numbers as a 1-D array"
         )
     if numbers.shape[1] != n_classes:
@@ -279,8 +312,8 @@ def as_weights(values: Any, n: int) -> FloatArray | None:
     if (weights < 0.0).any():
         (row,) = first(weights < 0.0)
         raise InvalidPredictionsError(
-            f"weights: row {row} is {weights[row]:g}; weights are ≥ 0: leave out rows that are not "
-            "to count"
+            f"weights: {nth(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows "
+            "that are not to count"
         )
     if not weights.any():
         raise InvalidPredictionsError("weights are all 0: no row would count")
@@ -308,7 +341,7 @@ def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
     if missing.any():
         (row,) = first(missing)
         raise InvalidPredictionsError(
-            f"{name}: row {row} has no value ({int(missing.sum())} such rows in all); name every "
+            f"{name}: {nth(row)} has no value ({int(missing.sum())} such rows in all); name every "
             "row, or leave these rows out"
         )
     return marks.astype(str) if marks.dtype.kind == "O" else marks
@@ -371,7 +404,7 @@ def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str,
 
 
 def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
+    array = as_ndarray(values, name)
     if array.shape == (n, 1):
         array = array[:, 0]
     if array.shape != (n,):

@@ -17,9 +17,11 @@ def below(t: float, values: FloatArray) -> float:
     return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
 
 
-def reaching(t: float, values: FloatArray, two_sided: bool = False) -> BoolArray:
+def reaching(
+    t: float, values: FloatArray, two_sided: bool = False, centre: float = 0.0
+) -> BoolArray:
     """Return which values speak at least as loudly against calibration as t, ties included."""
     if two_sided:
-        t, values = abs(t), np.abs(values)
+        t, values = abs(t - centre), np.abs(values - centre)
     reached: BoolArray = values >= below(t, values)
     return reached

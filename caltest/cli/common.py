@@ -12,6 +12,7 @@ import click
 import caltest as ct
 from caltest._base import defaults
 from caltest.cli.recipes import Recipe
+from caltest.io import FORMATS
 from caltest.results import Result
 
 EXIT_CODES = """
@@ -36,11 +37,23 @@ Outcome = tuple[Result | str, int]
 option = partial(click.option, show_default=True)
 COLUMNS = options_of(
     option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
-    option("--label", metavar="COLUMN", help="Label column (for .npy: the file of labels)."),
+    option("--label", metavar="COLUMN", help="Label column, outcome columns '*_outcome', or file."),
+    option(
+        "--predicted-label", metavar="COLUMN", help="Predicted classes, beside their confidence."
+    ),
     option("--classes", metavar="A,B,...", help="Label values in the order of the columns."),
+    option("--pos-label", metavar="VALUE", help="The label whose probability one column is."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
     option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
+    option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
+    option("--drop-missing", is_flag=True, help="Leave out rows with empty cells, and say so."),
+    option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
+)
+#: The options of ``COLUMNS`` that ``read_predictions`` takes as they are.
+_READ = (
+    *("predicted_label", "pos_label", "from_logits", "clusters", "by"),
+    *("per_character", "drop_missing", "format"),
 )
 INPUT = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS)
 #: Numbers strictly between 0 and 1.
@@ -100,7 +113,8 @@ def read(options: dict[str, Any]) -> ct.Predictions:
             err=True,
         )
         return ct.examples.digits("overfit")
-    return read_file(options["file"], options)
+    data: ct.Predictions = read_file(options["file"], options)
+    return data
 
 
 def check_out(options: dict[str, Any]) -> None:
@@ -109,19 +123,15 @@ def check_out(options: dict[str, Any]) -> None:
         raise FileNotFoundError(f"--out: there is no folder {options['out'].parent}")
 
 
-def read_file(path: Path, options: dict[str, Any]) -> ct.Predictions:
+def read_file(
+    path: Path, options: dict[str, Any], reader: Callable[..., Any] = ct.read_predictions
+) -> Any:
     """Read a file as the options say."""
     classes = options["classes"]
-    return ct.read_predictions(
-        path,
-        options["probs"],
-        options["label"],
-        clusters=options["clusters"],
-        by=options["by"],
-        ids=options.get("ids"),
-        classes=None if classes is None else _class_values(classes),
-        from_logits=options["from_logits"],
-    )
+    asked = {name: options[name] for name in (*_READ, "ids") if options.get(name)}
+    if classes is not None:
+        asked["classes"] = _class_values(classes)
+    return reader(path, options["probs"], options["label"], **asked)
 
 
 def _class_values(text: str) -> list[Any]:

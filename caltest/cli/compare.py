@@ -26,6 +26,7 @@ from caltest.cli.common import (
 )
 from caltest.cli.recipes import Recipe
 from caltest.inference import compare as compare_models
+from caltest.io import read_forecasters
 
 FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
 EXIT_CODES = """
@@ -61,12 +62,17 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     """Compare the calibration of several models.
 
     Each of FILES, two or more, holds the probabilities of one model and the labels. Rows are
-    matched by their order, or by --id.
+    matched by their order, or by --id. Models in columns of one FILE are named by --probs A,B,…;
+    with --drop-missing they are compared on the rows that all of them have.
     """
     check_out(options)
-    names = _names(files)
-    data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
-    if options["ids"] is not None:
+    if len(files) == 1 and options["probs"] is not None:
+        data = read_file(files[0], options, read_forecasters)
+        names = list(data)
+    else:
+        names = _names(files)
+        data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
+    if len(files) > 1 and all(d.ids is not None for d in data.values()):
         if unpaired:
             raise click.UsageError("--unpaired rows have no ids to match")
         data = _matched(data)
@@ -93,7 +99,9 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 
 def _names(files: tuple[Path, ...]) -> list[str]:
     if len(files) < 2:
-        raise click.UsageError("compare needs two files or more")
+        raise click.UsageError(
+            "compare needs two files or more, or the models in columns of one: --probs A,B,…"
+        )
     stems = [path.stem for path in files]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
     if len(set(names)) < len(names):

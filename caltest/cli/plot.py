@@ -134,13 +134,14 @@ def plot(
         result, drawn = ct.audit(data, **run), {}
     else:
         other = read({**options, "file": against})
-        result = ct.reliability_difference(data, other, **asked, **cut, **bars)
+        stems = [path.stem if path else "example" for path in (options["file"], against)]
+        names = stems[0], stems[1]
+        result = ct.reliability_difference(data, other, names=names, **asked, **cut, **bars)
     if kind == "comparison":
         both = [
             ct.reliability_curve(one, band=band, **asked, **cut, **bars, **run)
             for one in (data, other)
         ]
-        names = [path.stem if path else "example" for path in (options["file"], against)]
         result = replace(result, ended=ending(*(curve.ended for curve in both)))
         picture = plots.comparison(both, names=names, **drawn)
     else:

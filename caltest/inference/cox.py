@@ -87,9 +87,10 @@ def cox_recalibration(
     calibrated = log_likelihood(z, y)
     offset_best, (offset,) = fit_logistic(one, z, y)
     best, (intercept, slope) = fit_logistic(both, none, y)
-    (offset_se,) = _standard_errors(one, z + offset)
-    intercept_se, slope_se = _standard_errors(both, intercept + slope * z)
-    found: dict[str, Any] = {}
+    offset_se = float(np.sqrt(_covariance(one, z + offset)[0, 0]))
+    covariance = _covariance(both, intercept + slope * z)
+    intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
+    found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
     for name, estimate, se, top, profile in [
         (
             "intercept",
@@ -140,10 +141,9 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
         )
 
 
-def _standard_errors(design: FloatArray, logits: FloatArray) -> list[float]:
+def _covariance(design: FloatArray, logits: FloatArray) -> FloatArray:
     v = scipy.special.expit(logits) * scipy.special.expit(-logits)
-    covariance = np.linalg.inv((design * v[:, None]).T @ design)
-    return [float(s) for s in np.sqrt(np.diag(covariance))]
+    return np.asarray(np.linalg.inv((design * v[:, None]).T @ design), dtype=np.float64)
 
 
 def _not_rejected(

@@ -112,9 +112,9 @@ def joint_test(
             statistics, looks, observed, values.T.copy(), strict=True
         )
     )
-    both = np.array([prepared.two_sided for prepared, _ in observed])
+    both, centre = np.array([(x.two_sided, x.centre) for x, _ in observed]).T
     estimates = np.array([t for _, t in observed])
-    evidence = [np.where(both, np.abs(v), v) for v in (estimates, values)]
+    evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
     drawn: Any = {"n_resamples": len(values), "seed": seed_of(rng), "ended": ended}
     return JointTestResult(tests, adjusted, min(adjusted), **size | {"n": source.n}, **drawn)

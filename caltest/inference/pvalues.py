@@ -64,10 +64,13 @@ def null_distribution(
     if prepared.data.n_clusters is not None:
         scheme, summary = clustered(null, prepared.data)
         factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
-        stop_when = _stopping(prepared, estimate / factor) if stop_early else None
+        centre = prepared.centre
+        within = centre + (estimate - centre) / factor
+        stop_when = _stopping(prepared, within) if stop_early else None
         run = (n_resamples, rng, workers)
         drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
-        return replace(drawn, values=factor * drawn.values, clusters=summary)
+        inflated = centre + factor * (drawn.values - centre)
+        return replace(drawn, values=inflated, clusters=summary)
     data, laws = prepared.data, prepared.laws()
     known = null in ("auto", "exact", *laws) if isinstance(null, str) else isinstance(null, Scheme)
     if not known:
@@ -104,7 +107,8 @@ def null_distribution(
 
 
 def _stopping(prepared: Prepared, estimate: float) -> Reaching:
-    return partial(reaching, estimate, two_sided=prepared.two_sided)
+    sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
+    return partial(reaching, estimate, **sides)
 
 
 def replicates_of(
@@ -216,26 +220,29 @@ def result_of(
 ) -> CalibrationTestResult:
     """Put together the answer; here is the arithmetic of p-values."""
     drawn, error, ended = 0, 0.0, "complete"
+    two_sided, centre = prepared.two_sided, prepared.centre
     if isinstance(law, SimulatedNull):
         drawn, ended = len(law), law.ended
-        exceeding = int(reaching(estimate, law.values, prepared.two_sided).sum())
+        exceeding = int(reaching(estimate, law.values, two_sided, centre).sum())
         if ended == "early":
             exceeding = EXCEEDING
         pvalue = exceeding / drawn if ended == "early" else (1 + exceeding) / (1 + drawn)
         error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
         bracket = clopper_pearson(exceeding, drawn)
     elif isinstance(law, ExactNull):
-        bracket = law.bracket(estimate, prepared.two_sided)
+        bracket = law.bracket(estimate, two_sided, centre)
         pvalue = max(bracket[1], np.finfo(float).tiny)
     else:  # a limit law; only symmetric ones are used on both sides
-        sides = 2.0 * law.sf(abs(estimate)) if prepared.two_sided else law.sf(estimate)
+        beyond = centre + abs(estimate - centre)
+        sides = 2.0 * law.sf(beyond) if two_sided else law.sf(estimate)
         pvalue = max(min(1.0, sides), np.finfo(float).tiny)
         bracket = (float(pvalue), float(pvalue))
     return CalibrationTestResult(
         statistic=name_of(statistic),
         lens=name_of(lens),
         null=null,
-        two_sided=prepared.two_sided,
+        two_sided=two_sided,
+        centre=centre,
         estimate=estimate,
         pvalue=float(pvalue),
         pvalue_bracket=bracket,

@@ -1,65 +1,105 @@
-"""Reading predictions from files: CSV, Parquet, npz, npy and JSON lines. Nothing is unpickled."""
+"""Reading predictions from files of many formats and logs of evaluations. Nothing is unpickled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import reduce
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._base.arrays import IntArray
+from caltest._base.checks import one_of
+from caltest._base.reading import rows_named
 from caltest.errors import InvalidPredictionsError
-from caltest.io.formats import READERS, Source
+from caltest.io import cells, logs
+from caltest.io.columns import (
+    LABELS,
+    PREDICTED,
+    Choice,
+    choose_labels,
+    choose_probs,
+    listing,
+    named,
+    paired,
+    refuse_lone,
+    refuse_unknown,
+)
+from caltest.io.formats import READERS, Column, Source
+from caltest.io.opening import Opened, opened
 from caltest.predictions import Predictions
 
-#: Names under which labels are found, compared in lower case.
-LABEL_NAMES = ("label", "labels", "y", "y_true", "target", "targets", "outcome", "outcomes")
-#: Names of one column or array that holds all probabilities.
-WHOLE_NAMES = ("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob")
-#: Patterns of the columns of a family, one column a class.
-FAMILIES = ("p_*", "prob_*", "probs_*", "proba_*")
-_MISSING = {"", "na", "n/a", "nan", "null", "none"}
+#: So many rows of all columns fit into the cache.
+_BLOCK = 8192
+#: What ``format`` may be.
+FORMATS = (*READERS, "lm-eval", "inspect", "helm")
 
 
 def read_predictions(
     path: str | PathLike[str],
     probs: str | Sequence[str] | None = None,
-    label: str | PathLike[str] | None = None,
+    label: str | PathLike[str] | Sequence[str] | None = None,
     *,
+    predicted_label: str | None = None,
     weights: str | None = None,
     clusters: str | None = None,
     by: str | None = None,
     ids: str | None = None,
     classes: Sequence[Any] | None = None,
+    pos_label: Any = None,
     from_logits: bool = False,
+    per_character: bool = False,
+    drop_missing: bool = False,
+    format: str | None = None,
 ) -> Predictions:
     """Read probabilities and labels from a file, and say what was understood.
 
     Parameters
     ----------
     path : path
-        ``.csv`` (also ``.tsv`` and ``.txt``; comma, semicolon or tab), ``.parquet``, ``.npz``,
-        ``.npy``, or ``.jsonl`` (also ``.ndjson``; one object a line).
+        Delimited text (``.csv``, ``.tsv``, ``.txt``), JSON (``.json``, ``.jsonl``, ``.ndjson``),
+        ``.parquet``, ``.arrow``, ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in
+        ``.gz``, ``.zst`` or ``.zip``; samples of lm-evaluation-harness, logs of Inspect
+        (``.eval``, ``.json``), ``per_instance_stats.json`` of HELM; ``-`` is the standard input.
     probs : str or sequence of str, optional
         Names of the probability columns in the order of the classes, or a pattern such as
         ``"p_*"``. One column of numbers is the probability of label 1. Without it, columns are
-        found by their names: ``p_*``, ``prob_*``, ``probs_*``, ``proba_*``; the names that occur
-        as labels; or a single ``p``, ``prob``, ``probs``, ``proba``, ``probabilities``, which may
-        also hold whole rows.
-    label : str or path, optional
-        Name of the label column; for ``.npy`` the path of a second file. Without it, ``label``,
-        ``y``, ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for.
+        found by their names: ``p_cat`` or ``p1`` (also ``prob``, ``probs``, ``proba``); ``0``,
+        ``1``, …; the names that occur as labels; or one column such as ``p``, ``y_prob``,
+        ``confidence``, ``score``, which may also hold whole rows.
+    label : str, path or sequence, optional
+        The label column; columns that are 1 where a class occurred, by names or a pattern such as
+        ``"*_outcome"``; or a second file with the labels. Without it, ``label``, ``y``,
+        ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then names such as
+        ``true_label``, ``ground_truth``, ``correct``.
+    predicted_label : str, optional
+        The column of predicted classes, beside one column that says how probable it is that they
+        are right. It is found by names such as ``pred_label``, and used where the probabilities
+        cannot be those of label 1.
     weights, clusters, by, ids : str, optional
-        Names of the columns with these facts of the rows; see :meth:`Predictions.of`.
+        Names of the columns with these facts of the rows; see :meth:`Predictions.of`. Logs have
+        ``ids`` of their own, such as ``doc_hash``; those of lm-evaluation-harness have a column
+        ``task``, those of Inspect ``sample``.
     classes : sequence, optional
         The label values in the order of the probability columns; taken from the column names
         when these carry them.
+    pos_label : optional
+        The label whose probability a single column is, where labels are not 0 and 1.
     from_logits : bool, default False
         The columns hold logits.
+    per_character : bool, default False
+        Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
+        the softmax, as its ``acc_norm`` does.
+    drop_missing : bool, default False
+        Leave out rows with empty cells; the notes count them, by column.
+    format : str, optional
+        What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
+        ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
 
     Returns
     -------
@@ -71,233 +111,245 @@ def read_predictions(
     FileNotFoundError
         When there is no such file.
     InvalidPredictionsError
-        When the file cannot be read, a column is missing or more than one choice is possible, a
-        cell is empty, or the values are not predictions.
+        When the file cannot be read, a column is missing, more than one reading is possible, a
+        cell is empty, or the values are not predictions. Rows are counted from 1.
     ImportError
-        For Parquet without pyarrow, which the extra ``caltest[parquet]`` installs.
+        When a package is missing, which ``caltest[parquet]`` (also for Arrow and Zstandard) or
+        ``caltest[excel]`` installs.
 
     Notes
     -----
-    Time is that of one pass over the file, a little more for text. Columns that are not asked for
-    are not looked at.
+    One pass over the file; text is read by pyarrow, if that is installed, else by NumPy and Python.
+    Columns that are not asked for are not looked at.
     """
-    path = _checked(path)
-    asked = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
-    facts = {fact: name for fact, name in asked.items() if name is not None}
+    facts = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
+    options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
+    asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
+    with _source(path, label, format, per_character, from_logits) as source:
+        return _predictions(source, probs, label, facts, **asked)[0]
+
+
+def read_forecasters(
+    path: str | PathLike[str],
+    probs: str,
+    label: Any = None,
+    *,
+    predicted_label: str | None = None,
+    ids: str | None = None,
+    per_character: bool = False,
+    drop_missing: bool = False,
+    format: str | None = None,
+    **options: Any,
+) -> dict[str, Predictions]:
+    """Read several forecasters from one file, each a column or a pattern of columns.
+
+    The arguments are those of :func:`read_predictions`. With ``drop_missing``, the rows are those
+    on which all forecasters have something to say.
+    """
+    asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
+    with _source(path, label, format, per_character) as source:
+        parts = [part.strip() for part in probs.split(",")]
+        names = parts if len(parts) > 1 else named(source.names, parts).probs
+        read = {name: _predictions(source, name, label, {"ids": ids}, **asked) for name in names}
+    common = reduce(np.intersect1d, [kept for _, kept in read.values()])
+    if common.size == 0:
+        raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
+    note = f"paired on the {len(common)} rows that all forecasters have"
+    return {
+        name: replace(data, notes=(*data.notes, note)).take(np.isin(kept, common))
+        for name, (data, kept) in read.items()
+    }
+
+
+# --- from a file to columns ----------------------------------------------------------------------
+
+
+@contextmanager
+def _source(
+    path: Any,
+    label: Any,
+    format: str | None,
+    per_character: bool = False,
+    from_logits: bool = False,
+) -> Iterator[Source]:
+    """Open a file, and a second one with the labels; errors name the file."""
+    one_of("format", format, (None, *FORMATS))
+    file = opened(path, format)
     try:
-        source = READERS[path.suffix.lower()](path, label)
-        label = _choose_label(source.names, None if label is None else str(label))
-        _refuse_unknown(facts.values(), source.names)
-        others = [name for name in source.names if name not in (label, *facts.values())]
-        chosen = (
-            _choose(source, others, label, from_logits) if probs is None else _named(others, probs)
-        )
-        wanted = [label, *facts.values(), *chosen.probs]
-        columns = dict(zip(wanted, source.read(wanted), strict=True))
-        truth = _as_label_values(columns[label])
-        values = _stacked([columns[name] for name in chosen.probs], chosen.probs)
-        data = Predictions.of(
-            values,
-            truth,
-            _class_values(chosen, values, truth) if classes is None else classes,
-            from_logits=from_logits,
-            **{fact: _as_marks(columns[name], name) for fact, name in facts.items()},
-        )
-    except UnicodeDecodeError:
-        raise InvalidPredictionsError(f"{path.name}: this is not a text file in UTF-8") from None
+        with file.file:
+            source = _read(file, format, per_character)
+            if source.known and from_logits:
+                raise InvalidPredictionsError("this log is not of logits: leave from_logits out")
+            one = isinstance(label, (str, PathLike)) and str(label) not in source.names
+            if one and Path(label).is_file():
+                source = _with_labels(source, Path(label))
+            elif source.bare:
+                if one:
+                    raise FileNotFoundError(f"there is no file {label}")
+                raise InvalidPredictionsError(source.bare)
+            yield source
+    except UnicodeError:
+        raise InvalidPredictionsError(f"{file.name}: this is not a text file in UTF-8") from None
     except InvalidPredictionsError as error:
-        raise InvalidPredictionsError(f"{path.name}: {error}") from None
-    understood = [
-        f"read {data.n} rows, {data.n_classes} classes from "
-        f"{'column' if len(chosen.probs) == 1 else 'columns'} {_listing(chosen.probs)}",
-        *(f"{fact} from {name}" for fact, name in {"labels": label, **facts}.items()),
-    ]
-    return replace(data, notes=(", ".join(understood), *data.notes))
+        raise InvalidPredictionsError(f"{file.name}: {error}") from None
 
 
-def _checked(path: str | PathLike[str]) -> Path:
-    path = Path(path)
-    if path.is_dir():
-        raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    if path.stat().st_size == 0:
-        raise InvalidPredictionsError(f"{path} is empty")
-    suffix = path.suffix.lower()
-    if suffix not in READERS:
-        raise InvalidPredictionsError(
-            f"{path.name}: files of type {suffix or '(no ending)'} cannot be read; known are "
-            f"{', '.join(READERS)}"
-        )
-    return path
+def _read(file: Opened, format: str | None, per_character: bool) -> Source:
+    zipped = file.format == "inspect" and zipfile.is_zipfile(file.file)
+    file.file.seek(0)
+    source = Source([], lambda _: []) if zipped else READERS.get(file.format, READERS["json"])(file)
+    log = file.format if file.format not in READERS else None
+    if format is None and log is None:
+        log = logs.log_format(source.content)
+    if per_character and log != "lm-eval":
+        raise InvalidPredictionsError("per_character is for samples of lm-evaluation-harness")
+    return source if log is None else logs.read_log(file, log, source.content, per_character)
 
 
-# --- choosing columns --------------------------------------------------------------------------
+def _with_labels(source: Source, path: Path) -> Source:
+    """Return a source that has the labels of a second file as one more column."""
+    file = opened(path, None)
+    with file.file:
+        other = READERS.get(file.format, READERS["json"])(file)
+        name = other.names[0] if len(other.names) == 1 else choose_labels(other, None).probs[0]
+        (labels,) = other.read([name])
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+    def read(wanted: Sequence[str]) -> list[Column]:
+        own = source.read([n for n in wanted if n != str(path)])
+        columns, truth, n = iter(own), labels, len(own[0])
+        named_so = name.lower() in (*LABELS[0], *LABELS[1])
+        if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
+            truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
+        if (
+            source.bare
+            and n == len(truth) + 1
+            and np.array_equal(own[0][0], range(own[0].shape[1]))
+        ):
+            columns = iter([own[0][1:]])  # it was one: a data frame numbers its columns
+        return [truth if name == str(path) else next(columns) for name in wanted]
+
+    return Source([*source.names, str(path)], read)
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """The probability columns, and what their names say of the classes."""
-
-    probs: list[str]
-    suffixes: list[str] | None = None
+# --- from columns to predictions -----------------------------------------------------------------
 
 
-def _choose(source: Source, names: list[str], label: str, from_logits: bool) -> _Choice:
-    candidates: dict[str, _Choice] = {}
-    for family in FAMILIES:
-        members = [name for name in names if fnmatchcase(name.lower(), family)]
-        if members:
-            candidates[family] = _family(members, family)
-    logits = [name for name in names if name.lower() in ("logit", "logits")]
-    whole = [name for name in names if name.lower() in WHOLE_NAMES]
-    candidates |= {name: _Choice([name]) for name in whole + (logits if from_logits else [])}
-    if not candidates:
-        labels = source.read([label])[0]
-        values = set(map(str, labels.tolist())) if labels.dtype.kind in "UO" else set()
-        if len(values) > 1 and values <= set(names):
-            members = [name for name in names if name in values]
-            return _Choice(members, members)
-        hint = "name them with probs= (--probs)"
-        if logits:
-            hint = "it holds logits: pass from_logits=True (--from-logits)"
-        raise InvalidPredictionsError(f"no probabilities found among {_listing(names)}; {hint}")
-    if len(candidates) > 1:
-        choices = " or ".join(f"{k} ({_listing(c.probs)})" for k, c in candidates.items())
-        raise InvalidPredictionsError(
-            f"the probabilities could be {choices}; choose with probs= (--probs)"
-        )
-    return next(iter(candidates.values()))
+def _predictions(
+    source: Source,
+    probs: str | Sequence[str] | None,
+    label: Any,
+    facts: dict[str, str | None],
+    *,
+    predicted: str | None,
+    drop_missing: bool,
+    options: dict[str, Any],
+) -> tuple[Predictions, IntArray]:
+    """Return predictions, and which rows of the file they are."""
+    known = source.known
+    label = known.get("label") if label is None else label
+    probs = known.get("probs") if probs is None else probs
+    labels = choose_labels(source, str(label) if isinstance(label, PathLike) else label)
+    marked = {fact: name for fact, name in facts.items() if name is not None}
+    if known:
+        marked.setdefault("ids", known["ids"])
+    refuse_unknown(marked.values(), source.names)
+    others = [name for name in source.names if name not in (*labels.probs, *marked.values())]
+    if probs is not None:
+        choice = named(others, probs)
+    else:
+        choice = choose_probs(source, others, labels, options["from_logits"])
+    refuse_lone(choice)
+    outcomes = paired(labels, choice)
+    guess = [predicted] if predicted else _guess(others, labels, choice, options)
+    refuse_unknown(guess, source.names)
+    wanted = list(dict.fromkeys([*outcomes, *marked.values(), *choice.probs, *guess]))
+    columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
+    kept, notes = _complete(columns, drop_missing)
+    if notes:
+        columns = {name: column[kept] for name, column in columns.items()}
+    with rows_named(kept + 1):
+        values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
+        told = [f"labels from {_short(outcomes)}"]
+        if guess:
+            guessed = _stacked(columns, guess, labels=True)
+            right = cells.right(truth, guessed, values, choice.probs[0], predicted is not None)
+            if right is not None:
+                truth, options = right, options | {"classes": ("wrong", "right")}
+                told = [f"as the probability that {guess[0]} equals {outcomes[0]}"]
+        if options.get("classes") is None and not known:
+            options = options | {"classes": _class_values(choice, values, truth)}
+            cells.refuse_indicator(values, truth, outcomes[0])
+        truth = truth if options.get("pos_label") is None else cells.marks(truth)
+        told += [f"{fact} from {name}" for fact, name in marked.items()]
+        marks: Any = {fact: cells.marks(columns[name]) for fact, name in marked.items()}
+        data = Predictions.of(values, truth, **options, **marks)
+    of = f"column{'s' * (len(choice.probs) > 1)} {_short(choice.probs)}"
+    unused = [name for name in source.names if name not in wanted]
+    if unused:
+        told.append(f"not used: {_short(unused)}")
+    understood = ", ".join([f"read {data.n} rows, {data.n_classes} classes from {of}", *told])
+    return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), kept
 
 
-def _choose_label(names: list[str], label: str | None) -> str:
-    if label is not None:
-        _refuse_unknown([label], names)
-        return label
-    found = [name for name in names if name.lower() in LABEL_NAMES]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InvalidPredictionsError(
-            f"the labels could be {' or '.join(found)}; choose with label= (--label)"
-        )
-    raise InvalidPredictionsError(
-        f"no labels found among {_listing(names)}; name them with label= (--label)"
-    )
+def _guess(names: list[str], labels: Choice, choice: Choice, options: dict[str, Any]) -> list[str]:
+    """Return the column of predicted classes, if one confidence may be about it."""
+    told = any(options.get(name) is not None for name in ("classes", "pos_label"))
+    if told or len(choice.probs) > 1 or "correct" in labels.probs[0].lower():
+        return []
+    found = [n for n in names if n.lower() in PREDICTED and n not in choice.probs]
+    return found if len(found) == 1 else []
 
 
-def _refuse_unknown(wanted: Iterable[str], names: list[str]) -> None:
-    for name in wanted:
-        if name not in names:
-            raise InvalidPredictionsError(f"there is no column {name!r} among {_listing(names)}")
-
-
-def _named(names: list[str], probs: str | Sequence[str]) -> _Choice:
-    wanted = [part.strip() for part in probs.split(",")] if isinstance(probs, str) else list(probs)
-    if len(wanted) == 1 and wanted[0] not in names:
-        members = [name for name in names if fnmatchcase(name, wanted[0])]
-        if not members:
-            raise InvalidPredictionsError(
-                f"no column matches {wanted[0]!r} among {_listing(names)}"
-            )
-        return _family(members, wanted[0])
-    _refuse_unknown(wanted, names)
-    return _Choice(wanted)
-
-
-def _family(members: list[str], family: str) -> _Choice:
-    """Order the columns of a pattern by what stands for the star, as numbers if it is numbers."""
-    if not family.endswith("*") or family.count("*") > 1:
-        return _Choice(members)
-    suffixes = [name[len(family) - 1 :] for name in members]
-    if not all(s.isdecimal() for s in suffixes):
-        return _Choice(members, suffixes)
-    if len(suffixes) == 1 and int(suffixes[0]) != 1:
-        raise InvalidPredictionsError(
-            f"the only probability column {members[0]} is the probability of class {suffixes[0]}: "
-            "add the columns of the other classes, or give the probability of label 1"
-        )
-    order = sorted(range(len(members)), key=lambda i: int(suffixes[i]))
-    return _Choice([members[i] for i in order], [suffixes[i] for i in order])
-
-
-def _class_values(
-    chosen: _Choice, values: NDArray[Any], truth: NDArray[Any]
-) -> Sequence[Any] | None:
+def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[Any] | None:
     """Return the label values that the column names carry, if the labels are such values."""
-    if chosen.suffixes is None or values.ndim == 1:
+    if choice.suffixes is None or values.ndim == 1:
         return None
     if truth.dtype.kind == "U":
-        return chosen.suffixes
-    if all(s.isdecimal() for s in chosen.suffixes):
-        return [int(s) for s in chosen.suffixes]
-    return None
+        return choice.suffixes
+    if all(s.isdecimal() for s in choice.suffixes):
+        return [int(s) for s in choice.suffixes]
+    return choice.suffixes if truth.ndim == 2 else None
 
 
-def _listing(names: Sequence[str]) -> str:
-    shown = list(names) if len(names) <= 6 else [*names[:3], "…", names[-1]]
-    return ", ".join(shown)
-
-
-# --- cells -------------------------------------------------------------------------------------
-
-
-def _stacked(columns: list[NDArray[Any]], names: list[str]) -> NDArray[Any]:
-    numbers = [_as_number_column(c, name) for c, name in zip(columns, names, strict=True)]
-    return numbers[0] if len(numbers) == 1 else np.column_stack(numbers)
-
-
-def _as_number_column(column: NDArray[Any], name: str) -> NDArray[Any]:
-    if column.dtype.kind not in "UO":
-        return column
-    _refuse_missing(column, name)
-    try:
-        return column.astype(np.float64)
-    except ValueError:
-        for row, cell in enumerate(column):
-            try:
-                float(cell)
-            except ValueError:
-                advice = ""
-                if "%" in str(cell):
-                    advice = "; write fractions: divide by 100 and drop the sign"
-                elif "," in str(cell):
-                    advice = "; write decimals with a point"
-                raise InvalidPredictionsError(
-                    f"column {name}, row {row}: {str(cell)!r} is not a number{advice}"
-                ) from None
-        raise
-
-
-def _as_label_values(column: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as numbers where every cell is one, else as text."""
-    if column.dtype.kind not in "UO":
-        return column
-    _refuse_missing(column, "of labels")
-    text = column.astype(str)
-    try:
-        return text.astype(np.float64)
-    except ValueError:
-        lowered = np.char.lower(text)
-        if set(np.unique(lowered)) <= {"true", "false"}:
-            return lowered == "true"
-        return text
-
-
-def _as_marks(column: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return the clusters, names or weights of the rows; numbers such as 7.0 are the number 7."""
-    if column.dtype.kind in "UO":
-        _refuse_missing(column, name)
-        return column
-    whole = column.dtype.kind == "f" and bool((column == np.floor(column)).all())
-    return column.astype(np.int64) if whole else column
-
-
-def _refuse_missing(column: NDArray[Any], name: str) -> None:
-    missing = [i for i, cell in enumerate(column) if cell is None or str(cell).lower() in _MISSING]
-    if missing:
-        rows = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+def _complete(columns: dict[str, Column], drop: bool) -> tuple[IntArray, list[str]]:
+    """Return the rows without missing cells, and a note on the others."""
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise InvalidPredictionsError(f"the columns have different numbers of rows: {told}")
+    absent = {name: cells.missing(column) for name, column in columns.items()}
+    absent = {name: rows for name, rows in absent.items() if rows.any()}
+    n = next(iter(lengths.values()))
+    kept = np.flatnonzero(~np.any([np.zeros(n, dtype=bool), *absent.values()], axis=0))
+    if absent and (not drop or kept.size == 0):
+        name, rows = next(iter(absent.items()))
+        found = np.flatnonzero(rows) + 1
+        shown = ", ".join(map(str, found[:5])) + (", …" if found.size > 5 else "")
         raise InvalidPredictionsError(
-            f"column {name} has {len(missing)} missing cells, in rows {rows} (counted from 0, "
-            "without the header); remove or complete these rows, nothing is dropped for you"
+            f"column {name} has {found.size} missing cells, in rows {shown} (counted from 1, "
+            "without the header); complete these rows, or leave them out with drop_missing=True "
+            "(--drop-missing)"
+            if not drop
+            else f"no row is complete; column {name} has {found.size} missing cells"
         )
+    counts = ", ".join(f"{name} {rows.sum()}" for name, rows in absent.items())
+    told = f"dropped {n - kept.size} of {n} rows with missing cells ({counts})"
+    return kept, [told] if absent else []
+
+
+def _stacked(columns: dict[str, Column], names: list[str], labels: bool = False) -> Column:
+    if labels and len(names) == 1:
+        return cells.labels(columns[names[0]])
+    found = [cells.numbers(columns[name], name) for name in names]
+    if len(found) == 1:
+        return found[0]
+    table = np.empty((len(found[0]), len(found)))
+    for i in range(0, len(table), _BLOCK):
+        for j, column in enumerate(found):
+            table[i : i + _BLOCK, j] = column[i : i + _BLOCK]
+    return table
+
+
+def _short(names: Sequence[str]) -> str:
+    return listing(names if len(names) <= 6 else [*names[:3], "…", names[-1]])

@@ -8,10 +8,10 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 from caltest.plots.canvas import Picture
 from caltest.plots.comparison import comparison, difference, differences
 from caltest.plots.fits import fitted
-from caltest.plots.laws import estimates, null, sensitivity
+from caltest.plots.laws import null, pvalues, sensitivity
 from caltest.plots.reliability import reliability
 from caltest.plots.results import draw
-from caltest.plots.simplex import triangle
+from caltest.plots.simplex import simplex
 
 __all__ = [
     "Picture",
@@ -19,10 +19,10 @@ __all__ = [
     "difference",
     "differences",
     "draw",
-    "estimates",
     "fitted",
     "null",
+    "pvalues",
     "reliability",
     "sensitivity",
-    "triangle",
+    "simplex",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from caltest._base.checks import one_of
 from caltest.plots import canvas, scales
-from caltest.plots.canvas import GREY, Picture
+from caltest.plots.canvas import DASHED, GREY, Picture
 from caltest.plots.scales import Scale
 from caltest.predictions import FloatArray
 from caltest.results import ReliabilityFit
@@ -42,13 +42,13 @@ def fitted(
     Returns
     -------
     Picture
-        With the artists "curve", "band", "diagonal", "histogram" and, where drawn, "truth".
+        With the artists "curve", "band", "diagonal", "histogram", "key" and, where drawn, "truth".
     """
     one_of("style", style, ("deviation", "classical"))
     one_of("axis", axis, ("probability", "log-odds"))
     scale, deviation = Scale(axis == "log-odds"), style == "deviation"
     top_class = curve.subject == "top"
-    ax = canvas.paper(ax, canvas.COLUMN, 2.35 if deviation else 2.9)
+    ax = canvas.paper(ax, canvas.COLUMN, 2.7 if deviation else 3.2)
     x = scale(curve.predicted)
     shown = np.isfinite(x)
     left, right = (x[shown].min(), x[shown].max()) if scale.log_odds else (0.0, 1.0)
@@ -64,19 +64,24 @@ def fitted(
     artists: dict[str, Any] = {}
     twin = ax.twinx()
     artists["histogram"] = scales.histogram(twin, curve.spread, curve.n, scale)
-    scales.lower_third(ax, twin, artists["histogram"])
-    scales.label_shares(artists["histogram"])
+    tallest = max(column.get_height() for column in artists["histogram"])
+    scales.behind(ax, twin, tallest)
     line = [0.0, 0.0] if deviation else [left, right]
-    dashed = {"linestyle": (0, (4, 2)), "color": GREY, "linewidth": 0.8, "zorder": 2}
+    dashed = {"marker": "", "linestyle": DASHED, "color": GREY, "linewidth": 0.8, "zorder": 2}
     (artists["diagonal"],) = ax.plot([left, right], line, **dashed)
+    solid = {"linestyle": "-", "marker": "", "color": "#12406f", "linewidth": 1.5, "zorder": 3}
+    (artists["curve"],) = ax.plot(x[shown], height(curve.fitted), **solid)
+    entries = {f"{curve.fit} curve": artists["curve"]}
     if curve.n_resamples:
         band = {"color": "#f0b7b0", "alpha": 0.75, "linewidth": 0, "zorder": 1}
         ends = height(curve.low), height(curve.high)
         artists["band"] = ax.fill_between(x[shown], *ends, **band)
+        entries[f"{100 * curve.level:g} % if calibrated"] = artists["band"]
+    entries["outcome = prediction"] = artists["diagonal"]
     if truth is not None:
         artists["truth"] = scales.true_curve(ax, truth, left, right, scale, deviation)
-    solid = {"color": "#12406f", "linewidth": 1.5, "zorder": 3}
-    (artists["curve"],) = ax.plot(x[shown], height(curve.fitted), **solid)
+        entries["truth"] = artists["truth"]
+    entries[f"share of rows, ≤ {100 * tallest:.3g} %"] = artists["histogram"]
     ax.set_xlim(left, right)
     if deviation:
         reach = [np.abs(height(v)) for v in (curve.fitted, curve.low, curve.high)]
@@ -89,5 +94,6 @@ def fitted(
     outcome = "accuracy" if top_class else "frequency"
     said = "outcome − prediction" if deviation else outcome
     canvas.tidy(ax, "confidence" if top_class else "prediction", said)
-    artists["headline"] = canvas.headline(ax, curve.test)
+    artists["key"] = canvas.key(ax, entries)
+    artists["headline"] = canvas.headline(ax, curve.test, artists["key"])
     return canvas.finished(ax, artists, curve.recipe, recipe)

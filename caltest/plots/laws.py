@@ -1,4 +1,4 @@
-"""Null distributions, estimates against their noise floor, and what the number of bins does."""
+"""Null distributions, p-values of several questions, and what the number of bins does."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.plots import canvas
-from caltest.plots.canvas import GREY, INK, PALE, RED, Picture
+from caltest.plots.canvas import DASHED, GREY, INK, PALE, RED, Picture
 from caltest.predictions import FloatArray
 from caltest.results import BinSensitivity, CalibrationTestResult, format_p, short
+from caltest.results.base import SMALLEST_SHOWN
 
 #: Columns of a histogram, and atoms up to which a law is drawn atom by atom.
 COLUMNS, ATOMS = 60, 40
@@ -31,47 +32,36 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     Returns
     -------
     Picture
-        With the artists "columns", "estimate" and "floor".
+        With the artists "columns", "estimate", "floor" and "key".
     """
     law = result.null_distribution
     if law is None:
         raise StatisticError(
             "this result has no null distribution, for JSON does not keep it: run the test again"
         )
-    ax = canvas.paper(ax, canvas.COLUMN, 2.0)
+    ax = canvas.paper(ax, canvas.COLUMN, 2.4)
     edges, mass = _columns(law, result.estimate)
     middle = 0.5 * (edges[1:] + edges[:-1])
-    side = np.abs if result.two_sided else np.positive
-    loud = side(middle) >= side(result.estimate)
-    loud |= np.abs(middle - result.estimate) < 1e-9 * (edges[-1] - edges[0])
+    middle, estimate = middle - result.centre, result.estimate - result.centre
+    loud = middle >= estimate if not result.two_sided else np.abs(middle) >= abs(estimate)
+    loud |= np.abs(middle - estimate) < 1e-9 * (edges[-1] - edges[0])
     style = {"align": "edge", "edgecolor": "white", "linewidth": 0.2}
     colors = np.where(loud, RED, PALE)
     columns = ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)
     top = 1.2 * float(mass.max())
-    floor = ax.axvline(result.null_mean, color=INK, linestyle=(0, (3, 2)), linewidth=0.8)
+    floor = ax.axvline(result.null_mean, color=INK, linestyle=DASHED, linewidth=0.8)
     estimate = ax.axvline(result.estimate, color=RED, linewidth=1.4)
     low, high = min(edges[0], result.estimate), max(edges[-1], result.estimate)
     margin = 0.04 * (high - low)
     ax.set(xlim=(low - margin, high + margin), ylim=(0.0, top))
     canvas.tidy(ax, short(result.statistic), "probability")
-    right = result.estimate > 0.5 * sum(ax.get_xlim())
-    said = ax.annotate(
-        "observed",
-        (result.estimate, top),
-        xytext=(-3 if right else 3, -2),
-        textcoords="offset points",
-        ha="right" if right else "left",
-        va="top",
-        fontsize=canvas.HEAD,
-        color=RED,
-    )
-    artists = {
-        "columns": columns,
-        "estimate": estimate,
-        "floor": floor,
-        "label": said,
-        "headline": canvas.headline(ax, result),
-    }
+    entries = {"observed": estimate, "if calibrated: mean": floor}
+    extreme = np.flatnonzero(loud)
+    if extreme.size:
+        entries["as far or farther"] = columns[int(extreme[0])]
+    artists = {"columns": columns, "estimate": estimate, "floor": floor}
+    artists["key"] = canvas.key(ax, entries)
+    artists["headline"] = canvas.headline(ax, result, artists["key"])
     return canvas.finished(ax, artists, result.recipe, recipe)
 
 
@@ -122,32 +112,32 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
         With the artists "estimate", "floor", "band" and "pvalue"; the second panel is
         ``picture.panels[0]``.
     """
-    ax = canvas.paper(ax, canvas.COLUMN, 2.7)
+    ax = canvas.paper(ax, canvas.COLUMN, 3.1)
     top = canvas.above(ax, 0.33)
     order = np.argsort(table.size, kind="stable")
     x = table.size[order]
     band = ax.fill_between(x, table.low[order], table.high[order], color="#d9d9d9", linewidth=0)
-    (floor,) = ax.plot(x, table.null_mean[order], linestyle=(0, (3, 2)), color=INK, linewidth=0.9)
+    (floor,) = ax.plot(x, table.null_mean[order], linestyle=DASHED, marker="", color=INK)
     (estimate,) = ax.plot(x, table.estimate[order], "o-", color=RED, markersize=3, linewidth=1.1)
     ax.set_xscale("log")
     ax.set_ylim(0.0, None)
     canvas.tidy(ax, "number of bins", "ECE")
     _plain_log(ax.xaxis, x)
-    words = ["observed", "if calibrated: mean", f"central {100 * table.level:g} %"]
-    canvas.legend(ax, [estimate, floor, band], words, loc="best")
-    p = np.maximum(table.pvalue[order], 1e-12)
+    entries = {"observed": estimate, "if calibrated: mean": floor}
+    said = canvas.key(top, entries | {f"central {100 * table.level:g} %": band})
+    p = np.maximum(table.pvalue[order], SMALLEST_SHOWN)
     (pvalue,) = top.plot(x, p, "o-", color=INK, markersize=2.5, linewidth=0.8)
-    top.axhline(0.05, color=GREY, linewidth=0.7, linestyle=":")
+    top.axhline(0.05, color=GREY, linewidth=0.7, linestyle=DASHED)
+    canvas.beside(top, [0.05], ["0.05"])
     top.set_yscale("log")
     least = 10.0 ** np.floor(np.log10(min(p.min(), 0.01)) - 0.2)
     top.set_ylim(least, 1.6)
-    exponent = -np.log10(least)
-    ticks = 10.0 ** -np.arange(0, exponent + 1, max(1, int(np.ceil(exponent / 3))))
+    ticks = _decades(least)
     top.set_yticks(ticks, [f"{t:g}" for t in ticks])
     top.minorticks_off()
     canvas.tidy(top, "", "p")
     top.tick_params(labelbottom=False, which="both", bottom=False)
-    artists = {"estimate": estimate, "floor": floor, "band": band}
+    artists = {"estimate": estimate, "floor": floor, "band": band, "key": said}
     return canvas.finished(ax, artists, table.recipe, recipe, (Picture(top, {"pvalue": pvalue}),))
 
 
@@ -164,50 +154,76 @@ def _plain_log(axis: Any, values: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def estimates(
-    tests: Sequence[CalibrationTestResult],
+def pvalues(
+    values: Sequence[float],
+    names: Sequence[str],
     ax: Any = None,
     *,
-    names: Sequence[str] | None = None,
-    pvalues: Sequence[float] | None = None,
+    alpha: float = 0.05,
+    unclear: Sequence[bool] = (),
+    xlabel: str = "p-value",
+    text: str = "",
     recipe: bool = True,
 ) -> Picture:
-    """Draw several estimates on one scale: standard deviations from what chance shows.
+    """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
+
+    What is drawn, what is printed at the right and what decides are the same number. Rejected
+    questions are filled squares with bold names; others are open circles, or crosses where there
+    is too little data to tell.
 
     Parameters
     ----------
-    tests : sequence of CalibrationTestResult
-        One line each: a dot at (estimate − null mean) / null standard deviation, and the estimate.
+    values : sequence of float
+        One line each; adjusted for their number, where they are read together.
+    names : sequence of str
+        What the lines are called.
     ax, recipe
         As for every picture.
-    names : sequence of str, optional
-        What the lines are called, by default their statistics and lenses.
-    pvalues : sequence of float, optional
-        What is printed at the right, by default the p-values of the tests.
+    alpha : float, default 0.05
+        Values up to this are rejections.
+    unclear : sequence of bool, optional
+        Which questions had too little data.
+    xlabel, text : str, optional
+        What the values are, and the recipe.
 
     Returns
     -------
     Picture
-        With the artists "estimates", "chance" (the band of ± 2) and "labels".
+        With the artists "values", a list with one item a line, "alpha", "labels" and "key".
     """
-    if not tests:
+    if not len(values):
         raise StatisticError("there are no tests to draw")
-    if names is None:
-        names = [f"{short(t.statistic)} · {t.lens}" for t in tests]
-    shown = [t.shown_p for t in tests] if pvalues is None else [format_p(p) for p in pvalues]
-    ax = canvas.paper(ax, canvas.COLUMN, 0.75 + 0.2 * len(tests))
-    y = np.arange(len(tests))[::-1]
-    x = np.array([t.excess / t.null_std if t.null_std > 0.0 else 0.0 for t in tests])
-    chance = ax.axvspan(-2.0, 2.0, color="#dcdcdc", linewidth=0)
-    ax.axvline(0.0, color=INK, linestyle=(0, (3, 2)), linewidth=0.8)
-    dots = ax.scatter(x, y, s=16, color=RED, zorder=3)
-    ax.set_yticks(y, names)
-    ax.set_ylim(-0.6, len(tests) - 0.4)
-    canvas.tidy(ax, "standard deviations from chance (grey: ± 2)", size=canvas.HEAD + 0.5)
+    ax = canvas.paper(ax, canvas.COLUMN, 1.4 + 0.2 * len(values))
+    y = np.arange(len(values))[::-1]
+    x = np.maximum(values, SMALLEST_SHOWN)
+    level = ax.axvline(alpha, linestyle=DASHED, color=INK, linewidth=0.8)
+    entries: dict[str, Any] = {f"level {alpha:g}": level}
+    ax.set_yticks(y, names, parse_math=False)
+    drawn = []
+    for j, p in enumerate(values):
+        word, style = "not rejected", dict[str, Any](marker="o", filled=False)
+        if p <= alpha:
+            word, style = "rejected", {"marker": "s", "color": RED}
+            ax.get_yticklabels()[j].set_fontweight("bold")
+        elif unclear and unclear[j]:
+            word, style = "too little data", {"marker": "x"}
+        entries[word], mark = canvas.sign(**style), canvas.sign(**style)
+        mark.set_data([x[j]], [y[j]])
+        mark.set(markersize=4.5, zorder=3)
+        drawn.append(ax.add_line(mark))
+    least = float(min(x.min(), alpha))
+    ax.set(xscale="log", xlim=(least / 4.0, 2.0), ylim=(-0.6, len(y) - 0.4))
+    ticks = _decades(least)
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.minorticks_off()
+    canvas.tidy(ax, xlabel)
     ax.tick_params(axis="y", length=0)
-    ax.locator_params(axis="x", nbins=5)
-    labels = canvas.beside(ax, y, shown)
-    first = tests[0]
-    text = f"n={first.n} · K={first.n_classes} · caltest {first.version}"
-    artists = {"estimates": dots, "chance": chance, "labels": labels}
+    labels = canvas.beside(ax, y, [f"p {canvas.related(format_p(p))}" for p in values])
+    artists = {"values": drawn, "alpha": level, "labels": labels, "key": canvas.key(ax, entries)}
     return canvas.finished(ax, artists, text, recipe)
+
+
+def _decades(least: float) -> FloatArray:
+    """Return at most four powers of ten from 1 down to about a p-value."""
+    exponent = int(np.floor(-np.log10(least)))
+    return np.power(10.0, -np.arange(0, exponent + 1, max(1, -(-exponent // 3))))

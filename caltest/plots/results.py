@@ -10,17 +10,19 @@ from caltest.errors import StatisticError
 from caltest.plots.canvas import Picture
 from caltest.plots.comparison import difference, differences
 from caltest.plots.fits import fitted
-from caltest.plots.laws import estimates, null, sensitivity
+from caltest.plots.laws import null, pvalues, sensitivity
+from caltest.plots.numbers import cox, decomposition, interval
 from caltest.plots.reliability import reliability
-from caltest.plots.simplex import triangle
+from caltest.plots.simplex import simplex
 
 PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
-    results.AuditReport: lambda report, ax, **options: estimates(
-        [row.test for row in report.rows],
+    results.AuditReport: lambda report, ax, **options: pvalues(
+        [row.adjusted for row in report.rows],
+        [row.lens for row in report.rows],
         ax,
-        names=[row.lens for row in report.rows],
-        pvalues=[row.adjusted for row in report.rows],
-        **options,
+        alpha=report.alpha,
+        unclear=[row.verdict is results.Finding.TOO_LITTLE_DATA for row in report.rows],
+        **{"xlabel": "adjusted p-value", "text": report.recipe, **options},
     ),
     results.BinSensitivity: sensitivity,
     results.CalibrationTestResult: null,
@@ -28,13 +30,20 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
     results.ComparisonTable: lambda table, ax, **options: differences(
         table.pairs, ax, pvalues=table.adjusted, **options
     ),
-    results.JointTestResult: lambda result, ax, **options: estimates(
-        result.tests, ax, pvalues=result.adjusted, **options
+    results.ConfidenceIntervalResult: interval,
+    results.CORPDecomposition: decomposition,
+    results.BrierDecomposition: decomposition,
+    results.CoxRecalibration: cox,
+    results.JointTestResult: lambda result, ax, **options: pvalues(
+        result.adjusted,
+        [f"{results.short(t.statistic)} · {t.lens}" for t in result.tests],
+        ax,
+        **{"xlabel": "adjusted p-value", "text": result.recipe, **options},
     ),
     results.ReliabilityCurve: reliability,
     results.ReliabilityDifference: difference,
     results.ReliabilityFit: fitted,
-    results.ReliabilitySimplex: triangle,
+    results.ReliabilitySimplex: simplex,
 }
 
 

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from caltest.plots.canvas import BLUE, HEAD, PALE, TICK
+from caltest.plots.canvas import PALE
 from caltest.predictions import FloatArray, IntArray
 from caltest.results.reliability import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
+
+#: The colour of what is known to be true.
+TRUE = "#2f8f4e"
 
 
 @dataclass(frozen=True)
@@ -59,25 +62,14 @@ def columns(ax: Any, left: FloatArray, width: FloatArray, share: FloatArray) -> 
     )
 
 
-def lower_third(ax: Any, twin: Any, drawn: Any) -> None:
-    """Keep a histogram on a second axis in the lower third, behind everything else."""
-    tallest = max(column.get_height() for column in drawn)
-    twin.set_ylim(0.0, 3.2 * tallest)
+def behind(ax: Any, twin: Any, tallest: float) -> None:
+    """Keep a histogram on a second axis in the lower quarter, behind everything else."""
+    twin.set_ylim(0.0, 4.2 * tallest)
     for spine in twin.spines.values():
         spine.set_visible(False)
     twin.set_yticks([])
     ax.set_zorder(twin.get_zorder() + 1)
     ax.patch.set_visible(False)
-
-
-def label_shares(drawn: Any) -> None:
-    """Label the axis of a histogram in the lower third."""
-    twin, tallest = drawn[0].axes, max(column.get_height() for column in drawn)
-    step = 10.0 ** np.floor(np.log10(tallest))
-    step = step * max(f for f in (1, 2, 5) if f * step <= tallest * (1.0 + 1e-9))
-    twin.set_yticks([0.0, step], ["0", f"{step:g}"])
-    twin.tick_params(labelsize=TICK, length=2.0, width=0.6, pad=2, colors=BLUE)
-    twin.set_ylabel("share", fontsize=HEAD, color=BLUE, y=0.16, labelpad=1)
 
 
 def true_curve(
@@ -89,7 +81,7 @@ def true_curve(
     at = np.linspace(left, right, 401)[1:-1]
     p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
     y = scale.gap(truth(p), p) if deviation else scale(truth(p))
-    (line,) = ax.plot(at, y, color="#2f8f4e", linewidth=1.2, zorder=2)
+    (line,) = ax.plot(at, y, color=TRUE, marker="", linestyle=(0, (5, 1, 1, 1)), zorder=2)
     return line
 
 

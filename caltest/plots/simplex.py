@@ -1,95 +1,109 @@
-"""Reliability on the triangle."""
+"""Reliability on the triangle, and in the tetrahedron."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from caltest.errors import StatisticError
 from caltest.plots import canvas
-from caltest.plots.canvas import GREY, INK, RED, Picture
+from caltest.plots.canvas import INK, RED, Picture
 from caltest.predictions import FloatArray
 from caltest.results import ReliabilitySimplex
 
-#: Where the corners of the triangle lie.
+#: Where the corners of the triangle lie, and those of a tetrahedron seen from above one edge.
 TRIANGLE: FloatArray = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
+TETRAHEDRON: FloatArray = np.array([[0.0, 0.1], [0.65, 0.0], [1.0, 0.3], [0.45, 0.85]])
+#: Cells may not be thinner than this share of the triangle when their density is shown.
+THIN = 1e-3
 
 
-def triangle(
-    simplex: ReliabilitySimplex, ax: Any = None, *, min_count: int = 5, recipe: bool = True
+def simplex(
+    cells: ReliabilitySimplex, ax: Any = None, *, min_count: int = 5, recipe: bool = True
 ) -> Picture:
-    """Draw predictions and outcomes of three classes on the triangle.
+    """Draw predictions and outcomes of three classes on the triangle, or of four in a tetrahedron.
 
-    Cells are coloured by the share of predictions in them, on a logarithmic scale; white is empty.
-    An arrow leads from the average prediction in a cell to the frequencies of the outcomes. Cells
-    that deviate more than chance allows are outlined and have heavy red arrows; arrows of cells
-    with few rows are thin and grey (Vaicenavicius et al. 2019, Fig. 1).
+    A dot is the average prediction in a cell, with an area by its rows, and an arrow leads from
+    there to the frequencies of the outcomes. Cells that deviate more than chance allows are
+    outlined and have filled dots and heavy red arrows; those with few rows have no arrow, for it
+    would show chance only (Vaicenavicius et al. 2019, Fig. 1). Cells of the triangle are coloured
+    by how dense the predictions in them are, on a logarithmic scale; white is empty. The
+    tetrahedron is a view from outside: what points towards the eye looks short.
 
     Parameters
     ----------
-    simplex : ReliabilitySimplex
-        What :func:`caltest.reliability_simplex` returned, for three classes.
+    cells : ReliabilitySimplex
+        What :func:`caltest.reliability_simplex` returned.
     ax, recipe
         As for every picture.
     min_count : int, default 5
-        Cells with fewer rows have muted arrows.
+        Cells with fewer rows have no arrows.
 
     Returns
     -------
     Picture
-        With the artists "cells", "marked", "arrows", "colorbar", "corners".
+        With the artists "arrows", "dots", "corners", "key" and, for three classes, "cells",
+        "marked" and "colorbar".
     """
-    if len(simplex.names) != 3:
-        raise StatisticError(
-            f"a triangle has three corners, not {len(simplex.names)}: {', '.join(simplex.names)}"
-        )
+    corners = TRIANGLE if len(cells.names) == 3 else TETRAHEDRON
+    ax = canvas.paper(ax, canvas.COLUMN, 3.5)
+    ax.set_axis_off()
+    ax.set_aspect("equal", adjustable="datalim")
+    artists = _density(ax, cells) if len(cells.names) == 3 else {}
+    for i, j in combinations(range(len(corners)), 2):
+        ax.plot(*corners[[i, j]].T, color=INK, linewidth=0.8, linestyle="-", marker="", zorder=1)
+    ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
+    ax.margins(0.0)
+    drawn, entries = _arrows(ax, cells, corners, min_count)
+    artists |= drawn
+    artists["corners"] = _corners(ax, cells.names, corners)
+    artists["key"] = canvas.key(ax, entries, 0.0)
+    artists["headline"] = canvas.headline(ax, cells.test, artists["key"])
+    return canvas.finished(ax, artists, cells.recipe, recipe)
+
+
+def _density(ax: Any, cells: ReliabilitySimplex) -> dict[str, Any]:
+    """Draw the cells of the triangle by the density of the predictions in them; 1 is uniform."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import LogNorm
 
-    ax = canvas.paper(ax, canvas.COLUMN, 3.15)
-    ax.set_axis_off()
-    ax.set_aspect("equal")
-    boxes = zip(simplex.bin_low, simplex.bin_high, strict=True)
-    polygons = [_clipped(low, high) @ TRIANGLE for low, high in boxes]
-    loud = [polygons[j] for j in np.flatnonzero(simplex.significant)]
-    cells = PolyCollection(
+    boxes = zip(cells.bin_low, cells.bin_high, strict=True)
+    polygons = [clipped(low, high) @ TRIANGLE for low, high in boxes]
+    areas = np.array([_area(polygon) for polygon in polygons]) / _area(TRIANGLE)
+    density = cells.count / cells.n / np.maximum(areas, THIN)
+    shades = PolyCollection(
         polygons,
-        array=simplex.count / simplex.n,
-        norm=LogNorm(0.9 / simplex.n, simplex.count.max() / simplex.n),
+        array=density,
+        norm=LogNorm(min(0.9 * density.min(), 0.1 * density.max()), 1.1 * density.max()),
         cmap=_shades(),
-        edgecolors="white",
-        linewidths=0.4,
+        edgecolors="#7f7f7f",
+        linewidths=0.5,
+        zorder=0,
     )
-    ax.add_collection(cells)
+    ax.add_collection(shades)
+    loud = [polygons[j] for j in np.flatnonzero(cells.significant)]
     marked = PolyCollection(loud, facecolors="none", edgecolors=INK, linewidths=1.1, zorder=2.5)
     ax.add_collection(marked)
-    ax.plot(*TRIANGLE[[0, 1, 2, 0]].T, color=INK, linewidth=0.8, solid_joinstyle="round")
-    ax.set(xlim=(-0.06, 1.06), ylim=(-0.08, 0.75**0.5 + 0.07))
-    artists: dict[str, Any] = {
-        "cells": cells,
-        "marked": marked,
-        "arrows": _arrows(ax, simplex, min_count),
-        "corners": _corners(ax, simplex.names),
-        "colorbar": _colorbar(ax, cells, simplex),
-        "headline": canvas.headline(ax, simplex.test),
-    }
-    return canvas.finished(ax, artists, simplex.recipe, recipe)
+    return {"cells": shades, "marked": marked, "colorbar": _colorbar(ax, shades, density)}
 
 
-def _colorbar(ax: Any, cells: Any, simplex: ReliabilitySimplex) -> Any:
-    """Draw the scale of the shares in the empty corner at the upper right."""
-    place = ax.inset_axes((0.86, 0.5, 0.035, 0.4))
-    bar = ax.figure.colorbar(cells, cax=place)
-    least, most = 1.0 / simplex.n, simplex.count.max() / simplex.n
-    ticks = np.array([10.0**-k for k in range(9, -1, -1) if least <= 10.0**-k <= most])
-    if len(ticks) < 2:
-        ticks = np.array([least, most])
-    bar.set_ticks(ticks, labels=[f"{t:.2g}" for t in ticks], minor=False)
+def _area(polygon: FloatArray) -> float:
+    """Return the area within corners in order (the shoelace formula)."""
+    x, y = polygon.T
+    return 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
+
+
+def _colorbar(ax: Any, shades: Any, density: FloatArray) -> Any:
+    """Draw the scale of the density in the empty corner at the upper right."""
+    place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
+    bar = ax.figure.colorbar(shades, cax=place)
+    ends = np.unique([f"{d:.2g}" for d in (density.min(), density.max())]).astype(float)
+    bar.set_ticks(ends, labels=[f"{end:g}" for end in ends], minor=False)
     bar.minorticks_off()
-    bar.ax.tick_params(labelsize=canvas.TICK - 1.0, length=1.5, width=0.5, pad=1.5)
+    bar.ax.tick_params(labelsize=canvas.SMALL, length=1.5, width=0.5, pad=1.5)
     bar.outline.set_linewidth(0.4)
-    place.set_title("share", fontsize=canvas.TICK - 1.0, pad=3)
+    place.set_title("density", fontsize=canvas.SMALL, pad=3)
     return bar
 
 
@@ -101,7 +115,7 @@ def _shades() -> Any:
     return ListedColormap(colormaps["Blues"](np.linspace(0.05, 0.5, 256)))
 
 
-def _clipped(low: FloatArray, high: FloatArray) -> FloatArray:
+def clipped(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the corners of the part of the triangle with low ≤ p ≤ high, in order."""
     corners = np.eye(3)
     for k in range(3):
@@ -124,30 +138,49 @@ def _half(corners: FloatArray, height: FloatArray) -> FloatArray:
     return np.array(kept).reshape(-1, 3)
 
 
-def _arrows(ax: Any, simplex: ReliabilitySimplex, min_count: int) -> dict[str, Any]:
-    """Draw the kinds of arrows, from the faintest to the loudest."""
-    few, loud = simplex.count < min_count, simplex.significant
-    many = few.size > 36
-    fine, ink = (0.65, "#444444") if many else (1.0, INK)
-    kinds = {
-        "few": (few & ~loud, {"color": GREY, "width": 0.002 * fine, "zorder": 3}),
-        "chance": (~few & ~loud, {"color": ink, "width": 0.004 * fine, "zorder": 4}),
-        "significant": (loud, {"color": RED, "width": 0.008, "zorder": 5, "edgecolor": "white"}),
+def _arrows(
+    ax: Any, cells: ReliabilitySimplex, corners: FloatArray, min_count: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw arrows and the dots where they begin, the loudest last; return their signs by name."""
+    few, loud = (cells.count < min_count) & ~cells.significant, cells.significant
+    fine = 0.65 if few.size > 36 else 1.0
+    kinds: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
+        "few": (few, "#808080", "#808080", {}),
+        "chance": (~few & ~loud, "#444444", "white", {"width": 0.005 * fine, "zorder": 3}),
+        "significant": (loud, RED, RED, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
     }
+    size = 30.0 * fine**2 * np.maximum(0.15, cells.count / cells.count.max())
     units = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "units": "width"}
     heads = {"headwidth": 3.6, "headlength": 4.5, "headaxislength": 4.0}
-    drawn = {}
-    for name, (rows, style) in kinds.items():
-        ends = (simplex.predicted[rows] @ TRIANGLE).T, (simplex.deviation[rows] @ TRIANGLE).T
-        style = {"edgecolor": "none", "linewidth": 0.5, **units, **heads, **style}
-        drawn[name] = ax.quiver(*ends[0], *ends[1], minshaft=1.0, minlength=0.5, **style)
+    artists: dict[str, Any] = {"arrows": {}, "dots": {}}
+    for name, (rows, color, face, style) in kinds.items():
+        tails, ways = (cells.predicted[rows] @ corners).T, (cells.deviation[rows] @ corners).T
+        dots = {"s": size[rows] if style else 2.0, "linewidths": 0.6, "zorder": 4}
+        artists["dots"][name] = ax.scatter(*tails, facecolors=face, edgecolors=color, **dots)
+        if style:
+            look = {"edgecolor": "none", "linewidth": 0.5, "minlength": 0.5, "minshaft": 1.0}
+            look |= {"color": color, **units, **heads, **style}
+            artists["arrows"][name] = ax.quiver(*tails, *ways, **look)
+    entries = {"beyond chance": canvas.sign("o", RED, line="-")} if loud.any() else {}
+    entries["chance explains it"] = canvas.sign(filled=False, line="-")
+    entries["area: rows"] = canvas.sign(color="#808080")
+    if few.any():
+        entries[f"fewer than {min_count} rows"] = canvas.sign(".", "#808080")
+    return artists, entries
+
+
+def _corners(ax: Any, names: tuple[str, ...], corners: FloatArray) -> list[Any]:
+    """Write the names below and above the corners; long ones begin or end there."""
+    style, drawn = {"fontsize": canvas.SMALL, "parse_math": False}, []
+    for name, (x, y) in zip(names, corners, strict=True):
+        ha = (
+            "center"
+            if canvas.wide(name) < 50.0 or 0.1 < x < 0.9
+            else "left"
+            if x < 0.5
+            else "right"
+        )
+        va, away = ("bottom", 0.04) if y > 0.25 else ("top", -0.03)
+        words = canvas.lines(name, 0.45 * canvas.room(ax))
+        drawn.append(ax.text(x, y + away, words, ha=ha, va=va, **style))
     return drawn
-
-
-def _corners(ax: Any, names: tuple[str, ...]) -> list[Any]:
-    places = [(-0.01, -0.025, "center", "top"), (1.01, -0.025, "center", "top")]
-    places.append((0.5, 0.75**0.5 + 0.015, "center", "bottom"))
-    return [
-        ax.text(x, y, name, ha=ha, va=va, fontsize=canvas.LABEL - 0.5)
-        for name, (x, y, ha, va) in zip(names, places, strict=True)
-    ]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.checks import number
+from caltest._base.containers import arranged, as_ndarray
 from caltest._base.copies import row_numbers
 from caltest._base.reading import as_array, as_numbers
 from caltest.errors import StatisticError
@@ -68,7 +69,8 @@ class Recalibration(ABC):
         StatisticError
             When the optimiser does not reach an optimum, or the method does not fit the data.
         """
-        data = Predictions.of(probs, labels, **facts)
+        probs, given = arranged(probs, {"labels": labels, **facts})
+        data = Predictions.of(probs, **given)
         if data.weights is not None:
             raise StatisticError(f"{type(self).__name__} does not take weights yet")
         scores = _scores(data, probs, facts.get("from_logits", False))
@@ -168,7 +170,8 @@ class Recalibrated:
             Of the same kind and shape as ``probs``.
         """
         labelled = isinstance(probs, Predictions)
-        unknown = None if labelled else np.zeros(np.shape(probs)[:1], dtype=np.int64)
+        probs = probs if labelled else as_ndarray(probs, "probs")
+        unknown = None if labelled else np.zeros(len(probs), dtype=np.int64)
         data = Predictions.of(probs, unknown, from_logits=from_logits)
         scores = _scores(data, probs, from_logits)
         if data.n_classes != self.n_classes:

@@ -22,6 +22,7 @@ def reliability_difference(
     probs_b: Any,
     labels: Any = None,
     *,
+    names: tuple[str, str] = ("A", "B"),
     lens: LensLike | None = None,
     bins: Binning | int = UniformBins(10),
     level: float = BAND_LEVEL,
@@ -40,6 +41,8 @@ def reliability_difference(
         The predictions of the two models for the same observations.
     labels : array_like of shape (n,)
         Observed classes; left out when both are :class:`Predictions`.
+    names : tuple of str, default ("A", "B")
+        What the models are called.
     lens : lens, optional
         A lens that leaves two classes; by default as in :func:`calibration_test`.
     bins : binning or int, default UniformBins(10)
@@ -107,6 +110,7 @@ def reliability_difference(
         count_a=a["count"][kept][order].astype(np.int64),
         count_b=b["count"][kept][order].astype(np.int64),
         cell=kept[order],
+        names=names,
         name=views[0].lens.components(first)[0],
         subject=views[0].lens.subject,
         bins=name_of(binning),

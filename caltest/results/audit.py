@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from caltest.results.base import Record, Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns
 from caltest.results.verdicts import AuditVerdict, Finding
 
 if TYPE_CHECKING:
@@ -117,6 +118,18 @@ class AuditReport(Result):
         lenses = ", ".join(row.lens for row in self.rows)
         settings = f"alpha={self.alpha:g}", f"tolerance={self.tolerance:g}"
         return [f"audit of {lenses}", *settings]
+
+    def _tables(self) -> list[Columns]:
+        rows = self.rows
+        columns = {"lens": [r.lens for r in rows], "question": [r.question for r in rows]}
+        error, floor = zip(*(row.shown for row in rows), strict=True)
+        columns |= {"error": list(error), "if calibrated": list(floor)}
+        pvalues = {name: [getattr(row, name) for row in rows] for name in ("pvalue", "adjusted")}
+        return [{**columns, **pvalues, "finding": [row.verdict for row in rows]}]
+
+    def _in_words(self) -> list[str]:
+        details = (row.detail for row in self.rows if row.detail)
+        return [f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *details]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text

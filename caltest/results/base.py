@@ -6,16 +6,19 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from caltest._version import __version__
 from caltest.errors import printable
+from caltest.results import tables
+from caltest.results.tables import SMALLEST_SHOWN as SMALLEST_SHOWN
+from caltest.results.tables import format_p as format_p
+from caltest.results.tables import format_value as format_value
 from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
-#: p-values below this are printed as a bound.
-SMALLEST_SHOWN = 1e-12
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "FloatArray": partial(np.asarray, dtype=np.float64),
@@ -25,20 +28,6 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "ComparisonVerdict": ComparisonVerdict,
     "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(ComparisonVerdict, words)),
 }
-
-
-def format_p(p: float) -> str:
-    """Return a p-value as it is printed: never 0, three digits at most."""
-    if p < SMALLEST_SHOWN:
-        return f"< {SMALLEST_SHOWN:.0e}"
-    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
-
-
-def format_value(value: float) -> str:
-    """Return the value of a statistic with four decimals, or three digits when it is tiny."""
-    if value == 0.0:
-        return "0.0000"  # also of -0.0
-    return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.2e}"
 
 
 def short(name: str) -> str:
@@ -133,6 +122,10 @@ class Result(Record):
 
     #: The field that is the result as a single number, if one is.
     number: ClassVar[str | None] = None
+    #: The attributes that are columns of its table; none where the table is a list of its fields.
+    columns: ClassVar[tuple[str, ...]] = ()
+    #: What its report begins with.
+    title: ClassVar[str] = ""
 
     def __float__(self) -> float:
         if self.number is None:
@@ -162,6 +155,45 @@ class Result(Record):
             said = "  Interrupted: simulated numbers rest on the resamples drawn until then."
             notes = [said, *notes]
         return [*notes, "", f"  {self.recipe}"]
+
+    def _tables(self) -> list[tables.Columns]:
+        """Return what its tables show: one value, or one a row, in every column."""
+        if not self.columns:
+            own = {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
+            shown = {k: v for k, v in own.items() if isinstance(v, (str, int, float, tuple))}
+            texts = [tables.cell(name, value) for name, value in shown.items()]
+            return [{"": [name.replace("_", " ") for name in shown], "value": texts}]
+        values = {name: getattr(self, name) for name in self.columns}
+        by_row = isinstance(values[self.columns[0]], (tuple, np.ndarray))
+        return [values if by_row else {name: [value] for name, value in values.items()}]
+
+    def _in_words(self) -> list[str]:
+        """Return the finding in sentences."""
+        return []
+
+    def _said(self) -> list[str]:
+        foot = self._foot()
+        return [*self._in_words(), *(line.strip() for line in foot if line.strip())]
+
+    def __str__(self) -> str:
+        shown = [line for table in self._tables() for line in (*tables.aligned(table), "")]
+        found = [f"  {sentence}" for sentence in self._in_words()]
+        return "\n".join([self.title, *shown[: None if found else -1], *found, *self._foot()])
+
+    def to_markdown(self) -> str:
+        """Return the result as tables of Markdown, with what was found and how it was made."""
+        shown = [tables.markdown(table) for table in self._tables()]
+        return "\n\n".join([*shown, *map(tables.markdown_text, self._said())]) + "\n"
+
+    def to_latex(self) -> str:
+        """Return the tables of the result in LaTeX, under their recipe; they need booktabs."""
+        recipe = " ".join(self.recipe.split())
+        return "\n\n".join([f"% {recipe}", *map(tables.latex, self._tables())]) + "\n"
+
+    def _repr_html_(self) -> str:
+        """Show the result in a notebook."""
+        said = [f"<p>{escape(text)}</p>" for text in self._said()]
+        return "\n".join(["<div>", *map(tables.html, self._tables()), *said, "</div>"])
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the result.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
 from caltest.results.clusters import ClusterSummary
 from caltest.results.subgroups import Subgroups
+from caltest.results.tables import Columns
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
@@ -39,6 +40,8 @@ class CalibrationTestResult(Result):
         The noise floor: mean and standard deviation of the statistic when the model is calibrated.
     two_sided : bool
         Whether small values speak against calibration as well as large ones.
+    centre : float
+        From where a two-sided estimate is measured.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
     effective_n : float, optional
@@ -63,6 +66,7 @@ class CalibrationTestResult(Result):
     null_mean: float
     null_std: float
     two_sided: bool
+    centre: float
     impossible: int
     effective_n: float | None = None
     clusters: ClusterSummary | None = None
@@ -71,6 +75,7 @@ class CalibrationTestResult(Result):
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
     number: ClassVar[str] = "estimate"
+    columns: ClassVar[tuple[str, ...]] = ("statistic", "lens", "estimate", "shown_floor", "shown_p")
 
     @property
     def excess(self) -> float:
@@ -124,27 +129,27 @@ class CalibrationTestResult(Result):
             f"  data           n = {self.n}, K = {self.n_classes}{self._weighted}",
             *([] if self.clusters is None else [f"  clusters       {self.clusters}"]),
             "",
-            f"  {self._in_words()}",
+            *(f"  {sentence}" for sentence in self._in_words()),
         ]
         if self.subgroups is not None:
             lines += ["", str(self.subgroups)]
+        return "\n".join([*lines, *self._foot()])
+
+    def _in_words(self) -> list[str]:
+        chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
+        if self.pvalue < 0.0005:
+            chance = "fewer than 1 in 1000"
+        said = [f"A calibrated model would show an error this large in {chance} such data sets."]
+        if self.degenerate:
+            said = ["The null distribution is a single value: these predictions cannot be tested."]
         if self.impossible:
-            lines.append(
-                f"  {self.impossible} observed outcomes had predicted probability exactly 0: "
+            said.append(
+                f"{self.impossible} observed outcomes had predicted probability exactly 0: "
                 "that alone refutes calibration, unless the file was rounded."
             )
         if self.ended == "early":
-            lines.append("  Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
-        return "\n".join([*lines, *self._foot()])
-
-    def _in_words(self) -> str:
-        if self.degenerate:
-            return "The null distribution is a single value: these predictions cannot be tested."
-        if self.pvalue < 0.0005:
-            chance = "fewer than 1 in 1000"
-        else:
-            chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
-        return f"A calibrated model would show an error this large in {chance} such data sets."
+            said.append("Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
+        return said
 
 
 @dataclass(frozen=True)
@@ -169,20 +174,17 @@ class JointTestResult(Result):
     adjusted: tuple[float, ...]
     pvalue: float
     adjust: str = "max-T"
+    title: ClassVar[str] = "Joint test of calibration"
 
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
         return [f"[{pairs}]", self.adjust, f"{self.tests[0].null} null"]
 
-    def __str__(self) -> str:
-        lines = [f"Joint test of calibration, {self.n_resamples} redrawn label vectors"]
-        width = max(len(f"{t.statistic} · {t.lens}") for t in self.tests)
-        for test, adjusted in zip(self.tests, self.adjusted, strict=True):
-            lines.append(
-                f"  {test.statistic} · {test.lens}".ljust(width + 4)
-                + f"{format_value(test.estimate)}  if calibrated {test.shown_floor}  "
-                f"p {format_p(test.pvalue)}  adjusted {format_p(adjusted)}"
-            )
+    def _tables(self) -> list[Columns]:
+        names = CalibrationTestResult.columns
+        shown = {name: [getattr(test, name) for test in self.tests] for name in names}
+        return [{**shown, "adjusted": self.adjusted}]
+
+    def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
-        lines.append(f"  all together: p {format_p(self.pvalue)} ({source})")
-        return "\n".join([*lines, *self._foot()])
+        return [f"All together: p {format_p(self.pvalue)} ({source})"]

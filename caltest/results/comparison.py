@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from caltest.results.base import Record, Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 
 
@@ -102,6 +103,10 @@ class ComparisonResult(Result):
     scores: tuple[ScoreDifference, ...]
     paired: bool
     number: ClassVar[str] = "difference"
+    columns: ClassVar[tuple[str, ...]] = (
+        *("tested", "lens", "estimate_a", "estimate_b"),
+        *("difference", "low", "high", "pvalue", "finding"),
+    )
 
     @property
     def finding(self) -> str:
@@ -295,7 +300,6 @@ class ComparisonTable(Result):
     def __str__(self) -> str:
         first = self.pairs[0]
         alpha = f"{1.0 - self.level:.3g}"
-        squared = first.method != "swap"
         head = [
             f"Comparison of calibration: {len(self.names)} models, {len(self.pairs)} pairs",
             f"  statistic      {first.statistic}",
@@ -303,34 +307,32 @@ class ComparisonTable(Result):
             f"  hypothesis     {first.hypothesis}, for each pair",
             *_tested_instead(first),
         ]
-        asked = [] if squared and first.tested == first.statistic else [first.statistic]
-        heads = [*(["squared error"] if squared else []), *map(short, asked)]
-        models = [("model", *heads, "own p", "letters")]
+        said = f"  Models that share a letter cannot be told apart at {alpha} (Holm, all pairs)."
+        models, pairs = map(aligned, self._tables())
+        return "\n".join([*head, "", *models, "", *pairs, "", said, *self._foot()])
+
+    def _tables(self) -> list[Columns]:
+        first, squared = self.pairs[0], self.pairs[0].method != "swap"
         own = {pair.names[0]: (pair.estimate_a, pair.test_a) for pair in self.pairs}
         own |= {pair.names[1]: (pair.estimate_b, pair.test_b) for pair in self.pairs}
-        for name in self.names:
-            estimate, test = own[name]
-            letters = "".join(_letter(j) for j, g in enumerate(self.indistinguishable) if name in g)
-            shown = [_with_root(estimate)] if squared else []
-            shown += [format_value(test.estimate) for _ in asked]
-            models.append((name, *shown, test.shown_p, letters))
-        pairs = [("pair", "difference", "p", "adjusted p", "verdict")]
-        for result, p, found in zip(self.pairs, self.adjusted, self.findings, strict=True):
-            a, b = result.names
-            difference = format_value(result.difference)
-            pairs.append((f"{a} − {b}", difference, format_p(result.pvalue), format_p(p), found))
-        said = f"  Models that share a letter cannot be told apart at {alpha} (Holm, all pairs)."
-        tables = ["", *_columns(models), "", *_columns(pairs), "", said]
-        return "\n".join([*head, *tables, *self._foot()])
+        estimates, tests = zip(*(own[name] for name in self.names), strict=True)
+        models: dict[str, Any] = {"model": self.names}
+        if squared:
+            models["squared error"] = map(_with_root, estimates)
+        if not squared or first.tested != first.statistic:
+            models[short(first.statistic)] = [format_value(test.estimate) for test in tests]
+        models["own p"] = [test.shown_p for test in tests]
+        groups = list(enumerate(self.indistinguishable))
+        models["letters"] = ["".join(_letter(j) for j, g in groups if n in g) for n in self.names]
+        pairs = {
+            "pair": [" − ".join(pair.names) for pair in self.pairs],
+            "difference": [format_value(pair.difference) for pair in self.pairs],
+            "p": [format_p(pair.pvalue) for pair in self.pairs],
+            "adjusted p": map(format_p, self.adjusted),
+            "verdict": self.findings,
+        }
+        return [models, pairs]
 
 
 def _letter(j: int) -> str:
     return chr(ord("a") + j) if j < 26 else f"({j + 1})"
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
-    return [
-        ("  " + "".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True))).rstrip()
-        for row in rows
-    ]

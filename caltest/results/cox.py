@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from caltest._base.arrays import FloatArray
 from caltest.results.base import Result, format_p
 
 
@@ -18,6 +21,8 @@ class CoxRecalibration(Result):
         Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1.
     intercept_se, slope_se : float
         Their standard errors, from the observed information.
+    covariance : float
+        The covariance of the two estimates.
     intercept_interval, slope_interval : tuple of float
         Their confidence intervals.
     offset_intercept : float
@@ -50,6 +55,7 @@ class CoxRecalibration(Result):
     slope: float
     slope_se: float
     slope_interval: tuple[float, float]
+    covariance: float
     offset_intercept: float
     offset_intercept_se: float
     offset_intercept_interval: tuple[float, float]
@@ -64,6 +70,19 @@ class CoxRecalibration(Result):
     method: str
     lens: str
     number: ClassVar[str] = "slope"
+
+    def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the fitted frequencies at predictions between 0 and 1, and a band around them.
+
+        At each p, the Wald interval of a + b logit p at ``level``, as frequencies.
+        """
+        from scipy.special import expit, logit, ndtri
+
+        z = logit(p)
+        variance = self.intercept_se**2 + 2.0 * z * self.covariance + (z * self.slope_se) ** 2
+        half = float(ndtri(0.5 + 0.5 * self.level)) * np.sqrt(np.maximum(variance, 0.0))
+        middle = self.intercept + self.slope * z
+        return expit(middle), expit(middle - half), expit(middle + half)
 
     def _made(self) -> list[str]:
         kind = {"wald": "Wald", "profile": "profile likelihood"}[self.method]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.results.base import Result, format_p, format_value, short
+from caltest.results.base import Result, short
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,8 @@ class ReliabilityDifference(Result):
         Rows of the two models in the bin.
     cell : ndarray of shape (L,), int
         Numbers of the bins, for which neighbours follow each other.
+    names : tuple of str
+        The two models.
     name, subject : str
         Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.
     lens, bins, level, simultaneous
@@ -42,28 +46,22 @@ class ReliabilityDifference(Result):
     count_a: IntArray
     count_b: IntArray
     cell: IntArray
+    names: tuple[str, str]
     name: str
     subject: str
     lens: str
     bins: str
     level: float
     simultaneous: bool
+    columns: ClassVar[tuple[str, ...]] = (
+        *("predicted", "count_a", "count_b", "difference", "low", "high"),
+    )
+    title: ClassVar[str] = "Difference of two reliability curves (a − b)"
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
         band = f"{100 * self.level:g} % {how}confidence band of the difference"
         return [self.bins, self.lens, band]
-
-    def __str__(self) -> str:
-        lines = [
-            "Difference of two reliability curves (a − b)",
-            "  predicted  count a  count b  difference       band",
-        ]
-        columns = self.predicted, self.count_a, self.count_b, self.difference, self.low, self.high
-        for p, a, b, d, low, high in zip(*columns, strict=True):
-            away = "" if low <= 0.0 <= high else "  differs"
-            lines.append(f"     {p:.4f}  {a:7d}  {b:7d}     {d:+.4f}  {low:+.4f} {high:+.4f}{away}")
-        return "\n".join([*lines, *self._foot()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +92,15 @@ class BinSensitivity(Result):
     lens: str
     distance: str
     level: float
+    columns: ClassVar[tuple[str, ...]] = (
+        *("bins", "size", "estimate", "null_mean", "low", "high", "pvalue"),
+    )
+    title: ClassVar[str] = "Sensitivity to the bins"
 
     def _made(self) -> list[str]:
         kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
         band = f"{100 * self.level:g} % noise band"
         return [f"ECE({kinds}, distance={self.distance})", self.lens, band]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name in self.bins)
-        lines = [f"Sensitivity to the bins\n  {'bins'.ljust(width)}  estimate  if calibrated  p"]
-        columns = self.bins, self.estimate, self.null_mean, self.pvalue
-        for name, value, mean, p in zip(*columns, strict=True):
-            shown = f"{format_value(value)}    {format_value(mean)}         {format_p(p)}"
-            lines.append(f"  {name.ljust(width)}  {shown}")
-        return "\n".join([*lines, *self._foot()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,20 +139,19 @@ class ReliabilityFit(Result):
     level: float
     simultaneous: bool
     test: CalibrationTestResult
+    title: ClassVar[str] = "Reliability curve without bins"
 
     @property
     def deviation(self) -> FloatArray:
         """Outcome minus prediction: above 0 the model underestimates."""
         return self.fitted - self.predicted
 
+    def _tables(self) -> list[Columns]:
+        shown = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
+        names = ("predicted", "fitted", "low", "high")
+        return [{name: getattr(self, name)[shown] for name in names}]
+
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
         band = f"{100 * self.level:g} % {how}consistency band" if self.n_resamples else "no band"
         return [f"{self.fit} curve", self.lens, band]
-
-    def __str__(self) -> str:
-        shown = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
-        columns = zip(self.predicted, self.fitted, self.low, self.high, strict=True)
-        rows = [f"     {p:.4f}    {y:.4f}  {low:.4f} {high:.4f}" for p, y, low, high in columns]
-        head = [f"Reliability curve, {self.fit} fit", "  predicted    fitted       band"]
-        return "\n".join([*head, *(rows[j] for j in shown), *self._foot()])

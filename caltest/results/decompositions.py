@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from caltest.results.base import Result, format_value
+from caltest.results.base import Result
 
 if TYPE_CHECKING:
     from caltest.statistics.isotonic import IsotonicFit
@@ -42,22 +42,13 @@ class CORPDecomposition(Result):
     score: str
     lens: str
     number: ClassVar[str] = "mean_score"
+    title: ClassVar[str] = "mean score = miscalibration − discrimination + uncertainty"
     fit: IsotonicFit | None = field(
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
 
     def _made(self) -> list[str]:
         return [f"CORP({self.score!r}) decomposition", self.lens]
-
-    def __str__(self) -> str:
-        names = {"brier": "Brier score", "log": "log score"}
-        names_and_values = {
-            names[self.score]: self.mean_score,
-            "miscalibration": self.miscalibration,
-            "discrimination": self.discrimination,
-            "uncertainty": self.uncertainty,
-        }
-        return _table(self, names_and_values, "miscalibration − discrimination + uncertainty")
 
 
 @dataclass(frozen=True)
@@ -103,29 +94,9 @@ class BrierDecomposition(Result):
     bins: str
     lens: str
     number: ClassVar[str] = "mean_score"
+    title: ClassVar[str] = (
+        "Brier score = reliability − resolution + uncertainty + within variance − within covariance"
+    )
 
     def _made(self) -> list[str]:
         return [f"Brier decomposition over {self.bins}", self.lens]
-
-    def __str__(self) -> str:
-        names_and_values = {
-            "Brier score": self.mean_score,
-            "reliability": self.reliability,
-            "resolution": self.resolution,
-            "uncertainty": self.uncertainty,
-            "within-cell variance": self.within_variance,
-            "within-cell covariance": self.within_covariance,
-        }
-        return _table(
-            self,
-            names_and_values,
-            "reliability − resolution + uncertainty + variance − covariance",
-        )
-
-
-def _table(
-    parts: CORPDecomposition | BrierDecomposition, values: dict[str, float], total: str
-) -> str:
-    width = max(map(len, values))
-    lines = [f"  {name:<{width}}  {format_value(value)}" for name, value in values.items()]
-    return "\n".join([f"{next(iter(values))} = {total}", *lines, *parts._foot()])

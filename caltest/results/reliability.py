@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns
 
 #: Bands that hold where the truth may be; all others hold what a calibrated model would show.
 CONFIDENCE = ("clopper-pearson", "wilson", "bootstrap")
@@ -85,6 +87,7 @@ class ReliabilityCurve(Result):
     level: float
     simultaneous: bool
     tests: tuple[CalibrationTestResult, ...]
+    title: ClassVar[str] = "Reliability curve"
 
     @property
     def deviation(self) -> FloatArray:
@@ -125,15 +128,7 @@ class ReliabilityCurve(Result):
     def _made(self) -> list[str]:
         return [self.bins, self.lens, self.shown_band]
 
-    def __str__(self) -> str:
-        lines = ["Reliability curve"]
-        row = "  {:.4f} {:.4f} {:7d}     {:.4f}    {:.4f}    {:+.4f}  {:.4f} {:.4f}{}"
-        for j, name in enumerate(self.names):
-            part = self.of(j)
-            lines += [f"  {name}"] if len(self.names) > 1 else []
-            lines.append("            bin   count  predicted  observed  deviation       bar")
-            means = part.predicted, part.observed, part.deviation
-            marks = np.where(part.outside, "  outside", "")
-            columns = part.bin_low, part.bin_high, part.count, *means, part.low, part.high, marks
-            lines += [row.format(*values) for values in zip(*columns, strict=True)]
-        return "\n".join([*lines, *self._foot()])
+    def _tables(self) -> list[Columns]:
+        of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
+        shown = (*COLUMNS[2:7], "deviation", "low", "high", "outside")
+        return [{**of, **{name: getattr(self, name) for name in shown}}]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest.results.base import Result, format_p
+from caltest.results.base import Result
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.tables import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,7 @@ class ReliabilitySimplex(Result):
     bins: str
     level: float
     test: CalibrationTestResult
+    title: ClassVar[str] = "Reliability on the simplex"
 
     @property
     def deviation(self) -> FloatArray:
@@ -65,10 +68,7 @@ class ReliabilitySimplex(Result):
         marked = f"cells marked at family level {1.0 - self.level:.3g}"
         return [self.bins, self.lens, marked]
 
-    def __str__(self) -> str:
-        lines = ["Reliability on the simplex", f"  classes: {', '.join(self.names)}"]
-        columns = self.count, self.predicted, self.observed, self.pvalue, self.adjusted
-        for count, predicted, observed, pvalue, adjusted in zip(*columns, strict=True):
-            vectors = "  ".join(" ".join(f"{x:.3f}" for x in v) for v in (predicted, observed))
-            lines.append(f"  {count:7d}  {vectors}  p {format_p(pvalue)} ({format_p(adjusted)})")
-        return "\n".join([*lines, *self._foot()])
+    def _tables(self) -> list[Columns]:
+        corners = f"({', '.join(self.names)})"
+        means = {f"predicted {corners}": self.predicted, f"observed {corners}": self.observed}
+        return [{"count": self.count, **means, "pvalue": self.pvalue, "adjusted": self.adjusted}]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from caltest._base.checks import fraction, whole
+from caltest._base.checks import number, whole
 from caltest._base.compiled import inlined, kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.labels import LabelDrawer
@@ -57,8 +57,8 @@ class SharedRedraws(LabelScheme):
     takes_clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.dependence is not None and self.dependence not in (0, 1):
-            fraction("dependence", self.dependence)
+        if self.dependence is not None:
+            number("dependence", self.dependence, 0.0, 1.0, "[]")
 
     def drawer(self, data: Predictions) -> Drawer:
         """Prepare the rows; O(n K), and without ``dependence`` some 2000 label vectors."""

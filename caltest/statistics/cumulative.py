@@ -1,7 +1,8 @@
-"""Cumulative errors: Kolmogorov–Smirnov and Kuiper statistics of summed differences."""
+"""Cumulative errors: Kolmogorov–Smirnov, Kuiper and averaged two-bin errors of summed gaps."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
@@ -113,32 +114,30 @@ def _quantiles(extent: Extent, tails: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk(Prepared):
-    """A cumulative error whose predictions are fixed: a walk along the sorted rows.
+class _Walked(Prepared):
+    """A walk along the sorted rows, predictions fixed; a subclass says what is measured of it.
 
     ``ends`` says where, in ``order``, each group of equal probabilities ends, and ``expected`` how
-    many events are predicted up to there. The walk ends with a standard deviation of ``sigma`` =
-    √(Σ p (1 − p)) / n; one event adds ``unit`` to the statistic, 1 / n unless ``scaled``.
-    With weights n is their total, the ``mass``.
+    many events are predicted up to there.
     """
 
     order: IntArray = field(repr=False)
     ends: IntArray = field(repr=False)
     expected: FloatArray = field(repr=False)
-    sigma: float
-    unit: float
-    mass: float
-    extent: Extent
+
+    @abstractmethod
+    def _measured(self, walks: FloatArray) -> FloatArray:
+        """Measure walks of shape (B, G), which begin at 0."""
 
     def __call__(self, labels: IntArray) -> float:
         events = (labels[self.order] == 0)[None, :]
         return float(self._measured(self._at_ends(events) - self.expected)[0])
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the errors for label vectors of shape (B, n), by a compiled walk."""
-        turns = np.empty((len(labels), 2))
-        _walk(labels, self.order, self.ends, self.expected, turns)
-        return self._measured(turns)
+        """Return the errors for label vectors of shape (B, n), by compiled walks."""
+        walks = np.empty((len(labels), self.ends.size))
+        _walk(labels, self.order, self.ends, self.expected, walks)
+        return self._measured(walks)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the errors for moved residuals: walks of their sums."""
@@ -148,8 +147,21 @@ class Walk(Prepared):
     def _at_ends(self, steps: FloatArray | BoolArray) -> FloatArray:
         return np.cumsum(steps, axis=1, dtype=np.float64)[:, self.ends - 1]
 
+
+@dataclass(frozen=True, eq=False)
+class Walk(_Walked):
+    """A cumulative error whose predictions are fixed: how far a walk goes.
+
+    It ends with a standard deviation of ``sigma`` = √(Σ p (1 − p)) / n; one event adds ``unit`` to
+    the statistic, 1 / n unless ``scaled``. With weights n is their total, the ``mass``.
+    """
+
+    sigma: float
+    unit: float
+    mass: float
+    extent: Extent
+
     def _measured(self, walks: FloatArray) -> FloatArray:
-        """Measure walks of shape (B, G), which begin at 0."""
         highest, lowest = walks.max(axis=1, initial=0.0), walks.min(axis=1, initial=0.0)
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)
@@ -162,10 +174,24 @@ class Walk(Prepared):
         return BrownianNull(self.extent, self.sigma * self.unit * self.mass)
 
 
+@dataclass(frozen=True, eq=False)
+class TwoBins(_Walked):
+    """An averaged two-bin error whose predictions are fixed: squares of a walk and of what is left.
+
+    ``widths`` are how far the thresholds reach that cut after each group of equal probabilities,
+    over n²; the last one counts those below all of them, too, where one bin is as empty.
+    """
+
+    widths: FloatArray = field(repr=False)
+
+    def _measured(self, walks: FloatArray) -> FloatArray:
+        return np.asarray(((walks**2 + (walks[:, -1:] - walks) ** 2) * self.widths).sum(axis=1))
+
+
 @kernel
-def _walk(labels, order, ends, expected, turns_out):  # type: ignore[no-untyped-def]
-    # The lowest and the highest point of every walk, O(n) for each. One pass for each step of the
-    # work: outcomes are gathered from bytes, which fit into the nearest cache.
+def _walk(labels, order, ends, expected, walks_out):  # type: ignore[no-untyped-def]
+    # Every walk, O(n) for each. One pass for each step of the work: outcomes are gathered from
+    # bytes, which fit into the nearest cache.
     n = order.size
     happened = np.empty(n, dtype=np.uint8)
     events = np.zeros(n + 1, dtype=np.int64)
@@ -173,14 +199,12 @@ def _walk(labels, order, ends, expected, turns_out):  # type: ignore[no-untyped-
         row = labels[r]
         for i in range(n):
             happened[i] = row[i] == 0
-        hits, lowest, highest = 0, 0.0, 0.0
+        hits = 0
         for i in range(n):
             hits += happened[order[i]]
             events[i + 1] = hits
         for g in range(ends.size):
-            step = events[ends[g]] - expected[g]
-            lowest, highest = min(lowest, step), max(highest, step)
-        turns_out[r, 0], turns_out[r, 1] = lowest, highest
+            walks_out[r, g] = events[ends[g]] - expected[g]
 
 
 @dataclass(frozen=True, repr=False)
@@ -253,8 +277,14 @@ class Kuiper(_CumulativeError):
     """Range of the cumulative differences (ECCE-R), for two classes.
 
     max_k C_k − min_k C_k over k = 0, …, n with C_0 = 0: the largest difference |Σ (y − p)| / n over
-    all intervals of predictions. See :class:`KolmogorovSmirnov` for C and the parameters. It does
-    not depend on from which end the predictions are summed.
+    all intervals of predictions, which is the empirical cutoff calibration error of Rossellini et
+    al. (2025). See :class:`KolmogorovSmirnov` for C and the parameters. It does not depend on from
+    which end the predictions are summed.
+
+    References
+    ----------
+    Rossellini, Soloff, Barber, Ren & Willett, "Can a calibration metric be both testable and
+    actionable?", 2025 (arXiv:2502.19851).
 
     Examples
     --------
@@ -263,3 +293,44 @@ class Kuiper(_CumulativeError):
     """
 
     extent: ClassVar[Extent] = "range"
+
+
+@dataclass(frozen=True, repr=False)
+class ATB(Statistic):
+    """Averaged two-bin calibration error, for two classes: a truthful measure.
+
+    ATB = ∫₀¹ n⁻² [(Σ_{p_i < q} (p_i − y_i))² + (Σ_{p_i ≥ q} (p_i − y_i))²] dq: the rows are cut in
+    two at every threshold q, and the squared errors of both bins averaged over q, by a sum that is
+    exact. No predictions have a smaller expected ATB than the true probabilities. Its noise floor
+    is in closed form: the mean under calibration is Σ p_i (1 − p_i) / n², which is
+    ``ATB().given(data).null_mean``. It sees what :class:`KolmogorovSmirnov` sees.
+
+    Raises
+    ------
+    StatisticError
+        For more than two classes.
+
+    Notes
+    -----
+    O(n log n) once, O(n) for each further set of labels. The range is [0, 1].
+
+    References
+    ----------
+    Hartline, Hu & Wu, "A perfectly truthful calibration measure", COLT 2026 (arXiv:2508.13100).
+
+    Examples
+    --------
+    >>> ATB()([0.25, 0.75], [0, 1]), ATB()([0.5, 0.5], [1, 1])
+    (0.015625, 0.25)
+    """
+
+    def given(self, data: Predictions) -> TwoBins:
+        """Fix the predictions: sort them once, and leave a function of the labels."""
+        p = event(data, self)
+        order, ends = by_value(p)
+        ordered, squared = p[order], p.size**2
+        reached = ordered[ends - 1]
+        widths = np.diff(reached, append=1.0 + reached[0]) / squared
+        floor = float((p * data.probs[:, 1]).sum()) / squared
+        expected = np.cumsum(ordered)[ends - 1]
+        return TwoBins(data, order, ends, expected, widths, degree=2, null_mean=floor)

@@ -1,28 +1,35 @@
-"""Distances between predictions and a smooth calibration curve: ICI, E50, E90, Emax."""
+"""Distances between predictions and a smooth calibration curve: ICI, E50, E90, Emax, ECI."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from caltest._base.checks import number
+from caltest._base.checks import number, one_of
 from caltest._base.compiled import kernel
+from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, event
 
 #: Label vectors that are smoothed side by side. No number depends on it.
 LANES = 8
+#: What is made of the distances: their mean, mean square, that relative to a constant prediction,
+#: or a quantile.
+Summary = Literal["mean", "square", "relative"] | float
+#: The smoothers, and their shares of rows in a window.
+SPANS = {"lowess": 2 / 3, "loess": 0.75}
 
 
 @dataclass(frozen=True, eq=False)
-class LowessGaps(Prepared):
+class SmoothGaps(Prepared):
     """A summary of |p − smooth(p)| with the predictions fixed.
 
     The curve is linear in the outcomes: at anchor j, the outcomes in increasing order from row
-    ``first[j]`` on have the weights ``weights[starts[j]:starts[j + 1]]``.
+    ``first[j]`` on have the weights ``weights[starts[j]:starts[j + 1]]``. Of a loess curve there
+    are first the values at all anchors, then the slopes.
     """
 
     order: IntArray = field(repr=False)
@@ -31,17 +38,17 @@ class LowessGaps(Prepared):
     first: IntArray = field(repr=False)
     starts: IntArray = field(repr=False)
     weights: FloatArray = field(repr=False)
-    quantile: float | None
+    summary: Summary
 
     def curve(self, labels: IntArray) -> FloatArray:
         """Return the smoothed frequency of the event at each prediction, in increasing order."""
         events = (labels[self.order] == 0).astype(np.float64)
         windows = zip(self.first, pairwise(self.starts), strict=True)
         fitted = [self.weights[a:b] @ events[i : i + b - a] for i, (a, b) in windows]
-        return np.interp(self.ordered, self.anchors, fitted)
+        return self._between(np.array(fitted)[:, None])[0]
 
     def __call__(self, labels: IntArray) -> float:
-        return float(self._summaries(self.curve(labels)[None, :])[0])
+        return float(self._summaries(self.curve(labels)[None, :], labels[None, :])[0])
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the summaries for label vectors of shape (B, n), eight at a time, compiled."""
@@ -51,15 +58,29 @@ class LowessGaps(Prepared):
             some = labels[start : start + LANES]
             happened[:, : len(some)] = (np.take(some, self.order, axis=1) == 0).T
             _fit_lines(happened, self.first, self.starts, self.weights, fitted)
-            for curve, values in zip(curves[start:], fitted.T, strict=False):
-                curve[:] = np.interp(self.ordered, self.anchors, values)
-        return self._summaries(curves)
+            curves[start : start + LANES] = self._between(fitted)[: len(some)]
+        return self._summaries(curves, labels)
 
-    def _summaries(self, curves: FloatArray) -> FloatArray:
+    def _between(self, fitted: FloatArray) -> FloatArray:
+        """Return curves at every prediction, (L, n), of columns: lines, or cubics with slopes."""
+        if len(fitted) == self.anchors.size:
+            return np.array([np.interp(self.ordered, self.anchors, f) for f in fitted.T])
+        from scipy.interpolate import CubicHermiteSpline
+
+        values, slopes = np.split(fitted, 2)
+        return np.asarray(CubicHermiteSpline(self.anchors, values, slopes)(self.ordered).T)
+
+    def _summaries(self, curves: FloatArray, labels: IntArray) -> FloatArray:
         gaps = np.abs(curves - self.ordered)
-        if self.quantile is None:
+        if isinstance(self.summary, float):
+            return np.asarray(np.quantile(gaps, self.summary, axis=1))
+        if self.summary == "mean":
             return np.asarray(gaps.mean(axis=1))
-        return np.asarray(np.quantile(gaps, self.quantile, axis=1))
+        squares = (gaps**2).mean(axis=1)
+        if self.summary == "square":
+            return np.asarray(squares)
+        constant = (labels == 0).mean(axis=1) - self.ordered.mean()
+        return np.asarray(squares / (constant**2 + self.ordered.var()))
 
 
 @kernel
@@ -77,31 +98,46 @@ def _fit_lines(happened, first, starts, weights, fitted_out):  # type: ignore[no
 
 @dataclass(frozen=True, repr=False)
 class _SmoothGaps(Statistic):
-    """What ICI, E50, E90 and Emax share: the smoother."""
+    """What ICI, E50, E90, Emax and ECI share: the smoother."""
 
     _: KW_ONLY
-    span: float = 2 / 3
+    curve: Literal["lowess", "loess"] = "lowess"
+    span: float | None = None
     delta: float | None = None
-    quantile: ClassVar[float | None] = None
+    summary: ClassVar[Summary] = "mean"
     essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        number("span", self.span, 0.0, 1.0, "(]")
+        one_of("curve", self.curve, SPANS)
+        if self.span is not None:
+            number("span", self.span, 0.0, 1.0, "(]")
         if self.delta is not None:
             number("delta", self.delta, 0.0, 1.0, "[]")
+        if self.delta is not None and self.curve == "loess":
+            raise StatisticError(f"delta belongs to curve='lowess': leave out delta={self.delta!r}")
 
-    def given(self, data: Predictions) -> LowessGaps:
+    def given(self, data: Predictions) -> SmoothGaps:
         """Fix the predictions: sort them and find the windows of the smoother."""
         p = event(data, self)
         order = np.argsort(p, kind="stable")
-        x = p[order]
-        delta = 0.01 * (x[-1] - x[0]) if self.delta is None else self.delta
-        anchors = _anchors(np.unique(x), delta)
-        nearest = min(p.size, max(2, int(self.span * p.size + 1e-7)))
-        firsts, weights = zip(*(_window(x, float(at), nearest) for at in anchors), strict=True)
+        x, span = p[order], self.span or SPANS[self.curve]
+        if self.curve == "loess":
+            anchors = _vertices(x, int(0.2 * span * p.size))
+            nearest = min(p.size, max(3, int(span * p.size + 1e-5)))
+            pairs = [_parabola(x, float(at), nearest) for at in anchors]
+            windows = [(first, w[j]) for j in (0, 1) for first, w in pairs]
+        else:
+            delta = 0.01 * (x[-1] - x[0]) if self.delta is None else self.delta
+            anchors = _anchors(np.unique(x), delta)
+            nearest = min(p.size, max(2, int(span * p.size + 1e-7)))
+            windows = [_line(x, float(at), nearest) for at in anchors]
+        firsts, weights = zip(*windows, strict=True)
         starts = np.append(0, np.cumsum([w.size for w in weights]))
-        windows = (np.array(firsts), starts, np.concatenate(weights))
-        return LowessGaps(data, order, x, anchors, *windows, self.quantile)
+        found = (np.array(firsts), starts, np.concatenate(weights))
+        return SmoothGaps(data, order, x, anchors, *found, self._summary())
+
+    def _summary(self) -> Summary:
+        return self.summary
 
 
 def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
@@ -116,22 +152,65 @@ def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
     return distinct[chosen]
 
 
-def _window(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
+def _vertices(x: FloatArray, most: int) -> FloatArray:
+    """Return where parabolas are fitted: cuts at medians until a cell has ``most`` rows, and ends.
+
+    The cut moves to the nearest rank that separates no equal predictions, if there is one.
+    """
+    margin = 0.005 * max(x[-1] - x[0], 1e-10 * x[-1] + 1e-30)
+    low, high = x[0] - margin, x[-1] + margin
+    found, cells = {low, high}, [(0, x.size - 1, low, high)]
+    while cells:
+        first, last, left, right = cells.pop()
+        if last - first + 1 <= most:
+            continue
+        middle = (first + last) // 2
+        ranks = np.flatnonzero(x[first:last] < x[first + 1 : last + 1]) + first
+        ranks = ranks[np.abs(ranks - middle) < last - middle]
+        cut = ranks[np.lexsort((-ranks, np.abs(ranks - middle)))[0]] if ranks.size else middle
+        if x[cut] not in (left, right):
+            found.add(x[cut])
+            cells += [(first, cut, left, x[cut]), (cut + 1, last, x[cut], right)]
+    return np.array(sorted(found))
+
+
+def _parabola(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
+    """Return the first row that a local parabola uses, and the weights of value and slope."""
+    first, weight = _window(x, at, nearest)
+    gap = x[first : first + weight.size] - at
+    root = np.sqrt(weight)[:, None]
+    columns = root * np.column_stack([np.ones(gap.size), gap, gap**2])
+    size = np.sqrt((columns**2).sum(axis=0))
+    size[size == 0.0] = 1.0
+    solution = np.linalg.pinv(columns / size, rcond=100 * np.finfo(float).eps)
+    return first, solution[:2] / size[:2, None] * root.T
+
+
+def _line(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     """Return the first row that a local line at one point uses, and the weights of the outcomes."""
-    half = float(np.partition(np.abs(x - at), nearest - 1)[nearest - 1])
-    first, last = np.searchsorted(x, [at - half, at + half], side="left")
-    last = max(last, np.searchsorted(x, at, side="right"))
-    near = x[first:last]
-    distance = np.abs(near - at)
-    weight = (1.0 - np.minimum(distance / half, 1.0) ** 3) ** 3 if half else np.ones(near.size)
-    weight /= weight.sum()
+    first, weight = _window(x, at, nearest)
+    near = x[first : first + weight.size]
     mean = float(weight @ near)
     gap = near - mean
     square = float(weight @ gap**2)
     # Else too narrow for a slope; equal predictions have the spread of their rounded mean.
     if np.sqrt(square) > max(0.001 * (x[-1] - x[0]), 1e-14 * x[-1]):
         weight *= 1.0 + gap * (at - mean) / square
-    return int(first), weight
+    return first, weight
+
+
+def _window(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
+    """Return the first of the nearest rows, and their weights, which fall with the distance."""
+    half = float(np.partition(np.abs(x - at), nearest - 1)[nearest - 1])
+    first, last = np.searchsorted(x, [at - half, at + half], side="left")
+    last = max(last, np.searchsorted(x, at, side="right"))
+    near = x[first:last]
+    distance = np.abs(near - at)
+    weight = (1.0 - np.minimum(distance / half, 1.0) ** 3) ** 3 if half else np.ones(near.size)
+    if not weight.any():  # all of them at one distance
+        rows = np.flatnonzero(np.abs(x - at) <= half)
+        return int(rows[0]), np.full(rows.size, 1.0 / rows.size)
+    return int(first), weight / weight.sum()
 
 
 class ICI(_SmoothGaps):
@@ -146,31 +225,35 @@ class ICI(_SmoothGaps):
 
     Parameters
     ----------
-    span : float, default 2/3
-        Share of the predictions in a window.
+    curve : {"lowess", "loess"}, default "lowess"
+        ``"lowess"`` is what is said above; with its defaults it is ``lowess(p, y, iter=0)`` of R,
+        the smoother of ``val.prob`` in the package rms, up to 1e-10 (R cuts weights off at
+        0.999 h), and with ``span=0.5, delta=0.001`` calzone's. ``"loess"`` is ``loess(y ~ p)`` of
+        R, which Austin & Steyerberg use: local parabolas at some ten anchors, which cut the rows
+        at medians, and cubics with their values and slopes between (Cleveland & Grosse 1991).
+    span : float, optional
+        Share of the predictions in a window; by default 2/3, and 0.75 for ``"loess"``.
     delta : float, optional
-        Anchors are the furthest predictions within ``delta`` of each other; by default 1 % of the
-        range of the predictions. With both defaults this is ``lowess(p, y, iter=0)`` of R, the
-        smoother of ``val.prob`` in the package rms, up to 1e-10 (R cuts weights off at 0.999 h);
-        ``span=0.5, delta=0.001`` is calzone's.
-        Austin & Steyerberg use R's ``loess`` instead, local parabolas with span 0.75.
+        Lowess anchors are the furthest predictions within ``delta`` of each other; by default 1 %
+        of the range of the predictions.
 
     Raises
     ------
     StatisticError
-        For more than two classes, or a span outside (0, 1].
+        For more than two classes, another curve, or a span outside (0, 1].
 
     Notes
     -----
     O(A n) once, with A ≈ 100 anchors by default (at most twice as many), and A · span · n numbers
-    in memory, some 0.5 kB a row; then O(A · span · n) for a set of labels. Biased upward, like all
-    distances to a fitted curve: see the null mean.
+    in memory, some 0.5 kB a row, a fifth of it for loess; then O(A · span · n) for a set of labels.
+    Biased upward, like all distances to a fitted curve: see the null mean.
 
     References
     ----------
     Austin & Steyerberg (2019), "The Integrated Calibration Index (ICI) and related metrics for
     quantifying the calibration of logistic regression models", Statistics in Medicine 38. Cleveland
-    (1979), "Robust locally weighted regression and smoothing scatterplots", JASA 74.
+    (1979), "Robust locally weighted regression and smoothing scatterplots", JASA 74. Cleveland &
+    Grosse (1991), "Computational methods for local regression", Statistics and Computing 1.
 
     Examples
     --------
@@ -183,16 +266,63 @@ class ICI(_SmoothGaps):
 class E50(_SmoothGaps):
     """Median distance of the predictions from a smooth curve; see :class:`ICI`."""
 
-    quantile = 0.5
+    summary = 0.5
 
 
 class E90(_SmoothGaps):
     """90 % quantile of the distances of the predictions from a smooth curve; see :class:`ICI`."""
 
-    quantile = 0.9
+    summary = 0.9
 
 
 class Emax(_SmoothGaps):
     """Largest distance of a prediction from a smooth curve; see :class:`ICI`."""
 
-    quantile = 1.0
+    summary = 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class ECI(_SmoothGaps):
+    """Estimated calibration index, the mean squared distance of the predictions from a curve.
+
+    ECI = Σ_i (p_i − ŝ(p_i))² / Σ_i (p_i − ȳ)², ŝ a smooth curve of the outcomes as for
+    :class:`ICI`: 0 for predictions on the curve, 1 for a curve that is flat at the share ȳ of
+    events. That is the form of the STRATOS overview (Van Calster et al. 2025), which uses
+    ``curve="loess"``. The parameters are those of :class:`ICI`, and
+
+    Parameters
+    ----------
+    relative : bool, default True
+        Whether to divide by the distance of a constant prediction. 100 times the value without is
+        the ECI of the R package pmcalibration.
+
+    Raises
+    ------
+    StatisticError
+        As :class:`ICI`; when ``relative`` and all predictions are equal.
+
+    References
+    ----------
+    Van Hoorde, Van Huffel, Timmerman, Bourne & Van Calster (2015), "A spline-based tool to assess
+    and visualize the calibration of multiclass risk predictions", J. Biomedical Informatics 54.
+
+    Examples
+    --------
+    >>> forecast, rained = np.repeat([0.2, 0.8], 5), np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
+    >>> round(ECI()(forecast, rained), 6), round(ECI(relative=False)(forecast, rained), 6)
+    (0.2, 0.02)
+    """
+
+    relative: bool = True
+
+    def given(self, data: Predictions) -> SmoothGaps:
+        """Fix the predictions, which must differ where they are compared with a constant."""
+        if self.relative and not np.ptp(event(data, self)):
+            raise StatisticError(
+                f"{self!r} compares with a constant prediction, but all predictions are equal: "
+                "use ECI(relative=False)"
+            )
+        return super().given(data)
+
+    def _summary(self) -> Summary:
+        return "relative" if self.relative else "square"

@@ -182,9 +182,11 @@ class Prepared:
         Which error the statistic estimates: opens intervals and comparisons.
     two_sided : bool
         Whether small values speak against calibration as well as large ones.
+    centre : float
+        From where a two-sided value is measured: evidence is the distance, on either side.
     degree : int, optional
-        The degree in the residuals, where the statistic sees outcomes through them only: opens
-        :meth:`of_residuals`.
+        The degree of value − centre in the residuals, where the statistic sees outcomes through
+        them only: opens :meth:`of_residuals`.
     null_mean : float, optional
         The mean under calibration, where it is known in closed form.
     """
@@ -193,6 +195,7 @@ class Prepared:
     cells: Cells | None = field(default=None, kw_only=True, repr=False)
     estimand: Estimand | None = field(default=None, kw_only=True)
     two_sided: bool = field(default=False, kw_only=True)
+    centre: float = field(default=0.0, kw_only=True)
     degree: int | None = field(default=None, kw_only=True)
     null_mean: float | None = field(default=None, kw_only=True)
 
@@ -282,7 +285,7 @@ class Weighted(Prepared):
     @classmethod
     def of(cls, inner: Prepared) -> Weighted:
         """Take over what the statistic offers, but for fused kernels, which count rows."""
-        facts = ("cells", "estimand", "two_sided", "degree", "null_mean")
+        facts = ("cells", "estimand", "two_sided", "centre", "degree", "null_mean")
         return cls(inner.data, inner, **{name: getattr(inner, name) for name in facts})
 
     def batch(self, labels: IntArray) -> FloatArray:

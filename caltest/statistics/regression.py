@@ -1,4 +1,4 @@
-"""Classical tests for two classes: calibration-in-the-large, Hosmer–Lemeshow, Spiegelhalter's z."""
+"""Classical tests of two classes: in the large, O:E, Hosmer–Lemeshow, Spiegelhalter's z."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refuse_certain(statistic: Any, varies: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ScaledGaps(Prepared):
-    """Σ_g (O_g − E_g)^degree / scale_g over cells of a two-class problem, predictions fixed.
+    """centre + Σ_g (O_g − E_g)^degree / scale_g over cells of two classes, predictions fixed.
 
     O_g counts the events in cell g and E_g is what was predicted; a cell of infinite scale adds
     nothing.
@@ -49,7 +49,7 @@ class ScaledGaps(Prepared):
 
     expected: FloatArray = field(repr=False)
     scale: FloatArray = field(repr=False)
-    law: Law = field(repr=False)
+    law: Law | None = field(repr=False)
     cells: Cells = field(kw_only=True, repr=False)
     degree: int = field(kw_only=True)
 
@@ -67,7 +67,7 @@ class ScaledGaps(Prepared):
         return self._added(self.cells.sum(multipliers * residuals[:, 0], axis=1))
 
     def _added(self, gaps: FloatArray) -> FloatArray:
-        return np.asarray((gaps**self.degree / self.scale).sum(axis=-1))
+        return np.asarray(self.centre + (gaps**self.degree / self.scale).sum(axis=-1))
 
     def cell_law(self) -> CellLaw:
         """Return the law of the events in a cell, pushed through its term."""
@@ -75,11 +75,11 @@ class ScaledGaps(Prepared):
 
     def _term(self, cell: int, count: IntArray) -> FloatArray:
         gap: FloatArray = count - self.expected[cell]
-        return gap**self.degree / self.scale[cell]
+        return self.centre + gap**self.degree / self.scale[cell]
 
     def laws(self) -> Mapping[str, Law]:
         """Return the limit law, by name."""
-        return {"asymptotic": self.law}
+        return {"asymptotic": self.law} if self.law else {}
 
 
 @kernel
@@ -126,16 +126,56 @@ class CalibrationInTheLarge(Statistic):
 
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
-        p = event(data, self)
-        w = np.ones(p.size) if data.weights is None else data.weights
-        variance = float((w**2 * p) @ data.probs[:, 1])
-        refuse_certain(self, variance > NO_VARIANCE * p.size)
-        scale, total = np.array([np.sqrt(variance)]), np.array([w @ p])
-        cells = Cells(np.arange(p.size), np.array([0, p.size]), weights=data.weights)
-        law = partial(normal, 0.0, 1.0)
-        return ScaledGaps(
-            data, total, scale, law, cells=cells, degree=1, two_sided=True, null_mean=0.0
-        )
+        return _all_in_all(self, data, 0.0)
+
+
+@dataclass(frozen=True, repr=False)
+class OERatio(Statistic):
+    """The O:E ratio: events observed over events expected, all in all.
+
+    O / E = Σ_i y_i / Σ_i p_i, in [0, n / E]: 1.2 says that there were 20 % more events than
+    predicted. Two-sided around 1, and the same test as :class:`CalibrationInTheLarge`: the default
+    null of ``calibration_test`` is the Poisson-binomial law of O, ``null="asymptotic"`` is
+    N(1, Σ p (1 − p) / E²). Blind to everything that leaves the total right.
+
+    Raises
+    ------
+    StatisticError
+        For more than two classes, or when every prediction is 0 or 1.
+
+    Notes
+    -----
+    O(n).
+
+    References
+    ----------
+    Riley, Debray, Collins et al. (2021), "Minimum sample size for external validation of a clinical
+    prediction model with a binary outcome", Statistics in Medicine 40.
+
+    Examples
+    --------
+    >>> OERatio()([0.2, 0.4, 0.6, 0.8], [0, 1, 1, 1])
+    1.5
+    """
+
+    takes_weights: ClassVar[bool] = True
+
+    def given(self, data: Predictions) -> ScaledGaps:
+        """Fix the predictions: all rows are one cell."""
+        return _all_in_all(self, data, 1.0)
+
+
+def _all_in_all(statistic: Statistic, data: Predictions, centre: float) -> ScaledGaps:
+    """Return the gap of all rows: in standard deviations around 0, or in E around 1."""
+    p = event(data, statistic)
+    w = np.ones(p.size) if data.weights is None else data.weights
+    expected, deviation = float(w @ p), float(np.sqrt((w**2 * p) @ data.probs[:, 1]))
+    refuse_certain(statistic, deviation**2 > NO_VARIANCE * p.size)
+    unit = expected if centre else deviation
+    law = partial(normal, centre, deviation / unit)
+    cells = Cells(np.arange(p.size), np.array([0, p.size]), weights=data.weights)
+    facts: Any = {"degree": 1, "two_sided": True, "centre": centre, "null_mean": centre}
+    return ScaledGaps(data, np.array([expected]), np.array([unit]), law, cells=cells, **facts)
 
 
 @dataclass(frozen=True, repr=False)

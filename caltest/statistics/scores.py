@@ -204,6 +204,62 @@ class SphericalScore(_MeanScore):
     name: ClassVar[str] = "spherical"
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledScore(Prepared):
+    """1 − mean score / that of the best constant prediction, with the predictions fixed."""
+
+    scored: ScoredRows = field(repr=False)
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        counts = [(labels == k).sum(axis=1) for k in range(self.data.n_classes)]
+        return 1.0 - self.scored.batch(labels) / _uncertainty(np.array(counts).T, self.data.n)
+
+
+def _uncertainty(counts: FloatArray | IntArray, n: int) -> FloatArray:
+    """Return the Brier score of always predicting the shares; at least that with one other row."""
+    half = 0.5 if counts.shape[-1] == 2 else 1.0
+    spread = np.maximum(1.0 - ((counts / n) ** 2).sum(axis=-1), 2.0 * (n - 1) / n**2)
+    return np.asarray(half * spread)
+
+
+@dataclass(frozen=True, repr=False)
+class ScaledBrierScore(Statistic):
+    """Scaled Brier score, the share of the uncertainty that is explained (Brier skill score, IPA).
+
+    1 − B / B(ȳ), B the :class:`BrierScore` and B(ȳ) that of always predicting the observed shares
+    of the classes: 1 is perfect, 0 as good as knowing the shares only. Larger is better; as a test
+    it is two-sided around what calibrated predictions promise, the ratio of the expected scores.
+    Where all outcomes are equal, B(ȳ) is taken as if one were another. O(n K).
+
+    Raises
+    ------
+    StatisticError
+        For a single row.
+
+    References
+    ----------
+    Kattan & Gerds (2018), "The index of prediction accuracy", Diagnostic and Prognostic Research 2.
+
+    Examples
+    --------
+    >>> ScaledBrierScore()([0.75, 0.75, 0.25, 0.25], [1, 1, 0, 0])
+    0.75
+    """
+
+    def given(self, data: Predictions) -> ScaledScore:
+        """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
+        if data.n == 1:
+            raise StatisticError(f"{self!r} compares with the shares of the classes: give two rows")
+        scored = BrierScore().given(data)
+        shares = data.probs.sum(axis=0)
+        # Σ_k E (Σ_i 1{y_i = k})², for counts of variance Σ_i p_ik (1 − p_ik).
+        squares = shares**2 + (data.probs * (1.0 - data.probs)).sum(axis=0)
+        promised = _uncertainty(np.sqrt(squares), data.n)
+        centre = 1.0 - scored.null_mean / float(promised)
+        return ScaledScore(data, scored, two_sided=True, centre=centre)
+
+
 @dataclass(frozen=True, repr=False)
 class ScoreGap(Statistic):
     """How far a proper score is from what the predictions promise, in standard deviations.

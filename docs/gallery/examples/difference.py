@@ -6,4 +6,6 @@ The deviation of the first minus that of the second, with simultaneous 90 % conf
 import caltest as ct
 
 last, best = ct.examples.digits("overfit"), ct.examples.digits("best")
-picture = ct.reliability_difference(last, best, bins=8, simultaneous=True).plot()
+names = ("last epoch", "best epoch")
+curve = ct.reliability_difference(last, best, names=names, bins=8, simultaneous=True)
+picture = curve.plot()

@@ -1,0 +1,98 @@
+"""What cells mean: numbers, labels, marks of rows, and what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from caltest._base.reading import nth
+from caltest.errors import InvalidPredictionsError
+from caltest.io.formats import MISSING, Column, is_number
+
+
+def missing(column: Column) -> Column:
+    """Return which rows have no value: empty, ``NA``, ``nan``, ``null`` or ``none``."""
+    if column.dtype.kind == "f":
+        absent: Column = np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
+        return absent
+    if column.dtype.kind == "U":
+        return np.isin(np.char.lower(np.char.strip(column)), MISSING)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=bool)
+    cells = [cell is None or str(cell).strip().lower() in MISSING for cell in column.ravel()]
+    return np.array(cells, dtype=bool)
+
+
+def numbers(column: Column, name: str) -> Column:
+    """Return a column of probabilities."""
+    if column.dtype.kind not in "UO":
+        return column
+    classes = [isinstance(cell, (bool, np.bool_)) for cell in column.ravel()]
+    wrong = [truth or not is_number(c) for truth, c in zip(classes, column.ravel(), strict=True)]
+    if not any(wrong):
+        return column.astype(np.float64)
+    place = wrong.index(True)
+    cell, advice = str(column.ravel()[place]), ""
+    if classes[place]:
+        advice = " but a class"
+    elif "%" in cell:
+        advice = "; write fractions: divide by 100 and drop the sign"
+    elif "," in cell:
+        advice = "; write decimals with a point"
+    raise InvalidPredictionsError(f"column {name}, {nth(place)}: {cell!r} is not a number{advice}")
+
+
+def labels(column: Column) -> Column:
+    """Return labels as numbers where every cell is one, else as text."""
+    if column.dtype.kind not in "UO":
+        return column
+    text = np.char.strip(column.astype(str))
+    try:
+        return text.astype(np.float64)
+    except ValueError:
+        lowered = np.char.lower(text)
+        if set(np.unique(lowered)) <= {"true", "false"}:
+            return lowered == "true"
+        return text
+
+
+def marks(column: Column) -> Column:
+    """Return the clusters, names or weights of the rows; numbers such as 7.0 are the number 7."""
+    whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
+    return column.astype(np.int64) if whole else column
+
+
+def right(label: Column, predicted: Column, confidence: Column, name: str, sure: bool) -> Any:
+    """Return where a prediction was right, or None where ``confidence`` is that of label 1.
+
+    Of labels 0 and 1, the probability p of label 1 comes with the prediction p ≥ ½, and the
+    confidence in a prediction is never below ½. What is neither is refused unless ``sure``.
+    """
+    if label.dtype.kind == "U" or predicted.dtype.kind == "U":
+        return marks(label).astype(str) == marks(predicted).astype(str)
+    equal = label == predicted
+    if sure or not set(np.unique(label)) | set(np.unique(predicted)) <= {0.0, 1.0}:
+        return equal
+    if np.array_equal(predicted, confidence >= 0.5):
+        return None
+    if bool((confidence >= 0.5).all()):
+        return equal
+    raise InvalidPredictionsError(
+        f"column {name} could be the probability of label 1, or that the prediction is right: say "
+        "pos_label=1 (--pos-label 1) or predicted_label=… (--predicted-label COLUMN)"
+    )
+
+
+def refuse_indicator(probs: Column, label: Column, name: str) -> None:
+    """Refuse labels that say of one class whether it occurred."""
+    n_classes = probs.shape[-1]
+    if probs.ndim == 1 or n_classes < 3 or label.ndim == 2 or label.dtype.kind == "U":
+        return
+    if bool(((label == 0) | (label == 1)).all()):
+        raise InvalidPredictionsError(
+            f"the labels in {name} hold only 0 and 1, but there are {n_classes} classes: if they "
+            "say whether one class occurred, name such columns of all classes, label='*_outcome' "
+            "(--label '*_outcome'); if they are classes, give these with classes=… (--classes "
+            f"{','.join(map(str, range(n_classes)))})"
+        )

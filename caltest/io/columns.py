@@ -1,0 +1,163 @@
+"""Which columns are probabilities, which are labels; more than one reading is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from caltest.errors import InvalidPredictionsError
+from caltest.io.formats import Source
+
+#: Names under which labels are found, compared in lower case; the second row if none of the first.
+LABELS = (
+    ("label", "labels", "y", "y_true", "target", "targets", "outcome", "outcomes"),
+    ("true_label", "ground_truth", "actual", "correct_answer", "gold", "correct", "is_correct"),
+)
+#: Names of predicted classes.
+PREDICTED = ("pred_label", "predicted_label", "predicted", "prediction", "pred", "y_pred")
+#: Names of one column or array that holds all probabilities.
+WHOLE = (
+    ("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob", "y_pred_proba"),
+    ("confidence", "confidences", "score", "scores", "predictions", "max_prob"),
+)
+#: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
+FAMILIES = ("p", "prob", "probs", "proba")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The probability columns, and what their names say of the classes."""
+
+    probs: list[str]
+    suffixes: list[str] | None = None
+
+
+def listing(names: Iterable[str]) -> str:
+    """Return all the names."""
+    return ", ".join(names) or "no columns"
+
+
+def refuse_unknown(wanted: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse columns that are not there."""
+    for name in wanted:
+        if name not in names:
+            raise InvalidPredictionsError(f"there is no column {name!r} among {listing(names)}")
+
+
+def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
+    """Return the column of labels, or those of outcomes, one a class."""
+    names = source.names
+    if label is not None:
+        if isinstance(label, str) and label in names:
+            return Choice([label])
+        return named(names, label)
+    for tier in LABELS:
+        found = [name for name in names if name.lower() in tier]
+        if len(found) == 1:
+            return Choice(found)
+        if found:
+            raise InvalidPredictionsError(
+                f"the labels could be {' or '.join(found)}; choose with label= (--label)"
+            )
+    raise InvalidPredictionsError(
+        f"no labels found among {listing(names)}; name them with label= (--label)"
+    )
+
+
+def named(names: Sequence[str], wanted: str | Sequence[str]) -> Choice:
+    """Return the columns of a list of names and patterns; of one pattern, what its star is, too."""
+    parts = [p.strip() for p in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
+    found: list[str] = []
+    for part in parts:
+        members = [name for name in names if name == part or fnmatchcase(name, part)]
+        if not members and re.search(r"[*?[]", part):
+            raise InvalidPredictionsError(f"no column matches {part!r} among {listing(names)}")
+        refuse_unknown([part] * (not members), names)
+        found += [part] if part in names else members
+    if len(parts) > 1 or parts[0] in names or not re.fullmatch(r"[^*?[]*\*[^*?[]*", parts[0]):
+        return Choice(found)
+    head, tail = parts[0].split("*")
+    return _numbered({name: name[len(head) : len(name) - len(tail)] for name in found})
+
+
+def _numbered(members: dict[str, str]) -> Choice:
+    """Order the columns of a family by what tells them apart, as numbers if it is numbers."""
+    if all(s.isdecimal() for s in members.values()):
+        members = dict(sorted(members.items(), key=lambda member: int(member[1])))
+    return Choice(list(members), list(members.values()))
+
+
+def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logits: bool) -> Choice:
+    """Return the columns of probabilities, found by their names."""
+    if labels.suffixes and len(labels.probs) > 1:
+        heads = _beside(names, labels, labels.suffixes)
+        if len(heads) == 1:
+            members = {heads[0] + suffix: suffix for suffix in labels.suffixes}
+            return _numbered({name: members[name] for name in names if name in members})
+    candidates: dict[str, Choice] = {}
+    families = (*FAMILIES, *(("logit", "logits") if from_logits else ()))
+    for shape in (*(f"{head}_(.+)" for head in families), *(rf"{head}(\d+)" for head in families)):
+        found = {n: m[1] for n in names if (m := re.fullmatch(shape, n, re.IGNORECASE))}
+        if found:
+            candidates[listing(found)] = _numbered(found)
+    numbers = {name: name for name in names if name.isdecimal()}
+    if len(numbers) > 1:
+        candidates[listing(numbers)] = _numbered(numbers)
+    own = (*WHOLE[0], *(("logit", "logits") if from_logits else ()))
+    candidates |= {n: Choice([n]) for n in names if n.lower() in own}
+    candidates = candidates or {n: Choice([n]) for n in names if n.lower() in WHOLE[1]}
+    if len(candidates) > 1:
+        raise InvalidPredictionsError(
+            f"the probabilities could be {' or '.join(candidates)}; choose with probs= (--probs)"
+        )
+    for choice in candidates.values():
+        return choice
+    if len(labels.probs) == 1:
+        column = source.read(labels.probs)[0]
+        values = set(map(str, column.tolist())) if column.dtype.kind in "UO" else set()
+        if len(values) > 1 and values <= set(names):
+            return Choice(*[[name for name in names if name in values]] * 2)
+    hint = "name them with probs= (--probs)"
+    if any(name.lower() in ("logit", "logits") for name in names):
+        hint = "it holds logits: pass from_logits=True (--from-logits)"
+    raise InvalidPredictionsError(f"no probabilities found among {listing(names)}; {hint}")
+
+
+def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> list[str]:
+    """Return what columns begin with that have the same ends as the outcomes, best their own."""
+    heads = [n.removesuffix(suffixes[0]) for n in names if n.endswith(suffixes[0])]
+    heads = [head for head in heads if all(head + suffix in names for suffix in suffixes)]
+    pairs = list(zip(labels.probs, suffixes, strict=True))
+    own = [head for head in heads if all(name.startswith(head + s) for name, s in pairs)]
+    return own or [head for head in heads if head.strip("_").lower() in FAMILIES] or heads
+
+
+def paired(labels: Choice, choice: Choice) -> list[str]:
+    """Return the columns of outcomes in the order of the probabilities."""
+    if len(labels.probs) == 1:
+        return labels.probs
+    known = dict(zip(labels.suffixes or (), labels.probs, strict=False))
+    ends = choice.suffixes or [
+        max((s for s in known if name.endswith(s)), key=len, default="") for name in choice.probs
+    ]
+    if labels.suffixes is None and len(choice.probs) == len(labels.probs):
+        return labels.probs
+    if set(ends) != set(known) or len(choice.probs) != len(known):
+        raise InvalidPredictionsError(
+            f"the outcomes {listing(labels.probs)} do not belong to the probabilities "
+            f"{listing(choice.probs)}: name both with the same pattern, or in the same order"
+        )
+    return [known[end] for end in ends]
+
+
+def refuse_lone(choice: Choice) -> None:
+    """Refuse the probability of a class that is not the event."""
+    suffixes = choice.suffixes or ["1"]
+    if len(suffixes) == 1 and suffixes[0].isdecimal() and int(suffixes[0]) != 1:
+        raise InvalidPredictionsError(
+            f"the only probability column {choice.probs[0]} is the probability of class "
+            f"{suffixes[0]}: add the columns of the other classes, or give the probability of "
+            "label 1"
+        )

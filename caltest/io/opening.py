@@ -1,0 +1,124 @@
+"""Opening files, plain or compressed, and the standard input, as bytes of a known format."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zipfile
+from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from caltest.errors import InvalidPredictionsError
+
+#: The formats, and the endings of their files.
+ENDINGS = {
+    "csv": (".csv", ".tsv", ".txt"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "parquet": (".parquet",),
+    "arrow": (".arrow", ".feather"),
+    "excel": (".xlsx",),
+    "npz": (".npz",),
+    "npy": (".npy",),
+    "inspect": (".eval",),
+}
+#: How bytes begin that come without an ending.
+_BEGINNINGS: dict[str, bytes | tuple[bytes, ...]] = {
+    ".gz": b"\x1f\x8b",
+    ".zst": b"\x28\xb5\x2f\xfd",
+    ".zip": b"PK\x03\x04",
+    ".parquet": b"PAR1",
+    ".arrow": b"ARROW1",
+    ".npy": b"\x93NUMPY",
+    ".json": (b"{", b"["),
+    ".csv": b"",
+}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The bytes of a file, unpacked, what they are called, and what they are."""
+
+    name: str
+    format: str
+    file: BinaryIO
+
+
+def opened(path: str | PathLike[str], format: str | None) -> Opened:
+    """Open a file, or the standard input for ``-``; what it is follows from its ending."""
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(
+            f"path is a {type(path).__name__}, not the name of a file: values in memory are for "
+            "Predictions.of(probs, labels)"
+        )
+    path, file = Path(path), cast(BinaryIO, BytesIO())
+    name, ending, found = path.name, path.suffix.lower(), True
+    if str(path) == "-":
+        data = sys.stdin.buffer.read()
+        name, file, ending, found = "standard input", BytesIO(data), _beginning(data), bool(data)
+    elif path.is_dir():
+        raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
+    elif not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    elif found := path.stat().st_size > 0:
+        file = path.open("rb")
+    if not found:
+        raise InvalidPredictionsError(f"{name} is empty")
+    if ending in (".gz", ".zst", ".zip") and format not in ("npz", "excel", "inspect"):
+        with file:
+            inner, data = _unpacked(name, ending, file)
+        file, ending = BytesIO(data), Path(inner).suffix.lower() or _beginning(data)
+    known = format or next((name for name, own in ENDINGS.items() if ending in own), None)
+    if known is None:
+        file.close()
+        endings = ", ".join(ending for own in ENDINGS.values() for ending in own)
+        raise InvalidPredictionsError(
+            f"{name}: files of type {ending or '(no ending)'} cannot be read; known are {endings}, "
+            "also in .gz, .zst and .zip; say which of them it is with format= (--format)"
+        )
+    return Opened(name, known, file)
+
+
+def _beginning(data: bytes) -> str:
+    start = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return next(ending for ending, mark in _BEGINNINGS.items() if start.startswith(mark))
+
+
+def _unpacked(name: str, ending: str, file: BinaryIO) -> tuple[str, bytes]:
+    """Return what is in a compressed file, and its name."""
+    try:
+        if ending != ".zip":
+            unpack = gzip.decompress if ending == ".gz" else unzst
+            return name.lower().removesuffix(ending), unpack(file.read())
+        with zipfile.ZipFile(file) as packed:
+            members = [m for m in packed.namelist() if not m.endswith("/") and "__MACOSX" not in m]
+            if len(members) == 1:
+                return members[0], packed.read(members[0])
+    except ImportError:
+        raise
+    except Exception:  # whatever a damaged file makes of the decompressors
+        raise InvalidPredictionsError(f"{name}: this is not a readable {ending} file") from None
+    raise InvalidPredictionsError(
+        f"{name} holds {len(members)} files ({', '.join(members)}): unpack it and name one of them"
+    )
+
+
+def unzst(data: bytes) -> bytes:
+    """Decompress Zstandard."""
+    pyarrow = imported("pyarrow", "parquet", "Zstandard files")
+    return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd").read())
+
+
+def imported(module: str, extra: str, what: str) -> Any:
+    """Import an optional library, or name the extra that installs it."""
+    package = module.partition(".")[0]
+    try:
+        import_module(package)
+        return import_module(module)
+    except ImportError:
+        raise ImportError(
+            f"reading {what} needs {package}: pip install 'caltest[{extra}]'"
+        ) from None

@@ -1,0 +1,120 @@
+"""Tables of results as text, in the languages of documents; names of classes stay text in all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+#: p-values below this are printed as a bound.
+SMALLEST_SHOWN = 1e-12
+#: The heads of columns that are not called after their attribute.
+HEADS = {
+    **{"shown_floor": "if calibrated", "null_mean": "if calibrated", "shown_p": "p", "pvalue": "p"},
+    **{"bin_low": "from", "bin_high": "to", "count_a": "count a", "count_b": "count b"},
+    **{"estimate_a": "estimate a", "estimate_b": "estimate b"},
+}
+_MARKDOWN = str.maketrans(
+    {c: f"\\{c}" for c in "\\`*_[]|~$#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
+)
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "\n": " "}
+)
+_NUMBER = re.compile(r"[<+−-]?\s?\d|–$")
+
+#: Columns by their names, with one value a row.
+Columns = Mapping[str, Iterable[Any]]
+
+
+def format_p(p: float) -> str:
+    """Return a p-value as it is printed: never 0, three digits at most."""
+    if p < SMALLEST_SHOWN:
+        return f"< {SMALLEST_SHOWN:.0e}"
+    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def format_value(value: float) -> str:
+    """Return the value of a statistic with four decimals, or three digits when it is tiny."""
+    if value == 0.0:
+        return "0.0000"  # also of -0.0
+    return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.2e}"
+
+
+def cell(name: str, value: Any) -> str:
+    """Return a value as a table shows it, by the name of its column.
+
+    Examples
+    --------
+    >>> cell("pvalue", 1e-5), cell("low", float("nan")), cell("slope_interval", (0.9, 1.25))
+    ('1.0e-05', '–', '0.9000 to 1.2500')
+    """
+    if isinstance(value, (tuple, np.ndarray)):
+        return (" to " if name.endswith("interval") else " ").join(cell(name, v) for v in value)
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if not isinstance(value, (float, np.floating)):
+        return str(value)
+    shown = format_p if name.endswith(("pvalue", "adjusted")) else format_value
+    return ("+" if name == "deviation" and value > 0.0 else "") + shown(float(value))
+
+
+def _text(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], Any, list[bool]]:
+    """Return heads, rows of cells, and which columns hold numbers."""
+    cells = [[cell(name, value) for value in values] for name, values in columns.items()]
+    numeric = [all(map(_NUMBER.match, column)) for column in cells]
+    rows = zip(*([written(text) for text in column] for column in cells), strict=True)
+    return [written(HEADS.get(name, name)) for name in columns], rows, numeric
+
+
+def aligned(columns: Columns) -> list[str]:
+    """Return the lines of a table for a terminal."""
+    heads, rows, numeric = _text(columns, str)
+    lines = [heads, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    places = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(numeric, widths, strict=True)]
+    return [("  " + "  ".join(places).format(*cells)).rstrip() for cells in lines]
+
+
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    return text.translate(_MARKDOWN)
+
+
+def markdown(columns: Columns) -> str:
+    """Return a table for GitHub and other readers of Markdown."""
+    heads, rows, numeric = _text(columns, markdown_text)
+    rule = ["--:" if number else "---" for number in numeric]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
+
+
+def latex(columns: Columns) -> str:
+    """Return a ``tabular`` with the rules of the package booktabs."""
+
+    def written(text: str) -> str:
+        return re.sub(r"(?<![\w.])-(?=\d)", "−", text).translate(_LATEX)
+
+    heads, rows, numeric = _text(columns, written)
+    begin = rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}"
+    lines = [rf"  {' & '.join(cells)} \\" for cells in (heads, *rows)]
+    rules = [begin, r"  \toprule", lines[0], r"  \midrule", *lines[1:], r"  \bottomrule"]
+    return "\n".join([*rules, r"\end{tabular}"])
+
+
+def html(columns: Columns) -> str:
+    """Return a table for notebooks."""
+    heads, rows, numeric = _text(columns, escape)
+    sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
+
+    def line(kind: str, cells: Iterable[str]) -> str:
+        shown = (f"<{kind} {s}>{c}</{kind}>" for s, c in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(shown)}</tr>"
+
+    body = "\n".join(line("td", cells) for cells in rows)
+    return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"

@@ -1,0 +1,284 @@
+"""caltest in scikit-learn: scores, a display and a recalibrated classifier.
+
+Needs the extra ``caltest[sklearn]``. Arguments have scikit-learn's order and names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base.containers import as_ndarray
+from caltest.errors import InvalidPredictionsError
+from caltest.inference import calibration_test
+from caltest.inference.entry import evaluated
+from caltest.lens_choice import as_lens
+from caltest.lenses import LensLike, OneVsRest
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.recalibration import Recalibration, VectorScaling
+from caltest.reliability import reliability_curve
+from caltest.results import ReliabilityCurve
+from caltest.statistics import ECE, StatisticLike
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d
+except ImportError as error:
+    raise ImportError(
+        "caltest.sklearn needs scikit-learn: pip install 'caltest[sklearn]'"
+    ) from error
+
+
+def calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    *,
+    labels: Any = None,
+    statistic: StatisticLike = ECE(),
+    lens: LensLike | None = None,
+) -> float:
+    """Return a calibration error, for ``make_scorer``; smaller is better.
+
+    Parameters
+    ----------
+    y_true : array_like of shape (n,)
+        Observed classes.
+    y_prob : array_like of shape (n,) or (n, K)
+        The probability of ``pos_label``, or a column for each class in their order.
+    sample_weight : array_like of shape (n,), optional
+        Weights that are all alike count as none; statistics refuse others by name.
+    pos_label : optional
+        The event. For one column it is 1 where classes are 0 and 1 or −1 and 1, and the second of
+        ``labels`` where these are given. With several columns it is looked at against the rest.
+    labels : array_like, optional
+        The classes in their order, ``classes_``; by default the sorted values of ``y_true``.
+    statistic, lens
+        As in :func:`caltest.calibration_test`.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        For what is no forecast, or where the classes cannot be known.
+    StatisticError
+        When the statistic does not take the weights, or does not fit the data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.metrics import make_scorer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> scorer = make_scorer(
+    ...     calibration_error, response_method="predict_proba", greater_is_better=False
+    ... )
+    >>> cross_val_score(GaussianNB(), *load_iris(return_X_y=True), scoring=scorer, cv=3).round(3)
+    array([-0.057, -0.05 , -0.049])
+    """
+    asked = {"labels": labels, "lens": lens}
+    data, seen = _problem(y_true, y_prob, sample_weight, pos_label, **asked)
+    return evaluated(statistic, as_lens(seen["lens"], data)(data))[1]
+
+
+def calibration_pvalue(
+    y_true: Any, y_prob: Any, sample_weight: Any = None, pos_label: Any = None, **options: Any
+) -> float:
+    """Return the p-value of :func:`caltest.calibration_test`, which takes ``options``.
+
+    All else is as in :func:`calibration_error`. A large p-value is no evidence of calibration:
+    select models by an error or a proper score, not by this.
+    """
+    data, options = _problem(y_true, y_prob, sample_weight, pos_label, **options)
+    return calibration_test(data, None, **options).pvalue
+
+
+class CalibrationTestDisplay:
+    """A reliability diagram with bars and the test, made as scikit-learn's displays are.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        What is drawn.
+
+    Attributes
+    ----------
+    picture_ : Picture
+        What was drawn last.
+    ax_, figure_ : matplotlib Axes and Figure
+        On what.
+    """
+
+    def __init__(self, curve: ReliabilityCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """Draw the probabilities of a fitted classifier; options as for predictions."""
+        probs = estimator.predict_proba(X)
+        return cls.from_predictions(y, probs, labels=estimator.classes_, **options)
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, y_prob: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Draw predictions: arguments of :func:`calibration_error`, ``ax``, and ``options``.
+
+        These are those of :func:`caltest.reliability_curve`.
+        """
+        data, options = _problem(y_true, y_prob, **options)
+        return cls(reliability_curve(data, **options)).plot(ax)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw the curve, with the options of :func:`caltest.plots.reliability`."""
+        self.picture_ = self.curve.plot(ax, **options)
+        self.ax_, self.figure_ = self.picture_.ax, self.picture_.figure
+        return self
+
+
+class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose probabilities are recalibrated on rows it was not trained on.
+
+    A fitted classifier, or one in :class:`sklearn.frozen.FrozenEstimator`, is left as it is: ``X``
+    and ``y`` of ``fit`` are then a validation set. One that is not fitted is trained on them, and
+    the recalibration is fitted on what copies of it predict for the folds that they did not see.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``predict_proba``.
+    method : Recalibration, optional
+        How to recalibrate; by default ``VectorScaling()``, which fits any data.
+    cv : int, default 5
+        Number of folds; less where a class has fewer rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes of the estimator.
+    estimator_ : classifier
+        The fitted one.
+    recalibrated_ : Recalibrated
+        The fitted map.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RecalibratedClassifier(GaussianNB().fit(X[::3], y[::3])).fit(X[1::3], y[1::3])
+    >>> model.predict_proba(X[2::3]).shape
+    (50, 3)
+    """
+
+    def __init__(self, estimator: Any, method: Recalibration | None = None, cv: int = 5) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the recalibration, and the estimator unless it is fitted; y holds its classes."""
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        try:
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            probs = self.estimator.predict_proba(X)
+        except NotFittedError:
+            smallest = int(np.unique(y, return_counts=True)[1].min())
+            if np.unique(y).size < 2 or smallest < 2:
+                raise ValueError(
+                    "y holds one class, or a class of one sample: nothing to fit"
+                ) from None
+            folds, model = min(self.cv, smallest), clone(self.estimator)
+            probs = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
+            self.estimator_ = model.fit(X, y)
+        self.classes_ = np.asarray(self.estimator_.classes_)
+        method = VectorScaling() if self.method is None else self.method
+        self.recalibrated_ = method.fit(probs, _codes(self.classes_, y))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the recalibrated probabilities, shape (n, K)."""
+        check_is_fitted(self, "recalibrated_")
+        probs: FloatArray = self.recalibrated_(self.estimator_.predict_proba(X))
+        return probs
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the classes of largest recalibrated probability, shape (n,)."""
+        probs = self.predict_proba(X)
+        return self.classes_[probs.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags  # newer than the oldest that is supported, as is this
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features, as the estimator counts them."""
+        return int(self.estimator_.n_features_in_)
+
+
+def _codes(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
+    """Return the places of the labels among the classes."""
+    order = np.argsort(classes, kind="stable")
+    codes = order[np.minimum(np.searchsorted(classes[order], y), classes.size - 1)]
+    known = classes[codes] == y
+    if not known.all():
+        row = int(np.argmin(known))
+        listed = ", ".join(map(str, classes))
+        raise InvalidPredictionsError(
+            f"y: row {row} is {y.tolist()[row]!r}, none of the classes {listed}"
+        )
+    return codes
+
+
+def _problem(
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    lens: LensLike | None = None,
+    **options: Any,
+) -> tuple[Predictions, dict[str, Any]]:
+    """Return predictions, and the options of a verb with the lens among them."""
+    y, probs = column_or_1d(as_ndarray(y_true, "y_true")), as_ndarray(y_prob, "y_prob")
+    check_classification_targets(y)
+    weights = None if sample_weight is None else as_ndarray(sample_weight, "sample_weight")
+    if weights is not None and weights.size and weights.min() == weights.max() > 0:
+        weights = np.ones_like(weights)
+    values = np.unique(y)
+    if probs.ndim == 2 and probs.shape[1] > 1:
+        classes = values if labels is None else np.asarray(labels)
+        if classes.size != probs.shape[1]:
+            raise InvalidPredictionsError(
+                f"y_prob has {probs.shape[1]} columns, but there are {classes.size} classes: pass "
+                "labels=estimator.classes_"
+            )
+        if pos_label is not None and lens is None:
+            places = (j for j, c in enumerate(classes.tolist()) if c == pos_label)
+            lens = OneVsRest(next(places, str(pos_label)))
+        codes, names = _codes(classes, y), [str(c) for c in classes]
+        return Predictions.of(probs, codes, names, weights=weights), {"lens": lens, **options}
+    if pos_label is None and labels is not None:
+        pos_label = labels[-1]
+    elif pos_label is None and (set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {-1, 1}):
+        pos_label = 1
+    others = (values if labels is None else np.union1d(values, labels)).tolist()
+    others = [value for value in others if value != pos_label]
+    if pos_label is None or len(others) > 1:
+        raise InvalidPredictionsError(
+            "y_prob is one column, the probability of one of two classes, but y_true holds "
+            f"{', '.join(map(repr, values[:5].tolist()))}: pass the class as pos_label, or a "
+            "column for each class"
+        )
+    names = [str(others[0]) if others else f"not {pos_label}", str(pos_label)]
+    data = Predictions.of(probs, y == pos_label, names, weights=weights)
+    return data, {"lens": lens, **options}

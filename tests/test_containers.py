@@ -1,0 +1,226 @@
+"""Tables and tensors of other libraries give what the same numbers give as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import InvalidPredictionsError, Predictions
+
+NAMES = ["cat", "dog", "owl"]
+PROBS = np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.5, 0.5, 0.0]])
+LABELS = [0, 1, 2, 0]
+TEXT = [NAMES[label] for label in LABELS]
+COLUMNS = {name: PROBS[:, j].tolist() for j, name in enumerate(NAMES)}
+WHOLE = {**COLUMNS, "truth": TEXT, "site": ["a", "a", "b", "b"]}
+NOTE = "classes named by the columns: cat, dog, owl"
+
+
+def from_pandas(columns):
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def from_polars(columns):
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+def from_arrow(columns):
+    return pytest.importorskip("pyarrow").table(columns)
+
+
+def from_duckdb(columns):
+    duckdb, table = pytest.importorskip("duckdb"), from_arrow(columns)
+    return duckdb.from_arrow(table)
+
+
+def from_datasets(columns):
+    return pytest.importorskip("datasets").Dataset.from_dict(columns)
+
+
+#: How each library makes a table of columns.
+TABLES = [dict, from_pandas, from_polars, from_arrow, from_duckdb, from_datasets]
+
+
+@pytest.fixture(params=TABLES, ids=lambda make: make.__name__)
+def table(request):
+    return request.param
+
+
+def same(data, **facts):
+    np.testing.assert_array_equal(data.probs, PROBS)
+    np.testing.assert_array_equal(data.labels, LABELS)
+    for fact, values in facts.items():
+        np.testing.assert_array_equal(getattr(data, fact), values)
+
+
+def test_labels_and_facts_are_columns_by_their_names(table):
+    data = Predictions.of(table(WHOLE), "truth", clusters="site")
+    same(data, clusters=[0, 0, 1, 1])
+    assert data.classes == tuple(NAMES)
+    assert data.notes == (NOTE,)
+
+
+def test_labels_beside_the_table(table):
+    same(Predictions.of(table(COLUMNS), np.array(TEXT), by=WHOLE["site"]), by=list("aabb"))
+
+
+def test_a_column_of_whole_rows(table):
+    same(Predictions.of(table({"p": PROBS.tolist(), "y": LABELS}), "y"))
+
+
+def test_labels_as_a_table_of_one_column(table):
+    probs = COLUMNS if table in (from_duckdb, dict) else table(COLUMNS)
+    same(Predictions.of(probs, table({"y": TEXT})))
+
+
+def test_an_unknown_column_is_named(table):
+    with pytest.raises(InvalidPredictionsError, match="labels: there is no column 'y' among cat"):
+        Predictions.of(table(WHOLE), "y")
+
+
+def test_a_column_that_is_no_probability_is_named(table):
+    with pytest.raises(InvalidPredictionsError, match="row 0, column 3 is 'a', which is not a"):
+        Predictions.of(table(WHOLE), "truth")
+
+
+def test_a_missing_value_is_found(table):
+    if table is from_duckdb:
+        message = "column 'p' of probs is a masked array with 1 masked"
+    else:
+        message = "row 1 is (nan|'None'|None)"
+    with pytest.raises(InvalidPredictionsError, match=message):
+        Predictions.of(table({"p": [0.25, None, 0.5], "y": [0, 1, 1]}), "y")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda *data: ct.calibration_test(*data).pvalue,
+        lambda *data: ct.audit(*data, n_resamples=99, rng=0).rows[-1].pvalue,
+        lambda *data: ct.confidence_interval(*data, ct.DebiasedL2(2), n_resamples=99, rng=0).high,
+        lambda *data: ct.reliability_curve(*data).low.tolist(),
+        lambda *data: ct.brier_decomposition(*data).reliability,
+        lambda *data: ct.ECE()(*data),
+    ],
+    ids=["test", "audit", "interval", "curve", "decomposition", "statistic"],
+)
+def test_every_verb_takes_tables(ask):
+    rng = np.random.default_rng(5)
+    probs = rng.dirichlet(np.ones(3), 80)
+    labels = rng.integers(0, 3, 80)
+    table = from_polars({**{str(j): probs[:, j] for j in range(3)}, "y": labels})
+    assert ask(table, "y") == ask(probs, labels)
+
+
+def test_comparisons_take_tables():
+    rng = np.random.default_rng(6)
+    p, q, labels = rng.random(60), rng.random(60), rng.integers(0, 2, 60)
+    expected = ct.compare(p, q, labels)
+    pandas = pytest.importorskip("pandas")
+    a, b = (pandas.DataFrame({"p": column, "y": labels}) for column in (p, q))
+    assert ct.compare(a, b, "y").pvalue == expected.pvalue
+    assert ct.compare({"A": a, "B": b}, "y").pairs[0].pvalue == expected.pvalue
+
+
+def test_columns_say_which_class_they_are_of():
+    pandas = pytest.importorskip("pandas")
+    turned = pandas.DataFrame(PROBS[:, [2, 0, 1]], columns=[2, 0, 1])
+    data = Predictions.of(turned, LABELS)
+    assert data.classes == ("2", "0", "1")
+    np.testing.assert_array_equal(data.labels, [1, 2, 0, 1])
+    in_order = Predictions.of(pandas.DataFrame(PROBS), LABELS)
+    assert in_order.classes is None
+    assert in_order.notes == ()
+    other = Predictions.of(pandas.DataFrame(PROBS, columns=[7, 8, 9]), LABELS)
+    assert other.classes is None  # the labels are no such names
+    with pytest.raises(InvalidPredictionsError, match="pass classes="):
+        Predictions.of(pandas.DataFrame(PROBS, columns=["p1", "p2", "p3"]), TEXT)
+    given = Predictions.of(turned, LABELS, classes=["x", "y", "z"])
+    assert given.classes == ("x", "y", "z")
+
+
+@pytest.mark.parametrize("fact", ["labels", "weights", "clusters", "by", "ids"])
+def test_another_index_is_refused(fact):
+    pandas = pytest.importorskip("pandas")
+    probs = pandas.DataFrame(PROBS)
+    given = {"labels": LABELS, fact: pandas.Series([1, 2, 0, 1], index=[0, 3, 1, 2])}
+    message = rf"probs and {fact} have different indexes, first in row 1 \(1 and 3\).*{fact}.loc"
+    with pytest.raises(InvalidPredictionsError, match=message):
+        Predictions.of(probs, given.pop("labels"), **given)
+    given = {"labels": LABELS, fact: pandas.Series([1, 2, 0, 1])}
+    assert Predictions.of(probs, given.pop("labels"), **given).n == 4
+
+
+def test_a_query_that_has_not_run_is_refused():
+    query = from_polars(WHOLE).lazy()
+    for arguments in ((query, "truth"), (PROBS, query)):
+        with pytest.raises(InvalidPredictionsError, match=r"is a LazyFrame.*collect\(\)"):
+            Predictions.of(*arguments)
+
+
+def test_rows_of_two_relations_have_no_order():
+    relation = from_duckdb(WHOLE)
+    with pytest.raises(InvalidPredictionsError, match=r"two relations.*labels as the name"):
+        Predictions.of(relation.project("cat, dog, owl"), relation.project("truth"))
+
+
+def test_a_chosen_part_of_a_dataset_is_read_in_its_order():
+    part = from_datasets(WHOLE).select([2, 0])
+    data = Predictions.of(part, "truth", by="site")
+    np.testing.assert_array_equal(data.probs, PROBS[[2, 0]])
+    np.testing.assert_array_equal(data.labels, [2, 0])
+    np.testing.assert_array_equal(data.by, ["b", "a"])
+
+
+class OnDevice:
+    """A tensor that is on another device and takes part in a gradient, as torch's behave."""
+
+    dtype, detached, here = "torch.bfloat16", False, False
+
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def _with(self, **state):
+        made = type(self)(self.values)
+        vars(made).update(vars(self), **state)
+        return made
+
+    def detach(self):
+        return self._with(detached=True)
+
+    def cpu(self):
+        return self._with(here=True)
+
+    def float(self):
+        return self._with(dtype="torch.float32")
+
+    def __array__(self, *args, **kwargs):
+        if not (self.detached and self.here and self.dtype == "torch.float32"):
+            raise TypeError("can't convert")
+        return self.values
+
+
+def test_tensors_come_from_any_device_and_of_any_type():
+    same(Predictions.of(OnDevice(PROBS), OnDevice(LABELS), ids=OnDevice(LABELS)))
+    same(Predictions.of([OnDevice(row) for row in PROBS], LABELS))
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
+def test_torch(kind):
+    torch = pytest.importorskip("torch")
+    probs = torch.tensor(PROBS, dtype=getattr(torch, kind), requires_grad=True)
+    same(Predictions.of(probs, torch.tensor(LABELS)))
+    same(Predictions.of(list(probs), list(torch.tensor(LABELS))))
+    with pytest.raises(InvalidPredictionsError, match="cannot be read"):
+        Predictions.of(probs.to("meta"), LABELS)
+
+
+def test_fits_take_tables():
+    z = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0], [0.0, 0.5]])
+    table = from_polars({"a": z[:, 0], "b": z[:, 1], "truth": ["b", "a", "b", "b"]})
+    method = ct.recalibration.TemperatureScaling()
+    fitted = method.fit(table, "truth", from_logits=True)
+    expected = method.fit(z, [1, 0, 1, 1], from_logits=True)
+    assert fitted.map == expected.map
+    np.testing.assert_array_equal(fitted({"a": [0.25], "b": [0.75]}), expected([[0.25, 0.75]]))

@@ -1,0 +1,145 @@
+"""Random bytes, and valid files that were damaged: an answer or a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import warnings
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_files import CSV, INSPECTED, LABELS, PROBS, SAMPLES, helm_instance, inspect_log, zipped
+
+import caltest as ct
+from caltest.io import FORMATS
+
+
+def valid_files():
+    """One file of every format, and of the packed ones."""
+    records = [
+        {"probs": p, "label": y} for p, y in zip(PROBS.tolist(), LABELS.tolist(), strict=True)
+    ]
+    files = {
+        "csv": CSV.encode(),
+        "json": "\n".join(map(json.dumps, records)).encode(),
+        "lm-eval": "\n".join(map(json.dumps, SAMPLES)).encode(),
+        "helm": json.dumps([helm_instance(i, 0.75, i % 2) for i in range(3)]).encode(),
+        "inspect": zipped(inspect_log(INSPECTED)),
+        None: gzip.compress(CSV.encode()),
+    }
+    for name, save in (("npz", np.savez), ("npy", np.save)):
+        stream = io.BytesIO()
+        save(
+            stream,
+            *([PROBS] if name == "npy" else []),
+            **({} if name == "npy" else {"probs": PROBS, "label": LABELS}),
+        )
+        files[name] = stream.getvalue()
+    try:
+        import openpyxl
+        import pyarrow
+        from pyarrow import ipc, parquet
+    except ImportError:
+        return files
+    table = pyarrow.table({"probs": PROBS.tolist(), "label": LABELS})
+    stream = io.BytesIO()
+    parquet.write_table(table, stream)
+    files["parquet"] = stream.getvalue()
+    stream = io.BytesIO()
+    with ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
+    files["arrow"] = stream.getvalue()
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    for line in CSV.splitlines():
+        book.active.append(line.split(","))
+    book.save(stream)
+    files["excel"] = stream.getvalue()
+    return files
+
+
+VALID = valid_files()
+
+
+@st.composite
+def damaged(draw, kinds):
+    """A valid file after a few cuts, copies and overwritten bytes."""
+    kind = draw(st.sampled_from(kinds))
+    data = bytearray(VALID[kind])
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        piece = draw(
+            st.binary(max_size=6) | st.sampled_from([b"nan", b"-1", b'"', b"{", b"[", b"\0"])
+        )
+        length = draw(st.sampled_from([0, 1, len(piece), 40]))
+        if draw(st.integers(0, 9)) == 0:
+            piece = bytes(data[at : at + draw(st.integers(0, 200))])
+        data[at : at + length] = piece
+    return kind, bytes(data)
+
+
+def survive(kind, data, **choices):
+    """Reading returns predictions that can be trusted, or raises one sentence."""
+    stdin = SimpleNamespace(buffer=io.BytesIO(data))
+    with mock.patch.object(sys, "stdin", stdin), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            read = ct.read_predictions("-", format=kind, **choices)
+        except FileNotFoundError:
+            assert "label" in choices  # a file of labels, for numbers without names
+            return
+        except ct.InvalidPredictionsError as error:
+            sentence = str(error)
+        else:
+            sentence = ""
+    if sentence:
+        assert "\n" not in sentence
+        assert len(sentence) > 20
+        return
+    assert read.n > 0
+    assert np.isfinite(read.probs).all()
+    np.testing.assert_allclose(read.probs.sum(axis=1), 1.0, atol=1e-9)
+    assert 0 <= read.labels.min() <= read.labels.max() < read.n_classes
+
+
+CHOICES = st.sampled_from(
+    [{}, {"drop_missing": True}, {"probs": "p*"}, {"label": "label", "pos_label": 1}, {"ids": "id"}]
+)
+COMPACT = [kind for kind in VALID if kind not in ("excel", "parquet")]
+
+
+@settings(max_examples=150, deadline=2000, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([None, *FORMATS]), st.binary(max_size=300), CHOICES)
+def test_random_bytes(kind, data, choices):
+    survive(kind, data, **choices)
+
+
+@settings(max_examples=150, deadline=2000, suppress_health_check=list(HealthCheck))
+@given(damaged(COMPACT), CHOICES)
+def test_damaged_files(file, choices):
+    survive(*file, **choices)
+
+
+@settings(max_examples=100, deadline=2000, suppress_health_check=list(HealthCheck))
+@given(st.text(alphabet='0123456789.,;"\n\t plabey_-einf\x00é', max_size=200), CHOICES)
+def test_random_text(text, choices):
+    survive("csv", ("p,label\n" + text).encode(), **choices)
+
+
+@pytest.mark.slow
+@settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([None, *FORMATS]), st.binary(max_size=300), CHOICES)
+def test_many_random_bytes(kind, data, choices):
+    survive(kind, data, **choices)
+
+
+@pytest.mark.slow
+@settings(max_examples=10000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(damaged(list(VALID)), CHOICES)
+def test_many_damaged_files(file, choices):
+    survive(*file, **choices)

@@ -1,0 +1,181 @@
+"""Results in notebooks, Markdown and LaTeX: the same cells everywhere, and names stay text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.results import Result, tables
+
+EVIL = ["<script>alert(1)</script>", "a|b & $x_1$ \\ 100 % #{}~^", "*bold* _it_ `code` [x](y)"]
+PROBS = np.random.default_rng(1).dirichlet(np.ones(3), 60)
+LABELS = np.random.default_rng(2).integers(0, 3, 60)
+DATA = ct.Predictions.of(PROBS, LABELS, classes=EVIL)
+EVENT = ct.OneVsRest(0)(DATA)
+FEW = {"n_resamples": 199, "rng": 0}
+
+#: A result of every kind; a new one gets a row here.
+RESULTS = {
+    "AuditReport": lambda: ct.audit(DATA, **FEW),
+    "BinSensitivity": lambda: ct.bin_sensitivity(DATA),
+    "BrierDecomposition": lambda: ct.brier_decomposition(DATA),
+    "CORPDecomposition": lambda: ct.corp_decomposition(DATA),
+    "CalibrationTestResult": lambda: ct.calibration_test(DATA, lens=ct.OneVsRest(0)),
+    "ComparisonResult": lambda: ct.compare(DATA, DATA, names=(EVIL[0], EVIL[1])),
+    "ComparisonTable": lambda: ct.compare(dict.fromkeys(EVIL, DATA)),
+    "ConfidenceIntervalResult": lambda: ct.confidence_interval(DATA, **FEW),
+    "CoxRecalibration": lambda: ct.cox_recalibration(DATA),
+    "JointTestResult": lambda: ct.joint_test(
+        DATA, None, [(ct.ECE(), ct.TopK(1)), (ct.ScoreGap(), ct.Canonical())], **FEW
+    ),
+    "ReliabilityCurve": lambda: ct.reliability_curve(DATA, lens=ct.Canonical(), bins=2),
+    "ReliabilityDifference": lambda: ct.reliability_difference(DATA, DATA, bins=3),
+    "ReliabilityFit": lambda: ct.reliability_fit(DATA, n_resamples=99),
+    "ReliabilitySimplex": lambda: ct.reliability_simplex(DATA),
+}
+
+
+@pytest.fixture(scope="module", params=RESULTS)
+def result(request):
+    made = RESULTS[request.param]()
+    assert type(made).__name__ == request.param
+    return made
+
+
+def test_every_kind_is_here():
+    known = {name for name in ct.__all__ if _is_result(getattr(ct, name))}
+    assert known == set(RESULTS)
+
+
+def _is_result(value):
+    return isinstance(value, type) and issubclass(value, Result)
+
+
+class Page(HTMLParser):
+    """The tags of a page, the rows of its tables, and its paragraphs."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.rows, self.paragraphs, self._open = set(), [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th", "p"):
+            self._open = ""
+
+    def handle_data(self, data):
+        if self._open is not None:
+            self._open += data
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.rows[-1].append(self._open)
+        if tag == "p":
+            self.paragraphs.append(self._open)
+        if tag in ("td", "th", "p"):
+            self._open = None
+
+
+def expected(result):
+    """Return the rows of all tables as plain text."""
+    rows = []
+    for columns in result._tables():
+        rows.append([tables.HEADS.get(name, name) for name in columns])
+        cells = [[tables.cell(name, v) for v in values] for name, values in columns.items()]
+        rows += [list(row) for row in zip(*cells, strict=True)]
+    return rows
+
+
+def test_html_shows_the_cells_as_text(result):
+    page = Page(result._repr_html_())
+    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "p"}
+    assert page.rows == expected(result)
+    assert page.paragraphs[-1] == result.recipe
+
+
+def test_markdown_shows_the_cells_as_text(result):
+    """Read by another program, a Markdown parser that lets HTML through."""
+    markdown_it = pytest.importorskip("markdown_it")
+    page = Page(markdown_it.MarkdownIt("commonmark").enable("table").render(result.to_markdown()))
+    assert page.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
+    assert [[_spaced(c) for c in row] for row in page.rows] == [
+        [_spaced(c) for c in row] for row in expected(result)
+    ]
+    assert page.paragraphs[-1] == result.recipe
+
+
+def _spaced(text):
+    return " ".join(text.split())
+
+
+def test_latex_has_as_many_cells_and_no_live_characters(result):
+    tabulars = re.findall(
+        r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", result.to_latex(), re.S
+    )
+    assert len(tabulars) == len(result._tables())
+    shown = []
+    for sides, body in tabulars:
+        assert [body.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1] * 3
+        rows = [line for line in body.splitlines() if line.endswith(r" \\")]
+        for row in rows:
+            assert len(re.findall(r"(?<!\\)&", row)) == len(sides) - 1
+            bare = re.sub(r"\$(?:<|>|\||-|\\pm|\\cdot)\$|\\text\w+\{\}|\\[&%$#_{}]|\\\\$", "", row)
+            assert not set(bare.replace("&", "")) & set("$%#_{}\\^~<>|−±·")
+        shown += rows
+    assert len(shown) == len(expected(result))
+    first, *_ = result.to_latex().splitlines()
+    assert first == f"% {result.recipe}"
+
+
+def test_cells_are_the_numbers():
+    result = ct.calibration_test(DATA, lens=ct.OneVsRest(0))
+    (columns,) = result._tables()
+    assert columns == {
+        "statistic": ["ECE(UniformBins(15), distance='tv')"],
+        "lens": ["OneVsRest(0)"],
+        "estimate": [result.estimate],
+        "shown_floor": [result.shown_floor],
+        "shown_p": [result.shown_p],
+    }
+    assert tables.cell("estimate", result.estimate) in result._repr_html_()
+    curve = ct.reliability_curve(DATA, lens=ct.Canonical(), bins=2)
+    (columns,) = curve._tables()
+    assert columns["of"] == [curve.names[j] for j in curve.component]
+    np.testing.assert_array_equal(columns["predicted"], curve.predicted)
+    assert EVIL[0] in curve.names[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("estimate", 0.12345, "0.1235"),
+        ("low", None, "–"),
+        ("low", np.nan, "–"),
+        ("adjusted", np.float64(1e-14), "< 1e-12"),
+        ("lr_pvalue", 0.25, "0.250"),
+        ("predicted", np.array([0.5, 0.25]), "0.5000 0.2500"),
+        ("slope_interval", (0.5, 1.5), "0.5000 to 1.5000"),
+        ("outside", np.bool_(True), "yes"),
+        ("count", np.int64(7), "7"),
+        ("lens", "TopK(1)", "TopK(1)"),
+        ("deviation", np.float64(0.25), "+0.2500"),
+        ("deviation", -0.25, "-0.2500"),
+    ],
+)
+def test_cells_are_written_by_what_they_are(name, value, text):
+    assert tables.cell(name, value) == text
+
+
+def test_columns_of_numbers_stand_to_the_right():
+    columns = {"what": ["a", "b"], "n": [1, -2], "p": ["< 1e-12", "–"], "d": [-0.5, float("nan")]}
+    assert tables.markdown(columns).splitlines()[1] == "| --- | --: | --: | --: |"
+    assert tables.latex(columns).startswith(r"\begin{tabular}{lrrr}")
+    assert "b & $-$2 & – & –" in tables.latex(columns)
+    assert tables.html(columns).count("text-align:left") == 3

@@ -1,0 +1,221 @@
+"""caltest in scikit-learn: classes by name, folds that lack one, and scikit-learn's own checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import InvalidPredictionsError, StatisticError
+
+pytest.importorskip("sklearn")
+from sklearn.datasets import load_wine, make_classification
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from caltest.recalibration import VectorScaling
+from caltest.sklearn import (
+    CalibrationTestDisplay,
+    RecalibratedClassifier,
+    calibration_error,
+    calibration_pvalue,
+)
+
+X, Y = load_wine(return_X_y=True)
+NAMES = np.array(["white", "red", "rosé"])  # not in the order of the alphabet
+WINES = NAMES[Y]
+SORTED = sorted(NAMES)
+TRAINED = GaussianNB().fit(X[::3], WINES[::3])
+PROBS, TRUTH = TRAINED.predict_proba(X[1::3]), WINES[1::3]
+BINARY = make_classification(300, n_informative=4, random_state=0)
+CODES = np.searchsorted(SORTED, TRUTH)
+
+
+def test_scores_are_those_of_caltest():
+    assert calibration_error(TRUTH, PROBS) == ct.ECE()(ct.TopK(1)(ct.Predictions.of(PROBS, CODES)))
+    lens = ct.OneVsRest(1)
+    seen = ct.calibration_test(PROBS, CODES, ct.Kuiper(), lens=lens, n_resamples=99, rng=1)
+    assert (
+        calibration_error(TRUTH, PROBS, pos_label=SORTED[1], statistic=ct.Kuiper()) == seen.estimate
+    )
+    options = {"statistic": ct.Kuiper(), "lens": lens, "n_resamples": 99, "rng": 1}
+    assert calibration_pvalue(TRUTH, PROBS, **options) == seen.pvalue
+
+
+@pytest.mark.parametrize(
+    ("y_true", "options"),
+    [
+        ([0, 1, 1, 0], {}),
+        ([-1, 1, 1, -1], {}),
+        ([False, True, True, False], {}),
+        ([0.0, 1.0, 1.0, 0.0], {}),
+        ([[0], [1], [1], [0]], {}),
+        (["no", "yes", "yes", "no"], {"pos_label": "yes"}),
+        (["no", "yes", "yes", "no"], {"labels": ["no", "yes"]}),
+        ([2, 1, 1, 2], {"pos_label": 1}),
+        ([2.0, 1.0, 1.0, 2.0], {"pos_label": 1, "labels": [1, 2]}),
+    ],
+)
+def test_the_event_of_one_column(y_true, options):
+    p = [0.25, 0.75, 0.5, 0.125]
+    expected = ct.ECE()(p, [0, 1, 1, 0])
+    assert calibration_error(y_true, p, **options) == expected
+    assert calibration_error(y_true, np.array(p)[:, None], None, **options) == expected
+
+
+def test_folds_that_lack_a_class():
+    few = TRUTH != "red"
+    with pytest.raises(InvalidPredictionsError, match="3 columns, but there are 2 classes: pass"):
+        calibration_error(TRUTH[few], PROBS[few])
+    found = calibration_error(TRUTH[few], PROBS[few], labels=TRAINED.classes_)
+    assert found == ct.ECE()(ct.TopK(1)(ct.Predictions.of(PROBS[few], CODES[few])))
+    p = [0.5, 0.75]
+    assert calibration_error(["yes", "yes"], p, pos_label="yes") == ct.ECE()(p, [1, 1])
+    assert calibration_error([0, 0], p) == ct.ECE()(p, [0, 0])
+
+
+def test_classes_in_another_order():
+    turned = PROBS[:, [2, 0, 1]]
+    found = calibration_error(TRUTH, turned, labels=[SORTED[2], SORTED[0], SORTED[1]])
+    assert found == calibration_error(TRUTH, PROBS)
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_prob", "options", "message"),
+    [
+        (["a", "b"], [0.5, 0.75], {}, "one column.*'a', 'b': pass the class as pos_label"),
+        ([1, 2], [0.5, 0.75], {}, "one column.*1, 2: pass the class as pos_label"),
+        ([0, 1, 2], [0.5, 0.75, 0.5], {"pos_label": 1}, "one column, the probability of one of"),
+        (["a", "b", "c"], [0.5] * 3, {"labels": ["a", "b"]}, "one column"),
+        (["a", "c"], [[0.5, 0.5]] * 2, {"labels": ["a", "b"]}, "row 1 is .*'c'.*classes a, b"),
+        ([0, 1], [0.5, 1.5], {}, "row 1 is 1.5, outside"),
+        ([0.25, 0.5], [0, 1], {}, "Unknown label type"),
+        ([0, 1], [0.5], {}, "probs has 1 rows but labels has 2"),
+    ],
+)
+def test_refused(y_true, y_prob, options, message):
+    with pytest.raises(ValueError, match=message):
+        calibration_error(y_true, y_prob, **options)
+
+
+def test_an_unknown_event_is_refused():
+    floats = np.array([1.0, 2.0, 3.0])[CODES]
+    by_value = calibration_error(floats, PROBS, pos_label=1)
+    assert by_value == calibration_error(TRUTH, PROBS, pos_label=SORTED[0])
+    with pytest.raises(StatisticError, match="no class named 'blue'"):
+        calibration_error(TRUTH, PROBS, pos_label="blue")
+
+
+@pytest.mark.parametrize("score", [calibration_error, calibration_pvalue])
+def test_weights(score):
+    y, p = [0, 1, 1, 0], [0.25, 0.75, 0.5, 0.125]
+    assert score(y, p, sample_weight=[3.5] * 4) == score(y, p)
+    with pytest.raises(StatisticError, match="does not take weights yet"):
+        score(y, p, sample_weight=[1, 1, 2, 1])
+    with pytest.raises(InvalidPredictionsError, match="one value for each of the 4 rows"):
+        score(y, p, sample_weight=[1, 1])
+
+    def brier(probs, labels, weights=None):
+        return float(np.average((probs[:, 0] - (labels == 0)) ** 2, weights=weights))
+
+    found = calibration_error(y, p, [1, 1, 2, 1], statistic=brier)
+    assert found == pytest.approx((0.0625 + 0.0625 + 2 * 0.25 + 0.015625) / 5)
+
+
+def test_scorers_in_a_search():
+    names = np.array(["no", "yes"])[BINARY[1]]
+    scorer = make_scorer(
+        calibration_error,
+        response_method="predict_proba",
+        greater_is_better=False,
+        pos_label="yes",
+        statistic=ct.BrierScore(),
+    )
+    by_name = cross_val_score(
+        GaussianNB(), BINARY[0], names, scoring=scorer, cv=3, error_score="raise"
+    )
+    known = cross_val_score(GaussianNB(), *BINARY, scoring="neg_brier_score", cv=3)
+    np.testing.assert_allclose(by_name, known)
+    search = GridSearchCV(
+        RecalibratedClassifier(GaussianNB()),
+        {
+            "method": [VectorScaling(1e-6), VectorScaling(1e6)],
+            "estimator__var_smoothing": [1e-9, 1.0],
+        },
+        scoring=scorer,
+        cv=3,
+        error_score="raise",
+    )
+    assert search.fit(BINARY[0], names).best_params_["method"] == VectorScaling(1e-6)
+
+
+def test_display_of_an_estimator():
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    display = CalibrationTestDisplay.from_estimator(
+        TRAINED, X[1::3], TRUTH, pos_label="red", ax=ax, bins=5, simultaneous=True
+    )
+    expected = ct.reliability_curve(PROBS, CODES, lens=ct.OneVsRest(0), bins=5, simultaneous=True)
+    np.testing.assert_array_equal(display.curve.observed, expected.observed)
+    np.testing.assert_array_equal(display.curve.low, expected.low)
+    assert display.curve.names == ("class red",)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    again = CalibrationTestDisplay(display.curve).plot()
+    assert again.ax_ is not ax
+
+
+def test_display_of_predictions():
+    p = TRAINED.predict_proba(X[1::3])[:, 0]
+    display = CalibrationTestDisplay.from_predictions(TRUTH == "red", p, bins=5)
+    by_name = CalibrationTestDisplay.from_predictions(TRUTH, PROBS, pos_label="red", bins=5)
+    np.testing.assert_array_equal(display.curve.observed, by_name.curve.observed)
+    with pytest.raises(StatisticError, match="does not take weights yet"):
+        CalibrationTestDisplay.from_predictions([0, 1], [0.5, 0.5], sample_weight=[1, 2])
+
+
+def test_a_fitted_classifier_is_left_as_it_is():
+    model = RecalibratedClassifier(TRAINED, VectorScaling(0.1)).fit(X[1::3], TRUTH)
+    expected = VectorScaling(0.1).fit(PROBS, CODES)
+    np.testing.assert_array_equal(
+        model.predict_proba(X[2::3]), expected(TRAINED.predict_proba(X[2::3]))
+    )
+    assert model.estimator_ is TRAINED
+    assert (model.predict(X[2::3]) == WINES[2::3]).mean() > 0.9
+    assert model.get_params()["method"] == VectorScaling(0.1)
+    with pytest.raises(ValueError, match="row 0 is 'blue'"):
+        model.fit(X[:1], ["blue"])
+
+
+def test_one_that_is_not_fitted_is_trained():
+    """The map is that of the predictions for held-out folds, and all rows train the classifier."""
+    from sklearn.model_selection import cross_val_predict
+
+    model = RecalibratedClassifier(GaussianNB(), cv=4).fit(X, WINES)
+    held_out = cross_val_predict(GaussianNB(), X, WINES, cv=4, method="predict_proba")
+    expected = VectorScaling().fit(held_out, np.searchsorted(SORTED, WINES))
+    probs = GaussianNB().fit(X, WINES).predict_proba(X)
+    np.testing.assert_array_equal(model.predict_proba(X), expected(probs))
+    few = np.r_[0:12, 60:63, 170:172]  # two rows of one class: two folds
+    assert RecalibratedClassifier(GaussianNB(var_smoothing=1)).fit(X[few], WINES[few]).cv == 5
+    with pytest.raises(ValueError, match="a class of one sample"):
+        RecalibratedClassifier(GaussianNB()).fit(X[few[:-1]], WINES[few[:-1]])
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([RecalibratedClassifier(GaussianNB())])
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [RecalibratedClassifier(DecisionTreeClassifier(max_depth=2, random_state=0))]
+)
+def test_checks_of_scikit_learn_with_a_tree(estimator, check):
+    check(estimator)
