@@ -15,6 +15,7 @@ from .errors import DegenerateDataWarning as DegenerateDataWarning
 from .errors import DoubtfulInputWarning as DoubtfulInputWarning
 from .errors import FewClustersWarning as FewClustersWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
+from .errors import LimitLawWarning as LimitLawWarning
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError
 from .inference import brier_decomposition as brier_decomposition
@@ -59,6 +60,8 @@ from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
 from .results import ScoreDifference as ScoreDifference
 from .results import Subgroups as Subgroups
+from .sequential import ComparisonMonitor as ComparisonMonitor
+from .sequential import Monitor as Monitor
 from .simulate import Bootstrap as Bootstrap
 from .simulate import ConsistencyResampling as ConsistencyResampling
 from .simulate import LabelScheme as LabelScheme
@@ -94,6 +97,7 @@ from .statistics import DebiasedL1 as DebiasedL1
 from .statistics import DebiasedL2 as DebiasedL2
 from .statistics import Emax as Emax
 from .statistics import Estimand as Estimand
+from .statistics import EValue as EValue
 from .statistics import GaussianKernel as GaussianKernel
 from .statistics import HosmerLemeshow as HosmerLemeshow
 from .statistics import KolmogorovSmirnov as KolmogorovSmirnov
@@ -104,6 +108,7 @@ from .statistics import MultiScale as MultiScale
 from .statistics import OERatio as OERatio
 from .statistics import Prepared as Prepared
 from .statistics import RefinementError as RefinementError
+from .statistics import SafeHosmerLemeshow as SafeHosmerLemeshow
 from .statistics import ScaledBrierScore as ScaledBrierScore
 from .statistics import ScoreGap as ScoreGap
 from .statistics import SmoothECE as SmoothECE

@@ -31,6 +31,7 @@ from caltest.statistics import (
     DebiasedL2,
     HosmerLemeshow,
     Prepared,
+    SafeHosmerLemeshow,
     SmoothECE,
     Statistic,
 )
@@ -290,6 +291,16 @@ def calibrationerrors_jl(
     partitions = {"uniform": UniformBins(bins), "median-variance": VarianceTree(min_size)}
     statistic = ECE(_one_of("binning", binning, partitions), distance=distance)
     return Preset(statistic, Canonical(), "CalibrationErrors.jl (Widmann et al. 2019)")
+
+
+def ehl(splits: int = 10) -> Preset:
+    """Return the e-value eHL of Henzi et al. (2023), a safe Hosmer–Lemeshow test; ``"betting"``.
+
+    Isotonic regression on a random half of the rows bets on the other half, at the probability
+    itself where it says 0 or 1; the e-values of the splits, drawn by n, are averaged.
+    """
+    source = "Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer–Lemeshow test"
+    return Preset(SafeHosmerLemeshow(splits), OneVsRest(1), source)
 
 
 @dataclass(frozen=True, repr=False)

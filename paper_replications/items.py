@@ -34,6 +34,7 @@ MODULES = {
     "B-FACTORS": "b_factors",
     "T": "t_examples",
     "X-CIFAR": "x_cifar",
+    "X-PRECIP": "x_precip",
 }
 
 

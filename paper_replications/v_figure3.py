@@ -193,15 +193,16 @@ def draw(result: Result, context: Context, runs: list[Run], name: str) -> None:
     """Draw likelihood, accuracy, error and p-value by epoch."""
     from matplotlib import rcParams
 
+    styles = list(rcParams["axes.prop_cycle"])
     figure, axes = canvas(5.6, 4, sharex=True)
     epochs = np.arange(1, runs[0].nll.size + 1)
     for axis, field in zip(axes, ("nll", "accuracy", "ece", "p_top"), strict=True):
         for j, curve in enumerate(runs):
             values = getattr(curve, field)
-            drawn = axis.plot(epochs, values, lw=0.9, marker="", label=f"seed {j}")[0]
-            best = {"color": drawn.get_color(), "ms": 9, "mec": INK, "mew": 0.5}
+            style = styles[j] | {"marker": ""}
+            axis.plot(epochs, values, **style, lw=0.9, label=f"seed {j}")
+            best = {"color": style["color"], "ms": 9, "mec": INK, "mew": 0.5}
             axis.plot(curve.best + 1, values[curve.best], "*", **best)
-            axis.set_prop_cycle(rcParams["axes.prop_cycle"][j + 1 :])
     for axis, label in zip(axes, ("nLL", "accuracy", "ECE", "p-value"), strict=True):
         axis.set(ylabel=label, xlim=(0, epochs[-1] + 1))
     key(axes[0], ncols=3)

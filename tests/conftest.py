@@ -79,6 +79,8 @@ STATISTICS = [
     Row(ct.HosmerLemeshow(ct.UniformBins(6), variance="exact"), two_classes=True, repeats=False),
     Row(ct.CoxScore(), two_classes=True, repeats=False),
     Row(ct.CoxLR(), two_classes=True, repeats=False),
+    Row(ct.EValue(), repeats=False),
+    Row(ct.SafeHosmerLemeshow(2), two_classes=True, repeats=False, any_order=False),
     Row(ct.SKCE(), repeats=False),
     Row(ct.SKCE(ct.TVKernel(0.3), estimator="biased")),
     Row(ct.SKCE(ct.GaussianKernel(0.3), estimator="block"), repeats=False, any_order=False),

@@ -309,9 +309,9 @@ def test_they_print_as_they_are_written():
         "ClasswiseECE(UniformBins(5))",
         "ClasswiseECE(EdgeBins([0.2, 0.4, 0.6000000000000001, 0.8, 1.0], closed='left'))",
         "ACE(4)",
-        "ClasswiseECE(_Ranks(4))",
+        "ClasswiseECE(CutBins(4, at='rank', closed='left'))",
         "ACE(4, threshold=0.01)",
-        "ClasswiseECE(_Ranks(3), threshold=0.2)",
+        "ClasswiseECE(CutBins(3, at='rank', closed='left'), threshold=0.2)",
     ]
     assert repr(RMSCE(ct.QuantileBins(5))) == "RMSCE(QuantileBins(5))"
 

@@ -28,7 +28,7 @@ from caltest.reliability.difference import reliability_difference
 from caltest.reliability.fits import reliability_fit
 from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.reliability.simplex import SimplexGrid, reliability_simplex
-from caltest.results import Record, ReliabilityFit, Result, format_p
+from caltest.results import Finding, Record, ReliabilityFit, Result, format_p
 
 DIGITS = ct.examples.digits()
 GROUPS = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
@@ -89,7 +89,7 @@ def rare_events():
 KINDS = (
     "curve", "panels", "fit", "triangle", "null", "joint",
     "audit", "sensitivity", "difference", "pair",
-    "classes", "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
+    "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
 )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def drawn(every):
     return pictures
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "classes"])
 def test_a_picture_fits_a_column_and_nothing_is_cut_off(drawn, kind):
     figure = drawn[kind].figure
     assert figure.get_figwidth() == 3.25
@@ -144,7 +144,7 @@ def words(figure):
     return [text for text in texts if text.get_visible() and text.get_text()]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "classes"])
 def test_print_is_large_enough_and_words_do_not_overlap(drawn, kind):
     texts = words(drawn[kind].figure)
     assert min(text.get_fontsize() for text in texts) >= 7.0
@@ -704,11 +704,14 @@ def test_audit_picture_holds_the_numbers(every):
     assert artists["alpha"].get_xdata()[0] == report.alpha
 
 
-def test_too_little_data_is_a_sign_of_its_own():
-    picture = plots.pvalues([0.03, 0.4, 0.5], ["a", "b", "$c$"], unclear=[False, False, True])
-    assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "o", "x"]
+def test_every_finding_has_a_sign_of_its_own():
+    picture = plots.pvalues([0.03, 0.4, 0.5, 0.6], list("abcd"), findings=list(Finding))
+    assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "X", "o", "x"]
+    weights = [t.get_fontweight() for t in picture.ax.get_yticklabels()]
+    assert weights == ["bold", "bold", "normal", "normal"]
     said = [text.get_text() for text in picture.artists["key"].get_texts()]
-    assert said == ["level 0.05", "rejected", "not rejected", "too little data"]
+    assert said[1:] == ["rejected", "impossible outcome", "not rejected", "too little data"]
+    assert said[0] == "level 0.05"
 
 
 def test_interval_picture_holds_the_numbers(every):

@@ -389,7 +389,7 @@ ct.UCME(estimator="x") -> estimator must be 'mean' or 'score', not 'x'
 ct.Sweep("l3") -> Sweep takes norm=…
 ct.Sweep(norm="l3") -> norm must be 'l1' or 'l2', not 'l3'
 ct.Sweep(bins=3) -> Sweep has no argument 'bins': bins belong to the statistic
-ct.ICI(0.5) -> ICI takes span=…, delta=…
+ct.ICI(0.5) -> too many positional arguments
 ct.ICI(span=0) -> span must lie in (0, 1], not 0
 ct.ICI(span="a") -> span must lie in (0, 1], not 'a'
 ct.ICI(delta=-1) -> delta must lie in [0, 1], not -1

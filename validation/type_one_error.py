@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +16,10 @@ from typing import Any
 import numpy as np
 
 import caltest as ct
-from validation.study import labels_from, largest_rate, run, table, two_classes
+from validation import draws
+from validation.draws import binary, dirichlet, labels_from
+from validation.pages import largest_rate, letter, opening, table
+from validation.study import Study, run
 
 LEVELS = (0.01, 0.05, 0.1)
 B = 199
@@ -25,67 +27,63 @@ B = 199
 
 @dataclass(frozen=True)
 class Scenario:
-    """Calibrated predictions: n rows drawn by a function of (rng, n)."""
+    """Calibrated predictions: n rows drawn by a function of (rng, n), each so many times."""
 
     name: str
     n: int
     draw: Callable[[np.random.Generator, int], np.ndarray]
+    copies: int = 1
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}, n={self.n}"
+
+    def __call__(self, rng: np.random.Generator) -> ct.Predictions:
+        probs = self.draw(rng, self.n // self.copies)
+        labels = labels_from(probs, rng)
+        return ct.Predictions.of(*(np.repeat(x, self.copies, axis=0) for x in (probs, labels)))
 
 
-def binary(sample, rng, n):
-    return two_classes(sample(rng, n))
+def two(name, n, sample, *options, copies=1):
+    draw = partial(sample, *options) if options else sample
+    return Scenario(f"2 classes, {name}", n, partial(binary, draw), copies)
 
 
-def uniform(rng, n):
-    return rng.random(n)
-
-
-def confident(rng, n):
-    p = rng.beta(20.0, 0.5, n)
-    return np.where(rng.random(n) < 0.5, p, 1.0 - p)
-
-
-def tied(rng, n):
-    return rng.integers(1, 10, n) / 10.0
-
-
-def certain(rng, n):
-    return np.clip(rng.uniform(-0.3, 1.3, n), 0.0, 1.0)
-
-
-def rare(rng, n):
-    return rng.beta(0.5, 40.0, n)
-
-
-def dirichlet(concentration, n_classes, rng, n):
-    return rng.dirichlet(np.full(n_classes, concentration), n)
-
-
-def rounded(n_classes, rng, n):
-    counts = rng.multinomial(10, rng.dirichlet(np.ones(n_classes), n))
-    return counts / 10.0
+def many(n_classes, concentration, n):
+    name = f"{n_classes} classes, Dirichlet({concentration:g})"
+    return Scenario(name, n, partial(dirichlet, concentration, n_classes))
 
 
 SCENARIOS = [
-    Scenario("2 classes, uniform", 50, partial(binary, uniform)),
-    Scenario("2 classes, uniform", 1000, partial(binary, uniform)),
-    Scenario("2 classes, uniform", 10_000, partial(binary, uniform)),
-    Scenario("2 classes, very confident", 200, partial(binary, confident)),
-    Scenario("2 classes, very confident", 10_000, partial(binary, confident)),
-    Scenario("2 classes, nine tied values", 100, partial(binary, tied)),
-    Scenario("2 classes, 0 and 1 among them", 300, partial(binary, certain)),
-    Scenario("2 classes, rare event", 500, partial(binary, rare)),
-    Scenario("3 classes, Dirichlet(1)", 100, partial(dirichlet, 1.0, 3)),
-    Scenario("3 classes, Dirichlet(0.1)", 1000, partial(dirichlet, 0.1, 3)),
-    Scenario("3 classes, tenths (tied, zeros)", 200, partial(rounded, 3)),
-    Scenario("10 classes, Dirichlet(1)", 250, partial(dirichlet, 1.0, 10)),
-    Scenario("10 classes, Dirichlet(0.1)", 250, partial(dirichlet, 0.1, 10)),
-    Scenario("10 classes, Dirichlet(0.1)", 2000, partial(dirichlet, 0.1, 10)),
-    Scenario("100 classes, Dirichlet(0.1)", 500, partial(dirichlet, 0.1, 100)),
+    two("uniform", 10, draws.uniform),
+    two("uniform", 50, draws.uniform),
+    two("uniform", 1000, draws.uniform),
+    two("uniform", 3000, draws.uniform),
+    two("very confident", 200, draws.confident),
+    two("very confident", 3000, draws.confident),
+    two("0 and 1 among them", 300, draws.certain),
+    two("one value, .1", 20, draws.constant, 0.1),
+    two("one value, .01", 1000, draws.constant, 0.01),
+    two("two values, .1 and .7", 50, draws.values, (0.1, 0.7)),
+    two("five values", 100, draws.values, (0.05, 0.2, 0.5, 0.7, 0.99)),
+    two("nine values", 100, draws.tied),
+    two("rate .0125, beta(.5, 40)", 500, draws.rare),
+    two("rate .01, gamma(.5, .02)", 200, draws.gamma, 0.5, 0.02),
+    two("rate .01, gamma(.5, .02)", 2000, draws.gamma, 0.5, 0.02),
+    two("rate .004, gamma(.2, .02)", 3000, draws.gamma, 0.2, 0.02),
+    two("hundredths in 32 bits", 200, draws.single, 2),
+    many(3, 1.0, 100),
+    many(3, 0.1, 1000),
+    Scenario("3 classes, tenths (tied, zeros)", 200, partial(draws.rounded, 3)),
+    many(10, 1.0, 250),
+    many(10, 0.1, 250),
+    many(10, 0.1, 2000),
+    many(100, 0.1, 500),
+    two("uniform, each row ten times", 1000, draws.uniform, copies=10),
 ]
 
 REDRAW, PUBLISHED = ct.RedrawLabels(), ct.ConsistencyResampling()
-TOP, EVENT, WHOLE = ct.TopK(1), ct.OneVsRest(0), ct.Canonical()
+TOP, EVENT, WHOLE = ct.TopK(1), ct.OneVsRest(1), ct.Canonical()
 
 
 @dataclass(frozen=True)
@@ -100,21 +98,24 @@ class Case:
     @property
     def valid(self) -> bool:
         """Whether the test claims to hold its level at every n."""
-        return self.null is REDRAW or self.null == "exact"
+        return self.null is REDRAW or self.null in ("exact", "distribution-free")
 
     def __str__(self) -> str:
         names = {REDRAW: "redraw", PUBLISHED: "published"}
         return f"`{self.statistic!r} · {self.lens!r}` {names.get(self.null, self.null)}"
 
 
-TREE = ct.VarianceTree(20)
+TREE, SQUARES = ct.VarianceTree(20), ct.ECE(15, distance="sqeuclidean")
+BLOCK, LINEAR = ct.SKCE(estimator="block"), ct.SKCE(estimator="linear")
+UCME, SCORED = ct.UCME(), ct.UCME(estimator="score")
+LIMIT = "asymptotic"
 TESTS = [
     Case(ct.ECE(15), TOP, "exact"),
     Case(ct.ECE(100), TOP, "exact"),
     Case(ct.ECE(ct.QuantileBins(15)), EVENT, "exact"),
-    Case(ct.ECE(15, distance="sqeuclidean"), EVENT, "exact"),
+    Case(SQUARES, EVENT, "exact"),
     Case(ct.MCE(15), TOP, "exact"),
-    Case(ct.HosmerLemeshow(), EVENT, "exact", largest=1000),
+    Case(ct.HosmerLemeshow(), EVENT, "exact", largest=100),
     Case(ct.CalibrationInTheLarge(), EVENT, "exact"),
     Case(ct.ECE(15), TOP),
     Case(ct.RMSCE(), TOP),
@@ -129,6 +130,7 @@ TESTS = [
     Case(ct.ICI(), EVENT, largest=2000),
     Case(ct.SKCE(), EVENT),
     Case(ct.MMCE(), EVENT, largest=2000),
+    Case(UCME, EVENT),
     Case(ct.Spiegelhalter(), EVENT),
     Case(ct.CoxScore(), EVENT),
     Case(ct.ECE(ct.UniformBins(10)), WHOLE),
@@ -139,90 +141,136 @@ TESTS = [
     Case(ct.ACE(15), WHOLE),
     Case(ct.TACE(15), WHOLE),
     Case(ct.SKCE(), WHOLE, largest=500),
+    Case(SCORED, WHOLE),
     Case(ct.ScoreGap("brier"), WHOLE),
     Case(ct.ScoreGap("log"), WHOLE),
-    Case(ct.KolmogorovSmirnov(), EVENT, "asymptotic"),
-    Case(ct.Kuiper(), EVENT, "asymptotic"),
-    Case(ct.Spiegelhalter(), EVENT, "asymptotic"),
-    Case(ct.ScoreGap("log"), WHOLE, "asymptotic"),
-    Case(ct.CalibrationInTheLarge(), EVENT, "asymptotic"),
-    Case(ct.CoxScore(), EVENT, "asymptotic"),
-    Case(ct.CoxLR(), EVENT, "asymptotic", largest=2000),
-    Case(ct.HosmerLemeshow(), EVENT, "asymptotic"),
-    Case(ct.SKCE(), EVENT, "asymptotic", largest=300),
-    Case(ct.SKCE(estimator="linear"), EVENT, "asymptotic"),
+    Case(ct.SKCE(), EVENT, "distribution-free", largest=300),
+    Case(ct.KolmogorovSmirnov(), EVENT, LIMIT),
+    Case(ct.Kuiper(), EVENT, LIMIT),
+    Case(ct.Spiegelhalter(), EVENT, LIMIT),
+    Case(ct.ScoreGap("brier"), WHOLE, LIMIT),
+    Case(ct.ScoreGap("log"), WHOLE, LIMIT),
+    Case(ct.ScoreGap("spherical"), WHOLE, LIMIT),
+    Case(ct.BrierScore(), EVENT, LIMIT),
+    Case(ct.LogScore(), EVENT, LIMIT),
+    Case(ct.CalibrationInTheLarge(), EVENT, LIMIT),
+    Case(ct.CoxScore(), EVENT, LIMIT),
+    Case(ct.CoxLR(), EVENT, LIMIT, largest=2000),
+    Case(ct.HosmerLemeshow(), EVENT, LIMIT),
+    Case(ct.SKCE(), EVENT, LIMIT, largest=300),
+    Case(BLOCK, EVENT, LIMIT),
+    Case(LINEAR, EVENT, LIMIT),
+    Case(SCORED, EVENT, LIMIT),
+    Case(SCORED, WHOLE, LIMIT),
     Case(ct.ECE(15), TOP, PUBLISHED),
     Case(ct.ECE(100), TOP, PUBLISHED),
     Case(ct.ECE(ct.UniformBins(10)), WHOLE, PUBLISHED),
 ]
+CASES = {str(case): case for case in TESTS}
 
 
-def p_values(index: int, repetitions: int, seed: int) -> np.ndarray:
-    """Return the p-values of all tests on calibrated data, shape (repetitions, tests)."""
-    warnings.simplefilter("ignore")
-    scenario = SCENARIOS[index]
-    rng = np.random.default_rng([seed, index])
-    found = np.full((repetitions, len(TESTS)), np.nan)
-    asked = [(t, test) for t, test in enumerate(TESTS) if scenario.n <= test.largest]
-    for r in range(repetitions):
-        probs = scenario.draw(rng, scenario.n)
-        data = ct.Predictions.of(probs, labels_from(probs, rng))
-        for t, test in asked:
-            found[r, t] = ct.calibration_test(
-                data, None, test.statistic, lens=test.lens, null=test.null, n_resamples=B, rng=rng
-            ).pvalue
-    return found
+def tests(scenario):
+    return {name: case for name, case in CASES.items() if scenario.n <= case.largest}
 
 
-def study(quick: bool, seed: int, workers: int) -> tuple[str, list[str]]:
-    """Run everything; return the tables as Markdown and the cells that broke their promise."""
-    full, least = (30, 10) if quick else (200, 60)
-    sizes = [max(least, full * 300 // max(300, s.n)) for s in SCENARIOS]
-    with ProcessPoolExecutor(workers) as pool:
-        found = list(pool.map(p_values, range(len(SCENARIOS)), sizes, [seed] * len(SCENARIOS)))
-    claims = len(SCENARIOS) * len(LEVELS) * sum(test.valid for test in TESTS)
-    letters = [chr(ord("A") + s) for s in range(len(SCENARIOS))]
-    data = [
-        (letter, s.name, s.n, size)
-        for letter, s, size in zip(letters, SCENARIOS, sizes, strict=True)
-    ]
+def measure(scenario, wanted, rng):
+    """Return at which levels the tests reject; one that has no answer does not."""
+    data, seed = scenario(rng), int(rng.integers(2**63))
+    answers = {}
+    for name in wanted:
+        case = CASES[name]
+        options = {"lens": case.lens, "null": case.null, "n_resamples": B, "rng": seed}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                p = ct.calibration_test(data, None, case.statistic, **options).pvalue
+        except ct.StatisticError:
+            p = 1.0
+        answers[name] = [p <= level + 1e-12 for level in LEVELS]
+    return answers
+
+
+def promised(scenario, case):
+    return case.valid and scenario.copies == 1
+
+
+def page(found):
+    """Return the page, and the cells that broke their promise."""
+    shown = [s for s in SCENARIOS if s.key in found.shown]
+    cells = [(s, name) for s in shown for name in tests(s)]
+    claims = len(LEVELS) * sum(promised(s, CASES[name]) for s, name in cells)
+    data = [(letter(i), s.name, s.n, found.sets(s.key)) for i, s in enumerate(shown)]
     lines = table(["", "data", "n", "data sets"], data, left=2)
     broken = []
-    for level in LEVELS:
+    for column, level in enumerate(LEVELS):
         rows = []
-        for t, test in enumerate(TESTS):
-            cells = []
-            for scenario, p in zip(SCENARIOS, found, strict=True):
-                if np.isnan(p[0, t]):
-                    cells.append("–")
+        for name, case in CASES.items():
+            row = [found.label(name)]
+            for scenario in shown:
+                means = found.means(scenario.key, name)
+                if means is None:
+                    row.append("–")
                     continue
-                rate = (p[:, t] <= level + 1e-12).mean()
-                too_often = rate > largest_rate(level, len(p), claims)
-                cells.append(f"**{rate:.3f}**" if too_often else f"{rate:.3f}")
-                if too_often and test.valid:
-                    broken.append(f"{test}, {scenario.name}, n={scenario.n}: {rate:.3f} at {level}")
-            rows.append([str(test), *cells])
-        lines += ["", f"## At level {level:g}", "", *table(["test", *letters], rows)]
-    return "\n".join([*lines, ""]), broken
+                rate, sets = means[column], found.trials(scenario.key, name)
+                too_often = rate > largest_rate(level, sets, claims)
+                row.append(f"**{rate:.3f}**" if too_often else f"{rate:.3f}")
+                if too_often and promised(scenario, case):
+                    broken.append(f"{name}, {scenario.key}: {rate:.3f} at {level}")
+            rows.append(row)
+        head = ["test", *(letter(i) for i in range(len(shown)))]
+        lines += ["", f"## At level {level:g}", "", *table(head, rows)]
+    found_at = [(s, CASES[name], found.means(s.key, name)) for s, name in cells]
+    rates = [means[1] for s, case, means in found_at if means and promised(s, case)]
+    limits = [m[1] for s, case, m in found_at if m and case.null == LIMIT and s.copies == 1]
+    words = {
+        "b": B,
+        "count": len(rates),
+        "mean": np.mean(rates),
+        "worst": max(rates),
+        "limits": len(limits),
+        "bad": sum(rate > 0.075 for rate in limits),
+        "most": max(limits),
+    }
+    return HEADER.format(**words, **opening(found)) + "\n".join([*lines, ""]), broken
 
 
 HEADER = """# Type-I error
 
-How often does each test call a *calibrated* model miscalibrated? Predictions are drawn, labels are
-drawn from the predictions, and the test is run; the tables show the share of data sets with
-p ≤ 0.01, 0.05 and 0.1. A valid test stays at or below the level, up to the binomial error of the
-study: a rate in bold is larger than chance allows (one false alarm in a thousand such studies).
+A test marked "exact" or "redraw" calls a *calibrated* model miscalibrated as rarely as its level
+says, for every number of rows and every kind of prediction here: at 0.05 in {mean:.3f} of data sets
+on average over {count} cells, and in {worst:.3f} in the worst. A limit law, marked "asymptotic", is
+right when there is enough data: {bad} of {limits} cells are above 0.075, the worst at {most:.3f}.
+All of them need independent rows: the last kind of data, copies, shows what happens otherwise.
 
-"exact" and "redraw" are caltest's own nulls, valid at every sample size. "published" is consistency
-resampling as in Vaicenavicius et al. (2019), which bootstraps the predictions too: it holds its
-level when cells are well filled and fails, up to rejecting every calibrated model, when they are
-sparse. "asymptotic" is a classical limit law, as good as the limit is near.
+Predictions are drawn, labels are drawn from the predictions, and the test is run; the tables show
+the share of data sets with p ≤ 0.01, 0.05 and 0.1. A valid test stays at or below the level, up to
+the binomial error of the study: a rate in bold is larger than chance allows (one false alarm in a
+thousand such studies). "exact" and "redraw" are caltest's own nulls, "distribution-free" a bound.
+"published" is consistency resampling as in Vaicenavicius et al. (2019), which bootstraps the
+predictions too: it holds its level when cells are well filled and fails, up to rejecting every
+calibrated model, when they are sparse. Cells of one row are those of `ECE(100)` with few rows, and
+of whole vectors.
 
-Simulated nulls use {b} replicates, so that the three levels are attained. Seed {seed}; regenerate
-with `python -m validation.type_one_error` ({minutes:.0f} minutes of one core).
+Simulated nulls use {b} replicates, so that the three levels are attained.
+
+{made}
 
 """
 
-
+SLOW = (
+    Case(ct.ECE(100), TOP, "exact"),
+    Case(ct.SmoothECE(), EVENT, largest=2000),
+    Case(ct.MultiScale(), WHOLE, largest=2000),
+    Case(SCORED, WHOLE),
+)
+STUDY = Study(
+    "validity",
+    {s.key: s for s in SCENARIOS},
+    tests,
+    measure,
+    page,
+    quick=8,
+    slow=tuple(map(str, SLOW)),
+)
 if __name__ == "__main__":
-    run(__doc__, study, "validity.md", HEADER, b=B)
+    run(STUDY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 
 class kernel:  # noqa: N801 (used as a decorator)
@@ -16,6 +16,8 @@ class kernel:  # noqa: N801 (used as a decorator)
     and scalars, checks nothing, and calls nothing but the :class:`inlined` helpers of its own file:
     what is kept on disk is renewed when that file changes, and with no other.
     """
+
+    options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.py_func = function
@@ -37,11 +39,17 @@ class kernel:  # noqa: N801 (used as a decorator)
             source = FunctionType(source.__code__, {**scope, **helpers}, source.__name__)
             source.__qualname__ = self.py_func.__qualname__
             source.__module__ = self.py_func.__module__
-        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(source)
+        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, **self.options)(source)
         return compiled
 
     def __call__(self, *args: Any) -> Any:
         return self.compiled(*args)
+
+
+class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
+    """A kernel of sums and quotients over long arrays, which may be taken several at a time."""
+
+    options: ClassVar[dict[str, Any]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
 
 
 class inlined:  # noqa: N801 (used as a decorator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
@@ -328,6 +328,22 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
         if np.abs(scaled - whole).max() <= 1e-9 * scaled.max() and whole.max() < 2**53:
             return whole / float(np.gcd.reduce(whole.astype(np.int64)))
     return weights
+
+
+def as_times(values: Any, n: int) -> FloatArray:
+    """Return times as numbers: those of dates, also as text, are seconds since 1970."""
+    times = _per_row(values, n, "time")
+    if times.dtype.kind in "USOM":
+        try:
+            times = np.asarray(times if times.dtype.kind == "M" else times.astype(np.float64))
+        except (TypeError, ValueError):
+            with suppress(TypeError, ValueError):
+                times = times.astype("datetime64[us]")
+    if times.dtype.kind == "M":
+        missing = np.isnat(times)
+        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
+        times[missing] = np.nan
+    return as_numbers(times, "time")
 
 
 def as_names(values: Any, n: int, name: str) -> NDArray[Any]:

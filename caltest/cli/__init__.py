@@ -16,6 +16,7 @@ from caltest.cli.audit import audit
 from caltest.cli.common import EXIT_CODES
 from caltest.cli.compare import compare
 from caltest.cli.interval import interval
+from caltest.cli.monitor import monitor
 from caltest.cli.plot import plot
 from caltest.cli.test import test
 from caltest.errors import printable
@@ -28,7 +29,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, plot):
+for command in (audit, test, compare, interval, monitor, plot):
     cli.add_command(command)
 
 

@@ -130,11 +130,12 @@ def read_file(
     classes = options["classes"]
     asked = {name: options[name] for name in (*_READ, "ids") if options.get(name)}
     if classes is not None:
-        asked["classes"] = _class_values(classes)
+        asked["classes"] = class_values(classes)
     return reader(path, options["probs"], options["label"], **asked)
 
 
-def _class_values(text: str) -> list[Any]:
+def class_values(text: str) -> list[Any]:
+    """Return the label values of ``--classes``."""
     names = [name.strip() for name in text.split(",")]
     return [int(name) for name in names] if all(n.isdecimal() for n in names) else names
 

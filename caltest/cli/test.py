@@ -28,9 +28,9 @@ from caltest.cli.recipes import Recipe
 @ASKED
 @option(
     "--null",
-    type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free")),
+    type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free", "betting")),
     default="auto",
-    help="auto, exact, asymptotic, distribution-free, or a scheme such as WildSigns().",
+    help="auto, exact, asymptotic, distribution-free, betting, or a scheme: WildSigns().",
 )
 @option(
     "--alpha",

@@ -23,7 +23,7 @@ from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
 from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers, check_run
-from caltest.statistics import ECE, StatisticLike
+from caltest.statistics import ECE, EValue, StatisticLike
 
 
 def calibration_test(
@@ -64,7 +64,9 @@ def calibration_test(
         ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` computes where that is
         cheap, up to 128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
         ``"asymptotic"``, for statistics that have one, is their classical limit law: quick, and
-        only as valid as the limit is near.
+        only as valid as the limit is near. ``"betting"`` asks :class:`EValue` in place of the
+        default statistic: its value is an e-value, 1 over it the p-value, valid also where rows
+        depend on earlier ones; that costs power.
     n_resamples : int, default 9999
         Replicates of a simulated null; the most there can be with ``stop="early"``.
     stop : {"early"}, optional
@@ -95,6 +97,9 @@ def calibration_test(
     -----
     SparseBinsWarning
         With ``ConsistencyResampling()`` and fewer than 20 rows per occupied cell.
+    LimitLawWarning
+        With ``"asymptotic"`` in data in which that law rejects calibrated models more than 1.5
+        times as often as it says: few surprising outcomes, few blocks, nearly empty groups.
     DegenerateDataWarning
         When a calibrated model could show one value of the statistic only.
 
@@ -124,6 +129,8 @@ def calibration_test(
         )
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
+    if null == "betting" and statistic == ECE():
+        statistic = EValue()
     seen_through = as_lens(lens, data)
     if data.subgroups():
         again: Any = {"lens": seen_through, "null": null, "stop": stop, "n_resamples": n_resamples}

@@ -18,7 +18,13 @@ from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
 
 def admitted(
-    verb: str, probs: Any, labels: Any, facts: Facts, takes: Collection[str] = ()
+    verb: str,
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    takes: Collection[str] = (),
+    *,
+    stakes: bool = False,
 ) -> Predictions:
     """Return predictions that a verb may test.
 
@@ -30,6 +36,8 @@ def admitted(
         As for :meth:`Predictions.of`.
     takes : collection of {"weights", "clusters", "by"}
         The facts that the verb honours; data that carry others are refused.
+    stakes : bool, default False
+        Whether weights are meant as they are, not only their ratios.
 
     Raises
     ------
@@ -41,7 +49,8 @@ def admitted(
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
         raise unknown(verb, strange[0], Facts.__annotations__)
-    data = Predictions.of(probs, labels, **facts).in_ratios()
+    data = Predictions.of(probs, labels, **facts)
+    data = data if stakes else data.in_ratios()
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
 

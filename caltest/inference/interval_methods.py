@@ -32,7 +32,7 @@ EXACT_CELLS = 24
 #: Said when a model is miscalibrated, but its cells may show nothing of it.
 CANCEL = (
     "the model is miscalibrated, but residuals scatter so much within cells that their error may "
-    "be as good as 0: errors of opposite sign cancel there, and finer cells would show them"
+    "be 0: errors of opposite sign cancel there, and finer cells would show them"
 )
 #: Rows per cell below which an interval is wide because little can be known.
 FEW_ROWS = 5.0
@@ -117,7 +117,8 @@ def by_inversion(asked: Asked) -> Bounds:
     if abs(corrected - asked.estimate) < 1e-12:  # the statistic over pairs corrects itself
         corrected = asked.estimate
     low = 0.0 if plausible else size.low(noise, asked.alpha)
-    cancels = 0.0 < low < 1e-6 * size.observed(noise)
+    cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
+    low = 0.0 if cancels else low
     is_plain = isinstance(asked.prepared, BinnedError) and not asked.prepared.root
     return Bounds(
         method="inversion",
@@ -126,7 +127,7 @@ def by_inversion(asked: Asked) -> Bounds:
         high=estimand.scaled(size.high(noise, asked.alpha)),
         corrected=corrected,
         null_mean=floor if is_plain else _noise_floor(asked),
-        contains_zero=plausible or asked.side == "upper",
+        contains_zero=plausible or cancels or asked.side == "upper",
         pvalue=pvalue,
         n_cells=len(cells),
         n_draws=noise.shares.size,

@@ -122,7 +122,8 @@ def confidence_interval(
     The bootstrap is meant for statistics that are averages, such as a proper score.
 
     0 is in the interval of ``"inversion"`` exactly if the test of calibration has a p-value above
-    (1 − level)/2. For two classes, no clusters and at most 24 cells that is the exact p-value of
+    (1 − level)/2, or the errors of a refuted model cancel in its cells, which is noted. For two
+    classes, no clusters and at most 24 cells that is the exact p-value of
     :func:`calibration_test` with ``ECE`` in these cells, else one from the draws of the interval.
 
     Cost: O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.

@@ -12,7 +12,7 @@ import numpy as np
 from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.ties import reaching
 from caltest._base.written import name_of
-from caltest.errors import SparseBinsWarning, StatisticError
+from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
 from caltest.inference.dependence import clustered
 from caltest.inference.entry import seed_of
@@ -47,7 +47,7 @@ from caltest.statistics.prepared import (
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
 
-Null = Literal["auto", "exact", "asymptotic", "distribution-free"] | Scheme
+Null = Literal["auto", "exact", "asymptotic", "distribution-free", "betting"] | Scheme
 
 
 def null_distribution(
@@ -85,6 +85,8 @@ def null_distribution(
             "Use null=RedrawLabels(); resampled rows are for confidence_interval"
         )
     if isinstance(null, str) and null in laws:
+        if null == "asymptotic":
+            _warn_of_limit(statistic, prepared)
         return laws[null](data.labels)
     if isinstance(null, str):
         law = prepared.cell_law() if data.n_classes == 2 else None
@@ -194,6 +196,17 @@ def replicate(
         raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
     prepared = prepare(statistic, as_problem(data))
     return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
+
+
+def _warn_of_limit(statistic: StatisticLike, prepared: Prepared) -> None:
+    doubt = prepared.doubt()
+    if doubt is not None:
+        warnings.warn(
+            f"the limit law of {name_of(statistic)} rejects calibrated models too often in such "
+            f"data: {doubt}. Use null=RedrawLabels(), which is valid at every sample size",
+            LimitLawWarning,
+            stacklevel=4,
+        )
 
 
 def _warn_if_sparse(prepared: Prepared) -> None:

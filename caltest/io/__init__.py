@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.arrays import IntArray
+from caltest._base.arrays import BoolArray, IntArray
 from caltest._base.checks import one_of
 from caltest._base.reading import rows_named
 from caltest.errors import InvalidPredictionsError
@@ -36,6 +36,8 @@ from caltest.predictions import Predictions
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
+#: Files whose last line may be unfinished.
+TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
 #: What ``format`` may be.
 FORMATS = (*READERS, "lm-eval", "inspect", "helm")
 
@@ -159,6 +161,46 @@ def read_forecasters(
         name: replace(data, notes=(*data.notes, note)).take(np.isin(kept, common))
         for name, (data, kept) in read.items()
     }
+
+
+def read_waiting(
+    path: str | PathLike[str],
+    probs: str | Sequence[str] | None = None,
+    label: Any = None,
+    *,
+    ids: str | None = None,
+    predicted_label: str | None = None,
+    per_character: bool = False,
+    format: str | None = None,
+    **options: Any,
+) -> tuple[Predictions, BoolArray]:
+    """Read a file that is still being written, and which rows wait for their label.
+
+    The arguments are those of :func:`read_predictions`. The labels of such rows mean nothing. A
+    last line without its end is such a row, too.
+    """
+    with _source(path, label, format, per_character) as source:
+        outcomes = choose_labels(source, label).probs
+        absent = [cells.missing(np.atleast_1d(column)) for column in source.read(outcomes)]
+        waits = np.any(absent, axis=0)
+        if Path(path).suffix.lower() in TEXT:
+            waits[-1] |= Path(path).read_bytes()[-1:] != b"\n"
+
+        def read(wanted: Sequence[str]) -> list[Column]:
+            columns = source.read(wanted)
+            held = [name in outcomes for name in wanted]
+            return [_held(c, waits) if h else c for h, c in zip(held, columns, strict=True)]
+
+        facts = {name: options.pop(name, None) for name in ("clusters", "by")} | {"ids": ids}
+        asked: Any = {"predicted": predicted_label, "drop_missing": False, "options": options}
+        return _predictions(replace(source, read=read), probs, label, facts, **asked)[0], waits
+
+
+def _held(column: Column, waits: BoolArray) -> Column:
+    """Return labels with another one in the place of those that are not there yet."""
+    if waits.all():
+        return np.zeros(len(column), dtype=np.int64)
+    return np.where(waits.reshape(-1, *[1] * (column.ndim - 1)), column[~waits][0], column)
 
 
 # --- from a file to columns ----------------------------------------------------------------------

@@ -89,7 +89,7 @@ def refuse_indicator(probs: Column, label: Column, name: str) -> None:
     n_classes = probs.shape[-1]
     if probs.ndim == 1 or n_classes < 3 or label.ndim == 2 or label.dtype.kind == "U":
         return
-    if bool(((label == 0) | (label == 1)).all()):
+    if bool(((label == 0) | (label == 1)).all() and (label == 1).any()):
         raise InvalidPredictionsError(
             f"the labels in {name} hold only 0 and 1, but there are {n_classes} classes: if they "
             "say whether one class occurred, name such columns of all classes, label='*_outcome' "

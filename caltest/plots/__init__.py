@@ -7,6 +7,7 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 
 from caltest.plots.canvas import Picture
 from caltest.plots.comparison import comparison, difference, differences
+from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
 from caltest.plots.laws import null, pvalues, sensitivity
 from caltest.plots.reliability import reliability
@@ -19,6 +20,7 @@ __all__ = [
     "difference",
     "differences",
     "draw",
+    "evidence",
     "fitted",
     "null",
     "pvalues",

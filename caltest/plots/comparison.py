@@ -91,10 +91,8 @@ def comparison(
         held = "if calibrated" if first.is_consistency else "for the truth"
         entries[f"{100 * first.level:g} % {held}"] = canvas.sign("|", GREY)
         entries["inside its bar"] = canvas.sign(color=GREY, filled=False)
-    count, away = (
-        np.concatenate(v) for v in zip(*((c.count, c.deviation) for c in curves), strict=True)
-    )
-    entries |= marks.entries(count, np.abs(away) > top)
+    far = np.concatenate([np.abs(c.deviation) > top for c in curves])
+    entries |= marks.entries(np.concatenate([c.count for c in curves]), far)
     artists["key"] = canvas.key(ax, entries)
     return canvas.finished(ax, artists, first.recipe, recipe)
 

@@ -12,11 +12,18 @@ from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.plots import canvas
 from caltest.plots.canvas import DASHED, GREY, INK, PALE, RED, Picture
 from caltest.predictions import FloatArray
-from caltest.results import BinSensitivity, CalibrationTestResult, format_p, short
+from caltest.results import BinSensitivity, CalibrationTestResult, Finding, format_p, short
 from caltest.results.base import SMALLEST_SHOWN
 
 #: Columns of a histogram, and atoms up to which a law is drawn atom by atom.
 COLUMNS, ATOMS = 60, 40
+#: The name and the sign of every finding; they differ in shape, not only in colour.
+FOUND: dict[Finding, tuple[str, dict[str, Any]]] = {
+    Finding.MISCALIBRATED: ("rejected", {"marker": "s", "color": RED}),
+    Finding.IMPOSSIBLE_OUTCOME: ("impossible outcome", {"marker": "X", "color": RED}),
+    Finding.NO_EVIDENCE: ("not rejected", {"marker": "o", "filled": False}),
+    Finding.TOO_LITTLE_DATA: ("too little data", {"marker": "x"}),
+}
 
 
 def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) -> Picture:
@@ -122,7 +129,9 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     ax.set_xscale("log")
     ax.set_ylim(0.0, None)
     canvas.tidy(ax, "number of bins", "ECE")
-    _plain_log(ax.xaxis, x)
+    sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]] or x[:1]
+    ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    ax.minorticks_off()
     entries = {"observed": estimate, "if calibrated: mean": floor}
     said = canvas.key(top, entries | {f"central {100 * table.level:g} %": band})
     p = np.maximum(table.pvalue[order], SMALLEST_SHOWN)
@@ -141,26 +150,13 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     return canvas.finished(ax, artists, table.recipe, recipe, (Picture(top, {"pvalue": pvalue}),))
 
 
-def _plain_log(axis: Any, values: Any) -> None:
-    """Label a logarithmic axis by some of the values themselves."""
-    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
-
-    low, high = float(min(values)), float(max(values))
-    round_ones = [m * 10**k for k in range(7) for m in (1, 2, 5)]
-    ticks = [t for t in round_ones if low <= t <= high] or [low]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(lambda t, _: f"{t:g}")
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
-
-
 def pvalues(
     values: Sequence[float],
     names: Sequence[str],
     ax: Any = None,
     *,
     alpha: float = 0.05,
-    unclear: Sequence[bool] = (),
+    findings: Sequence[Finding] = (),
     xlabel: str = "p-value",
     text: str = "",
     recipe: bool = True,
@@ -168,8 +164,8 @@ def pvalues(
     """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
 
     What is drawn, what is printed at the right and what decides are the same number. Rejected
-    questions are filled squares with bold names; others are open circles, or crosses where there
-    is too little data to tell.
+    questions have bold names and filled squares, or filled crosses where an impossible outcome
+    decides; others are open circles, or thin crosses where there is too little data to tell.
 
     Parameters
     ----------
@@ -181,8 +177,8 @@ def pvalues(
         As for every picture.
     alpha : float, default 0.05
         Values up to this are rejections.
-    unclear : sequence of bool, optional
-        Which questions had too little data.
+    findings : sequence of Finding, optional
+        What was found; by default p-values up to ``alpha`` are rejections.
     xlabel, text : str, optional
         What the values are, and the recipe.
 
@@ -199,18 +195,14 @@ def pvalues(
     level = ax.axvline(alpha, linestyle=DASHED, color=INK, linewidth=0.8)
     entries: dict[str, Any] = {f"level {alpha:g}": level}
     ax.set_yticks(y, names, parse_math=False)
+    found = findings or [Finding.MISCALIBRATED if p <= alpha else Finding.NO_EVIDENCE for p in x]
     drawn = []
-    for j, p in enumerate(values):
-        word, style = "not rejected", dict[str, Any](marker="o", filled=False)
-        if p <= alpha:
-            word, style = "rejected", {"marker": "s", "color": RED}
-            ax.get_yticklabels()[j].set_fontweight("bold")
-        elif unclear and unclear[j]:
-            word, style = "too little data", {"marker": "x"}
+    for label, finding, *at in zip(ax.get_yticklabels(), found, x, y, strict=True):
+        word, style = FOUND[finding]
         entries[word], mark = canvas.sign(**style), canvas.sign(**style)
-        mark.set_data([x[j]], [y[j]])
-        mark.set(markersize=4.5, zorder=3)
+        mark.set(data=[[v] for v in at], zorder=3)
         drawn.append(ax.add_line(mark))
+        label.set_fontweight("bold" if finding.rejects else "normal")
     least = float(min(x.min(), alpha))
     ax.set(xscale="log", xlim=(least / 4.0, 2.0), ylim=(-0.6, len(y) - 0.4))
     ticks = _decades(least)

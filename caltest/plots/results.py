@@ -9,11 +9,13 @@ from caltest import results
 from caltest.errors import StatisticError
 from caltest.plots.canvas import Picture
 from caltest.plots.comparison import difference, differences
+from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
 from caltest.plots.laws import null, pvalues, sensitivity
 from caltest.plots.numbers import cox, decomposition, interval
 from caltest.plots.reliability import reliability
 from caltest.plots.simplex import simplex
+from caltest.sequential import ComparisonMonitor, Monitor
 
 PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
     results.AuditReport: lambda report, ax, **options: pvalues(
@@ -21,7 +23,7 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
         [row.lens for row in report.rows],
         ax,
         alpha=report.alpha,
-        unclear=[row.verdict is results.Finding.TOO_LITTLE_DATA for row in report.rows],
+        findings=[row.verdict for row in report.rows],
         **{"xlabel": "adjusted p-value", "text": report.recipe, **options},
     ),
     results.BinSensitivity: sensitivity,
@@ -44,6 +46,8 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
     results.ReliabilityDifference: difference,
     results.ReliabilityFit: fitted,
     results.ReliabilitySimplex: simplex,
+    Monitor: evidence,
+    ComparisonMonitor: evidence,
 }
 
 
@@ -51,7 +55,8 @@ def draw(result: results.Result, ax: Any = None, **options: Any) -> Picture:
     """Draw a result: what its ``.plot()`` does.
 
     Tests are drawn by :func:`null`, joint tests and audits by :func:`estimates`, comparisons by
-    :func:`differences`, and what :mod:`caltest.reliability` returns by :func:`reliability`,
+    :func:`differences`, monitors by :func:`evidence`, and what :mod:`caltest.reliability` returns
+    by :func:`reliability`,
     :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`triangle`.
 
     Parameters

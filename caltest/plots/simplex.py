@@ -14,7 +14,7 @@ from caltest.results import ReliabilitySimplex
 
 #: Where the corners of the triangle lie, and those of a tetrahedron seen from above one edge.
 TRIANGLE: FloatArray = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
-TETRAHEDRON: FloatArray = np.array([[0.0, 0.1], [0.65, 0.0], [1.0, 0.3], [0.45, 0.85]])
+TETRAHEDRON: FloatArray = np.array([[0.0, 0.1], [0.65, 0.0], [1.0, 0.22], [0.45, 0.85]])
 #: Cells may not be thinner than this share of the triangle when their density is shown.
 THIN = 1e-3
 
@@ -65,22 +65,19 @@ def simplex(
 
 def _density(ax: Any, cells: ReliabilitySimplex) -> dict[str, Any]:
     """Draw the cells of the triangle by the density of the predictions in them; 1 is uniform."""
+    from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import ListedColormap, LogNorm
 
     boxes = zip(cells.bin_low, cells.bin_high, strict=True)
     polygons = [clipped(low, high) @ TRIANGLE for low, high in boxes]
     areas = np.array([_area(polygon) for polygon in polygons]) / _area(TRIANGLE)
     density = cells.count / cells.n / np.maximum(areas, THIN)
-    shades = PolyCollection(
-        polygons,
-        array=density,
-        norm=LogNorm(min(0.9 * density.min(), 0.1 * density.max()), 1.1 * density.max()),
-        cmap=_shades(),
-        edgecolors="#7f7f7f",
-        linewidths=0.5,
-        zorder=0,
-    )
+    norm = LogNorm(min(0.9 * density.min(), 0.1 * density.max()), 1.1 * density.max())
+    # the lighter half of the blues, so that arrows stand out, in grey as well
+    blues = ListedColormap(colormaps["Blues"](np.linspace(0.05, 0.5, 256)))
+    lines: Any = {"edgecolors": "#7f7f7f", "linewidths": 0.5, "zorder": 0}
+    shades = PolyCollection(polygons, array=density, norm=norm, cmap=blues, **lines)
     ax.add_collection(shades)
     loud = [polygons[j] for j in np.flatnonzero(cells.significant)]
     marked = PolyCollection(loud, facecolors="none", edgecolors=INK, linewidths=1.1, zorder=2.5)
@@ -105,14 +102,6 @@ def _colorbar(ax: Any, shades: Any, density: FloatArray) -> Any:
     bar.outline.set_linewidth(0.4)
     place.set_title("density", fontsize=canvas.SMALL, pad=3)
     return bar
-
-
-def _shades() -> Any:
-    """The lighter half of the blues, so that arrows stand out, in grey as well."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(colormaps["Blues"](np.linspace(0.05, 0.5, 256)))
 
 
 def clipped(low: FloatArray, high: FloatArray) -> FloatArray:

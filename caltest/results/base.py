@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import b85decode, b85encode
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -21,6 +23,8 @@ from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "bytes": lambda v: v if isinstance(v, bytes) else zlib.decompress(b85decode(v)),
+    "float": lambda v: float("nan") if v is None else v,  # JSON has no NaN
     "FloatArray": partial(np.asarray, dtype=np.float64),
     "IntArray": partial(np.asarray, dtype=np.int64),
     "AuditVerdict": AuditVerdict,
@@ -231,6 +235,8 @@ def _plain(value: Any) -> Any:
         return value.as_dict()
     if isinstance(value, str):
         return str(value)  # a verdict becomes its words
+    if isinstance(value, bytes):
+        return b85encode(zlib.compress(value)).decode()
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, (tuple, list)):

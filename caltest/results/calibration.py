@@ -98,6 +98,8 @@ class CalibrationTestResult(Result):
     @property
     def shown_floor(self) -> str:
         """The noise floor as it is printed."""
+        if self.null == "betting":
+            return "1 on average"
         return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
 
     @property
@@ -116,6 +118,8 @@ class CalibrationTestResult(Result):
             precision = f"{self.n_resamples} resamples, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
             precision = f"exact, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
+        elif self.null == "betting":
+            precision = "1 / e-value, valid at every n"
         else:
             precision = f"{self.null}: not exact"
         lines = [
@@ -135,11 +139,16 @@ class CalibrationTestResult(Result):
             lines += ["", str(self.subgroups)]
         return "\n".join([*lines, *self._foot()])
 
+    def _tables(self) -> list[Columns]:
+        return super()._tables() + ([self.subgroups.table] if self.subgroups is not None else [])
+
     def _in_words(self) -> list[str]:
         chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
         if self.pvalue < 0.0005:
             chance = "fewer than 1 in 1000"
         said = [f"A calibrated model would show an error this large in {chance} such data sets."]
+        if self.null == "betting":
+            said = [f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."]
         if self.degenerate:
             said = ["The null distribution is a single value: these predictions cannot be tested."]
         if self.impossible:

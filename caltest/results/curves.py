@@ -56,12 +56,15 @@ class ReliabilityDifference(Result):
     columns: ClassVar[tuple[str, ...]] = (
         *("predicted", "count_a", "count_b", "difference", "low", "high"),
     )
-    title: ClassVar[str] = "Difference of two reliability curves (a − b)"
+    title: ClassVar[str] = "Difference of two reliability curves"
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
         band = f"{100 * self.level:g} % {how}confidence band of the difference"
         return [self.bins, self.lens, band]
+
+    def _in_words(self) -> list[str]:
+        return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
 
 
 @dataclass(frozen=True, eq=False)

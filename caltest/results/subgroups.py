@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from caltest.results.base import Record, format_p, format_value
+from caltest.results.base import Record, format_p
+from caltest.results.tables import Columns, aligned
 
 if TYPE_CHECKING:
     from caltest.results.calibration import CalibrationTestResult
+
+#: What is shown of each test.
+SHOWN = ("n", "estimate", "shown_floor", "shown_p")
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,12 @@ class Subgroups(Record):
         order = [(p, t.pvalue, -t.excess) for p, t in zip(self.adjusted, self.tests, strict=True)]
         return min(range(len(order)), key=order.__getitem__)
 
+    @property
+    def table(self) -> Columns:
+        """A row for every subgroup."""
+        found = {name: [getattr(test, name) for test in self.tests] for name in SHOWN}
+        return {"subgroup": self.names, **found, "adjusted": self.adjusted}
+
     def __str__(self) -> str:
-        width = max(map(len, (*self.names, "subgroup")))
-        head = f"  {'subgroup'.ljust(width)}       n     error  if calibrated         p  adjusted"
-        lines = [head]
-        for name, test, adjusted in zip(self.names, self.tests, self.adjusted, strict=True):
-            lines.append(
-                f"  {name.ljust(width)} {test.n:7d} {format_value(test.estimate):>9}  "
-                f"{test.shown_floor:>15}  {test.shown_p:>7}  {format_p(adjusted):>8}"
-            )
         together = f"calibrated in every subgroup: p {format_p(self.pvalue)} ({self.adjust})"
-        return "\n".join([*lines, f"  {together}"])
+        return "\n".join([*aligned(self.table), f"  {together}"])

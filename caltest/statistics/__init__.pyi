@@ -10,6 +10,8 @@ from .cumulative import KolmogorovSmirnov as KolmogorovSmirnov
 from .cumulative import Kuiper as Kuiper
 from .debiased import DebiasedL1 as DebiasedL1
 from .debiased import DebiasedL2 as DebiasedL2
+from .evalue import EValue as EValue
+from .evalue import SafeHosmerLemeshow as SafeHosmerLemeshow
 from .ici import E50 as E50
 from .ici import E90 as E90
 from .ici import ECI as ECI

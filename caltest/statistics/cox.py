@@ -37,6 +37,7 @@ class Scores(Prepared):
     centred: FloatArray = field(repr=False)
     information: FloatArray = field(repr=False)
     df: int
+    enough: float = field(default=4.0, kw_only=True)
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n), by compiled look-ups."""
@@ -111,6 +112,7 @@ class LikelihoodRatio(Prepared):
 
     logits: FloatArray = field(repr=False)
     df: int
+    enough: float = field(default=8.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         events = (labels == 0).astype(np.float64)

@@ -160,6 +160,7 @@ class Walk(_Walked):
     unit: float
     mass: float
     extent: Extent
+    enough: float = field(default=2.0, kw_only=True)
 
     def _measured(self, walks: FloatArray) -> FloatArray:
         highest, lowest = walks.max(axis=1, initial=0.0), walks.min(axis=1, initial=0.0)
@@ -303,7 +304,8 @@ class ATB(Statistic):
     two at every threshold q, and the squared errors of both bins averaged over q, by a sum that is
     exact. No predictions have a smaller expected ATB than the true probabilities. Its noise floor
     is in closed form: the mean under calibration is Σ p_i (1 − p_i) / n², which is
-    ``ATB().given(data).null_mean``. It sees what :class:`KolmogorovSmirnov` sees.
+    ``ATB().given(data).null_mean``. It sees what :class:`KolmogorovSmirnov` sees. Weights multiply
+    p − y, and their total is n.
 
     Raises
     ------
@@ -324,13 +326,16 @@ class ATB(Statistic):
     (0.015625, 0.25)
     """
 
+    takes_weights: ClassVar[bool] = True
+
     def given(self, data: Predictions) -> TwoBins:
         """Fix the predictions: sort them once, and leave a function of the labels."""
         p = event(data, self)
         order, ends = by_value(p)
-        ordered, squared = p[order], p.size**2
+        w = np.ones(p.size) if data.weights is None else data.weights
+        ordered, squared = p[order], w.sum() ** 2
         reached = ordered[ends - 1]
         widths = np.diff(reached, append=1.0 + reached[0]) / squared
-        floor = float((p * data.probs[:, 1]).sum()) / squared
+        floor = float((w**2 * p * data.probs[:, 1]).sum() / squared)
         expected = np.cumsum(ordered)[ends - 1]
         return TwoBins(data, order, ends, expected, widths, degree=2, null_mean=floor)

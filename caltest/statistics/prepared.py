@@ -189,6 +189,9 @@ class Prepared:
         them only: opens :meth:`of_residuals`.
     null_mean : float, optional
         The mean under calibration, where it is known in closed form.
+    enough : float
+        Surprising outcomes, Σ_i (1 − max_k p_ik), that a calibrated model must expect for the limit
+        law to hold.
     """
 
     data: Predictions = field(repr=False)
@@ -198,6 +201,7 @@ class Prepared:
     centre: float = field(default=0.0, kw_only=True)
     degree: int | None = field(default=None, kw_only=True)
     null_mean: float | None = field(default=None, kw_only=True)
+    enough: float = field(default=0.0, kw_only=True)
 
     def __init_subclass__(cls) -> None:
         if cls.__call__ is Prepared.__call__ and cls.batch is Prepared.batch:
@@ -248,6 +252,13 @@ class Prepared:
         """Return the limit laws, by the name that ``null=`` takes."""
         return {}
 
+    def doubt(self) -> str | None:
+        """Return why the limit law is known to fail in data such as these, if it is."""
+        expected = float((1.0 - self.data.probs.max(axis=1)).sum())
+        if expected >= self.enough:
+            return None
+        return f"only {expected:.2g} surprising outcomes are expected, it takes {self.enough:g}"
+
     def fast(self, scheme: Scheme) -> Shortcut | None:
         """Return a fused kernel for the draws of a scheme, where it pays."""
         return None
@@ -266,7 +277,9 @@ class Statistic(ABC, Written):
     def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
         """Return the value; arguments are those of :meth:`Predictions.of`, and checked as there.
 
-        Two classes are looked at as by ``OneVsRest(1)``, unless a lens has said otherwise.
+        Two classes are looked at as by ``OneVsRest(1)``, unless a lens has said otherwise. Arrays
+        cannot say so: a function that gets those of an induced problem passes
+        ``Predictions(probs, labels, induced=True)``.
         """
         data = as_problem(Predictions.of(probs, labels, **facts))
         return prepare(self, data)(data.labels)
@@ -312,6 +325,10 @@ class Weighted(Prepared):
     def laws(self) -> Mapping[str, Law]:
         """Return the limit laws, by the name that ``null=`` takes."""
         return self.inner.laws()
+
+    def doubt(self) -> str | None:
+        """Return why the limit law is known to fail in data such as these, if it is."""
+        return self.inner.doubt()
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,8 @@ from caltest.statistics.scores import ScoreGap
 
 #: Variance per row below which a statistic cannot vary: only rounding is left of it.
 NO_VARIANCE = 1e-24
+#: Variance of the number of events in a group that the χ² law of Hosmer and Lemeshow takes.
+LEAST_VARIANCE = 0.15
 
 
 def refuse_certain(statistic: Any, varies: bool) -> None:
@@ -44,14 +46,16 @@ class ScaledGaps(Prepared):
     """centre + Σ_g (O_g − E_g)^degree / scale_g over cells of two classes, predictions fixed.
 
     O_g counts the events in cell g and E_g is what was predicted; a cell of infinite scale adds
-    nothing.
+    nothing. ``against`` says what speaks against the limit law besides few surprises.
     """
 
     expected: FloatArray = field(repr=False)
     scale: FloatArray = field(repr=False)
     law: Law | None = field(repr=False)
+    against: str | None = None
     cells: Cells = field(kw_only=True, repr=False)
     degree: int = field(kw_only=True)
+    enough: float = field(default=4.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         return float(self._added(self.cells.sum(labels == 0) - self.expected))
@@ -80,6 +84,10 @@ class ScaledGaps(Prepared):
     def laws(self) -> Mapping[str, Law]:
         """Return the limit law, by name."""
         return {"asymptotic": self.law} if self.law else {}
+
+    def doubt(self) -> str | None:
+        """Return why the limit law is known to fail in data such as these, if it is."""
+        return self.against or super().doubt()
 
 
 @kernel
@@ -251,8 +259,17 @@ class HosmerLemeshow(Statistic):
         refuse_certain(self, bool(varies.any()))
         scale = np.where(varies, variance, np.inf)
         law = partial(chi_squared, self.df or int(varies.sum()))
-        mean = float((true / scale).sum())
-        return ScaledGaps(data, expected, scale, law, cells=cells, degree=2, null_mean=mean)
+        mean, least, against = float((true / scale).sum()), float(true[varies].min()), None
+        if self.df is not None and self.df < varies.sum():
+            against = f"df={self.df} is for the rows of the fit, others have {varies.sum()}"
+        elif least < LEAST_VARIANCE:
+            against = (
+                f"the number of events in a group has a variance of only {least:.2g}, it takes "
+                f"{LEAST_VARIANCE:g}"
+            )
+        return ScaledGaps(
+            data, expected, scale, law, against, cells=cells, degree=2, null_mean=mean
+        )
 
 
 def Spiegelhalter() -> ScoreGap:  # noqa: N802

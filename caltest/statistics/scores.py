@@ -64,6 +64,7 @@ class ScoredRows(Prepared):
     divisor: float
     deviation: float
     null_mean: float = field(kw_only=True)
+    enough: float = field(default=8.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         return float(self._weighted[np.arange(labels.size), labels].sum() / self.divisor)
@@ -209,18 +210,20 @@ class ScaledScore(Prepared):
     """1 − mean score / that of the best constant prediction, with the predictions fixed."""
 
     scored: ScoredRows = field(repr=False)
+    shares: FloatArray = field(repr=False)
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
-        counts = [(labels == k).sum(axis=1) for k in range(self.data.n_classes)]
-        return 1.0 - self.scored.batch(labels) / _uncertainty(np.array(counts).T, self.data.n)
+        classes = range(self.data.n_classes)
+        squares = sum(((labels == k) * self.shares).sum(axis=1) ** 2 for k in classes)
+        return 1.0 - self.scored.batch(labels) / _uncertainty(squares, self.shares, len(classes))
 
 
-def _uncertainty(counts: FloatArray | IntArray, n: int) -> FloatArray:
-    """Return the Brier score of always predicting the shares; at least that with one other row."""
-    half = 0.5 if counts.shape[-1] == 2 else 1.0
-    spread = np.maximum(1.0 - ((counts / n) ** 2).sum(axis=-1), 2.0 * (n - 1) / n**2)
-    return np.asarray(half * spread)
+def _uncertainty(squares: Any, shares: FloatArray, k: int) -> FloatArray:
+    """Return 1 − Σ_k ȳ_k², halved for two classes; at least that of one other, lightest row."""
+    lightest = shares[shares > 0.0].min()
+    least = 2.0 * lightest * (1.0 - lightest)
+    return np.asarray((0.5 if k == 2 else 1.0) * np.maximum(1.0 - squares, least))
 
 
 @dataclass(frozen=True, repr=False)
@@ -247,17 +250,19 @@ class ScaledBrierScore(Statistic):
     0.75
     """
 
+    takes_weights: ClassVar[bool] = True
+
     def given(self, data: Predictions) -> ScaledScore:
         """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
         if data.n == 1:
             raise StatisticError(f"{self!r} compares with the shares of the classes: give two rows")
-        scored = BrierScore().given(data)
-        shares = data.probs.sum(axis=0)
-        # Σ_k E (Σ_i 1{y_i = k})², for counts of variance Σ_i p_ik (1 − p_ik).
-        squares = shares**2 + (data.probs * (1.0 - data.probs)).sum(axis=0)
-        promised = _uncertainty(np.sqrt(squares), data.n)
-        centre = 1.0 - scored.null_mean / float(promised)
-        return ScaledScore(data, scored, two_sided=True, centre=centre)
+        scored, p = BrierScore().given(data), data.probs
+        w = np.ones(data.n) if data.weights is None else data.weights
+        w = w / w.sum()
+        # Σ_k E ȳ_k², whose variance is Σ_i w_i² p_ik (1 − p_ik).
+        squares = ((w @ p) ** 2 + w**2 @ (p * (1.0 - p))).sum()
+        centre = 1.0 - scored.null_mean / float(_uncertainty(squares, w, data.n_classes))
+        return ScaledScore(data, scored, w, two_sided=True, centre=centre)
 
 
 @dataclass(frozen=True, repr=False)
@@ -319,4 +324,6 @@ class ScoreGap(Statistic):
                 f"{self.score} score. Use CalibrationInTheLarge() or an ECE"
             )
         gaps = table - expected[:, None]
-        return ScoredRows(data, gaps, deviation, 1.0, two_sided=True, degree=1, null_mean=0.0)
+        return ScoredRows(
+            data, gaps, deviation, 1.0, two_sided=True, degree=1, null_mean=0.0, enough=4.0
+        )

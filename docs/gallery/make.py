@@ -15,17 +15,17 @@ SECTIONS = {
         *("deviation", "simultaneous", "classical", "confidence", "truth"),
         *("ranks", "classes", "rare"),
     ),
-    "Curves without bins": ("isotonic", "smooth"),
-    "Whole vectors": ("triangle", "fine", "tree", "sixpoints"),
-    "Tests": ("null", "bins", "audit"),
+    "Curves without bins": ("isotonic", "smooth", "cox"),
+    "Whole vectors": ("triangle", "fine", "tree", "sixpoints", "tetrahedron"),
+    "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition"),
     "Models compared": ("comparison", "difference"),
 }
 HEAD = """# Gallery
 
 Every picture takes `ax=`, returns what it drew, leaves matplotlib's settings alone, reads well in
-one column (3.25 inches) and in grey, and says at its foot how it was made; `recipe=False` leaves
-that line out. `picture.save("name.pdf")` writes a file, `picture.figure` is matplotlib's. On the
-command line: `caltest plot FILE --kind classical -o name.pdf`.
+one column (3.25 inches, 7 pt) and in grey, has one key, and says at its foot how it was made;
+`recipe=False` leaves that out. `picture.save("name.pdf")` writes a file, `picture.figure` is
+matplotlib's. On the command line: `caltest plot FILE --kind classical -o name.pdf`.
 """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -135,6 +135,7 @@ class FixedUCME(Prepared):
     classes: IntArray
     expected: FloatArray
     weights: FloatArray
+    enough: float = field(default=12.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
         met = np.empty(self.classes.size)

@@ -1,6 +1,6 @@
 """An audit as a picture
 
-All questions on one scale, standard deviations from what chance shows, with adjusted p-values.
+The adjusted p-value of every question: what is drawn, printed and decides is the same number.
 """
 
 import caltest as ct

@@ -1,6 +1,6 @@
 """Does it hang on the number of bins?
 
-The estimate hardly changes; the noise floor does, and with it the p-value (dotted: 0.05).
+The estimate hardly changes; the noise floor does, and with it the p-value (dashed: 0.05).
 """
 
 import caltest as ct

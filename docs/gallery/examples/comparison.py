@@ -1,6 +1,6 @@
 """Two models in one diagram
 
-The same network at two epochs; filled markers lie outside their consistency bars.
+The same network at two epochs; filled marks lie outside their consistency bars.
 """
 
 import caltest as ct

@@ -1,6 +1,6 @@
 """Confidence bars are something else
 
-They hold the true frequency of each bin, given the outcomes; they stand around the crosses, not
+They hold the true frequency of each bin, given the outcomes; they stand around the dots, not
 around the line. Here by Clopper and Pearson.
 """
 

@@ -1,7 +1,9 @@
 """Is the confidence right?
 
-Crosses are outcome minus prediction, red bars hold 90 % of what a calibrated model would show, bin
-by bin, and heavy crosses lie outside. The blue histogram says where the predictions are.
+Dots are outcome minus prediction, as large as their bin has rows. Red bars hold 90 % of what a
+calibrated model would show, bin by bin; filled dots lie outside. The axis shows the bins of 99 % of
+the rows: a bar that goes further ends in an arrow, and so does a dot, with its value. The blue
+histogram says where the predictions are.
 """
 
 import caltest as ct

@@ -1,7 +1,7 @@
 """Rare events on an axis of log-odds
 
 20 000 predictions of an event that happens once in a hundred times, underestimated by a third.
-Bins without an event are triangles at the edge.
+Bins without an event would be triangles at the edge.
 """
 
 import numpy as np

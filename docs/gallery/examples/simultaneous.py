@@ -1,7 +1,7 @@
 """All bars at once, bins of equal mass
 
-With a calibrated model all crosses lie inside *simultaneous* bars in 90 % of data sets, so that a
-single heavy cross means something. Here all are inside, and yet the test rejects: they lie on one
+With a calibrated model all dots lie inside *simultaneous* bars in 90 % of data sets, so that a
+single filled dot means something. Here all are inside, and yet the test rejects: they lie on one
 side, which no bar of a single bin can see. Equal-mass bins give all bars the same number of rows.
 """
 

@@ -1,6 +1,7 @@
 """Cells that follow the data
 
-Each holds about as many predictions as any other, and is drawn as far as these reach.
+Each holds about as many predictions as any other, and is drawn as far as these reach; the smaller
+it is, the denser they lie.
 """
 
 import caltest as ct

@@ -1,7 +1,7 @@
 """Three groups of classes on the triangle
 
-Colour is the share of the predictions in a cell. Arrows lead from the average prediction to what
-happened: red ones are beyond chance, grey ones rest on fewer than five rows.
+Colour is the density of the predictions. Arrows lead from the average prediction to what happened:
+heavy red ones are beyond chance; cells with fewer than five rows have none.
 """
 
 import caltest as ct

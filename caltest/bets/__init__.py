@@ -1,0 +1,1 @@
+"""Bets against calibration: a mixture of fixed alternatives, and what it has earned."""

@@ -1,0 +1,256 @@
+"""The compiled bets: what the outcome of a row does to the wealth of every expert.
+
+A state is one vector: scalars, the wealth of the flat experts, that of the late pool, and for two
+classes the tree of local shifts, for more the shifts within groups of classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.compiled import dense_kernel, inlined
+
+#: Scalars of a state: counts, logarithms of scales and of the tree, sums of the pools, the result.
+ROWS, KEPT, IMPOSSIBLE, FLAT_SCALE, TREE, LATE_SCALE, FLAT, LATE, LOCAL, NOW, SCALARS = range(11)
+#: The logarithm of the wealth once an outcome had probability 0.
+REFUTED = 1e300
+#: What the wealth is made of: static pools only, static and late, or late starts only.
+STATIC, MONITOR, CHANGE = range(3)
+#: Rows between late starts.
+EVERY = 32
+#: Log-odds of probabilities are those of at least this.
+CLIP = 1e-12
+
+
+def _signed(least: int, most: int) -> FloatArray:
+    steps = 2.0 ** np.arange(least, most + 1)
+    return np.append(-steps[::-1], steps)
+
+
+def _lines() -> FloatArray:
+    """Return slope, shift and share of the experts σ(bz + a), by slope."""
+    shifts, slopes = _signed(-8, 1), np.exp(_signed(-7, 0))
+    rows = [(1.0, a, 0.2 / 20) for a in shifts]
+    for centre, share in ((0.0, 0.5), (-4.0, 0.125), (-2.0, 0.125), (2.0, 0.125), (4.0, 0.125)):
+        rows += [(b, (1.0 - b) * centre, 0.3 * share / 16) for b in slopes]
+    far = [(b, a) for b in (*slopes[:4], *slopes[-4:]) for a in (*shifts[:6], *shifts[-6:])]
+    return np.array(sorted(rows + [(b, a, 0.15 / 96) for b, a in far]))
+
+
+LINES, NOISE = _lines(), np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
+SLOPES, FIRST = np.unique(LINES[:, 0], return_index=True)
+SLOPE_OF = np.searchsorted(SLOPES, LINES[:, 0])
+FACTORS = np.exp(np.stack([LINES[:, 1], -LINES[:, 1]]))
+PRIOR, LINES = np.append(LINES[:, 2], np.full(6, 0.1 / 6)), LINES[:, :2]
+N_LINES, N_FLAT = len(LINES), len(PRIOR)
+#: The tree: shifts of its nodes and their shares, depth, and the cells that start late.
+LEAVES, TREE_SHARE = 32, 0.25
+SHIFTS = np.append(0.0, _signed(-3, 1))
+SHIFT_FACTORS, SHIFT_PRIOR = np.exp(np.stack([SHIFTS, -SHIFTS])), np.append(0.5, np.full(10, 0.05))
+N_CELLS = 30
+LATE_PRIOR = np.concatenate(
+    [PRIOR, *(np.full(10 * 2**level, 0.25 / 4 / 2**level / 10) for level in range(1, 5))]
+)
+LATE_AT = SCALARS + N_FLAT
+TREE_AT = LATE_AT + N_FLAT + 10 * N_CELLS
+STOP_AT = TREE_AT + 2 * LEAVES * 11
+TWO_CLASSES = STOP_AT + 2 * LEAVES
+#: More classes: exponents of all, shifts of one class, and the shares of the pools.
+POWERS, CLASS_FACTORS = np.exp(_signed(-7, 0)), np.exp(_signed(-6, 1))
+NESTED_SHARE, TOP_SHARE = 0.15, 0.2
+NESTED_PRIOR = np.append(0.5, np.full(16, 0.5 / 16))
+
+
+@inlined
+def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
+    """Multiply wealth in place and return its sum; subnormal numbers, which are slow, become 0."""
+    total = 0.0
+    for j in range(len(ratios)):
+        x = pool[j] * ratios[j]
+        x = x if x > 1e-280 else 0.0
+        pool[j] = x
+        total += x
+    return total
+
+
+@inlined
+def settled(
+    s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray
+) -> None:
+    """End a row: wealth starts late after every 32nd, and pools are kept away from overflow."""
+    s[ROWS] += 1.0
+    if mode != STATIC and s[ROWS] % EVERY == 0.0:
+        kept = 1.0 / (1.0 + np.log1p(s[ROWS] / 100.0))
+        moved = 1.0 if mode == CHANGE else s[KEPT] - kept
+        s[KEPT] = kept
+        late += moved * np.exp(-s[LATE_SCALE]) * prior
+        s[LATE] = late.sum()
+        s[LOCAL] = late[N_FLAT : N_FLAT + 10 * N_CELLS].sum()
+    if s[FLAT] > 1e100 or s[FLAT] < 1e-100:
+        flat /= s[FLAT]
+        s[FLAT_SCALE] += np.log(s[FLAT])
+        s[FLAT] = 1.0
+    if s[LATE] > 1e100 or 0.0 < s[LATE] < 1e-100:
+        late /= s[LATE]
+        s[LOCAL] /= s[LATE]
+        s[LATE_SCALE] += np.log(s[LATE])
+        s[LATE] = 1.0
+
+
+@inlined
+def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> float:
+    """Return the logarithm of all wealth."""
+    if s[IMPOSSIBLE] > 0.0:
+        return REFUTED
+    late = s[LATE_SCALE] + np.log(max(s[LATE], 1e-300))
+    static = np.logaddexp(s[FLAT_SCALE] + np.log(s[FLAT]), s[TREE] + np.log(tree_share))
+    if mode == STATIC:
+        return static
+    if mode == CHANGE:
+        return np.log(late_share) + late
+    held = np.log(late_share) + np.logaddexp(np.log(s[KEPT]), late)
+    return np.log(0.5) + np.logaddexp(static, held)
+
+
+@dense_kernel
+def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) -> None:
+    """Bet on rows (n, 4): p of the event, p of the other, whether it happened, weight."""
+    s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
+    late = state[LATE_AT:TREE_AT]
+    tree = state[TREE_AT:STOP_AT].reshape(2 * LEAVES, 11)
+    stop = state[STOP_AT:TWO_CLASSES]
+    q, e, d, powers = np.empty(N_FLAT), np.empty(N_LINES), np.empty(11), np.empty(len(SLOPES))
+    for t in range(len(rows)):
+        p, rest, weight = rows[t, 0], rows[t, 1], rows[t, 3]
+        happened = 1 if rows[t, 2] > 0.5 else 0
+        right = p if happened else rest
+        if right <= 0.0:
+            s[IMPOSSIBLE] += 1.0
+        elif p > 0.0 and rest > 0.0 and weight > 0.0:  # a certain row is no bet
+            per = 1.0 / max(right, 1e-100)
+            z = np.log(max(p, CLIP)) - np.log(max(rest, CLIP))
+            leaf = min(int(LEAVES / (1.0 + np.exp(-z / 2.0))), LEAVES - 1)
+            own = z if happened else -z
+            for k in range(len(SLOPES)):
+                powers[k] = np.exp(-SLOPES[k] * own)
+            for j in range(N_LINES):
+                e[j] = powers[SLOPE_OF[j]]
+            for j in range(N_LINES):
+                q[j] = per / (1.0 + e[j] * FACTORS[happened, j])
+            for j in range(len(NOISE)):
+                q[N_LINES + j] = (1.0 - NOISE[j]) + 0.5 * NOISE[j] * per
+            odds = np.exp(-own)
+            for k in range(11):
+                d[k] = per / (1.0 + odds * SHIFT_FACTORS[happened, k])
+            d[0] = 1.0 if right >= 1e-100 else right * per
+            if weight != 1.0:
+                for j in range(N_FLAT):
+                    q[j] = 1.0 + weight * (q[j] - 1.0)
+                for k in range(11):
+                    d[k] = 1.0 + weight * (d[k] - 1.0)
+            s[FLAT] = multiplied(flat, q)
+            i, found = leaf + LEAVES, 0.0
+            while i >= 1:
+                own = 0.0
+                for k in range(11):
+                    own += tree[i, k] * d[k]
+                for k in range(11):
+                    x = tree[i, k] * d[k] / own
+                    tree[i, k] = x if x > 1e-280 else 0.0
+                if i >= LEAVES:
+                    found = own
+                else:
+                    both = (stop[i] * own + found) / (1.0 + stop[i])
+                    stop[i] = min(max(stop[i] * own / found, 1e-250), 1e250)
+                    found = both
+                i >>= 1
+            s[TREE] += np.log(found)
+            if mode != STATIC:
+                i = (leaf + LEAVES) >> 1
+                while i >= 2:
+                    for k in range(10):
+                        j = N_FLAT + 10 * (i - 2) + k
+                        x = late[j] * d[k + 1]
+                        x = x if x > 1e-280 else 0.0
+                        s[LOCAL] += x - late[j]
+                        late[j] = x
+                    i >>= 1
+                s[LATE] = multiplied(late, q) + s[LOCAL]
+        settled(s, mode, flat, late, LATE_PRIOR)
+        path[t] = s[NOW] = wealth(s, mode, TREE_SHARE, 1.0)
+
+
+@dense_kernel
+def bet_many(
+    probs: FloatArray,
+    labels: IntArray,
+    weights: FloatArray,
+    mode: int,
+    state: FloatArray,
+    prior: FloatArray,
+    path: FloatArray,
+) -> None:
+    """Bet on rows of K > 2 classes; ``path`` holds the wealth of the top class on the way in."""
+    n, K = probs.shape
+    n_flat, n_noise = len(prior), len(NOISE)
+    s, flat = state[:SCALARS], state[SCALARS : SCALARS + n_flat]
+    late = state[SCALARS + n_flat : SCALARS + 2 * n_flat]
+    nested = state[SCALARS + 2 * n_flat :].reshape(K, 17)
+    late_prior = prior / prior.sum()
+    q, d, logs, mass = np.empty(n_flat), np.empty(17), np.empty(K), np.empty(2 * K)
+    for t in range(n):
+        y, right, weight = labels[t], probs[t, labels[t]], weights[t]
+        if right <= 0.0:
+            s[IMPOSSIBLE] += 1.0
+        elif weight > 0.0:
+            per, possible = 1.0 / max(right, 1e-100), 0
+            for k in range(K):
+                possible += probs[t, k] > 0.0
+                logs[k] = np.log(max(probs[t, k], CLIP))
+                mass[K + k] = probs[t, k]
+            for j in range(16):
+                total = 0.0
+                for k in range(K):
+                    if probs[t, k] > 0.0:
+                        total += np.exp(POWERS[j] * (logs[k] - logs[y]))
+                q[j] = per / total
+            for j in range(n_noise):
+                q[16 + j] = (1.0 - NOISE[j]) + NOISE[j] / possible * per
+            o = 16 + n_noise
+            for k in range(K):
+                for j in range(16):
+                    moved = CLASS_FACTORS[j] if k == y else 1.0
+                    q[o] = moved / (1.0 + probs[t, k] * (CLASS_FACTORS[j] - 1.0))
+                    o += 1
+                for j in range(n_noise):
+                    q[o] = (1.0 - NOISE[j]) + (NOISE[j] * per if k == y else 0.0)
+                    if probs[t, k] <= 0.0:
+                        q[o] = 1.0
+                    o += 1
+            for j in range(n_flat):
+                q[j] = 1.0 + weight * (q[j] - 1.0)
+            s[FLAT] = multiplied(flat, q)
+            for i in range(K - 1, 0, -1):
+                mass[i] = mass[2 * i] + mass[2 * i + 1]
+            i, found = K + y, 1.0
+            while i > 1:
+                up = i >> 1
+                share = min(mass[i] / mass[up], 1.0)
+                own = 0.0
+                for j in range(17):
+                    factor = CLASS_FACTORS[j - 1] if j > 0 else 1.0
+                    factor = factor if i % 2 == 0 else 1.0 / factor
+                    d[j] = 1.0 + weight * (factor / (1.0 + share * (factor - 1.0)) - 1.0)
+                    own += nested[up, j] * d[j]
+                for j in range(17):
+                    x = nested[up, j] * d[j] / own
+                    nested[up, j] = x if x > 1e-280 else 0.0
+                found *= own
+                i = up
+            s[TREE] += np.log(found)
+            if mode != STATIC:
+                s[LATE] = multiplied(late, q)
+        settled(s, mode, flat, late, late_prior)
+        own = wealth(s, mode, NESTED_SHARE, 1.0 - TOP_SHARE)
+        path[t] = s[NOW] = np.logaddexp(own, np.log(TOP_SHARE) + path[t])

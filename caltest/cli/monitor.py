@@ -1,0 +1,166 @@
+"""``caltest monitor``: calibrated so far? For cron and CI, with a state file."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import caltest as ct
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.reading import as_times
+from caltest.cli.common import COLUMNS, LENS, SHARE, Outcome, option, read_file
+from caltest.io import read_waiting
+from caltest.sequential.state import fingerprint, locked, write
+
+EXIT_CODES = """
+Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
+state changes as a whole or not at all, whenever the run ends.
+"""
+#: From this many rows on, equal beginnings are those of one file.
+TELLING = 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file, its rows in the order in which they count, and how many have been counted."""
+
+    path: Path
+    probs: FloatArray
+    labels: IntArray
+    waits: BoolArray
+    times: FloatArray
+    numbers: IntArray
+    counted: int = 0
+
+    def mark(self, count: int) -> str:
+        """Return a hash of the first rows."""
+        return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
+
+    def begins(self, other: Part) -> bool:
+        """Whether this is another file, or the beginning of one."""
+        n = self.labels.size
+        return TELLING <= n <= other.labels.size and other.mark(n) == self.mark(n)
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@option("--state", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Kept in.")
+@COLUMNS
+@LENS
+@option("--alpha", type=SHARE, show_default="0.05", help="Chance of ever a false alarm.")
+@option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
+@option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
+@option("--horizon", type=click.IntRange(1), help="How many rows, or times, ahead forecasts are.")
+@option("--time", metavar="COLUMN", help="Take rows in the order of this column.")
+@option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
+@option("--plot", "picture", type=click.Path(path_type=Path), help="Also draw: .pdf, .svg, .png.")
+@option("--fail-on-alarm", "gate", is_flag=True, help="Exit with 1 once the alarm has rung.")
+def monitor(
+    files: tuple[Path, ...], state: Path, as_json: bool, picture: Path, gate: bool, **options: Any
+) -> Outcome:
+    """Bet against calibration on the new rows of FILES, and keep the state.
+
+    Rows that were counted by an earlier run are not counted again, also under a new file name; they
+    must not change. From the first row without its label on, rows wait for the next run; with
+    --time, all rows of its time and later ones do.
+    """
+    asked = ("lens", "alpha", "change", "run_length", "horizon")
+    given = {name: options[name] for name in asked if options[name] is not None}
+    with locked(state):
+        watch, known = ct.Monitor(**given), {}
+        if state.exists():
+            kept = json.loads(state.read_text(encoding="utf-8"))
+            watch, known = ct.Monitor.from_dict(kept["monitor"]), kept["files"]
+            for name, value in given.items():
+                if getattr(watch, name) != value:
+                    raise click.UsageError(
+                        f"{state} was begun with {name}={getattr(watch, name)!r}, not {value!r}: "
+                        "a new question needs a new state"
+                    )
+        parts = [read(path, known, options) for path in dict.fromkeys(map(Path.resolve, files))]
+        watch, known, held = counted(watch, known, parts, options["time"] is not None)
+        write(state, json.dumps({"monitor": watch.as_dict(), "files": known}))
+    said = (f"{name}: {n} new rows, {late} wait for a label" for name, (n, late) in held.items())
+    watch = replace(watch, notes=(*said, *watch.notes))
+    if picture is not None:
+        watch.plot().save(picture)
+    code = int(gate and watch.alarm is not None)
+    return (as_json_text(watch, held) if as_json else watch), code
+
+
+def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
+    """Read a file, and find out how much of it has been counted."""
+    data, waits = read_file(path, options | {"ids": options["time"]}, read_waiting)
+    times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
+    order = np.argsort(times, kind="stable")
+    sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]
+    part = Part(path, *sorted_rows, order + 1)
+    same = known.get(str(path))
+    if same is not None and (same["rows"] > data.n or part.mark(same["rows"]) != same["sha256"]):
+        raise ct.InvalidPredictionsError(
+            f"{path.name}: its first {same['rows']} rows{' by time' * bool(options['time'])} are "
+            "not those that were counted before. Counted rows cannot change: give new data a new "
+            "name, or begin a new state"
+        )
+    for old in () if same else known.values():  # under another name
+        if TELLING <= old["rows"] <= data.n and part.mark(old["rows"]) == old["sha256"]:
+            same = old if same is None or old["rows"] > same["rows"] else same
+    return part if same is None else replace(part, counted=same["rows"])
+
+
+def counted(
+    watch: ct.Monitor, known: dict[str, Any], parts: list[Part], timed: bool
+) -> tuple[ct.Monitor, dict[str, Any], dict[str, tuple[int, int]]]:
+    """Count what is new, and say of each file how many rows were, and how many have to wait."""
+    sizes = {part.path.name: part.probs.shape[1] for part in parts}
+    if len(set(sizes.values())) > 1:
+        raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")
+    for part in parts:
+        if any(part.begins(other) for other in parts if other is not part):
+            raise ct.InvalidPredictionsError(f"{part.path} is a copy of another of these files")
+        if (part.times[part.counted :] < (-np.inf if watch.time is None else watch.time)).any():
+            raise ct.InvalidPredictionsError(
+                f"{part.path}: row {part.numbers[part.counted]}, counted from 1, is of an earlier "
+                "time than the last row that was counted; it came too late to be bet on"
+            )
+
+    def new(column: str) -> Any:
+        return np.concatenate([vars(part)[column][part.counted :] for part in parts])
+
+    times = new("times")
+    order = np.argsort(times, kind="stable")
+    waits, times = new("waits")[order], times[order]
+    stop = int(np.argmax(waits)) if waits.any() else order.size
+    if timed and stop < order.size:
+        stop = int(np.searchsorted(times, times[stop]))
+    order, held, first = order[:stop], {}, 0
+    if stop:
+        data = ct.Predictions(new("probs")[order], new("labels")[order])
+        watch = watch.update(data, time=times[:stop] if timed else None)
+    for part in parts:
+        size = part.labels.size - part.counted
+        n = int(((order >= first) & (order < first + size)).sum())
+        first, rows = first + size, part.counted + n
+        renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
+        if part.counted >= TELLING:
+            known = {k: old for k, old in known.items() if not renamed.items() <= old.items()}
+        length = part.path.stat().st_size
+        known[str(part.path)] = {"rows": rows, "sha256": part.mark(rows), "size": length}
+        held[part.path.name] = (n, size - n)
+    return watch, known, held
+
+
+def as_json_text(watch: ct.Monitor, held: dict[str, tuple[int, int]]) -> str:
+    """Return the answer as JSON, without what only the state needs."""
+    content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "trace")}
+    derived = {name: getattr(watch, name) for name in ("evidence", "log_evidence", "gain")}
+    content |= {k: v if math.isfinite(v) else None for k, v in derived.items()}
+    content |= {"pvalue": watch.pvalue, "leader": watch.leader}
+    content["files"] = {name: {"new": n, "waiting": late} for name, (n, late) in held.items()}
+    return json.dumps(content, indent=2, ensure_ascii=False)

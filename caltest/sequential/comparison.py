@@ -1,0 +1,248 @@
+"""Which of two forecasters is better, asked again with every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import log
+from typing import Any, ClassVar, Literal, Self, Unpack
+
+import numpy as np
+
+from caltest._base import checks
+from caltest._base.arrays import BoolArray, FloatArray
+from caltest._base.written import name_of
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference.entry import admitted
+from caltest.lens_choice import as_lens
+from caltest.lenses import Canonical, OneVsRest, Partition
+from caltest.predictions import Facts
+from caltest.results import format_value
+from caltest.sequential.watch import Watch, odds, shown
+
+#: Where the confidence sequence is narrowest: the sum of squares of the differences.
+V_OPT = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ComparisonMonitor(Watch):
+    """Evidence that one forecaster is better than another, which may be looked at after every row.
+
+    With d(y) the score of a minus that of b, smaller scores being better, and ν the probability of
+    the event at which both expect the same score, the evidence that a is better multiplies π/ν when
+    the event happens and (1 − π)/(1 − ν) when it does not, π = (p_a + ν)/2 (Henzi & Ziegel 2022):
+    for the Brier score ν = (p_a + p_b)/2. It is evidence against "b was never the worse, given the
+    past", and the other direction exchanges a and b. The mean difference of the scores is enclosed
+    by the empirical Bernstein confidence sequence of Choe & Ramdas (2024), Theorem 2.
+
+    A monitor is a value: :meth:`update` returns a new one.
+
+    Parameters
+    ----------
+    score : {"brier", "log"}, default "brier"
+        (p − y)², or −log of the probability of what happened.
+    lens : callable, optional
+        The event; by default ``OneVsRest(1)`` for two classes. A top class is not the same event
+        for both.
+    alpha : float, default 0.05
+        The chance that the alarm ever rings, in either direction, while neither is better, and that
+        ``low`` and ``high`` ever leave out the mean difference.
+    bound : float, optional
+        What no score difference exceeds: 1 for Brier, log 1000 for log scores. Rows that could
+        exceed it are refused.
+
+    Attributes
+    ----------
+    evidence : tuple of float
+        That a is better, and that b is.
+    low, high : float
+        Where the mean of score a minus score b lies, at all times with probability 1 − ``alpha``.
+        Each difference counts with its mean given the past, so that the forecasters may change.
+    difference : float
+        The mean of score a minus score b so far.
+    alarm : int or None
+        The first row, counted from 1, at which one of the two evidences had reached 2/alpha.
+    history : ndarray of shape (m, 5)
+        Rows, the logarithms of both evidences, ``low`` and ``high``; at most 512 points.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``notes`` are those of the last update.
+
+    Raises
+    ------
+    StatisticError
+        For parameters out of range, or a lens that does not show both the same event.
+    InvalidPredictionsError
+        When rows are not a forecast and its outcomes, or could exceed the bound.
+
+    References
+    ----------
+    Henzi & Ziegel, "Valid sequential inference on probability forecast performance", Biometrika
+    109, 2022. Choe & Ramdas, "Comparing sequential forecasters", Operations Research 72, 2024.
+    Howard et al., "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of
+    Statistics 49, 2021, Proposition 9.
+
+    Examples
+    --------
+    >>> monitor = ComparisonMonitor().update([0.9, 0.2, 0.7], [0.5, 0.5, 0.5], [1, 0, 1])
+    >>> [round(e, 6) for e in monitor.evidence]
+    [1.380952, 0.695055]
+    """
+
+    score: Literal["brier", "log"] = "brier"
+    bound: float | None = None
+    logs: tuple[float, float] = (0.0, 0.0)
+    total: float = 0.0
+    squares: float = 0.0
+    width: ClassVar[int] = 4
+    number: ClassVar[str] = "difference"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.one_of("score", self.score, ("brier", "log"))
+        checks.fraction("alpha", self.alpha)
+        if self.bound is None:
+            object.__setattr__(self, "bound", 1.0 if self.score == "brier" else log(1000.0))
+
+    def update(
+        self, probs_a: Any, probs_b: Any, labels: Any = None, **facts: Unpack[Facts]
+    ) -> Self:
+        """Return the monitor after more rows, in the order in which they were forecast.
+
+        Parameters
+        ----------
+        probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
+            The forecasts of the same rows.
+        labels, **facts
+            As in :meth:`Predictions.of`.
+        """
+        a = admitted("ComparisonMonitor", probs_a, labels, facts)
+        b = admitted("ComparisonMonitor", probs_b, labels, facts)
+        lens = as_lens(self.lens, a)
+        if not isinstance(lens, (OneVsRest, Partition, Canonical)) or lens(a).n_classes != 2:
+            raise StatisticError(
+                f"{name_of(lens)} does not show both forecasters one event: use OneVsRest(c), or "
+                "Partition([[…], […]])"
+            )
+        if a.n != b.n or not np.array_equal(a.labels, b.labels):
+            raise InvalidPredictionsError("the forecasts are not of the same rows and outcomes")
+        seen = lens(a)
+        return self._moved(lens=lens, n_classes=a.n_classes, notes=a.notes)._after(
+            seen.probs[:, 0], lens(b).probs[:, 0], seen.labels == 0
+        )
+
+    def _after(self, p: FloatArray, q: FloatArray, event: BoolArray) -> Self:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.score == "brier":
+                on, off = (p - q) * (p + q - 2.0), (p - q) * (p + q)
+            else:
+                on, off = np.log(q / p), np.log((1.0 - q) / (1.0 - p))
+            same = p == q
+            on, off = np.where(same, 0.0, on), np.where(same, 0.0, off)
+            beyond = ~(np.maximum(np.abs(on), np.abs(off)) <= self.bound)
+            if beyond.any():
+                row = int(np.argmax(beyond))
+                raise InvalidPredictionsError(
+                    f"row {row}: with forecasts {p[row]:g} and {q[row]:g} the difference of the "
+                    f"scores could exceed the bound {self.bound:.4g}; keep probabilities away from "
+                    "0 and 1, or set bound= before the first row"
+                )
+            even = np.where(same, p, off / (off - on))
+            kept = [np.where(event, r, 1.0 - r) for r in ((p + even) / 2, (q + even) / 2, even)]
+            gains = [np.where(same, 0.0, np.log(r / kept[2])) for r in kept[:2]]
+        logs = [np.cumsum([start, *gain])[1:] for start, gain in zip(self.logs, gains, strict=True)]
+        difference = np.where(event, on, off)
+        total = np.cumsum([self.total, *difference])
+        before = total[:-1] / np.maximum(self.n + np.arange(p.size), 1)
+        squares = np.cumsum([self.squares, *(difference - before) ** 2])[1:]
+        path = np.column_stack([*logs, total[1:], squares])
+        rung, alarm = path[:, :2].max(axis=1) >= self.alarm_at, self.alarm
+        if alarm is None and rung.any():
+            alarm = self.n + 1 + int(np.argmax(rung))
+        now: dict[str, Any] = {"logs": tuple(path[-1, :2].tolist()), "alarm": alarm}
+        now |= {"total": float(path[-1, 2]), "squares": float(path[-1, 3])}
+        return self._moved(**now, **self._traced(path))
+
+    @property
+    def alarm_at(self) -> float:
+        """The logarithm of either evidence at which the alarm rings."""
+        return log(2.0 / self.alpha)
+
+    @property
+    def evidence(self) -> tuple[float, float]:
+        """What gamblers on a and on b have made of 1."""
+        return odds(self.logs[0]), odds(self.logs[1])
+
+    @property
+    def difference(self) -> float:
+        """The mean difference of the scores so far."""
+        return self.total / max(self.n, 1)
+
+    @property
+    def low(self) -> float:
+        """The lower end of the confidence sequence."""
+        return self._ends(self.n, self.total, self.squares)[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the confidence sequence."""
+        return self._ends(self.n, self.total, self.squares)[1]
+
+    def _ends(self, n: float, total: float, squares: float) -> tuple[float, float]:
+        most = float(self.bound or 0.0)
+        reach = most * radius(max(squares / most**2, 1.0), self.alpha / 2.0) if n else np.inf
+        n = max(n, 1)
+        return (total - reach) / n, (total + reach) / n
+
+    @property
+    def history(self) -> FloatArray:
+        """Rows, both logarithms of evidence, low and high, shape (m, 5)."""
+        points = self._points()
+        rows = self.every * np.arange(1, len(points) + 1)
+        if self.n % self.every:
+            points = np.vstack([points, [*self.logs, self.total, self.squares]])
+            rows = np.append(rows, self.n)
+        ends = [self._ends(int(n), *row[2:]) for n, row in zip(rows, points, strict=True)]
+        return np.column_stack([rows, points[:, :2], np.reshape(ends, (-1, 2))])
+
+    def _made(self) -> list[str]:
+        lens = [] if self.lens is None else [repr(self.lens)]
+        return [f"ComparisonMonitor({self.score!r})", *lens, f"alpha={self.alpha:g}"]
+
+    def __repr__(self) -> str:
+        return f"<{self.recipe}: a {shown(self.logs[0])}, b {shown(self.logs[1])}>"
+
+    def __str__(self) -> str:
+        rung = "none" if self.alarm is None else f"at row {self.alarm}"
+        lines = [
+            f"Comparison of two forecasters by the {self.score} score",
+            f"  rows         {self.n}",
+            f"  a is better  {shown(self.logs[0])}",
+            f"  b is better  {shown(self.logs[1])}",
+            f"  alarm        {rung}  (at {shown(self.alarm_at)})",
+            f"  score a − b  {format_value(self.difference)}  "
+            f"[{format_value(self.low)}, {format_value(self.high)}] at all times",
+        ]
+        return "\n".join([*lines, *self._foot()])
+
+
+def log_mixture(s: float, v: float, rho: float, c: float) -> float:
+    """Return the log of the gamma-exponential mixture of Howard et al. (2021), Proposition 9."""
+    from scipy.special import gammainc, gammaln
+
+    a, b, x = rho / c**2, (v + rho) / c**2, (c * s + v + rho) / c**2
+    start = a * np.log(a) - gammaln(a) - np.log(gammainc(a, a))
+    return float(start + gammaln(b) + np.log(gammainc(b, x)) - b * np.log(x) + (c * s + v) / c**2)
+
+
+@cache
+def radius(v: float, alpha: float, v_opt: float = V_OPT, c: float = 2.0) -> float:
+    """Return the sum that one of intrinsic time v exceeds with probability alpha, at any time."""
+    from scipy.optimize import brentq
+
+    spread = 2.0 * log(1.0 / (2.0 * alpha))
+    rho = v_opt / (spread + log(1.0 + spread))
+    above = 10.0
+    while log_mixture(above, v, rho, c) < -log(alpha):
+        above *= 2.0
+    found = brentq(lambda s: log_mixture(s, v, rho, c) + log(alpha), 0.0, above, xtol=1e-10)
+    return float(found)

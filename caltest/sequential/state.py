@@ -1,0 +1,51 @@
+"""The state of a monitor on disk: one writer at a time, and a crash leaves the old or the new."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock beside a file; wait while another process has it. It ends with the process."""
+    with Path(f"{path}.lock").open("a") as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            while True:
+                try:
+                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                    break
+                except OSError:  # after ten seconds
+                    continue
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file at once, and only when the new one is on disk; call it with the lock held."""
+    new = Path(f"{path}.new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+
+
+def fingerprint(*columns: Any) -> str:
+    """Return a hash of columns of rows."""
+    seen = hashlib.sha256()
+    for column in columns:
+        seen.update(np.ascontiguousarray(column).tobytes())
+    return seen.hexdigest()

@@ -1,0 +1,98 @@
+"""What monitors share: values that are moved on, a thinned history, and JSON without a row."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from math import exp
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray
+from caltest._base.written import name_of
+from caltest.bets.kernels import REFUTED
+from caltest.errors import StatisticError
+from caltest.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
+from caltest.results import Result
+
+#: Points that a history keeps at most; every second goes when there are more.
+MOST_POINTS = 512
+LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch(Result):
+    """A monitor as a value: an update returns a new one, and the old one stays as it was."""
+
+    n: int = 0
+    n_classes: int = 0
+    lens: LensLike | None = None
+    alpha: float = 0.05
+    alarm: int | None = None
+    every: int = 1
+    trace: bytes = b""
+
+    #: Numbers that the trace keeps of a row.
+    width: ClassVar[int]
+
+    def _moved(self, **changes: Any) -> Self:
+        """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""
+        new: Self = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, **changes)
+        return new
+
+    def _traced(self, path: FloatArray) -> dict[str, Any]:
+        """Return what rows add to the trace: numbers after each of them, shape (n, width)."""
+        kept = path[self.every - 1 - self.n % self.every :: self.every]
+        if not kept.size:
+            return {"n": self.n + len(path)}
+        points, every = np.vstack([self._points(), kept]), self.every
+        while len(points) > MOST_POINTS:
+            points, every = points[1::2], 2 * every
+        return {"n": self.n + len(path), "every": every, "trace": points.tobytes()}
+
+    def _points(self) -> FloatArray:
+        return np.frombuffer(self.trace).reshape(-1, self.width)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings, lists and dictionaries; no row is among them."""
+        return super().as_dict() | {"lens": None if self.lens is None else name_of(self.lens)}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any], lens: LensLike | None = None) -> Self:
+        """Rebuild from :meth:`as_dict`; a lens that is a function of your own has to be given.
+
+        Raises
+        ------
+        StatisticError
+            When the lens is not one of caltest, and none is given.
+        """
+        name, _, values = (content["lens"] or "").partition("(")
+        if lens is None and name in LENSES:
+            lens = LENSES[name](*ast.literal_eval(f"[{values[:-1]}]"))
+        elif name and name != name_of(lens).partition("(")[0]:
+            raise StatisticError(f"this monitor has the lens {content['lens']}: pass it as lens=")
+        return super().from_dict(content | {"lens": lens})
+
+    @classmethod
+    def from_json(cls, text: str, lens: LensLike | None = None) -> Self:
+        """Rebuild from :meth:`to_json`; see :meth:`from_dict`."""
+        import json
+
+        return cls.from_dict(json.loads(text), lens)
+
+
+def odds(log_evidence: float) -> float:
+    """Return evidence from its logarithm; infinite once an outcome of probability 0 occurred."""
+    return exp(log_evidence) if log_evidence < 700.0 else np.inf
+
+
+def shown(log_evidence: float) -> str:
+    """Return evidence as it is printed."""
+    if log_evidence >= REFUTED:
+        return "infinite"
+    if log_evidence < -600.0:
+        return "none yet"
+    power = log_evidence / np.log(10.0)
+    return f"1 : {np.exp(log_evidence):.4g}" if abs(power) < 5 else f"1 : 10^{power:.1f}"

@@ -1,0 +1,119 @@
+"""Evidence as the wealth of a gambler: e-values of all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from caltest.bets import mixture
+from caltest.bets.kernels import STATIC
+from caltest.nulls import AsymptoticNull
+from caltest.predictions import IntArray, Predictions
+from caltest.statistics.isotonic import isotonic_fit
+from caltest.statistics.prepared import Law, Prepared, Statistic, event
+
+#: Larger logarithms of e-values are cut off, so that results are finite numbers.
+LARGEST = 700.0
+
+
+class MarkovNull(AsymptoticNull):
+    """The heaviest tail that an e-value can have under calibration: P(E ≥ t) = 1/t."""
+
+    def mean(self) -> float:
+        """Return what the expectation is at most."""
+        return 1.0
+
+    def std(self) -> float:
+        """Return NaN: it is not known."""
+        return float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixture(Prepared):
+    """The e-value of the mixture, of fixed predictions."""
+
+    def __call__(self, labels: IntArray) -> float:
+        state, ones = mixture.start(self.data.n_classes), np.ones(self.data.n)
+        path = mixture.bet(self.data.probs, labels, ones, STATIC, state)
+        return float(np.exp(min(path[-1], LARGEST)))
+
+    def laws(self) -> Mapping[str, Law]:
+        """Return Markov's bound."""
+        from scipy.stats import pareto
+
+        return {"betting": lambda labels: MarkovNull(pareto(1.0))}
+
+
+@dataclass(frozen=True, repr=False)
+class EValue(Statistic):
+    """What a gambler makes of 1 by betting against calibration, for any number of classes.
+
+    Σ_j π_j Π_i q_j(y_i) / p_i(y_i) over fixed experts j: shifts, slopes, label noise, local shifts;
+    the mixture of :class:`Monitor` without late starts. Its expectation under calibration is 1 at
+    every n, so that P(E ≥ 1/α) ≤ α: with ``null="betting"`` the p-value is min(1, 1/E). That needs
+    no simulation, holds for rows that depend on earlier ones, and e-values of several data sets may
+    be multiplied. It costs power: for slope 0.7 and 500 uniform predictions it rejects at 0.05 in
+    53 % of data sets, where a likelihood ratio test does in 90 %. With ``null=RedrawLabels()`` its
+    p-value is that of any other statistic.
+
+    Notes
+    -----
+    O(n) for two classes, 0.5 µs a row, and O(n K) for more. Values are cut off at e⁷⁰⁰. Rows that
+    are predicted with certainty are no bets.
+
+    References
+    ----------
+    Shafer, "Testing by betting", JRSS A 184, 2021. Vovk & Wang, "E-values: calibration,
+    combination and applications", Annals of Statistics 49, 2021.
+
+    Examples
+    --------
+    >>> round(EValue()([0.9, 0.8, 0.95, 0.3, 0.1, 0.6, 0.99], [0, 1, 0, 1, 0, 0, 1]), 4)
+    2.0145
+    """
+
+    essential = 0
+
+    def given(self, data: Predictions) -> Prepared:
+        """Fix the predictions."""
+        return _Mixture(data)
+
+
+@dataclass(frozen=True, eq=False)
+class _Halves(_Mixture):
+    """The e-value of isotonic regressions on halves of the rows."""
+
+    splits: int
+
+    def __call__(self, labels: IntArray) -> float:
+        n, earned = self.data.n, []
+        p, y, rng = event(self.data, self), labels == 0, np.random.default_rng(n)
+        for _ in range(self.splits):
+            order = rng.permutation(n)
+            learnt, scored = order[: n // 2], order[n // 2 :]
+            fit = isotonic_fit(p[learnt], y[learnt])
+            first = np.flatnonzero(np.diff(fit.observed, prepend=-1.0) > 0.0)
+            cell = np.searchsorted(fit.predicted[first[1:]], p[scored])
+            q = fit.observed[first][cell]
+            q = np.where((q == 0.0) | (q == 1.0), p[scored], q)
+            with np.errstate(divide="ignore", invalid="ignore"):  # impossible, or certain
+                won = np.where(
+                    y[scored], np.log(q / p[scored]), np.log1p(-q) - np.log1p(-p[scored])
+                )
+            earned.append(np.where(p[scored] == q, 0.0, won).sum())
+        return float(np.exp(np.minimum(earned, LARGEST)).mean())
+
+
+@dataclass(frozen=True, repr=False)
+class SafeHosmerLemeshow(Statistic):
+    """The e-value of Henzi, Puke, Dimitriadis & Ziegel; see :func:`caltest.presets.ehl`."""
+
+    splits: int = 10
+    essential = 0
+
+    def given(self, data: Predictions) -> Prepared:
+        """Fix the predictions."""
+        event(data, self)
+        return _Halves(data, self.splits)

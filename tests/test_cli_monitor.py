@@ -1,0 +1,252 @@
+"""``caltest monitor``: no row twice, none lost, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import cli
+
+posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def rows(n, seed=0, slope=0.7):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.001, 0.999, n).round(6)
+    return p, (rng.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
+
+
+def written(path, p, y, extra=None):
+    head, columns = "p,label", [p, y]
+    if extra is not None:
+        head, columns = head + ",time", [*columns, extra]
+    path.write_text(
+        head + "\n" + "".join(",".join(map(str, r)) + "\n" for r in zip(*columns, strict=True))
+    )
+    return path
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["monitor", *map(str, arguments)])
+    output = capsys.readouterr()
+    return stop.value.code, output.out, output.err
+
+
+def state_of(path):
+    return ct.Monitor.from_dict(json.loads(path.read_text())["monitor"])
+
+
+def test_runs_add_up_to_one(capsys, tmp_path):
+    p, y = rows(3000)
+    data, state = tmp_path / "f.csv", tmp_path / "s.json"
+    for n in (1000, 1000, 1001, 3000):
+        written(data, p[:n], y[:n])
+        code, out, _ = run(capsys, data, "--state", state, "--alpha", 0.01)
+        assert code == 0
+    expected = ct.Monitor(alpha=0.01).update(p, y)
+    assert state_of(state) == expected
+    assert "f.csv: 1999 new rows, 0 wait for a label" in out
+    code, out, _ = run(capsys, data, "--state", state, "--fail-on-alarm", "--json")
+    assert code == 1
+    answer = json.loads(out)
+    assert answer["alarm"] == expected.alarm
+    assert answer["evidence"] == expected.evidence
+    assert answer["files"] == {"f.csv": {"new": 0, "waiting": 0}}
+    assert state.stat().st_size < 100_000
+    assert run(capsys, data, "--state", state, "--plot", tmp_path / "f.png")[0] == 0
+    assert (tmp_path / "f.png").stat().st_size > 5000
+
+
+def test_rows_wait_for_labels(capsys, tmp_path):
+    p, y = rows(100)
+    data, state = tmp_path / "f.csv", tmp_path / "s.json"
+    late = [str(v) for v in y]
+    late[60] = late[61] = late[80] = ""
+    written(data, p, late)
+    _, out, _ = run(capsys, data, "--state", state)
+    assert "60 new rows, 40 wait for a label" in out
+    late[60] = str(y[60])
+    written(data, p, late)
+    assert "1 new rows, 39 wait" in run(capsys, data, "--state", state)[1]
+    written(data, p, y)
+    assert "39 new rows, 0 wait" in run(capsys, data, "--state", state)[1]
+    assert state_of(state) == ct.Monitor().update(p, y)
+    written(data, np.append(p, 0.5), [*y, ""])
+    assert "0 new rows, 1 wait" in run(capsys, data, "--state", state)[1]
+    everything = written(tmp_path / "g.csv", p, [""] * 100)
+    other = tmp_path / "t.json"
+    assert "0 new rows, 100 wait" in run(capsys, everything, "--state", other)[1]
+
+
+def test_a_last_line_that_is_being_written_waits(capsys, tmp_path):
+    p, y = rows(50)
+    data, state = written(tmp_path / "f.csv", p, y), tmp_path / "s.json"
+    whole = data.read_text()
+    data.write_text(whole[:-1])
+    assert "49 new rows, 1 wait" in run(capsys, data, "--state", state)[1]
+    data.write_text(whole)
+    assert "1 new rows, 0 wait" in run(capsys, data, "--state", state)[1]
+
+
+def test_times_order_rows_of_several_files(capsys, tmp_path):
+    p, y = rows(400)
+    times = np.array([f"2024-01-{1 + row // 20:02d}" for row in range(400)])
+    state, shuffled = tmp_path / "s.json", np.random.default_rng(1).permutation(400)
+    first, second = np.sort(shuffled[:250])[::-1], np.sort(shuffled[250:])
+    late = y.astype(str)
+    late[310] = ""
+    one = written(tmp_path / "one.csv", p[first], late[first], times[first])
+    two = written(tmp_path / "two.csv", p[second], late[second], times[second])
+    arguments = (one, two, "--state", state, "--time", "time", "--horizon", 2)
+    run(capsys, *arguments)
+    assert state_of(state).n == 300  # the day of row 310 waits as a whole
+    assert state_of(state).steps == 15
+    late[310] = str(y[310])
+    written(one, p[first], late[first], times[first])
+    written(two, p[second], late[second], times[second])
+    run(capsys, *arguments)
+    order = np.argsort(times[np.append(first, second)], kind="stable")
+    rows_of = np.append(first, second)[order]
+    expected = ct.Monitor(horizon=2).update(p[rows_of], y[rows_of], time=times[rows_of])
+    assert state_of(state).n == 400
+    assert state_of(state).log_evidence == pytest.approx(expected.log_evidence)
+    three = written(tmp_path / "three.csv", p[:1], y[:1], times[:1])
+    code, _, err = run(capsys, *arguments[:2], three, *arguments[2:])
+    assert code == 2
+    assert "row 1, counted from 1, is of an earlier time" in err
+
+
+def test_files_under_a_new_name_count_once(capsys, tmp_path):
+    p, y = rows(100)
+    data, state = written(tmp_path / "log.csv", p[:80], y[:80]), tmp_path / "s.json"
+    run(capsys, data, "--state", state)
+    renamed = data.rename(tmp_path / "log.1.csv")
+    written(renamed, p, y)
+    assert "20 new rows" in run(capsys, renamed, "--state", state)[1]
+    assert state_of(state).n == 100
+    assert run(capsys, renamed, renamed, "--state", state)[0] == 0
+    assert state_of(state).n == 100
+    q, z = rows(140, seed=9)
+    other = written(tmp_path / "new.csv", q[:100], z[:100])
+    copy = written(tmp_path / "copy.csv", q[:100], z[:100])
+    code, _, err = run(capsys, other, copy, "--state", state)
+    assert code == 2
+    assert "is a copy of another" in err
+    run(capsys, other, "--state", state)
+    assert state_of(state).n == 200
+    longer = written(tmp_path / "longer.csv", q, z)
+    shorter = written(tmp_path / "shorter.csv", q[:120], z[:120])
+    assert run(capsys, longer, shorter, "--state", state)[0] == 2
+    written(data, *rows(30, seed=4))  # the log was begun anew
+    assert "30 new rows" in run(capsys, data, "--state", state)[1]
+    assert state_of(state).n == 230
+    assert "0 new rows" in run(capsys, copy, "--state", state)[1]
+    few = [written(tmp_path / f"{name}.csv", q[:3], z[:3]) for name in "abc"]
+    for path in (*few, *few):  # short files may be equal by chance
+        run(capsys, path, "--state", state)
+    assert state_of(state).n == 239
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace("\n", "\n0.5,1\n", 1), "its first 50 rows are not those"),
+        (lambda text: "p,label\n0.5,1\n", "its first 50 rows are not those"),
+        (lambda text: text + "0.4\n", "line 52 has 1 cells"),
+        (lambda text: text + "1.4,1\n", "row 50 is 1.4, outside"),
+    ],
+)
+def test_what_was_counted_cannot_change(capsys, tmp_path, change, message):
+    data, state = written(tmp_path / "f.csv", *rows(50)), tmp_path / "s.json"
+    run(capsys, data, "--state", state)
+    before = state.read_bytes()
+    data.write_text(change(data.read_text()))
+    code, out, err = run(capsys, data, "--state", state)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert state.read_bytes() == before
+
+
+def test_a_state_keeps_its_question(capsys, tmp_path):
+    data, state = written(tmp_path / "f.csv", *rows(50)), tmp_path / "s.json"
+    run(capsys, data, "--state", state, "--change", "--run-length", 5000)
+    assert state_of(state).change
+    for option in (("--alpha", 0.01), ("--lens", "OneVsRest(0)"), ("--horizon", 2)):
+        code, _, err = run(capsys, data, "--state", state, *option)
+        assert code == 2
+        assert "a new question needs a new state" in err
+    assert run(capsys, data, "--state", state, "--lens", "OneVsRest(1)", "--change")[0] == 0
+
+
+def test_only_one_writes_at_a_time(tmp_path):
+    p, y = rows(2000)
+    data, state = written(tmp_path / "f.csv", p, y), tmp_path / "s.json"
+    command = [sys.executable, "-m", "caltest", "monitor", str(data), "--state", str(state)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(ct.__file__).parents[1])}
+    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(2)]
+    said = [process.communicate()[0].decode() for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert sorted("2000 new rows" in text for text in said) == [False, True]
+    assert state_of(state) == ct.Monitor().update(p, y)
+
+
+#: Runs the command in children of a warm process, and kills each at a random instant.
+KILLER = """
+import os, random, signal, sys, time
+from caltest import cli
+data, state, whole, times, longest = sys.argv[1:]
+lines = open(whole).read().splitlines(keepends=True)
+random.seed(0)
+done = killed = 0
+def child():
+    pid = os.fork()
+    if pid:
+        return pid
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    try:
+        cli.main(["monitor", data, "--state", state])
+    finally:
+        os._exit(0)
+with open(data, "w") as file:
+    file.writelines(lines[:30])
+os.waitpid(child(), 0)
+began = time.perf_counter()
+os.waitpid(child(), 0)
+longest = max(float(longest), time.perf_counter() - began)
+for turn in range(int(times)):
+    with open(data, "a") as file:
+        file.writelines(lines[30 + 2 * turn : 32 + 2 * turn])
+    pid = child()
+    time.sleep(random.random() * 1.2 * longest)
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    killed += os.WIFSIGNALED(status)
+with open(data, "w") as file:
+    file.writelines(lines)
+os.waitpid(child(), 0)
+print(killed)
+"""
+
+
+@posix
+@pytest.mark.parametrize("times", [8, pytest.param(200, marks=pytest.mark.slow)])
+def test_it_may_be_killed_at_any_instant(tmp_path, times):
+    p, y = rows(30 + 2 * times)
+    whole = written(tmp_path / "whole.csv", p, y)
+    data, state = tmp_path / "f.csv", tmp_path / "s.json"
+    arguments = [str(data), str(state), str(whole), str(times), "0.01"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(ct.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", KILLER, *arguments],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert int(done.stdout) > times // 4
+    assert state_of(state) == ct.Monitor().update(p, y)

@@ -1,0 +1,565 @@
+"""Monitors: the mixture against its definition, exact martingales, states, and what they say."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from datetime import date, timedelta
+from itertools import product
+
+import numpy as np
+import pytest
+import reference_sequential as ref
+import scipy.integrate
+import scipy.stats
+
+import caltest as ct
+from caltest.bets import kernels, mixture
+from caltest.sequential.comparison import log_mixture, radius
+from caltest.sequential.watch import MOST_POINTS
+
+P = [0.9, 0.8, 0.95, 0.3, 0.1, 0.6, 0.99, 0.7, 0.2, 0.85]
+Y = [0, 1, 0, 1, 0, 0, 1, 1, 1, 0]
+M = [1.135679552, 1.035149938, 1.650021555, 1.526965346, 1.436514947]
+M += [1.61908689, 1.507239676, 1.318915478, 1.496789383, 2.155212948]
+P3 = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.9, 0.05, 0.05], [0.2, 0.2, 0.6]]
+P3 += [[0.5, 0.4, 0.1], [0.05, 0.9, 0.05], [0.6, 0.1, 0.3], [0.25, 0.5, 0.25], [0.98, 0.01, 0.01]]
+Y3 = [0, 2, 2, 1, 2, 0, 1, 2, 0, 2]
+M3 = [0.9869340913, 1.022630252, 1.034698905, 1.179629818, 1.143082338]
+M3 += [1.096541582, 1.050378347, 1.081594756, 1.072983976, 2.877904564]
+
+
+def sloped(n, slope=0.7, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return p, (rng.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
+
+
+# --- the mixture ----------------------------------------------------------------------------------
+
+
+@pytest.mark.interpreted
+def test_reference_sequences():
+    two = ct.Monitor().update(P, Y)
+    np.testing.assert_allclose(np.exp(two.history[:, 1]), M, atol=1e-9)
+    assert ct.EValue()(P, Y) == pytest.approx(3.310425896, abs=1e-9)
+    three = ct.Monitor(lens=ct.Canonical()).update(P3, Y3)
+    np.testing.assert_allclose(np.exp(three.history[:, 1]), M3, atol=1e-9)
+
+
+@pytest.mark.parametrize("style", ["uniform", "confident", "rare", "ties"])
+def test_two_classes_by_definition(style):
+    rng = np.random.default_rng(5)
+    draws = {
+        "uniform": lambda: rng.random(140),
+        "confident": lambda: 1 - 10.0 ** -rng.uniform(0, 14, 140),
+        "rare": lambda: 10.0 ** -rng.uniform(0, 14, 140),
+        "ties": lambda: rng.integers(1, 20, 140) / 20,
+    }
+    p = draws[style]()
+    y = (rng.random(140) < 0.2 + 0.6 * p).astype(int)
+    for mode in ("monitor", "change"):
+        monitor = ct.Monitor(change=mode == "change").update(p, y)
+        for n in (31, 32, 33, 96, 140):
+            expected = ref.two_classes(p[:n], y[:n], mode=mode)
+            if expected > 0:
+                assert np.exp(monitor.history[n - 1, 1]) == pytest.approx(expected, rel=1e-10)
+    assert ct.EValue()(p, y) == pytest.approx(ref.two_classes(p, y, mode="static"), rel=1e-10)
+
+
+@pytest.mark.parametrize("K", [3, 4, 7])
+def test_many_classes_by_definition(K):
+    rng = np.random.default_rng(K)
+    probs, y = rng.dirichlet(np.full(K, 0.7), 100), rng.integers(0, K, 100)
+    monitor = ct.Monitor(lens=ct.Canonical()).update(probs, y)
+    for n in (1, 20, 64, 100):
+        expected = ref.many_classes(probs[:n], y[:n])
+        assert np.exp(monitor.history[n - 1, 1]) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("mode", [kernels.MONITOR, kernels.STATIC])
+@pytest.mark.parametrize("K", [2, 3, 5])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_no_bet_has_an_expected_gain(K, mode, weight):
+    """Whatever came before, the mean over the outcomes of the next row is the wealth there is."""
+    rng = np.random.default_rng(K)
+    probs, y = rng.dirichlet(np.full(K, 0.5), 95), rng.integers(0, K, 95)
+    state = mixture.start(K)
+    mixture.bet(probs, y, np.ones(95), mode, state)
+    forecasts = [*rng.dirichlet(np.full(K, 0.5), 20), np.eye(K)[0] * (1 - 1e-13) + 1e-13 / K]
+    if K > 2:
+        forecasts.append(np.r_[0.0, rng.dirichlet(np.ones(K - 1))])
+    for p in forecasts:
+        before = mixture.scalar(state[None, :], kernels.NOW)[0]
+        mean = 0.0
+        for k in np.flatnonzero(p):
+            path = mixture.bet(p[None, :], np.array([k]), np.array([weight]), mode, state.copy())
+            mean += p[k] * np.exp(path[0] - before)
+        # log-odds are clipped at 1e-12, so that experts and forecasts may differ by that
+        assert mean == pytest.approx(1.0, abs=1e-11)
+        mixture.bet(p[None, :], rng.choice(K, 1, p=p), np.ones(1), mode, state)  # also over row 96
+
+
+def test_detector_gains_what_is_injected():
+    p, y = sloped(300)
+    state = mixture.start(2)
+    probs = np.column_stack([p, 1 - p])
+    path = mixture.bet(probs, 1 - y, np.ones(300), kernels.CHANGE, state)
+    for t in range(300, 340):
+        mean, before = 0.0, state.copy()
+        for k, share in enumerate((0.3, 0.7)):
+            state = before.copy()
+            row = mixture.bet(
+                np.array([[0.3, 0.7]]), np.array([k]), np.ones(1), kernels.CHANGE, state
+            )
+            mean += share * np.exp(row[0])
+        gained = mean - np.exp(before[kernels.NOW])
+        assert gained == pytest.approx(1.0 if (t + 1) % 32 == 0 else 0.0, abs=1e-9 * mean)
+    assert path[-1] > 0
+
+
+def test_e_values_have_expectation_one():
+    rng = np.random.default_rng(1)
+    p = rng.random(9)
+    outcomes = np.array(list(product((0, 1), repeat=9)))
+    chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
+    for statistic in (ct.EValue(), ct.SafeHosmerLemeshow(3)):
+        prepared = statistic.given(ct.OneVsRest(1)(ct.Predictions.of(p, outcomes[0])))
+        assert chance @ prepared.batch(1 - outcomes) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_underflow_and_overflow_are_met_by_scaling():
+    p = np.full(60_000, 0.5)
+    for y, least in ((np.ones(60_000, int), 30_000), (np.arange(60_000) % 2, -60)):
+        monitor = ct.Monitor().update(p, y)
+        assert np.isfinite(monitor.log_evidence)
+        assert monitor.log_evidence > least
+    wrong = ct.Monitor().update(np.full(3000, 1e-300), np.ones(3000, int))
+    assert wrong.log_evidence > 1e5
+
+
+# --- the value ------------------------------------------------------------------------------------
+
+
+def test_any_splitting_gives_the_same_monitor():
+    p, y = sloped(2500)
+    whole = ct.Monitor(alpha=0.01).update(p, y)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        cuts = np.sort(rng.integers(0, 2500, 20))
+        split = ct.Monitor(alpha=0.01)
+        for a, b in zip([0, *cuts], [*cuts, 2500], strict=True):
+            split = split.update(p[a:b], y[a:b]) if b > a else split
+        assert split == whole
+    single = ct.Monitor(alpha=0.01)
+    for row in range(700):
+        forms = [
+            (float(p[row]), int(y[row])),
+            ([p[row]], [y[row]]),
+            (p[row : row + 1], y[row : row + 1]),
+        ]
+        single = single.update(*forms[row % 3])
+    assert single.update(p[700:], y[700:]) == whole
+    assert whole.alarm == int(np.argmax(_path(p, y) >= np.log(100))) + 1
+    assert whole.pvalue == pytest.approx(np.exp(-_path(p, y).max()))
+
+
+def _path(p, y):
+    return mixture.bet(
+        np.column_stack([p, 1 - p]), 1 - y, np.ones(len(p)), kernels.MONITOR, mixture.start(2)
+    )
+
+
+def test_an_update_leaves_the_old_value_alone():
+    p, y = sloped(100)
+    one = ct.Monitor().update(p, y)
+    text = one.to_json()
+    two = one.update(p, y)
+    assert one.to_json() == text
+    assert (one.n, two.n) == (100, 200)
+    with pytest.raises(AttributeError):
+        one.n = 3
+
+
+@pytest.mark.parametrize(
+    "monitor",
+    [
+        ct.Monitor(),
+        ct.Monitor(change=True, run_length=5000),
+        ct.Monitor(horizon=3),
+        ct.Monitor(lens=ct.OneVsRest(0)),
+        ct.Monitor(lens=ct.Partition([[0], [1]])),
+        ct.Monitor(lens=ct.Canonical()),
+    ],
+    ids=repr,
+)
+def test_state_survives_json_to_the_bit(monitor):
+    p, y = sloped(3001)
+    begun = monitor.update(p[:2000], y[:2000])
+    text = begun.to_json()
+    again = ct.Monitor.from_json(text)
+    assert again == begun
+    assert again.update(p[2000:], y[2000:]) == begun.update(p[2000:], y[2000:])
+    assert json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert len(text) < 100_000
+    assert ct.Monitor.from_json(monitor.to_json()) == monitor
+
+
+def test_state_of_ten_classes_is_small_and_history_is_short():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(10, 0.5), 20_000)
+    monitor = ct.Monitor(lens=ct.Canonical()).update(probs, rng.integers(0, 10, 20_000))
+    assert len(monitor.to_json()) < 50_000
+    assert len(monitor.history) <= MOST_POINTS + 1
+    assert monitor.history[-1, 0] == 20_000
+    assert ct.Monitor.from_json(monitor.to_json()) == monitor
+
+
+def test_a_lens_of_ones_own_has_to_be_given_again():
+    def top(data):
+        return ct.TopK(1)(data)
+
+    monitor = ct.Monitor(lens=top).update(P3, Y3)
+    with pytest.raises(ct.StatisticError, match="pass it as lens="):
+        ct.Monitor.from_json(monitor.to_json())
+    again = ct.Monitor.from_json(monitor.to_json(), lens=top)
+    assert again.update(P3, Y3).evidence == monitor.update(P3, Y3).evidence
+
+
+def test_impossible_outcomes_settle_it_and_certain_ones_are_no_bets():
+    p = [0.0, 1.0, 0.3, 1.0]
+    sure = ct.Monitor().update(p[:2], [0, 1])
+    assert sure.evidence == pytest.approx(1.0)
+    settled = sure.update(p, [0, 1, 0, 0])
+    assert (settled.impossible, settled.alarm, settled.evidence) == (1, 6, math.inf)
+    assert settled.pvalue == 0.0
+    assert "probability 0" in str(settled)
+    again = ct.Monitor.from_json(settled.to_json())
+    assert again == settled
+    assert again.update([0.5], [1]).evidence == math.inf
+    assert again.update(0.5, 1).history[-1, 1] == math.inf
+    one = ct.Monitor().update([0.2], [0]).update(0.0, 1)
+    assert (one.impossible, one.alarm) == (1, 2)
+    many = ct.Monitor(lens=ct.Canonical()).update([[0.5, 0.5, 0.0]], [2])
+    assert many.evidence == math.inf
+    assert many.impossible == 1
+    test = ct.calibration_test([0.0, 0.5], [1, 1], null="betting")
+    assert test.impossible == 1
+    assert test.pvalue < 1e-300
+
+
+def test_weights_are_stakes():
+    p, y = sloped(120)
+    weights = np.arange(120) % 4 / 3
+    monitor = ct.Monitor().update(p, y, weights=weights)
+    assert monitor.evidence == pytest.approx(ref.two_classes(p, y, weights=weights), rel=1e-10)
+    with pytest.raises(ct.InvalidPredictionsError, match="row 1 is 2; a monitor stakes at most"):
+        ct.Monitor().update([0.2, 0.3], [0, 1], weights=[1, 2])
+    with pytest.raises(ct.StatisticError, match="Monitor does not take clusters"):
+        ct.Monitor().update([0.2, 0.3, 0.4], [0, 1, 1], clusters=[1, 1, 2])
+
+
+def test_horizons_are_dealt_to_processes():
+    p, y = sloped(900)
+    dealt = ct.Monitor(horizon=3)
+    for a in range(0, 900, 100):  # not a multiple of three
+        dealt = dealt.update(p[a : a + 100], y[a : a + 100])
+    apart = [ct.Monitor().update(p[j::3], y[j::3]) for j in range(3)]
+    assert dealt.log_evidence == pytest.approx(max(m.log_evidence for m in apart) - np.log(3))
+    paths = [_path(p[j::3], y[j::3]) for j in range(3)]
+    largest = [max(paths[j][max((t - j) // 3, 0)] for j in range(3) if t >= j) for t in range(900)]
+    assert dealt.pvalue == pytest.approx(min(1.0, 3 * np.exp(-max(largest))))
+    rung = np.flatnonzero(np.array(largest) >= np.log(60))
+    assert dealt.alarm == (rung[0] + 1 if rung.size else None)
+
+
+def test_rows_of_one_time_are_one_step():
+    p, y = sloped(600)
+    days = [date(2024, 1, 1) + timedelta(days=row // 4) for row in range(600)]
+    timed = ct.Monitor(horizon=2)
+    for a, b in ((0, 1), (1, 251), (251, 600)):
+        timed = timed.update(p[a:b], y[a:b], time=np.array(days[a:b], dtype="datetime64"))
+    step = np.arange(600) // 4 % 2
+    apart = [ct.Monitor().update(p[step == j], y[step == j]) for j in range(2)]
+    assert timed.log_evidence == pytest.approx(max(m.log_evidence for m in apart) - np.log(2))
+    assert timed.steps == 150
+    text = ct.Monitor(horizon=2).update(p, y, time=[str(day) for day in days])
+    assert text.log_evidence == pytest.approx(timed.log_evidence)
+    with pytest.raises(ct.InvalidPredictionsError, match=r"time: row 0 is .* goes forward"):
+        timed.update(p[:1], y[:1], time=[days[3].isoformat()])
+    with pytest.raises(ct.InvalidPredictionsError, match="pass time= with all"):
+        timed.update(p[:1], y[:1])
+    with pytest.raises(ct.InvalidPredictionsError, match="earlier rows had no times"):
+        ct.Monitor().update(p, y).update(p, y, time=np.arange(600))
+    with pytest.raises(ct.InvalidPredictionsError, match="time: row 1 is nan"):
+        ct.Monitor().update(p[:2], y[:2], time=["2024-01-01", ""])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
+        ({"run_length": 3}, "run_length must be a whole number ≥ 32"),
+        ({"horizon": 0}, "horizon must be a whole number ≥ 1"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ct.StatisticError, match=message):
+        ct.Monitor(**options)
+
+
+def test_bad_rows_are_refused_and_cost_nothing():
+    monitor = ct.Monitor().update(P, Y)
+    for probs, labels in (
+        ([1.2], [1]),
+        ([0.3], [2]),
+        ([0.3], [np.nan]),
+        (0.3, 2),
+        (float("nan"), 1),
+    ):
+        with pytest.raises(ct.InvalidPredictionsError):
+            monitor.update(probs, labels)
+    with pytest.raises(ct.InvalidPredictionsError, match="3 classes, those before 2"):
+        monitor.update(P3, Y3)
+
+
+@pytest.mark.parametrize(
+    ("truth", "words"),
+    [
+        (lambda z: 0.7 * z, "overconfident, slope 0"),
+        (lambda z: 1.6 * z, "underconfident, slope 1"),
+        (lambda z: z + 0.5, "too low by 0.5 in log-odds"),
+        (lambda z: z - 1.0, "too high by 1 in log-odds"),
+        (lambda z: np.where(abs(z - 1.5) < 0.5, z - 1.5, z), "predictions from"),
+    ],
+)
+def test_the_leader_says_what_is_wrong(truth, words):
+    rng = np.random.default_rng(3)
+    p = rng.random(30_000)
+    z = np.log(p / (1 - p))
+    y = (rng.random(30_000) < 1 / (1 + np.exp(-truth(z)))).astype(int)
+    for change in (False, True):
+        monitor = ct.Monitor(change=change).update(p, y)
+        assert monitor.leader.startswith(words)
+        assert monitor.leader in str(monitor)
+        x = np.array([0.3, 0.5, 0.75])
+        q = 1 / (1 + np.exp(-truth(np.log(x / (1 - x)))))
+        assert np.abs(monitor.best_curve(x) - q).max() < 0.13
+
+
+@pytest.mark.parametrize(
+    ("power", "moved", "words"),
+    [
+        (1.3, 0, "overconfident, probabilities to the power 0.78"),
+        (0.7, 0, "underconfident, probabilities to the power 1.28"),
+        (1.0, 1.0, "class 2 too low by 1 in log-odds"),
+    ],
+)
+def test_the_leader_of_many_classes(power, moved, words):
+    rng = np.random.default_rng(3)
+    said = rng.dirichlet(np.full(4, 1.0), 20_000)
+    true = said ** (1 / power) * np.exp(moved * (np.arange(4) == 2))
+    true /= true.sum(axis=1, keepdims=True)
+    y = (rng.random((20_000, 1)) > true.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    assert ct.Monitor(lens=ct.Canonical()).update(said, y).leader.startswith(words)
+
+
+def test_noise_has_words_of_its_own():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(20_000) < 0.5, 0.001, 0.999)
+    y = np.where(rng.random(20_000) < 0.1, rng.random(20_000) < 0.5, rng.random(20_000) < p)
+    assert ct.Monitor().update(p, y).leader == "10 % of outcomes are random"
+
+
+def test_reports_and_pictures(tmp_path):
+    p, y = sloped(4000)
+    for monitor in (ct.Monitor(alpha=0.01), ct.Monitor(change=True), ct.Monitor(horizon=2)):
+        assert "no rows yet" in str(monitor)
+        seen = monitor.update(p, y)
+        assert f"at row {seen.alarm}" in str(seen)
+        assert seen.recipe in str(seen)
+        picture = seen.plot()
+        assert {"evidence", "threshold", "alarm", "leader"} <= set(picture.artists)
+    assert float(seen) == seen.evidence
+    assert ct.Monitor(change=True).update(p, y).pvalue is None
+    settled = ct.Monitor().update(p, y).update([0.0], [1])
+    assert np.isfinite(settled.plot().artists["evidence"].get_ydata()).all()
+    compared = ct.ComparisonMonitor().update(p, np.full(4000, 0.5), y)
+    assert {"a", "b", "band", "difference", "threshold"} <= set(compared.plot().artists)
+    assert "a is better" in str(compared)
+
+
+def test_betting_null_and_its_result():
+    p, y = sloped(800)
+    result = ct.calibration_test(p, y, null="betting")
+    assert (result.statistic, result.null) == ("EValue()", "betting")
+    assert result.pvalue == pytest.approx(1 / ct.EValue()(p, y))
+    assert result.null_mean == 1.0
+    assert "an e-value" in str(result)
+    again = ct.CalibrationTestResult.from_json(result.to_json())
+    assert str(again) == str(result)
+    safe = ct.calibration_test(p, y, **ct.presets.ehl(), null="betting")
+    assert safe.pvalue == min(1.0, 1 / safe.estimate)
+    with pytest.raises(ct.StatisticError, match=r"null of Kuiper\(\) is one of"):
+        ct.calibration_test(p, y, ct.Kuiper(), null="betting")
+    simulated = ct.calibration_test(p[:100], y[:100], ct.EValue(), n_resamples=99, rng=0)
+    assert simulated.null_mean < 10
+
+
+def test_safe_hosmer_lemeshow_by_definition():
+    from sklearn.isotonic import IsotonicRegression
+
+    p, y = sloped(301, 0.5)
+    rng, earned = np.random.default_rng(301), []
+    for _ in range(10):
+        order = rng.permutation(301)
+        learnt, scored = order[:150], order[150:]
+        fit = IsotonicRegression().fit(p[learnt], y[learnt])
+        levels = fit.predict(p[learnt])
+        first = [p[learnt][levels == v].min() for v in np.unique(levels)]
+        value = 1.0
+        for row in scored:
+            q = np.unique(levels)[max(sum(f < p[row] for f in first) - 1, 0)]
+            q = p[row] if q in (0.0, 1.0) else q
+            value *= (q if y[row] else 1 - q) / (p[row] if y[row] else 1 - p[row])
+        earned.append(value)
+    assert ct.presets.ehl()(p, y) == pytest.approx(np.mean(earned), rel=1e-9)
+
+
+# --- two forecasters ------------------------------------------------------------------------------
+
+
+def test_brier_evidence_is_that_of_henzi_and_ziegel():
+    rng = np.random.default_rng(0)
+    p, q, y = rng.random(200), rng.random(200), rng.integers(0, 2, 200)
+    q[::7] = p[::7]
+    monitor = ct.ComparisonMonitor().update(p, q, y)
+    for at, (a, b) in enumerate(((p, q), (q, p))):
+        even, best = (a + b) / 2, 0.75 * a + 0.25 * b
+        expected = np.where(y == 1, best / even, (1 - best) / (1 - even)).cumprod()
+        np.testing.assert_allclose(np.exp(monitor.history[:, 1 + at]), expected, rtol=1e-10)
+    assert monitor.evidence == pytest.approx(tuple(np.exp(monitor.history[-1, 1:3])))
+    assert monitor.difference == pytest.approx(np.mean((p - y) ** 2 - (q - y) ** 2))
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_evidence_of_a_comparison_is_fair_exactly_where_scores_are_even(score):
+    for p, q in product((0.01, 0.2, 0.5, 0.7, 0.99), repeat=2):
+        if p == q:
+            continue
+        one = [ct.ComparisonMonitor(score=score).update([p], [q], [y]) for y in (0, 1)]
+        gain = np.array([monitor.evidence for monitor in one])
+        lost = np.array([monitor.difference for monitor in one])
+        even = lost[0] / (lost[0] - lost[1])  # where the expected scores are equal
+        assert np.array([1 - even, even]) @ gain == pytest.approx([1.0, 1.0])
+        for true in np.linspace(0, 1, 11):
+            chance = np.array([1 - true, true])
+            mean, worse = chance @ gain, chance @ lost
+            assert mean[0] <= 1 + 1e-12 or worse < 0
+            assert mean[1] <= 1 + 1e-12 or worse > 0
+
+
+def test_boundary_has_the_values_of_confseq():
+    """Printed in the tests of that program, for α = .05, v_opt = 100 and c = 2."""
+    spread = 2 * np.log(10)
+    rho = 100 / (spread + np.log(1 + spread))
+    assert log_mixture(10, 100, rho, 2) == pytest.approx(-0.2490165, abs=5e-8)
+    assert radius(100, 0.05, 100.0, 2.0) == pytest.approx(33.02017, abs=5e-6)
+
+
+def test_boundary_is_that_of_a_mixture():
+    """The mixture over λ of exp(λ s − ψ(λ) v), ψ(λ) = (−log(1 − cλ) − cλ)/c², as it is defined."""
+    s, v, rho, c = 5.0, 12.0, 3.0, 2.0
+
+    def psi(x):
+        return (-math.log1p(-c * x) - c * x) / c**2
+
+    def weight(x):
+        return math.exp(-rho * psi(x)) / (1 - c * x) if x < 1 / c else 0.0
+
+    total = scipy.integrate.quad(weight, 0, 1 / c, epsabs=1e-12)[0]
+    value = scipy.integrate.quad(
+        lambda x: weight(x) * math.exp(x * s - psi(x) * v), 0, 1 / c - 1e-14, epsabs=1e-12
+    )[0]
+    assert log_mixture(s, v, rho, c) == pytest.approx(math.log(value / total), abs=1e-7)
+
+
+@pytest.mark.parametrize("times", [15, pytest.param(300, marks=pytest.mark.slow)])
+def test_confidence_sequences_cover_at_all_times(times):
+    rng, missed = np.random.default_rng(0), 0
+    for _ in range(times):
+        p, q, true = rng.random((3, 200))
+        y = (rng.random(200) < true).astype(int)
+        mean = np.cumsum((p - q) * (p + q - 2 * true)) / np.arange(1, 201)
+        history = ct.ComparisonMonitor(alpha=0.2).update(p, q, y).history
+        missed += bool(((mean < history[:, 3]) | (mean > history[:, 4])).any())
+    assert missed <= scipy.stats.binom.ppf(0.999, times, 0.2)
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_comparisons_split_and_survive_json(score):
+    rng = np.random.default_rng(1)
+    p, q, y = rng.uniform(0.01, 0.99, 3000), rng.uniform(0.01, 0.99, 3000), rng.integers(0, 2, 3000)
+    whole = ct.ComparisonMonitor(score=score).update(p, q, y)
+    split = ct.ComparisonMonitor(score=score)
+    for a, b in ((0, 1), (1, 700), (700, 3000)):
+        split = ct.ComparisonMonitor.from_json(split.update(p[a:b], q[a:b], y[a:b]).to_json())
+    assert split == whole
+    assert len(whole.to_json()) < 100_000
+    assert whole.low < whole.difference < whole.high
+
+
+def test_comparisons_refuse_what_they_cannot_compare():
+    monitor = ct.ComparisonMonitor
+    with pytest.raises(ct.StatisticError, match=r"use OneVsRest\(c\)"):
+        monitor().update(P3, P3, Y3)
+    with pytest.raises(ct.StatisticError, match="does not show both forecasters one event"):
+        monitor(lens=ct.TopK(1)).update(P3, P3, Y3)
+    assert monitor(lens=ct.OneVsRest(2)).update(P3, P3, Y3).evidence == (1.0, 1.0)
+    with pytest.raises(ct.InvalidPredictionsError, match=r"row 1: with forecasts 0.0001 and 0.5"):
+        monitor(score="log").update([0.5, 1e-4], [0.4, 0.5], [1, 1])
+    with pytest.raises(ct.InvalidPredictionsError, match="not of the same rows"):
+        monitor().update(ct.Predictions.of([0.5], [1]), ct.Predictions.of([0.5], [0]))
+    with pytest.raises(ct.StatisticError, match="score must be"):
+        monitor(score="rps")
+
+
+def test_the_better_forecaster_wins():
+    p, y = sloped(20_000)
+    true = 1 / (1 + ((1 - p) / p) ** 0.7)
+    for score in ("brier", "log"):
+        keep = (p > 0.001) & (p < 0.999)
+        monitor = ct.ComparisonMonitor(score=score).update(p[keep], true[keep], y[keep])
+        assert monitor.alarm is not None
+        assert monitor.evidence[1] > 1e6
+        assert monitor.evidence[0] < 1e-6
+        assert monitor.high > monitor.low > 0
+
+
+# --- promises -------------------------------------------------------------------------------------
+
+
+def test_false_alarms_are_as_rare_as_promised():
+    rng = np.random.default_rng(11)
+    probs = rng.random((300, 1000))
+    y = (rng.random((300, 1000)) < probs).astype(int)
+    rung = sum(_path(p, row).max() >= np.log(5) for p, row in zip(probs, y, strict=True))
+    assert 0 < rung <= scipy.stats.binom.ppf(0.9999, 300, 0.2)
+
+
+@pytest.mark.slow
+def test_costs():
+    p, y = sloped(10_000)
+    monitor = ct.Monitor().update(p, y)
+    start = time.process_time()
+    for _ in range(100):
+        monitor = monitor.update(p, y)
+    assert time.process_time() - start < 1.0
+    rows = [(float(a), int(b)) for a, b in zip(p, y, strict=True)]
+    start = time.process_time()
+    for _ in range(100):
+        for a, b in rows:
+            monitor = monitor.update(a, b)
+    assert time.process_time() - start < 20.0
+    assert len(monitor.to_json()) < 100_000

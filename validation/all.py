@@ -1,0 +1,22 @@
+"""All studies, and the page that compares numbers with those of other programs.
+
+``python -m validation.all --resume DIR`` goes on where the sums of the folder end, and writes the
+pages; the options are those of every single study.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from validation import comparison, coverage, families, power, type_one_error, ways
+from validation.study import run
+
+STUDIES = (comparison, type_one_error, coverage, families, power, ways)
+
+if __name__ == "__main__":
+    agreement = Path(__file__).parents[1] / "tests" / "agreement.py"
+    if not {"--quick", "--plan", "--help", "-h"} & set(sys.argv):
+        subprocess.run([sys.executable, str(agreement)], check=True)
+    run(*(module.STUDY for module in STUDIES))
