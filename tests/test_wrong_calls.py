@@ -644,6 +644,7 @@ test two.csv --lens TopK(1)(2) -> is not understood
 test two.csv --lens lambda:0 -> is not understood
 test two.csv --lens OneVsRest -> OneVsRest takes c: missing a required argument: 'c'
 test two.csv --lens OneVsRest('x') -> there is no class named 'x'
+test two.csv --lens OneVsRest(yes) -> there is no yes; text goes in quotes: 'yes'
 test two.csv --lens Partition(3) -> Partition needs lists of classes
 test two.csv --lens Canonical(2) -> Canonical takes nothing
 test two.csv --lens 3 -> '3' does not fit; choose one of TopK
