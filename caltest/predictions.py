@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict
 
@@ -15,7 +15,7 @@ from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
 from caltest._base.checks import one_of
-from caltest._base.foreign import explained, refuse_form
+from caltest._base.foreign import doubts, explained, refuse_form
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
 
@@ -212,7 +212,8 @@ class Predictions:
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
-            for doubt in _doubts(data, probs, from_logits):
+            raw = reading.as_array(probs, "probs").astype(np.float64) if from_logits else None
+            for doubt in doubts(data.probs, data.labels, raw):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {}
         counted = None if weights is None else reading.as_weights(weights, data.n)
@@ -363,31 +364,6 @@ class Predictions:
             *([f"{self.n_clusters} clusters"] if self.n_clusters else []),
         ]
         return f"Predictions({', '.join([f'n={self.n}', f'K={self.n_classes}', *known])})"
-
-
-#: Labels that are all predicted are doubted when so many misses were to be expected; values that
-#: look like something else, when there are more than so many rows.
-MISSES = 7.0
-
-
-def _doubts(data: Predictions, given: Any, from_logits: bool) -> Iterator[str]:
-    """Say what the values may be in truth."""
-    largest = data.probs.max(axis=1)
-    missed = float((1.0 - largest).sum())
-    if from_logits:
-        values = reading.as_array(given, "probs").astype(np.float64)
-        whole = data.n > MISSES if values.ndim == 1 else np.allclose(values.sum(axis=1), 1.0, 1e-3)
-        if whole and values.min() >= 0.0 and values.max() <= 1.0:
-            yield "from_logits was asked for, but the values look like probabilities already"
-    elif largest.min() == 1.0 and data.n > MISSES:
-        yield "all probabilities are 0 or 1: these may be class labels, not probabilities"
-    elif missed >= MISSES and np.array_equal(data.probs.argmax(axis=1), data.labels):
-        if data.labels.min() == data.labels.max():
-            return  # no event among rare ones
-        yield (
-            f"every label is the class of the largest probability, where {missed:.0f} misses of "
-            f"{data.n} were to be expected: these may be predicted classes, not what was observed"
-        )
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:
