@@ -23,7 +23,7 @@ from caltest._base.progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, RootNull
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.prepared import CellLaw, Cells
+from caltest.statistics.cells import CellLaw, Cells
 
 #: Cells up to which the exact null is computed without being asked for.
 MAX_CELLS = 128

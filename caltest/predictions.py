@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base import containers, reading
+from caltest._base import facts as known
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
 from caltest._base.checks import one_of
-from caltest._base.foreign import doubts, explained, refuse_form
+from caltest._base.doubts import doubts
+from caltest._base.foreign import explained, refuse_form
+from caltest._base.provenance import Provenance as Provenance
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
 
@@ -29,30 +32,6 @@ class Facts(TypedDict, total=False):
     ids: Any
     from_logits: bool
     pos_label: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Provenance:
-    """A recalibration that predictions went through.
-
-    Attributes
-    ----------
-    method : str
-        How, as it would be written in Python.
-    n_fitted : int
-        Rows of the data on which it was fitted.
-    known : ndarray of bool, shape (n,)
-        Which of the rows at hand are rows of the fit.
-    """
-
-    method: str
-    n_fitted: int
-    known: BoolArray = field(repr=False)
-
-    @property
-    def n_known(self) -> int:
-        """How many of the rows at hand are rows of the fit."""
-        return int(self.known.sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,20 +191,19 @@ class Predictions:
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
-            raw = reading.as_array(probs, "probs").astype(np.float64) if from_logits else None
-            for doubt in doubts(data.probs, data.labels, raw):
+            for doubt in doubts(data.probs, data.labels, probs, from_logits):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {}
-        counted = None if weights is None else reading.as_weights(weights, data.n)
+        counted = None if weights is None else known.as_weights(weights, data.n)
         if weights is not None:
             facts["weights"] = counted
         if clusters is not None:
-            codes = reading.numbered(clusters, data.n, "clusters")
+            codes = known.numbered(clusters, data.n, "clusters")
             facts["clusters"] = codes if codes.max() + 1 < data.n else None
         if by is not None:
-            facts["by"] = reading.as_groups(by, data.n)
+            facts["by"] = known.as_groups(by, data.n)
         if ids is not None:
-            facts["ids"] = reading.as_names(ids, data.n, "ids")
+            facts["ids"] = known.as_names(ids, data.n, "ids")
         data = replace(data, **facts) if facts else data
         if counted is not None and (counted == 0.0).any():
             kept = counted > 0.0
@@ -294,7 +272,7 @@ class Predictions:
         w = self.weights
         if w is None:
             return self
-        return replace(self, weights=None if w.min() == w.max() else reading.in_whole_numbers(w))
+        return replace(self, weights=None if w.min() == w.max() else known.in_whole_numbers(w))
 
     @property
     def effective_n(self) -> float:

@@ -39,6 +39,7 @@ from caltest.statistics.prepared import Law, event
 from caltest.statistics.regression import ScaledGaps
 
 Task = Literal["multiclass", "binary"]
+Reduction = Literal["expected", "maximum"]
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,7 @@ def sklearn(
 
 def sklearn_error(*, class_index: int = 1) -> Preset:
     """Return the l2 error over ⌈n^⅓⌉ quantile bins that is proposed for scikit-learn."""
-    source = "scikit-learn, pull request 34261"
-    return Preset(RMSCE(CutBins(None)), OneVsRest(class_index), source)
+    return Preset(RMSCE(CutBins(None)), OneVsRest(class_index), "scikit-learn, proposal 34261")
 
 
 def torchmetrics(
@@ -239,33 +239,28 @@ def helm(*, task: Task = "multiclass") -> Preset:
 def hle(bin_size: int = 100, *, task: Task = "binary") -> Preset:
     """Return the RMS calibration error of Humanity's Last Exam, of stated confidences.
 
-    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one takes what is
-    left over, and is then left out of the sum. So the surest answers do not count, up to 199 of
-    them, and equal confidences are cut apart by their order in the file. ``RMSCE`` has neither
-    fault.
+    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one takes what is left
+    over, and is then left out of the sum. So the surest answers do not count, up to 199 of them,
+    and equal confidences are cut apart by their order in the file. ``RMSCE`` has neither fault.
     """
-    source = "Humanity's Last Exam, calib_err"
-    return Preset(_WithoutLast(bin_size), _top_or_event(task), source, root=True)
+    whole("bin_size", bin_size)
+    return Preset(_WithoutLast(bin_size), _top_or_event(task), "Humanity's Last Exam", root=True)
 
 
 def monai(
-    metric: Literal["expected", "maximum"] = "expected",
-    bins: int = 20,
-    *,
-    class_index: int | None = None,
+    metric: Reduction = "expected", bins: int = 20, *, class_index: int | None = None
 ) -> Preset:
     """Return the calibration error of MONAI 1.6: the classes are its channels, rows its voxels.
 
-    The expected error is the mean over classes, unless one is picked. MONAI computes in single
-    precision, and its bins are (a, b], other than its documentation says.
+    The mean over classes, unless one is picked. Its bins are (a, b], its precision is single.
     """
+    whole("bins", bins, 2, most=MOST_BINS)
     edges = EdgeBins(np.linspace(0.0, 1.0 + np.finfo(np.float32).eps, bins + 1)[1:-1])
-    source = "MONAI 1.6, CalibrationErrorMetric"
+    errors: dict[str, Statistic] = {"expected": ECE(edges), "maximum": MCE(edges)}
     if class_index is None:
-        _one_of("metric of all classes", metric, {"expected": None})
-        return Preset(ClasswiseECE(edges), Canonical(), source)
-    chosen = _one_of("metric", metric, {"expected": ECE(edges), "maximum": MCE(edges)})
-    return Preset(chosen, OneVsRest(class_index), source)
+        errors = {"expected": ClasswiseECE(edges)}
+    lens = Canonical() if class_index is None else OneVsRest(class_index)
+    return Preset(_one_of("metric", metric, errors), lens, "MONAI 1.6, CalibrationErrorMetric")
 
 
 def relplot(*, task: Task = "multiclass") -> Preset:
@@ -333,8 +328,7 @@ class _WithoutLast(Statistic):
         starts = np.append(np.arange(p.size // size) * size, p.size)
         if starts.size < 3:
             raise StatisticError(
-                f"the last bin of {size} rows is left out, so that {2 * size} rows are needed; "
-                f"there are {p.size}"
+                f"the last bin is left out, so {2 * size} rows are needed; there are {p.size}"
             )
         cells = Cells(np.argsort(p, kind="stable"), starts)
         scale = np.append(cells.counts[:-1] * float(p.size), np.inf)

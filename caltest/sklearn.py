@@ -53,7 +53,7 @@ def calibration_error(
     y_prob : array_like of shape (n,) or (n, K)
         The probability of ``pos_label``, or a column for each class in their order.
     sample_weight : array_like of shape (n,), optional
-        Weights that are all alike count as none; statistics refuse others by name.
+        Weights that are all alike count as none. Where a statistic takes no others it says so.
     pos_label : optional
         The event. For one column it is 1 where classes are 0 and 1 or −1 and 1, and the second of
         ``labels`` where these are given. With several columns it is looked at against the rest.

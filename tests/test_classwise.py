@@ -16,7 +16,7 @@ from caltest import presets
 from caltest.simulate import Batches, LabelSampler, simulate_by, streams
 from caltest.simulate.labels import CellRedraws
 from caltest.statistics import SCE, TACE, ClasswiseECE
-from caltest.statistics.prepared import Cells
+from caltest.statistics.cells import Cells
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 STATISTICS = [

@@ -161,7 +161,7 @@ def test_files_under_a_new_name_count_once(capsys, tmp_path):
         (lambda text: text.replace("\n", "\n0.5,1\n", 1), "its first 50 rows are not those"),
         (lambda text: "p,label\n0.5,1\n", "its first 50 rows are not those"),
         (lambda text: text + "0.4\n", "line 52 has 1 cells"),
-        (lambda text: text + "1.4,1\n", "row 50 is 1.4, outside"),
+        (lambda text: text + "1.4,1\n", "row 51 is 1.4, outside"),
     ],
 )
 def test_what_was_counted_cannot_change(capsys, tmp_path, change, message):

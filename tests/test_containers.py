@@ -148,8 +148,18 @@ def test_another_index_is_refused(fact):
     message = rf"probs and {fact} have different indexes, first in row 1 \(1 and 3\).*{fact}.loc"
     with pytest.raises(InvalidPredictionsError, match=message):
         Predictions.of(probs, given.pop("labels"), **given)
-    given = {"labels": LABELS, fact: pandas.Series([1, 2, 0, 1])}
+    given = {"labels": LABELS, fact: pandas.Series([1, 2, 1, 1])}
     assert Predictions.of(probs, given.pop("labels"), **given).n == 4
+
+
+def test_columns_may_have_any_name():
+    """The columns of pandas are attributes, too, and no methods for it."""
+    pandas = pytest.importorskip("pandas")
+    odd = ["collect", "detach", "fetchnumpy", "with_format", "column_names", "dtype"]
+    frame = pandas.DataFrame(np.eye(6), columns=odd)
+    data = Predictions.of(frame, odd)
+    np.testing.assert_array_equal(data.labels, range(6))
+    assert Predictions.of(frame.assign(cpu=odd), "cpu").classes == tuple(odd)
 
 
 def test_a_query_that_has_not_run_is_refused():

@@ -9,6 +9,7 @@ import pytest
 import reference_errors as slow
 import scipy.stats
 from conftest import drawn
+from conftest import seen as seen_rows
 
 import caltest as ct
 from caltest import StatisticError
@@ -153,8 +154,8 @@ def test_loess_against_the_code_of_its_authors(span, ici, eci):
 
 @pytest.mark.parametrize("p", [[0.3] * 20, [0.2] * 19 + [0.8], [0.0, 1.0] * 10, [0.1, 0.5], [0.4]])
 def test_loess_of_few_distinct_predictions(p):
-    y = np.arange(len(p)) % 2
-    assert 0.0 <= ct.ICI(curve="loess")(p, y) <= 1.0
+    data = seen_rows(np.column_stack([p, 1 - np.array(p)]), np.arange(len(p)) % 2)
+    assert 0.0 <= ct.ICI(curve="loess")(data) <= 1.0
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from caltest.inference import confidence_interval, inversion
 from caltest.inference.cell_noise import cell_noise
 from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import DebiasedL1, DebiasedL2
-from caltest.statistics.prepared import Cells
+from caltest.statistics.cells import Cells
 
 EVENT = ct.OneVsRest(0)
 

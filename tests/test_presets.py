@@ -129,7 +129,7 @@ def test_monai_counts_an_edge_below():
 
 
 def test_refuses_unknown_names():
-    with pytest.raises(StatisticError, match="metric of all classes must be one of expected"):
+    with pytest.raises(StatisticError, match="metric must be one of expected, not"):
         presets.monai("maximum")
     with pytest.raises(StatisticError, match="metric must be one of ece-h"):
         presets.calzone("ece")

@@ -29,6 +29,8 @@ RESULTS = {
     "ComparisonTable": lambda: ct.compare(dict.fromkeys(EVIL, DATA)),
     "ConfidenceIntervalResult": lambda: ct.confidence_interval(DATA, **FEW),
     "CoxRecalibration": lambda: ct.cox_recalibration(DATA),
+    "ComparisonMonitor": lambda: ct.ComparisonMonitor(lens=ct.OneVsRest(0)).update(DATA, DATA),
+    "Monitor": lambda: ct.Monitor(lens=ct.OneVsRest(0)).update(DATA),
     "JointTestResult": lambda: ct.joint_test(
         DATA, None, [(ct.ECE(), ct.TopK(1)), (ct.ScoreGap(), ct.Canonical())], **FEW
     ),

@@ -111,16 +111,23 @@ def test_an_unknown_event_is_refused():
 
 @pytest.mark.parametrize("score", [calibration_error, calibration_pvalue])
 def test_weights(score):
-    y, p = [0, 1, 1, 0], [0.25, 0.75, 0.5, 0.125]
+    y, p, w = [0, 1, 1, 0], [0.25, 0.75, 0.5, 0.125], [1, 1, 2, 1]
     assert score(y, p, sample_weight=[3.5] * 4) == score(y, p)
-    with pytest.raises(StatisticError, match="does not take weights yet"):
-        score(y, p, sample_weight=[1, 1, 2, 1])
+    weighted = ct.calibration_test(p, y, weights=w)
+    expected = {calibration_error: weighted.estimate, calibration_pvalue: weighted.pvalue}
+    assert score(y, p, sample_weight=w) == expected[score]
+    assert weighted.estimate != ct.ECE()(p, y)
+    with pytest.raises(StatisticError, match="does not take weights"):
+        score(y, p, w, statistic=ct.Sweep())
     with pytest.raises(InvalidPredictionsError, match="one value for each of the 4 rows"):
         score(y, p, sample_weight=[1, 1])
 
+
+def test_weights_of_a_function():
     def brier(probs, labels, weights=None):
         return float(np.average((probs[:, 0] - (labels == 0)) ** 2, weights=weights))
 
+    y, p = [0, 1, 1, 0], [0.25, 0.75, 0.5, 0.125]
     found = calibration_error(y, p, [1, 1, 2, 1], statistic=brier)
     assert found == pytest.approx((0.0625 + 0.0625 + 2 * 0.25 + 0.015625) / 5)
 
@@ -174,8 +181,14 @@ def test_display_of_predictions():
     display = CalibrationTestDisplay.from_predictions(TRUTH == "red", p, bins=5)
     by_name = CalibrationTestDisplay.from_predictions(TRUTH, PROBS, pos_label="red", bins=5)
     np.testing.assert_array_equal(display.curve.observed, by_name.curve.observed)
-    with pytest.raises(StatisticError, match="does not take weights yet"):
-        CalibrationTestDisplay.from_predictions([0, 1], [0.5, 0.5], sample_weight=[1, 2])
+    weights = np.arange(1.0, p.size + 1.0)
+    options = {"bins": 5, "band": None}
+    weighted = CalibrationTestDisplay.from_predictions(
+        TRUTH == "red", p, sample_weight=weights, **options
+    )
+    expected = ct.reliability_curve(p, TRUTH == "red", weights=weights, **options)
+    np.testing.assert_array_equal(weighted.curve.observed, expected.observed)
+    assert not np.array_equal(weighted.curve.observed, display.curve.observed)
 
 
 def test_a_fitted_classifier_is_left_as_it_is():

@@ -13,7 +13,8 @@ from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, drawn, seen
 
 import caltest as ct
 from caltest.simulate import Batches
-from caltest.statistics.prepared import Cells, prepare
+from caltest.statistics.cells import Cells
+from caltest.statistics.prepared import prepare
 
 TABLE = pytest.mark.parametrize("row", STATISTICS, ids=str)
 TWO = [row for row in STATISTICS if row.two_classes]

@@ -86,7 +86,7 @@ INPUTS = {
     "function": (len, y, "pass what it returns"),
     "class": (ct.Predictions, y, "pass what it returns"),
     "model": (SimpleNamespace(predict_proba=len), y, r"model.predict_proba\(X\)"),
-    "lazy": (SimpleNamespace(collect=len), y, r"pass what collect\(\) returns"),
+    "lazy": (type("LazyFrame", (), {"collect": len})(), y, r"pass what collect\(\) returns"),
     "nothing": (None, y, "probs is None"),
     "a number": (0.3, 1, "probs is 0.3, not an array"),
     "no labels": (p, None, "labels are missing"),
@@ -389,7 +389,7 @@ ct.UCME(estimator="x") -> estimator must be 'mean' or 'score', not 'x'
 ct.Sweep("l3") -> Sweep takes norm=…
 ct.Sweep(norm="l3") -> norm must be 'l1' or 'l2', not 'l3'
 ct.Sweep(bins=3) -> Sweep has no argument 'bins': bins belong to the statistic
-ct.ICI(0.5) -> too many positional arguments
+ct.ICI(0.5) -> ICI takes curve=…, span=…, delta=…
 ct.ICI(span=0) -> span must lie in (0, 1], not 0
 ct.ICI(span="a") -> span must lie in (0, 1], not 'a'
 ct.ICI(delta=-1) -> delta must lie in [0, 1], not -1

@@ -19,62 +19,53 @@ def arranged(probs: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]
 
     Where ``probs`` is a table, labels and facts may be names of its columns; what is left of it are
     the probabilities. Queries are run, once.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        When there is no such column, or the rows of two tables do not match.
     """
     found = dict(given)
     rows = {what: values for what, values in given.items() if what in OF_ROWS}
-    _refuse_unordered(probs, rows)
+    _refuse_misaligned(probs, rows)
     table = _opened(probs, "probs")
     names = names_of(table)
     named = {what: name for what, name in rows.items() if isinstance(name, str)}
     if names is None or not named:
-        _refuse_misaligned(table, rows)
         return table, found
     for what, name in named.items():
         if name not in names:
             known = ", ".join(map(str, names))
             raise InvalidPredictionsError(f"{what}: there is no column {name!r} among {known}")
         found[what] = table[name]
-    kept = {name: table[name] for name in names if name not in named.values()}
-    _refuse_misaligned(table, {what: rows[what] for what in rows.keys() - named.keys()})
-    return kept, found
+    return {name: table[name] for name in names if name not in named.values()}, found
 
 
 def names_of(table: Any) -> list[Any] | None:
     """Return the names of the columns of a table, or None for what is no table."""
     if isinstance(table, Mapping):
         return list(table)
-    names = getattr(table, "column_names", None)  # Arrow's
-    names = getattr(table, "columns", None) if names is None else names
-    return None if names is None else list(names)
+    if _can(table, "column_names"):  # Arrow's
+        return list(table.column_names)
+    return list(table.columns) if _can(table, "columns") else None
+
+
+def _can(values: Any, what: str) -> bool:
+    """Say whether values have an attribute by their type: columns of pandas are attributes, too."""
+    return hasattr(type(values), what)
 
 
 def _opened(values: Any, name: str) -> Any:
     """Return a table that is at hand, whose columns are indexed by their names."""
-    if hasattr(values, "collect"):
+    if _can(values, "collect"):
         raise InvalidPredictionsError(
             f"{name} is a {type(values).__name__}, whose rows are not there yet: pass what "
             "collect() returns"
         )
-    if hasattr(values, "fetchnumpy"):  # a duckdb relation
+    if _can(values, "fetchnumpy"):  # a duckdb relation
         return values.fetchnumpy()
-    if hasattr(values, "with_format"):  # a Hugging Face dataset, perhaps some of its rows
+    if _can(values, "with_format"):  # a Hugging Face dataset, perhaps some of its rows
         return values.with_format("arrow")[:]
     return values
 
 
 def as_ndarray(values: Any, name: str) -> NDArray[Any]:
-    """Return an array of what can be read as one.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        When it cannot, or values are masked.
-    """
+    """Return an array of what can be read as one, in which nothing is masked."""
     values = _opened(values, name)
     if np.ma.is_masked(values):
         raise InvalidPredictionsError(
@@ -96,19 +87,19 @@ def as_ndarray(values: Any, name: str) -> NDArray[Any]:
 
 
 def _read(values: Any, name: str) -> NDArray[Any]:
-    if not hasattr(values, "__array__"):
+    if not _can(values, "__array__"):
         names = names_of(values)
         if names is not None:
             columns = [as_ndarray(values[c], f"column {c!r} of {name}") for c in names]
             return np.column_stack(columns) if columns else np.empty((0, 0))
-        if isinstance(values, (list, tuple)) and any(hasattr(v, "detach") for v in values):
+        if isinstance(values, (list, tuple)) and any(_can(v, "detach") for v in values):
             values = [as_ndarray(v, name) for v in values]
-    if hasattr(values, "detach"):  # a torch tensor, of any device, perhaps part of a gradient
+    if _can(values, "detach"):  # a torch tensor, of any device, perhaps part of a gradient
         values = values.detach()
-        values = values.cpu() if hasattr(values, "cpu") else values
+        values = values.cpu() if _can(values, "cpu") else values
     kind = str(getattr(values, "dtype", ""))
     if "bfloat16" in kind or "float8" in kind:  # types that NumPy does not have
-        values = values.float() if hasattr(values, "float") else values.astype(np.float32)
+        values = values.float() if _can(values, "float") else values.astype(np.float32)
     array = np.asarray(values)
     first = array.flat[0] if array.dtype == object and array.size else None
     if isinstance(first, (list, tuple, np.ndarray)):  # a column of rows
@@ -116,28 +107,24 @@ def _read(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _refuse_unordered(probs: Any, others: Mapping[str, Any]) -> None:
+def _refuse_misaligned(probs: Any, others: Mapping[str, Any]) -> None:
+    index = _index(probs)
     for name, values in others.items():
-        if hasattr(probs, "fetchnumpy") and hasattr(values, "fetchnumpy"):
+        if _can(probs, "fetchnumpy") and _can(values, "fetchnumpy"):
             raise InvalidPredictionsError(
                 f"probs and {name} are two relations, whose rows have no common order: pass one "
                 f"relation with all columns, and {name} as the name of its column"
             )
-
-
-def _refuse_misaligned(probs: Any, others: Mapping[str, Any]) -> None:
-    index = _index(probs)
-    for name, values in others.items():
         other = _index(values)
         if index is None or other is None or len(index) != len(other) or index.equals(other):
             continue
-        pairs = enumerate(zip(index, other, strict=True))
-        row, (a, b) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
-        raise InvalidPredictionsError(
-            f"probs and {name} have different indexes, first in row {row} ({a!r} and {b!r}): align "
-            f"them first, for instance with {name}.loc[probs.index], or pass {name}.to_numpy() if "
-            "the rows are in the same order as they are"
-        )
+        for row, (a, b) in enumerate(zip(index, other, strict=True)):
+            if a != b:
+                raise InvalidPredictionsError(
+                    f"probs and {name} have different indexes, first in row {row} ({a!r} and "
+                    f"{b!r}): align them first, for instance with {name}.loc[probs.index], or pass "
+                    f"{name}.to_numpy() if the rows are in the same order as they are"
+                )
 
 
 def _index(values: Any) -> Any:

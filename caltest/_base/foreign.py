@@ -9,9 +9,6 @@ from functools import wraps
 from os import PathLike
 from typing import Any, TypeVar, cast
 
-import numpy as np
-
-from caltest._base.arrays import FloatArray, IntArray
 from caltest.errors import InvalidPredictionsError
 
 #: What to use, and the keywords of other packages in whose place.
@@ -87,29 +84,3 @@ def refuse_form(values: Any, name: str) -> None:
         found, advice = repr(values), "pass a list or an array"
     if advice:
         raise InvalidPredictionsError(f"{name} is {found}, not an array: {advice}")
-
-
-#: Labels that are all predicted are doubted when so many misses were to be expected; values that
-#: look like something else, when there are more than so many rows.
-MISSES = 7.0
-
-
-def doubts(probs: FloatArray, labels: IntArray, logits: FloatArray | None) -> Iterator[str]:
-    """Say what values may be in truth; ``logits`` are what probabilities were computed from."""
-    largest = probs.max(axis=1)
-    missed = float((1.0 - largest).sum())
-    if logits is not None:
-        whole = (
-            labels.size > MISSES if logits.ndim == 1 else np.allclose(logits.sum(axis=1), 1.0, 1e-3)
-        )
-        if whole and logits.min() >= 0.0 and logits.max() <= 1.0:
-            yield "from_logits was asked for, but the values look like probabilities already"
-    elif largest.min() == 1.0 and labels.size > MISSES:
-        yield "all probabilities are 0 or 1: these may be class labels, not probabilities"
-    elif missed >= MISSES and np.array_equal(probs.argmax(axis=1), labels):
-        if labels.min() == labels.max():
-            return  # no event among rare ones
-        yield (
-            f"every label is the class of the largest probability, where {missed:.0f} misses of "
-            f"{labels.size} were to be expected: these may be predicted classes, not outcomes"
-        )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from caltest._base.containers import as_ndarray, names_of
 from caltest._base.resolution import meant
 from caltest.errors import InvalidPredictionsError
 
-#: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
-MANY_VALUES, MIN_CROSSED = 20, 50
 #: Rows whose sum is further from 1 than this are refused.
 SUM_TOLERANCE = 1e-3
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
@@ -306,100 +303,6 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
     return numbers.argmax(axis=1)
 
 
-def as_weights(values: Any, n: int) -> FloatArray | None:
-    """Return finite weights ≥ 0, one for each row, or None where all are 1."""
-    weights = as_numbers(_per_row(values, n, "weights"), "weights")
-    if (weights < 0.0).any():
-        (row,) = first(weights < 0.0)
-        raise InvalidPredictionsError(
-            f"weights: {nth(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows "
-            "that are not to count"
-        )
-    if not weights.any():
-        raise InvalidPredictionsError("weights are all 0: no row would count")
-    return None if bool((weights == 1.0).all()) else weights
-
-
-def in_whole_numbers(weights: FloatArray) -> FloatArray:
-    """Return the smallest whole numbers of the same ratios, for up to six decimals."""
-    for digits in range(7):
-        scaled = weights * 10.0**digits
-        whole = np.rint(scaled)
-        if np.abs(scaled - whole).max() <= 1e-9 * scaled.max() and whole.max() < 2**53:
-            return whole / float(np.gcd.reduce(whole.astype(np.int64)))
-    return weights
-
-
-def as_times(values: Any, n: int) -> FloatArray:
-    """Return times as numbers: those of dates, also as text, are seconds since 1970."""
-    times = _per_row(values, n, "time")
-    if times.dtype.kind in "USOM":
-        try:
-            times = np.asarray(times if times.dtype.kind == "M" else times.astype(np.float64))
-        except (TypeError, ValueError):
-            with suppress(TypeError, ValueError):
-                times = times.astype("datetime64[us]")
-    if times.dtype.kind == "M":
-        missing = np.isnat(times)
-        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
-        times[missing] = np.nan
-    return as_numbers(times, "time")
-
-
-def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
-    """Return the names, numbers or other marks of the rows; none may be missing."""
-    marks = _per_row(values, n, name)
-    if marks.dtype.kind == "O":
-        marks = np.array([None if v is None or v != v else str(v) for v in marks], dtype=object)
-        missing = np.array([v is None for v in marks])
-    else:
-        missing = np.isnan(marks) if marks.dtype.kind == "f" else np.zeros(n, dtype=bool)
-    if missing.any():
-        (row,) = first(missing)
-        raise InvalidPredictionsError(
-            f"{name}: {nth(row)} has no value ({int(missing.sum())} such rows in all); name every "
-            "row, or leave these rows out"
-        )
-    return marks.astype(str) if marks.dtype.kind == "O" else marks
-
-
-def as_groups(values: Any, n: int) -> NDArray[Any]:
-    """Return the subgroup of every row, or several: a column for each way to group.
-
-    A mapping or table names its columns: True marks the members of a subgroup, others have one for
-    each value, numbers of more than 20 values one for each quarter, and two columns and more also
-    their crossings of at least 50 rows. "" stands for none.
-    """
-    columns = getattr(values, "columns", values if isinstance(values, Mapping) else None)
-    if columns is None:
-        return as_names(values, n, "by")
-    made, crossed = [], []
-    for column in columns:
-        marks = as_names(values[column], n, f"by[{column!r}]")
-        if marks.dtype.kind == "b":
-            made.append(np.where(marks, str(column), ""))
-            continue
-        if marks.dtype.kind in "iuf" and np.unique(marks).size > MANY_VALUES:
-            cuts = np.unique(np.quantile(marks, [0.0, 0.25, 0.5, 0.75, 1.0]))
-            part = np.searchsorted(cuts[1:-1], marks)
-            marks = np.array([f"{a:g}–{b:g}" for a, b in pairwise(cuts)])[part]
-        made.append(np.array([f"{column}={mark}" for mark in marks]))
-        crossed.append(made[-1])
-    if not made:
-        raise InvalidPredictionsError("by holds no column: give at least one")
-    if len(crossed) > 1:
-        names = np.array([", ".join(marks) for marks in zip(*crossed, strict=True)])
-        _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
-        made.append(np.where(counts[inverse.ravel()] >= MIN_CROSSED, names, ""))
-    return np.stack(made, axis=1)
-
-
-def numbered(values: Any, n: int, name: str) -> IntArray:
-    """Return a number for every row, equal where its mark is."""
-    inverse = np.unique(as_names(values, n, name), return_inverse=True)[1]
-    return inverse.ravel().astype(np.int64)
-
-
 def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str, str]]:
     """Return 1 where a label is ``pos_label`` and 0 where it is the one other, and both names."""
     text = [str(v) for v in labels.ravel().tolist()]
@@ -417,14 +320,3 @@ def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str,
         )
     codes = np.array([name == event for name in text], dtype=np.int64)
     return codes, (others[0] if others else f"not {event}", event)
-
-
-def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
-    array = as_ndarray(values, name)
-    if array.shape == (n, 1):
-        array = array[:, 0]
-    if array.shape != (n,):
-        raise InvalidPredictionsError(
-            f"{name} must hold one value for each of the {n} rows; its shape is {array.shape}"
-        )
-    return array

@@ -13,7 +13,7 @@ import numpy as np
 
 import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.reading import as_times
+from caltest._base.facts import as_times
 from caltest.cli.common import COLUMNS, LENS, SHARE, Outcome, option, read_file
 from caltest.io import read_waiting
 from caltest.sequential.state import fingerprint, locked, write

@@ -11,7 +11,7 @@ import numpy as np
 
 from caltest._base.poisson_binomial import poisson_binomial
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Cells
+from caltest.statistics.cells import Cells
 
 #: Rows of a cell from which its class counts are taken to be normal.
 FEW = 10

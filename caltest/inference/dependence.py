@@ -12,7 +12,7 @@ from caltest.errors import FewClustersWarning, StatisticError
 from caltest.predictions import Predictions
 from caltest.results import ClusterSummary
 from caltest.simulate import Scheme, SharedRedraws, WildSigns
-from caltest.simulate.clusters import Agreement
+from caltest.simulate.dependent import Agreement
 
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Cells
+from caltest.statistics.cells import Cells
 
 #: Parts left out in turn to measure the skewness that BCa corrects for.
 MAX_JACKKNIFE = 200

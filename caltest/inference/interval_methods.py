@@ -19,7 +19,8 @@ from caltest.lenses import Lens, TopK
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
-from caltest.statistics.prepared import Cells, Estimand, Prepared, StatisticLike, prepare
+from caltest.statistics.cells import Cells, Estimand
+from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
 #: Methods that resample rows, for any statistic.
 BOOTSTRAP = ("percentile", "basic", "bca", "bias-corrected")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Cells
+from caltest.statistics.cells import Cells
 
 
 @dataclass(frozen=True, eq=False)

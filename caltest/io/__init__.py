@@ -300,7 +300,7 @@ def _predictions(
     if probs is not None:
         choice = named(others, probs)
     else:
-        choice = choose_probs(source, others, labels, options["from_logits"])
+        choice = choose_probs(source, others, labels, options.get("from_logits", False))
     refuse_lone(choice)
     outcomes = paired(labels, choice)
     guess = [predicted] if predicted else _guess(others, labels, choice, options)

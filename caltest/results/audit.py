@@ -24,6 +24,7 @@ HEADLINES = {
 #: The columns of numbers, and all that can be left out.
 NUMBERS = ("error", "if calibrated", "p", "adjusted")
 COLUMNS = ("lens", "question", "worst", *NUMBERS)
+TOGETHER = "Error and noise floor are those of the worst; p is that of all together."
 #: Columns that go one after the other where there is no room; an error goes with what it is of.
 LESS_IMPORTANT = (("question",), ("if calibrated",), ("p",), ("worst", "error"), ("adjusted",))
 
@@ -120,16 +121,12 @@ class AuditReport(Result):
         return [f"audit of {lenses}", *settings]
 
     def _tables(self) -> list[Columns]:
-        rows = self.rows
-        columns = {"lens": [r.lens for r in rows], "question": [r.question for r in rows]}
-        error, floor = zip(*(row.shown for row in rows), strict=True)
-        columns |= {"error": list(error), "if calibrated": list(floor)}
-        pvalues = {name: [getattr(row, name) for row in rows] for name in ("pvalue", "adjusted")}
-        return [{**columns, **pvalues, "finding": [row.verdict for row in rows]}]
+        return [self._columns(10_000)]
 
     def _in_words(self) -> list[str]:
-        details = (row.detail for row in self.rows if row.detail)
-        return [f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *details]
+        details = [row.detail for row in self.rows if row.detail]
+        shown = [TOGETHER] if any(row.worst for row in self.rows) else []
+        return [*shown, f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *details]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
@@ -161,8 +158,7 @@ class AuditReport(Result):
         words, style = HEADLINES[self.verdict]
         verdict = Text.assemble("\n", (f"Verdict: {words}", style), "\n")
         details = [row.detail for row in self.rows if row.detail]
-        said = "Error and noise floor are those of the worst; p is that of all together."
-        shown = [Text(said)] if "worst" in columns else []
+        shown = [Text(TOGETHER)] if "worst" in columns else []
         return [head, table, *shown, verdict, Text("\n".join([*self.summary, *details]) + "\n")]
 
     def _columns(self, width: int) -> dict[str, list[str]]:

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from caltest._base.arrays import FloatArray
-from caltest.results.base import Result, format_p
+from caltest.results.base import Result
+from caltest.results.tables import Columns
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class CoxRecalibration(Result):
     method: str
     lens: str
     number: ClassVar[str] = "slope"
+    title: ClassVar[str] = "Cox recalibration"
 
     def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the fitted frequencies at predictions between 0 and 1, and a band around them.
@@ -88,26 +90,23 @@ class CoxRecalibration(Result):
         kind = {"wald": "Wald", "profile": "profile likelihood"}[self.method]
         return ["Cox recalibration", self.lens, f"{100 * self.level:g} % {kind} intervals"]
 
-    def __str__(self) -> str:
-        def line(name: str, value: float, se: float, interval: tuple[float, float]) -> str:
-            low, high = interval
-            return f"  {name:<22} {value:8.4f}  (se {se:.4f})  [{low:.4f}, {high:.4f}]"
+    def _tables(self) -> list[Columns]:
+        fits = ("intercept", "slope", "offset_intercept")
+        ratios = ("lr", "lr_intercept", "lr_slope")
+        return [
+            {
+                "": ["intercept", "slope", "intercept | slope 1"],
+                "estimate": [getattr(self, name) for name in fits],
+                "se": [getattr(self, f"{name}_se") for name in fits],
+                "interval": [getattr(self, f"{name}_interval") for name in fits],
+            },
+            {
+                "likelihood ratio of": ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
+                "value": [getattr(self, name) for name in ratios],
+                "df": [2, 1, 1],
+                "pvalue": [getattr(self, f"{name}_pvalue") for name in ratios],
+            },
+        ]
 
-        def ratio(name: str, value: float, df: int, p: float) -> str:
-            return f"  {name:<22} {value:8.4f}  ({df} df)  p = {format_p(p)}"
-
-        slope = (self.slope, self.slope_se, self.slope_interval)
-        offset = (self.offset_intercept, self.offset_intercept_se, self.offset_intercept_interval)
-        return "\n".join(
-            [
-                f"Cox recalibration of {self.events} events in {self.n} observations",
-                line("intercept", self.intercept, self.intercept_se, self.intercept_interval),
-                line("slope", *slope),
-                line("intercept | slope = 1", *offset),
-                "Likelihood ratios",
-                ratio("intercept 0, slope 1", self.lr, 2, self.lr_pvalue),
-                ratio("intercept 0 | slope 1", self.lr_intercept, 1, self.lr_intercept_pvalue),
-                ratio("slope 1", self.lr_slope, 1, self.lr_slope_pvalue),
-                *self._foot(),
-            ]
-        )
+    def _in_words(self) -> list[str]:
+        return [f"{self.events} events in {self.n} observations."]

@@ -39,10 +39,10 @@ def format_p(p: float) -> str:
 
 
 def format_value(value: float) -> str:
-    """Return the value of a statistic with four decimals, or three digits when it is tiny."""
+    """Return the value of a statistic with four decimals, or three digits: tiny or huge ones."""
     if value == 0.0:
         return "0.0000"  # also of -0.0
-    return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.2e}"
+    return f"{value:.4f}" if 0.001 <= abs(value) < 1e6 else f"{value:.2e}"
 
 
 def cell(name: str, value: Any) -> str:

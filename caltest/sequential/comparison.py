@@ -94,6 +94,7 @@ class ComparisonMonitor(Watch):
     total: float = 0.0
     squares: float = 0.0
     width: ClassVar[int] = 4
+    columns: ClassVar[tuple[str, ...]] = ("n", "difference", "low", "high", "evidence", "alarm")
     number: ClassVar[str] = "difference"
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from caltest._base import checks
 from caltest._base.arrays import FloatArray
-from caltest._base.reading import as_times
+from caltest._base.facts import as_times
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
 from caltest.bets.leader import Leader, leader
@@ -112,6 +112,7 @@ class Monitor(Watch):
     state: bytes = b""
     width: ClassVar[int] = 1
     number: ClassVar[str] = "evidence"
+    columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,6 +3,9 @@
 from .binned import ECE as ECE
 from .binned import MCE as MCE
 from .binned import RMSCE as RMSCE
+from .cells import CellLaw as CellLaw
+from .cells import Cells as Cells
+from .cells import Estimand as Estimand
 from .cox import CoxLR as CoxLR
 from .cox import CoxScore as CoxScore
 from .cumulative import ATB as ATB
@@ -29,9 +32,6 @@ from .multiclass import SCE as SCE
 from .multiclass import TACE as TACE
 from .multiclass import ClasswiseECE as ClasswiseECE
 from .multiscale import MultiScale as MultiScale
-from .prepared import CellLaw as CellLaw
-from .prepared import Cells as Cells
-from .prepared import Estimand as Estimand
 from .prepared import Prepared as Prepared
 from .prepared import Statistic as Statistic
 from .prepared import StatisticLike as StatisticLike

@@ -13,7 +13,8 @@ from caltest.binning import Binning, QuantileBins, UniformBins, as_binning
 from caltest.distances import NAMED, Distance, rowwise
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Bootstrap, ConsistencyResampling, RedrawLabels, Scheme, Shortcut
-from caltest.statistics.prepared import CellLaw, Cells, Estimand, Prepared, Statistic, event
+from caltest.statistics.cells import CellLaw, Cells, Estimand
+from caltest.statistics.prepared import Prepared, Statistic, event
 
 #: Numbers in an array of cells times classes that is made at once.
 AT_ONCE = 2**22

@@ -13,7 +13,8 @@ from caltest._base.compiled import kernel
 from caltest.binning import Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Cells, Estimand, Prepared, Statistic, event
+from caltest.statistics.cells import Cells, Estimand
+from caltest.statistics.prepared import Prepared, Statistic, event
 
 
 @dataclass(frozen=True, eq=False)

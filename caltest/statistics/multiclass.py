@@ -13,7 +13,8 @@ from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
 from caltest.binning import Binning, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Cells, Prepared, Statistic
+from caltest.statistics.cells import Cells
+from caltest.statistics.prepared import Prepared, Statistic
 
 Aggregate = Literal["mean", "max"]
 #: The cells of the kept rows of one class, and the weight of each cell, from its probabilities.

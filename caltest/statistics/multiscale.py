@@ -14,8 +14,9 @@ from caltest._base.compiled import inlined, kernel
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.statistics.cells import Cells
 from caltest.statistics.debiased import pair_weights, squared_residuals
-from caltest.statistics.prepared import Cells, Prepared, Statistic
+from caltest.statistics.prepared import Prepared, Statistic
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,8 @@ from caltest._base.compiled import kernel
 from caltest.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import (
-    CellLaw,
-    Cells,
-    Law,
-    Prepared,
-    Statistic,
-    chi_squared,
-    event,
-    normal,
-)
+from caltest.statistics.cells import CellLaw, Cells
+from caltest.statistics.prepared import Law, Prepared, Statistic, chi_squared, event, normal
 from caltest.statistics.scores import ScoreGap
 
 #: Variance per row below which a statistic cannot vary: only rounding is left of it.

@@ -1,0 +1,31 @@
+"""Where predictions come from, as far as it matters for a test of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from caltest._base.arrays import BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """A recalibration that predictions went through.
+
+    Attributes
+    ----------
+    method : str
+        How, as it would be written in Python.
+    n_fitted : int
+        Rows of the data on which it was fitted.
+    known : ndarray of bool, shape (n,)
+        Which of the rows at hand are rows of the fit.
+    """
+
+    method: str
+    n_fitted: int
+    known: BoolArray = field(repr=False)
+
+    @property
+    def n_known(self) -> int:
+        """How many of the rows at hand are rows of the fit."""
+        return int(self.known.sum())
