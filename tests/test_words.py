@@ -90,6 +90,29 @@ def test_names_cannot_steer_the_terminal():
         ct.OneVsRest("nobody")(data)
 
 
+def test_dollars_in_names_are_text_in_pictures():
+    from matplotlib.text import Text
+
+    rng = np.random.default_rng(0)
+    names = ["a$b$", r"$\frac$", "c$"]
+    probs = rng.dirichlet([1, 1, 1], 90)
+    data = ct.Predictions.of(probs, np.arange(90) % 3, classes=names)
+    whole = {"lens": ct.Canonical(), "n_resamples": 19, "rng": 0}
+    results = [
+        ct.reliability_curve(data, **whole),
+        ct.reliability_curve(data, lens=ct.OneVsRest(names[1])),
+        ct.reliability_simplex(data, **whole),
+        ct.compare(dict.fromkeys(names, data), n_resamples=19, rng=0),
+        ct.calibration_test(data, lens=ct.OneVsRest(names[1])),
+        ct.audit(data, n_resamples=199, rng=0),
+    ]
+    for result in results:
+        figure = result.plot().figure
+        figure.canvas.draw()  # wrong mathematics would raise
+        texts = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+        assert not [text.get_text() for text in texts if text.get_parse_math()]
+
+
 def test_an_ascii_terminal_gets_ascii(tmp_path, monkeypatch):
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="ascii") for _ in range(2)]
     monkeypatch.setattr(sys, "stdout", streams[0])

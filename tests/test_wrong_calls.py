@@ -86,7 +86,7 @@ INPUTS = {
     "function": (len, y, "pass what it returns"),
     "class": (ct.Predictions, y, "pass what it returns"),
     "model": (SimpleNamespace(predict_proba=len), y, r"model.predict_proba\(X\)"),
-    "lazy": (type("LazyFrame", (), {})(), y, r"no values yet: pass probs.collect\(\)"),
+    "lazy": (type("LazyFrame", (), {"collect": len})(), y, r"pass what collect\(\) returns"),
     "nothing": (None, y, "probs is None"),
     "a number": (0.3, 1, "probs is 0.3, not an array"),
     "no labels": (p, None, "labels are missing"),
@@ -122,7 +122,7 @@ INPUTS = {
     "text labels": (p, ["a", "b"] * 6, "labels are text.*pass classes="),
     "no outcomes": (p, [None] * N, "labels: row 0 is 'None'"),
     "objects": (p, [object()] * N, "labels: row 0 is '<object"),
-    "label dict": (p, {"a": y}, "labels is a dict, not an array"),
+    "label dict": (p, {"a": y, "b": y}, "labels: row 0 is .*, which is not one-hot"),
     "label set": (p, {0, 1}, "labels is a set"),
     "label path": (p, "labels.csv", "labels is 'labels.csv', not an array"),
     "sparse labels": (P, scipy.sparse.csr_array(np.eye(3)[Y]), r"labels.toarray\(\)"),
@@ -156,10 +156,10 @@ FACTS = {
     "few weights": ({"weights": p[:3]}, "each of the 12 rows"),
     "nan weight": ({"weights": holding(p, np.nan)}, "weights: row 4 is nan"),
     "no weight": ({"weights": 0 * p}, "weights are all 0"),
-    "column": ({"weights": "w"}, "weights is 'w', .*names of columns are for read_predictions"),
+    "column": ({"weights": "w"}, "weights is 'w', .*names are for columns"),
     "few clusters": ({"clusters": y[:3]}, "each of the 12 rows"),
     "missing cluster": ({"clusters": holding(y, np.nan)}, "clusters: row 4 has no value"),
-    "groups by dict": ({"by": {"a": 1}}, "by is a dict, not an array"),
+    "groups by dict": ({"by": {"a": 1}}, r"by\['a'\] must hold one value for each of the 12 rows"),
     "few ids": ({"ids": [1]}, "each of the 12 rows"),
     "logits in words": ({"from_logits": "yes"}, "from_logits must be True or False, not 'yes'"),
 }
@@ -644,6 +644,7 @@ test two.csv --lens TopK(1)(2) -> is not understood
 test two.csv --lens lambda:0 -> is not understood
 test two.csv --lens OneVsRest -> OneVsRest takes c: missing a required argument: 'c'
 test two.csv --lens OneVsRest('x') -> there is no class named 'x'
+test two.csv --lens OneVsRest(yes) -> there is no yes; text goes in quotes: 'yes'
 test two.csv --lens Partition(3) -> Partition needs lists of classes
 test two.csv --lens Canonical(2) -> Canonical takes nothing
 test two.csv --lens 3 -> '3' does not fit; choose one of TopK

@@ -71,7 +71,7 @@ def refuse_form(values: Any, name: str) -> None:
     if isinstance(values, (str, bytes, PathLike)):
         found, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
         if name not in ("probs", "labels"):
-            advice = "pass the values; names of columns are for read_predictions"
+            advice = "pass the values; names are for columns of a table or a file"
     elif isinstance(values, Set):
         advice = "it has no order: pass a list"
     elif isinstance(values, Iterator):

@@ -76,6 +76,8 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
 
     def build(node: ast.expr) -> Any:
         if isinstance(node, ast.Name):
+            if node.id not in vocabulary and node is not tree.body:
+                raise ValueError(f"there is no {node.id}; text goes in quotes: {node.id!r}")
             return made(node.id)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if any(k.arg is None for k in node.keywords):
@@ -95,7 +97,8 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
     try:
         if len(text) > LONGEST:  # also so that the parser of Python cannot run out of its stack
             raise ValueError(f"it is longer than {LONGEST} characters")
-        return build(ast.parse(text.strip(), mode="eval").body)
+        tree = ast.parse(text.strip(), mode="eval")
+        return build(tree.body)
     except (SyntaxError, RecursionError, MemoryError, UnicodeError):
         raise ValueError("it is not written as in Python, such as TopK(1)") from None
 

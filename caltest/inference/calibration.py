@@ -22,13 +22,7 @@ from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
-from caltest.simulate import (
-    OneRowPerCluster,
-    RedrawLabels,
-    SharedRedraws,
-    Workers,
-    check_run,
-)
+from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers, check_run
 from caltest.statistics import ECE, EValue, StatisticLike
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from caltest._base.checks import number
 from caltest._base.containers import arranged, as_ndarray
 from caltest._base.copies import row_numbers
+from caltest._base.foreign import refuse_form
 from caltest._base.reading import as_array, as_numbers
 from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions, Provenance
@@ -170,7 +171,9 @@ class Recalibrated:
             Of the same kind and shape as ``probs``.
         """
         labelled = isinstance(probs, Predictions)
-        probs = probs if labelled else as_ndarray(probs, "probs")
+        if not labelled:
+            refuse_form(probs, "probs")
+            probs = as_ndarray(probs, "probs")
         unknown = None if labelled else np.zeros(len(probs), dtype=np.int64)
         data = Predictions.of(probs, unknown, from_logits=from_logits)
         scores = _scores(data, probs, from_logits)
