@@ -36,6 +36,11 @@ numpydoc_show_class_members = False
 doctest_test_doctest_blocks = ""
 # Printed reports must match to the blank.
 doctest_default_flags = 0
+# Files that the pages write do not stay.
+doctest_global_setup = """
+import os, tempfile
+os.chdir(tempfile.mkdtemp())
+"""
 
 
 def escape_bars(app, what, name, obj, options, lines):

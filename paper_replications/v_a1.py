@@ -47,7 +47,7 @@ def run(context: Context) -> Result:
             digits=6,
         )
     labels = context.rng(1).integers(0, 2, 1000)
-    knowing = ct.ECE(1)(np.column_stack([1.0 - labels, labels]), labels)
+    knowing = ct.ECE(1)(ct.Predictions(np.column_stack([1.0 - labels, labels]), labels))
     result.near("estimate of the model that knows the outcome", knowing, 0.0, 1e-15)
     for n, known in ((10, 0.135), (100, 0.042), (1000, 0.013)):
         ours = _reversed(n)

@@ -178,6 +178,7 @@ def test_impossible_labels():
         ct.calibration_test(probs, labels, ScoreGap("log"), lens=ct.OneVsRest(0))
 
 
+@pytest.mark.filterwarnings("ignore::caltest.errors.DoubtfulInputWarning")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_gap_refuses_what_has_no_variance(name, k):

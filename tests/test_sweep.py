@@ -141,6 +141,7 @@ def test_less_biased_than_fifteen_bins_for_a_calibrated_model():
     assert np.mean(sweeps) < 0.85 * np.mean(fifteen)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.errors.DoubtfulInputWarning")
 def test_separable_labels_of_many_rows_take_no_time():
     p = np.sort(np.random.default_rng(1).random(300_000))
     assert Sweep()(p, (p > 0.5).astype(int)) == pytest.approx(0.25, abs=0.01)
