@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from validation import draws, study
 from validation.definition import definition
-from validation.pages import largest_rate, letter, spread
+from validation.pages import largest_rate, letter, spread, usual_largest
 from validation.study import Found, Study, extend
 
 ROOT = Path(__file__).parents[1]
@@ -165,6 +165,7 @@ def test_slow_tests_can_wait(tmp_path):
 
 def test_limits_of_chance_and_words():
     assert largest_rate(0.05, 200, 10) == binom.isf(1e-4, 200, 0.05) / 200
+    assert usual_largest(0.05, 200, 100) == binom.isf(1.0 - 0.5**0.01, 200, 0.05) / 200
     assert spread([3, 5, 4]) == "3 to 5"
     assert spread([3, 3]) == "3"
 

@@ -169,8 +169,8 @@ def page(found):
 HEADER = """# Coverage of intervals
 
 The 95 % interval that `confidence_interval` gives by default contains the true error of the cells
-in {mean:.3f} of data sets on average over {count} cells of the tables below, and in {worst:.3f} in
-the worst. Bootstrap intervals of the same statistics are shorter and miss it, often always: a
+in {mean:.3f} of data sets on average over {count} cells of the tables below, and in {worst:.3f}
+in the worst. Bootstrap intervals of the same statistics are shorter and miss it, often always: a
 sample of a sample has a larger error than the sample. What is covered is the error of *these
 cells*: errors that cancel within a cell are not in it.
 

@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 FALSE_ALARM = 1e-3
 
 
-def largest_rate(level: float, trials: int, claims: int) -> float:
+def largest_rate(level: float, trials: int, claims: float) -> float:
     """Return the rate that a test of this level exceeds by chance in few of so many claims."""
     beyond = bdtrc(np.arange(trials + 1), trials, level)  # P(X > k)
     return float(np.argmax(beyond <= FALSE_ALARM / claims)) / trials
+
+
+def usual_largest(level: float, trials: int, cells: int) -> float:
+    """Return the median of the largest rate of so many cells that all have this rate."""
+    return largest_rate(level, trials, FALSE_ALARM / (1.0 - 0.5 ** (1.0 / cells)))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> list[str]:

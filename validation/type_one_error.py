@@ -18,7 +18,7 @@ import numpy as np
 import caltest as ct
 from validation import draws
 from validation.draws import binary, dirichlet, labels_from
-from validation.pages import largest_rate, letter, opening, table
+from validation.pages import largest_rate, letter, opening, table, usual_largest
 from validation.study import Study, run
 
 LEVELS = (0.01, 0.05, 0.1)
@@ -227,6 +227,7 @@ def page(found):
         "count": len(rates),
         "mean": np.mean(rates),
         "worst": max(rates),
+        "usual": usual_largest(0.05, min(found.sets(s.key) for s in shown), len(rates)),
         "limits": len(limits),
         "bad": sum(rate > 0.075 for rate in limits),
         "most": max(limits),
@@ -238,9 +239,10 @@ HEADER = """# Type-I error
 
 A test marked "exact" or "redraw" calls a *calibrated* model miscalibrated as rarely as its level
 says, for every number of rows and every kind of prediction here: at 0.05 in {mean:.3f} of data sets
-on average over {count} cells, and in {worst:.3f} in the worst. A limit law, marked "asymptotic", is
-right when there is enough data: {bad} of {limits} cells are above 0.075, the worst at {most:.3f}.
-All of them need independent rows: the last kind of data, copies, shows what happens otherwise.
+on average over {count} cells, and in {worst:.3f} in the worst, where chance alone makes the worst
+of so many {usual:.3f}. A limit law, marked "asymptotic", is right when there is enough data: {bad}
+of {limits} cells are above 0.075, the worst at {most:.3f}. All of them need independent rows: the
+last kind of data, copies, shows what happens otherwise.
 
 Predictions are drawn, labels are drawn from the predictions, and the test is run; the tables show
 the share of data sets with p ≤ 0.01, 0.05 and 0.1. A valid test stays at or below the level, up to
