@@ -186,6 +186,34 @@ def test_a_state_keeps_its_question(capsys, tmp_path):
     assert run(capsys, data, "--state", state, "--lens", "OneVsRest(1)", "--change")[0] == 0
 
 
+@pytest.mark.parametrize("option", [("--clusters", "p"), ("--by", "p"), ("--drop-missing",)])
+def test_what_a_monitor_does_not_take_is_refused(capsys, tmp_path, option):
+    data, state = written(tmp_path / "f.csv", *rows(50)), tmp_path / "s.json"
+    code, _, err = run(capsys, data, "--state", state, *option)
+    assert (code, state.exists()) == (2, False)
+    assert f"monitor does not take {option[0]} yet" in err
+
+
+def test_classes_have_their_names_and_one_order(capsys, tmp_path):
+    p = np.random.default_rng(2).dirichlet([1, 1, 1], 40).round(4)
+    p[:, 2] = 1 - p[:, :2].sum(axis=1)
+    y = [*"abca" * 10]
+    files = [tmp_path / "f.csv", tmp_path / "g.csv"]
+    for file, order in zip(files, ([0, 1, 2], [2, 0, 1]), strict=True):
+        lines = [",".join(map(str, [*row[order], label])) for row, label in zip(p, y, strict=True)]
+        head = ",".join([*(f"prob_{'abc'[k]}" for k in order), "label"])
+        file.write_text("\n".join([head, *lines, ""]))
+    states = [tmp_path / "s.json", tmp_path / "t.json", tmp_path / "u.json"]
+    for file, state in zip(files, states[:2], strict=True):
+        assert run(capsys, file, "--state", state, "--lens", 'OneVsRest("b")')[0] == 0
+    assert state_of(states[0]).evidence == state_of(states[1]).evidence
+    expected = ct.Monitor(lens=ct.OneVsRest(1)).update(p, ["abc".index(v) for v in y])
+    assert state_of(states[0]).evidence == pytest.approx(expected.evidence, rel=1e-12)
+    code, _, err = run(capsys, *files, "--state", states[2])
+    assert code == 2
+    assert "f.csv and g.csv name their classes differently" in err
+
+
 def test_only_one_writes_at_a_time(tmp_path):
     p, y = rows(2000)
     data, state = written(tmp_path / "f.csv", p, y), tmp_path / "s.json"

@@ -51,6 +51,29 @@ def test_overlapping_subgroups_share_their_draws(people):
         assert adjusted >= test.pvalue - 4 * max(test.pvalue_error, 0.02)
 
 
+def test_small_values_of_two_sided_statistics_count_in_overlapping_subgroups(rng):
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    y[:100] = 0
+    by = {"first": np.arange(400) < 250, "last": np.arange(400) >= 150}
+    found = ct.calibration_test(p, y, ct.OERatio(), by=by, n_resamples=199, rng=1).subgroups
+    assert found.tests[0].estimate < found.tests[0].centre
+    assert found.adjusted[0] == 1 / 200
+
+
+def test_a_lens_that_picks_rows_leaves_subgroups_to_holm(rng):
+    p = rng.random(400)
+    by = {"all": np.ones(400, dtype=bool), "last": np.arange(400) >= 150}
+
+    def every_other(data):
+        return ct.OneVsRest(1)(data).take(np.arange(data.n) % 2 == 0)
+
+    found = ct.calibration_test(p, rng.random(400) < p, lens=every_other, by=by).subgroups
+    assert found.adjust == "Holm"
+    assert [test.n for test in found.tests] == [200, 125]
+    assert found.adjusted == tuple(holm([test.pvalue for test in found.tests]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("overlap", [False, True])
 def test_family_error_of_ten_subgroups(overlap):

@@ -36,6 +36,7 @@ class Part:
     waits: BoolArray
     times: FloatArray
     numbers: IntArray
+    classes: tuple[str, ...] | None
     counted: int = 0
 
     def mark(self, count: int) -> str:
@@ -72,6 +73,9 @@ def monitor(
     """
     asked = ("lens", "alpha", "change", "run_length", "horizon")
     given = {name: options[name] for name in asked if options[name] is not None}
+    for name in ("clusters", "by", "drop_missing"):
+        if options[name]:
+            raise click.UsageError(f"monitor does not take --{name.replace('_', '-')} yet")
     with locked(state):
         watch, known = ct.Monitor(**given), {}
         if state.exists():
@@ -100,7 +104,7 @@ def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
     sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]
-    part = Part(path, *sorted_rows, order + 1)
+    part = Part(path, *sorted_rows, order + 1, data.classes)
     same = known.get(str(path))
     if same is not None and (same["rows"] > data.n or part.mark(same["rows"]) != same["sha256"]):
         raise ct.InvalidPredictionsError(
@@ -121,6 +125,12 @@ def counted(
     sizes = {part.path.name: part.probs.shape[1] for part in parts}
     if len(set(sizes.values())) > 1:
         raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")
+    named = {part.classes: part.path.name for part in parts}
+    if len(named) > 1:
+        raise ct.InvalidPredictionsError(
+            f"{' and '.join(named.values())} name their classes differently: bring them into one "
+            "order by --classes"
+        )
     for part in parts:
         if any(part.begins(other) for other in parts if other is not part):
             raise ct.InvalidPredictionsError(f"{part.path} is a copy of another of these files")
@@ -141,7 +151,7 @@ def counted(
         stop = int(np.searchsorted(times, times[stop]))
     order, held, first = order[:stop], {}, 0
     if stop:
-        data = ct.Predictions(new("probs")[order], new("labels")[order])
+        data = ct.Predictions(new("probs")[order], new("labels")[order], parts[0].classes)
         watch = watch.update(data, time=times[:stop] if timed else None)
     for part in parts:
         size = part.labels.size - part.counted

@@ -29,7 +29,7 @@ def each_subgroup(
     """Test every subgroup; ``run`` is the number of resamples, the generator and the workers.
 
     Where rows are in two subgroups, labels are drawn once for all of them, unless clusters make
-    the tests draw their own.
+    the tests draw their own, or the lens picks rows.
 
     Raises
     ------
@@ -48,14 +48,14 @@ def each_subgroup(
                 raise StatisticError(f"subgroup {name}: {error}") from None
             advance(1)
     membership = np.bincount(np.concatenate(list(groups.values())), minlength=data.n)
-    together = membership.max() > 1 and data.n_clusters is None
+    together = membership.max() > 1 and data.n_clusters is None and induced.n == data.n
     if together:
         parts = [(prepare(statistic, induced.take(rows)), rows) for rows in groups.values()]
         batches = Batches.of(RedrawLabels(), induced, partial(_in_groups, parts))
         values, _ = simulate_by(batches, *run, at_once=BLOCK)
-        both = np.array([prepared.two_sided for prepared, _ in parts])
+        both, centre = np.array([(test.two_sided, test.centre) for test in tests]).T
         observed = np.array([t.estimate for t in tests])
-        sides = [np.where(both, np.abs(v), v) for v in (observed, values)]
+        sides = [np.where(both, np.abs(v - centre), v) for v in (observed, values)]
         adjusted = max_t(sides[0], sides[1])
     else:
         adjusted = holm([t.pvalue for t in tests])
