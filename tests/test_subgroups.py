@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,46 @@ def test_small_values_of_two_sided_statistics_count_in_overlapping_subgroups(rng
     found = ct.calibration_test(p, y, ct.OERatio(), by=by, n_resamples=199, rng=1).subgroups
     assert found.tests[0].estimate < found.tests[0].centre
     assert found.adjusted[0] == 1 / 200
+
+
+def test_one_marked_subgroup_is_one(rng):
+    p, marks = rng.random(200), np.arange(200) < 80
+    y = rng.random(200) < p
+    found = ct.calibration_test(p, y, by={"old": marks}).subgroups
+    assert found.names == ("old",)
+    assert found.tests == (ct.calibration_test(p[marks], y[marks]),)
+    assert found.pvalue == found.tests[0].pvalue
+    assert ct.calibration_test(p, y, by={"all": marks | True}).subgroups is None
+    with pytest.raises(ct.InvalidPredictionsError, match=r"by\['old'\] marks no row"):
+        ct.calibration_test(p, y, by={"old": marks & False})
+
+
+def test_warnings_name_their_subgroup_and_copies_are_its_own(rng):
+    p = rng.random(300)
+    y, ward = (rng.random(300) < p).astype(int), np.arange(300) % 12
+    with pytest.warns(ct.FewClustersWarning) as said:
+        ct.calibration_test(p, y, by=ward % 2, clusters=ward, n_resamples=99)
+    begun = [str(warning.message)[:10] for warning in said]
+    assert {"subgroup 0", "subgroup 1"} < set(begun)
+    p[200:], y[200:] = p[150:250], y[150:250]
+    p[100:200], y[100:200] = np.repeat(p[:50], 2), np.repeat(y[:50], 2)
+    part = np.repeat(["a", "b", "b"], 100)
+    result = ct.calibration_test(p, y, by=part)
+    for name, test in zip("ab", result.subgroups.tests, strict=True):
+        assert test == ct.calibration_test(p[part == name], y[part == name])
+    assert result.copies > result.subgroups.tests[1].copies > result.subgroups.tests[0].copies == 0
+
+
+def test_an_audit_warns_once_of_few_clusters(rng):
+    probs, labels = rng.dirichlet(np.ones(4), 240), rng.integers(0, 4, 240)
+    facts = {"clusters": np.arange(240) // 20, "by": np.arange(240) // 120, "n_resamples": 199}
+    with pytest.warns(ct.FewClustersWarning) as said:
+        ct.audit(probs, labels, **facts)
+    assert len(said) == 2
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("ignore")
+        ct.audit(probs, labels, **facts)
+    assert said == []
 
 
 def test_a_lens_that_picks_rows_leaves_subgroups_to_holm(rng):

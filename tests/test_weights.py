@@ -161,3 +161,24 @@ def test_size_with_heavy_weights():
         y = rng.random(60) < p
         rejected += ct.calibration_test(p, y, weights=w, n_resamples=99, rng=seed).pvalue <= 0.05
     assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+
+
+def test_a_limit_law_needs_rows_that_weigh_alike(rng):
+    p, weights = rng.random(300), np.ones(300)
+    weights[0] = 1e4
+    y = (rng.random(300) < p).astype(int)
+    options = {"statistic": ct.CalibrationInTheLarge(), "null": "asymptotic"}
+    ct.calibration_test(p, y, **options)
+    with pytest.warns(ct.LimitLawWarning):
+        ct.calibration_test(p, y, weights=weights, **options)
+
+
+def test_weights_of_any_size(rng):
+    p, weights = rng.random(60), rng.random(60)
+    y = (rng.random(60) < p).astype(int)
+    usual = ct.calibration_test(p, y, ct.RMSCE(), weights=weights, n_resamples=99, rng=1)
+    for scale in (2.0**900, 2.0**-900):
+        scaled = ct.calibration_test(
+            p, y, ct.RMSCE(), weights=scale * weights, n_resamples=99, rng=1
+        )
+        assert scaled == usual

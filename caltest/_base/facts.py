@@ -40,7 +40,7 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
         whole = np.rint(scaled)
         if np.abs(scaled - whole).max() <= 1e-9 * scaled.max() and whole.max() < 2**53:
             return whole / float(np.gcd.reduce(whole.astype(np.int64)))
-    return weights
+    return weights / 2.0 ** np.floor(np.log2(weights.max()))  # whose squares are finite
 
 
 def as_times(values: Any, n: int) -> FloatArray:
@@ -90,6 +90,8 @@ def as_groups(values: Any, n: int) -> NDArray[Any]:
     for column in columns:
         marks = as_names(values[column], n, f"by[{column!r}]")
         if marks.dtype.kind == "b":
+            if not marks.any():
+                raise InvalidPredictionsError(f"by[{column!r}] marks no row: leave it out")
             made.append(np.where(marks, str(column), ""))
             continue
         if marks.dtype.kind in "iuf" and np.unique(marks).size > MANY_VALUES:

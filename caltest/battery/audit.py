@@ -16,6 +16,7 @@ from caltest.battery.questions import Pair, Question, questions
 from caltest.battery.report import rank, report_of, row_of
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
+from caltest.inference.dependence import warn_of_few
 from caltest.inference.entry import admitted
 from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, CalibrationTestResult
@@ -101,12 +102,15 @@ def audit(
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)
-        warnings.simplefilter("once", FewClustersWarning)
+        warnings.simplefilter("ignore", FewClustersWarning)
         if adjust == "holm":
             answers = [_answer(data, question, options) for question in asked]
             adjusted = holm([pvalue for _, pvalue in answers])
         else:
             answers, adjusted = _together(data, asked, options)
+    found = [test.clusters for tests, _ in answers for test in tests if test.clusters is not None]
+    if found:
+        warn_of_few(found, 4)
     rows = tuple(
         row_of(data, question, tests, p, q, alpha, tolerance)
         for question, (tests, p), q in zip(asked, answers, adjusted, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,13 +46,13 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
     agreement = Agreement.of(data)
     sizes = np.bincount(agreement.cluster)
     if isinstance(scheme, WildSigns) and sizes.size < MANY:
-        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'")
+        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", 5)
     if not isinstance(scheme, SharedRedraws):
         return scheme, None
     if sizes.size < FEWEST:
         raise StatisticError(
             f"{sizes.size} clusters are too few to tell how much their rows depend on each other: "
-            "use null=OneRowPerCluster()"
+            "use calibration_test(…, null=OneRowPerCluster())"
         )
     given = scheme.dependence
     limit = agreement.limit() if given is None else given
@@ -69,7 +70,7 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
         estimated=given is None,
         inflation=max(1.0, (float(variance.sum()) + agreed) / max(allowed, 1e-300)),
     )
-    _warn(summary)
+    warn_of_few([summary], 6)
     return replace(scheme, dependence=limit), summary
 
 
@@ -79,19 +80,24 @@ def _with_another_label(data: Predictions, agreement: Agreement, sizes: Any) -> 
     return float((1.0 - mean).sum())
 
 
-def _warn(summary: ClusterSummary) -> None:
-    if summary.effective < FEW:
+def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
+    """Warn of the fewest clusters of several tests; ``level`` as in ``warnings.warn``."""
+    fewest = min(summaries, key=lambda summary: summary.effective)
+    shared = min(summary.shared for summary in summaries)
+    if fewest.effective < FEW:
         _say(
-            f"{summary.count} clusters weigh as much as {summary.effective:.1f} equal ones: the "
-            "test keeps its level, but has little power"
+            f"{fewest.count} clusters weigh as much as {fewest.effective:.1f} equal ones: the "
+            "test keeps its level, but has little power",
+            level,
         )
-    if summary.shared < FEW:
+    if shared < FEW:
         _say(
-            f"the rarer label is expected in {summary.shared:.1f} clusters if clusters share "
+            f"the rarer label is expected in {shared:.1f} clusters if clusters share "
             "labels: the test is valid if each label follows its own prediction; if rows of a "
-            "cluster share theirs, test with null=OneRowPerCluster()"
+            "cluster share theirs, test with null=OneRowPerCluster()",
+            level,
         )
 
 
-def _say(words: str) -> None:
-    warnings.warn(words, FewClustersWarning, stacklevel=6)
+def _say(words: str, level: int) -> None:
+    warnings.warn(words, FewClustersWarning, stacklevel=level)

@@ -60,18 +60,18 @@ def admitted(
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
     looked = data.copies or data.induced or data.clusters is not None
-    return data if looked else _noticed(data)
+    return data if looked else _noticed(data, "clusters" in takes)
 
 
-def _noticed(data: Predictions) -> Predictions:
+def _noticed(data: Predictions, takes_clusters: bool) -> Predictions:
     """Count the rows that are copies of others, and say what to do about them."""
     copies = n_copies(data.probs, data.labels)
     if not copies:
         return data
     note = (
         f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
-        "errors look more certain than they are. Keep one row of each, or say by clusters= which "
-        "rows belong together"
+        "errors look more certain than they are. Keep one row of each"
+        + (", or say by clusters= which rows belong together" if takes_clusters else "")
     )
     return replace(data, copies=copies, notes=(*data.notes, note))
 

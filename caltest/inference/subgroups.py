@@ -37,15 +37,19 @@ def each_subgroup(
         When the statistic has no value in a subgroup; the message names it.
     """
     groups = data.subgroups()
-    plain = replace(data, by=None)
+    plain = replace(data, by=None, notes=(), copies=0)
     tests = []
-    with progress(len(groups), "subgroups") as advance, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDataWarning)
+    with progress(len(groups), "subgroups") as advance:
         for name, rows in groups.items():
-            try:
-                tests.append(test(plain.take(rows)))
-            except StatisticError as error:
-                raise StatisticError(f"subgroup {name}: {error}") from None
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                try:
+                    tests.append(test(plain.take(rows)))
+                except StatisticError as error:
+                    raise StatisticError(f"subgroup {name}: {error}") from None
+            for doubt in said:
+                if doubt.category is not DegenerateDataWarning:
+                    warnings.warn(f"subgroup {name}: {doubt.message}", doubt.category, stacklevel=3)
             advance(1)
     membership = np.bincount(np.concatenate(list(groups.values())), minlength=data.n)
     together = membership.max() > 1 and data.n_clusters is None and induced.n == data.n

@@ -57,8 +57,8 @@ class Prepared:
     null_mean : float, optional
         The mean under calibration, where it is known in closed form.
     enough : float
-        Surprising outcomes, Σ_i (1 − max_k p_ik), that a calibrated model must expect for the limit
-        law to hold.
+        Surprising outcomes, Σ_i m_i with m_i = 1 − max_k p_ik, of weighted rows
+        (Σ w_i m_i)² / Σ w_i² m_i, that a calibrated model must expect for the limit law to hold.
     """
 
     data: Predictions = field(repr=False)
@@ -121,7 +121,10 @@ class Prepared:
 
     def doubt(self) -> str | None:
         """Return why the limit law is known to fail in data such as these, if it is."""
-        expected = float((1.0 - self.data.probs.max(axis=1)).sum())
+        chance, w = 1.0 - self.data.probs.max(axis=1), self.data.weights
+        expected = float(chance.sum())
+        if w is not None:
+            expected = float((w * chance).sum() ** 2 / max((w**2 * chance).sum(), 1e-300))
         if expected >= self.enough:
             return None
         return f"only {expected:.2g} surprising outcomes are expected, it takes {self.enough:g}"
