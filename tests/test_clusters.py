@@ -245,3 +245,32 @@ def test_bars_know_of_clusters(rng):
     for band in ("wilson", ct.RedrawLabels()):
         with pytest.raises(ct.StatisticError, match="in clusters: use band='consistency'"):
             ct.reliability_curve(p, y, band=band, clusters=clusters)
+
+
+def test_one_row_per_cluster_speaks_of_all_rows(rng):
+    p, cluster = rng.random(60), np.arange(60) // 3
+    y = (rng.random(60) < p).astype(int)
+    p[:3], y[:3] = 0.0, 1
+    weights = rng.random(60) + 0.1
+    data = ct.Predictions.of(p, y, clusters=cluster, weights=weights)
+    result = ct.calibration_test(data, null=ct.OneRowPerCluster(2), rng=1)
+    assert (result.n, result.impossible) == (60, 3)
+    assert result.effective_n == pytest.approx(data.effective_n)
+
+
+@pytest.mark.parametrize("by", [None, np.arange(60) % 2, {"a": np.arange(60) > 9}])
+def test_ctrl_c_ends_tests_of_many_parts(rng, by):
+    p = rng.random(60)
+    calls = []
+
+    def impatient(probs, labels):
+        calls.append(labels)
+        if len(calls) > 300:
+            raise KeyboardInterrupt
+        return float(probs[labels == 0, 0].sum())
+
+    null = ct.OneRowPerCluster() if by is None else ct.RedrawLabels()
+    facts = {"clusters": np.arange(60) // 3} if by is None else {"by": by}
+    with pytest.raises(KeyboardInterrupt):
+        ct.calibration_test(p, rng.random(60) < p, impatient, null=null, n_resamples=199, **facts)
+    assert len(calls) < 400

@@ -20,6 +20,7 @@ from caltest.inference.dependence import warn_of_few
 from caltest.inference.entry import admitted
 from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, CalibrationTestResult
+from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
 
 
@@ -125,8 +126,7 @@ Answer = tuple[list[CalibrationTestResult], float]
 def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
         joint = joint_test(replace(data, by=None), None, question.pairs, **options)
-        if joint.ended == "interrupted":
-            raise KeyboardInterrupt
+        go_on(joint.ended)
         return list(joint.tests), joint.pvalue
     if question.kind == "groups":
         ((statistic, lens),) = question.pairs
@@ -146,8 +146,7 @@ def _one_by_one(
     with progress(len(pairs), "classes") as advance:
         for j, (statistic, lens) in enumerate(pairs):
             test = calibration_test(data, None, statistic, lens=lens, **options)
-            if test.ended == "interrupted":
-                raise KeyboardInterrupt
+            go_on(test.ended)
             tests.append(test)
             loser = worst if rank(test) < rank(tests[worst]) else j
             if j > 0:
@@ -163,8 +162,7 @@ def _together(
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     pairs = [pair for question in asked for pair in question.pairs]
     joint = joint_test(data, None, pairs, **options)
-    if joint.ended == "interrupted":
-        raise KeyboardInterrupt
+    go_on(joint.ended)
     ends = np.cumsum([len(question.pairs) for question in asked])
     cuts = [slice(end - len(q.pairs), end) for end, q in zip(ends, asked, strict=True)]
     tests = [list(joint.tests[c]) for c in cuts]

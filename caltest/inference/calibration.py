@@ -22,6 +22,7 @@ from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
+from caltest.results.base import go_on
 from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers, check_run
 from caltest.statistics import ECE, EValue, StatisticLike
 
@@ -138,6 +139,7 @@ def calibration_test(
             calibration_test, statistic=statistic, rng=rng, workers=workers, **again
         )
         whole = ask(replace(data, by=None))
+        go_on(whole.ended)
         run = n_resamples, rng, workers
         return replace(
             whole, subgroups=each_subgroup(data, seen_through(data), statistic, ask, run)
@@ -177,6 +179,7 @@ def _by_one_row_per_cluster(
         for _ in range(null.draws):
             part = plain.take(null.rows(data, generator))
             tests.append(calibration_test(part, None, statistic, rng=generator, **options))
+            go_on(tests[-1].ended)
             advance(1)
     running = np.cumsum([test.pvalue for test in tests]) / np.arange(1, len(tests) + 1)
     pvalue = min(1.0, 2.0 * float(running.min()))
@@ -194,6 +197,8 @@ def _by_one_row_per_cluster(
         pvalue_bracket=(pvalue, pvalue),
         pvalue_error=0.0,
         n=data.n,
+        impossible=options["lens"](data).impossible.size,
+        effective_n=None if data.weights is None else data.effective_n,
         n_resamples=null.draws,
         seed=seed_of(rng),
         notes=(*data.notes, said),

@@ -15,6 +15,7 @@ from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.results import CalibrationTestResult, Subgroups
+from caltest.results.base import go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 
@@ -47,6 +48,7 @@ def each_subgroup(
                     tests.append(test(plain.take(rows)))
                 except StatisticError as error:
                     raise StatisticError(f"subgroup {name}: {error}") from None
+            go_on(tests[-1].ended)
             for doubt in said:
                 if doubt.category is not DegenerateDataWarning:
                     warnings.warn(f"subgroup {name}: {doubt.message}", doubt.category, stacklevel=3)
@@ -56,7 +58,8 @@ def each_subgroup(
     if together:
         parts = [(prepare(statistic, induced.take(rows)), rows) for rows in groups.values()]
         batches = Batches.of(RedrawLabels(), induced, partial(_in_groups, parts))
-        values, _ = simulate_by(batches, *run, at_once=BLOCK)
+        values, ended = simulate_by(batches, *run, at_once=BLOCK)
+        go_on(ended)
         both, centre = np.array([(test.two_sided, test.centre) for test in tests]).T
         observed = np.array([t.estimate for t in tests])
         sides = [np.where(both, np.abs(v - centre), v) for v in (observed, values)]

@@ -44,6 +44,12 @@ def ending(*ends: str) -> str:
     return "interrupted" if "interrupted" in ends else "complete"
 
 
+def go_on(*ends: str) -> None:
+    """End what Ctrl-C has interrupted, where part of an answer is none."""
+    if "interrupted" in ends:
+        raise KeyboardInterrupt
+
+
 @dataclass(frozen=True)
 class Record:
     """A result, or a part of one: frozen, with a dictionary form and its inverse."""
