@@ -37,6 +37,18 @@ def test_audit_without_a_file_uses_the_example(capsys):
     assert "Verdict: MISCALIBRATED" in out
 
 
+def test_the_gate_looks_at_subgroups(capsys, tmp_path, rng):
+    p = rng.random(600)
+    part = np.where(np.arange(600) < 30, "few", "rest")
+    y = np.where(part == "few", p < 0.5, rng.random(600) < p).astype(int)
+    path = tmp_path / "groups.csv"
+    rows = zip(p, y, part, strict=True)
+    path.write_text("p,label,part\n" + "".join(f"{float(a)!r},{b},{c}\n" for a, b, c in rows))
+    asked = ("test", path, "--probs", "p", "--fail-on-miscalibration", "--alpha", 0.01)
+    assert run(capsys, *asked)[0] == 0
+    assert run(capsys, *asked, "--by", "part")[0] == 1
+
+
 def test_audit_of_a_file(capsys, csv):
     code, out, _ = run(capsys, "audit", csv)
     assert code == 0

@@ -44,8 +44,12 @@ def test(alpha: float, **options: Any) -> Outcome:
     """Test one aspect of calibration.
 
     Lens, statistic and null are written as in Python, such as --lens 'OneVsRest(1)' and
-    --statistic 'ECE(QuantileBins(10), distance="l2")'.
+    --statistic 'ECE(QuantileBins(10), distance="l2")'. With --by, --fail-on-miscalibration asks
+    about all rows and about every subgroup, each at half of alpha.
     """
     asked = settings(options, "statistic", "lens", "null", "n_resamples")
     result = ct.calibration_test(read(options), **asked)
-    return finish(result, result.pvalue <= alpha or result.impossible > 0, options)
+    pvalue = result.pvalue
+    if result.subgroups is not None:
+        pvalue = 2.0 * min(pvalue, result.subgroups.pvalue)
+    return finish(result, pvalue <= alpha or result.impossible > 0, options)

@@ -145,8 +145,9 @@ class DebiasedL2(Statistic):
     Notes
     -----
     O(n K) for a value and for each further set of labels. Negative values are information, and mean
-    "less than noise": keep them. There is no exact null, because Q depends on which rows have which
-    label; labels are redrawn.
+    "less than noise": keep them. Two rows of one cluster are a pair like others, so that dependence
+    within clusters raises the value, and the noise floor of a test. There is no exact null, because
+    Q depends on which rows have which label; labels are redrawn.
 
     Examples
     --------
