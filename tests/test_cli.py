@@ -38,9 +38,9 @@ def test_audit_without_a_file_uses_the_example(capsys):
 
 
 def test_the_gate_looks_at_subgroups(capsys, tmp_path, rng):
-    p = rng.random(600)
-    part = np.where(np.arange(600) < 30, "few", "rest")
-    y = np.where(part == "few", p < 0.5, rng.random(600) < p).astype(int)
+    p = rng.random(3000)
+    part = np.where(np.arange(3000) < 15, "few", "rest")
+    y = np.where(part == "few", p < 0.5, rng.random(3000) < p).astype(int)
     path = tmp_path / "groups.csv"
     rows = zip(p, y, part, strict=True)
     path.write_text("p,label,part\n" + "".join(f"{float(a)!r},{b},{c}\n" for a, b, c in rows))
