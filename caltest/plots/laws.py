@@ -44,7 +44,8 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     law = result.null_distribution
     if law is None:
         raise StatisticError(
-            "this result has no null distribution: neither JSON nor OneRowPerCluster() keeps one"
+            "this result has no null distribution. JSON does not keep it: run the test again; "
+            "OneRowPerCluster() has none"
         )
     ax = canvas.paper(ax, canvas.COLUMN, 2.4)
     edges, mass = _columns(law, result.estimate)
