@@ -658,7 +658,7 @@ test two.csv --statistic HosmerLemeshow(10) -> name the binning: QuantileBins(10
 test two.csv --statistic TACE(n_bins=3) -> TACE has no argument 'n_bins'
 test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
 test two.csv --null asymptotic -> is one of 'auto', 'exact'
-test two.csv --clusters site -> 4 clusters are too few to tell how much their rows depend
+test two.csv --clusters site -> too few clusters (4) to tell how much their rows depend
 interval two.csv --level 95 -> 95.0 is not in the range 0<x<1
 interval two.csv --alpha .05 -> The level of intervals is --level
 interval two.csv --statistic SKCE -> no interval of SKCE
