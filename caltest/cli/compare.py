@@ -13,7 +13,6 @@ import caltest as ct
 from caltest._base import defaults
 from caltest.cli.common import (
     COLUMNS,
-    FACTS,
     LENS,
     N_RESAMPLES,
     OUTPUT,
@@ -39,7 +38,6 @@ Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @COLUMNS
-@FACTS
 @option("--id", "ids", metavar="COLUMN", help="Match rows by this column.")
 @option("--unpaired", is_flag=True, help="The two files hold different observations.")
 @LENS
