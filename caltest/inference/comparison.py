@@ -219,8 +219,8 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
             i = unlike[0]
             raise InvalidPredictionsError(
                 f"{first} and {name} have different labels in {several(unlike.size, 'row')}, first "
-                f"in row {i}, counted from 0 ({a.labels[i]} and {b.labels[i]}): a paired comparison needs the same "
-                "observations in the same order"
+                f"in row {i}, counted from 0 ({a.labels[i]} and {b.labels[i]}): a paired "
+                "comparison needs the same observations in the same order"
             )
     return data
 

@@ -155,8 +155,8 @@ class CalibrationTestResult(Result):
             said = ["The null distribution is a single value: these predictions cannot be tested."]
         if self.impossible:
             said.append(
-                f"{several(self.impossible, 'observed outcome')} had predicted probability exactly 0: "
-                "that alone refutes calibration, unless the file was rounded."
+                f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
+                "0: that alone refutes calibration, unless the file was rounded."
             )
         if self.ended == "early":
             said.append("Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
