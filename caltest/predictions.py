@@ -22,9 +22,6 @@ from caltest._base.provenance import Provenance as Provenance
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
-#: The classes where the one probability is the confidence that a prediction is right.
-RIGHT = ("wrong", "right")
-
 
 class Facts(TypedDict, total=False):
     """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""

@@ -518,7 +518,7 @@ compared({{"a": p}}, y) -> a comparison needs two models
 compared({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
 compared({{"a": p, "b": p}}, y, labels_b=y) -> several models are compared on the same rows
 compared(p, P, y) -> a paired comparison needs the same observations and classes
-compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0, counted from 0
+compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0,
 compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'
 compared(p, p[::-1], y, names=["a"]) -> names must be two names, not ['a']
 compared(p, p[::-1], y, names=("a", "a")) -> two models with different names

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
-from caltest.predictions import RIGHT, Predictions
+from caltest.predictions import Predictions
 from caltest.statistics import (
     ECE,
     CoxScore,

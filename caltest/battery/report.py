@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.battery.questions import Question
-from caltest.predictions import RIGHT, Predictions
+from caltest.predictions import Predictions
 from caltest.results import (
     AuditReport,
     AuditRow,

@@ -16,6 +16,7 @@ import numpy as np
 from caltest._base.arrays import IntArray
 from caltest._base.checks import one_of
 from caltest._base.doubts import MISSES
+from caltest._base.facts import RIGHT
 from caltest._base.reading import in_a_file
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
@@ -35,7 +36,7 @@ from caltest.io.columns import (
 from caltest.io.formats import READERS
 from caltest.io.opening import Opened, opened
 from caltest.io.source import Column, Source
-from caltest.predictions import RIGHT, Predictions
+from caltest.predictions import Predictions
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
