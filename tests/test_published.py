@@ -639,6 +639,7 @@ def test_against_catalogued_binary_errors(data_dir, name):
     assert value == pytest.approx(BINARY_ECE[name], abs=5.1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:all probabilities are 0 or 1")  # some forecast only yes and no
 @pytest.mark.parametrize(("file", "column", "outcome"), FORECAST_ECE)
 def test_against_catalogued_forecasts(data_dir, file, column, outcome):
     with (data_dir / "binary" / file).open() as lines:

@@ -151,6 +151,8 @@ def test_an_interrupted_run_keeps_what_had_ended(tmp_path):
 def test_definitions_follow_what_a_function_uses():
     assert "column_stack" in definition(draws.binary)
     assert definition(draws.binary) == definition(draws.binary)
+    with pytest.raises(TypeError, match="cannot be told"):
+        definition(np.copy)
     assert definition((draws.constant, 0.1)) != definition((draws.constant, 0.2))
 
 

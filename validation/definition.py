@@ -28,7 +28,10 @@ def definition(what: Any) -> str:
         return definition(sorted(what.items()))
     if isinstance(what, (list, tuple)):
         return "(" + ", ".join(map(definition, what)) + ")"
-    return repr(what)
+    text = repr(what)
+    if " at 0x" in text:  # would be another in every run
+        raise TypeError(f"{text} cannot be told from another: use a function of the studies")
+    return text
 
 
 def _ours(what: Any) -> bool:

@@ -75,6 +75,10 @@ def two_values(rng, n):
     return np.where(rng.random(n) < 0.5, rng.uniform(0.472, 0.49, n), rng.uniform(0.51, 0.528, n))
 
 
+def right(p):
+    return p
+
+
 def slope(s, p):
     return sigmoid(s * logit(p))
 
@@ -128,7 +132,7 @@ def six_points(rng, n):
 
 
 TWO_CLASSES = [
-    Alternative("calibrated", 500, partial(binary, uniform, np.copy)),
+    Alternative("calibrated", 500, partial(binary, uniform, right)),
     Alternative("overconfident (slope 0.7)", 500, partial(binary, uniform, partial(slope, 0.7))),
     Alternative("underconfident (slope 1.4)", 500, partial(binary, uniform, partial(slope, 1.4))),
     Alternative("confidence, slope 0.75", 500, partial(binary, confidence, partial(slope, 0.75))),

@@ -13,8 +13,7 @@ from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.predictions import Facts, Predictions
-from caltest.presets import Preset
-from caltest.statistics.prepared import Prepared, StatisticLike, prepare
+from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
 
 
 def admitted(
@@ -78,8 +77,11 @@ def _noticed(data: Predictions) -> Predictions:
 
 def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
-    if isinstance(statistic, Preset):
-        raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
+    if not isinstance(statistic, Statistic):
+        from caltest.presets import Preset
+
+        if isinstance(statistic, Preset):
+            raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
         prepared = prepare(statistic, induced)
         value = prepared(induced.labels)

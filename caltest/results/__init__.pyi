@@ -1,0 +1,29 @@
+"""Answers: frozen, printable, and ready for JSON."""
+
+from .audit import AuditReport as AuditReport
+from .audit import AuditRow as AuditRow
+from .base import Record as Record
+from .base import Result as Result
+from .base import ending as ending
+from .base import format_p as format_p
+from .base import format_value as format_value
+from .base import short as short
+from .calibration import CalibrationTestResult as CalibrationTestResult
+from .calibration import JointTestResult as JointTestResult
+from .clusters import ClusterSummary as ClusterSummary
+from .comparison import ComparisonResult as ComparisonResult
+from .comparison import ComparisonTable as ComparisonTable
+from .comparison import ScoreDifference as ScoreDifference
+from .cox import CoxRecalibration as CoxRecalibration
+from .curves import BinSensitivity as BinSensitivity
+from .curves import ReliabilityDifference as ReliabilityDifference
+from .curves import ReliabilityFit as ReliabilityFit
+from .decompositions import BrierDecomposition as BrierDecomposition
+from .decompositions import CORPDecomposition as CORPDecomposition
+from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
+from .reliability import ReliabilityCurve as ReliabilityCurve
+from .simplex import ReliabilitySimplex as ReliabilitySimplex
+from .subgroups import Subgroups as Subgroups
+from .verdicts import AuditVerdict as AuditVerdict
+from .verdicts import ComparisonVerdict as ComparisonVerdict
+from .verdicts import Finding as Finding
