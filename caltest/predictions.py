@@ -19,6 +19,7 @@ from caltest._base.checks import one_of
 from caltest._base.doubts import doubts
 from caltest._base.foreign import explained, refuse_form
 from caltest._base.provenance import Provenance as Provenance
+from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
 
@@ -266,7 +267,7 @@ class Predictions:
         if self.weights is None:
             return self
         if not self.weights.all():
-            said = f"{int((self.weights == 0.0).sum())} rows of weight 0 were left out"
+            said = f"left out {several(int((self.weights == 0.0).sum()), 'row')} of weight 0"
             kept = self.take(self.weights > 0.0)
             return replace(kept, notes=(*self.notes, said)).in_ratios()
         w = self.weights

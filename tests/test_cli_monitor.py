@@ -160,7 +160,7 @@ def test_files_under_a_new_name_count_once(capsys, tmp_path):
     [
         (lambda text: text.replace("\n", "\n0.5,1\n", 1), "its first 50 rows are not those"),
         (lambda text: "p,label\n0.5,1\n", "its first 50 rows are not those"),
-        (lambda text: text + "0.4\n", "line 52 has 1 cells"),
+        (lambda text: text + "0.4\n", "line 52 has 1 cell,"),
         (lambda text: text + "1.4,1\n", "row 51 is 1.4, outside"),
     ],
 )
@@ -262,6 +262,33 @@ with open(data, "w") as file:
 os.waitpid(child(), 0)
 print(killed)
 """
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--clusters", "label"], "No such option"),
+        (["--by", "label"], "No such option"),
+        (["--run-length", "100"], "--run-length is for --change"),
+        (["--change", "--alpha", "0.01"], "--alpha is not for --change"),
+    ],
+)
+def test_nothing_that_was_asked_for_is_ignored(capsys, tmp_path, options, said):
+    data, state = written(tmp_path / "f.csv", *rows(30)), tmp_path / "s.json"
+    code, _, error = run(capsys, data, "--state", state, *options)
+    assert code == 2
+    assert said in error
+    assert not state.exists()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"monitor": 1, "files": {}}'])
+def test_a_file_that_is_no_state_is_named_and_kept(capsys, tmp_path, content):
+    data, state = written(tmp_path / "f.csv", *rows(30)), tmp_path / "s.json"
+    state.write_text(content)
+    code, _, error = run(capsys, data, "--state", state)
+    assert code == 2
+    assert "s.json is no state of caltest monitor" in error
+    assert state.read_text() == content
 
 
 @posix

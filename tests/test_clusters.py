@@ -197,7 +197,7 @@ def test_other_nulls(rng):
         statistic = ct.CoxScore() if null == "asymptotic" else ct.ECE(5)
         with pytest.raises(ct.StatisticError, match=r"in clusters: use null='auto'"):
             ct.calibration_test(P, Y, statistic, clusters=G, null=null)
-    with pytest.raises(ct.StatisticError, match="3 clusters are too few"):
+    with pytest.raises(ct.StatisticError, match=r"too few clusters \(3\)"):
         ct.calibration_test(P, Y, clusters=np.arange(12) % 3)
     with pytest.raises(ct.StatisticError, match="dependence must"):
         ct.SharedRedraws(dependence=1.5)

@@ -369,7 +369,7 @@ def test_refusals(rng):
     bad = ct.InvalidPredictionsError
     few, wrong = ct.Predictions(b[:20], y[:20]), np.where(np.arange(30) == 3, 7.0, 0.5)
     for problem, error, call in [
-        ("different labels in 1 rows, first in row 7", bad, lambda: compare(data, other)),
+        ("different labels in 1 row, first in row 7,", bad, lambda: compare(data, other)),
         ("A has 30 rows of 2 classes, B has 20", bad, lambda: compare(data, few)),
         ("model B: probs: row 3", bad, lambda: compare(a, wrong, y)),
         ("needs labels_b", bad, lambda: compare(a, b, y, paired=False)),

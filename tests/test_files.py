@@ -170,7 +170,7 @@ def test_arrow_columns_of_every_kind(tmp_path):
     data = read_predictions(path, classes=["a", "b", "c"])
     np.testing.assert_allclose(data.probs, PROBS, atol=1e-7)
     np.testing.assert_array_equal(data.labels, LABELS)
-    refused(path, "column n has 1 missing cells, in rows 3 ", classes=[*"abc"], weights="n")
+    refused(path, "column n has 1 missing cell, in row 3 ", classes=[*"abc"], weights="n")
     kept = read_predictions(path, classes=[*"abc"], weights="n", drop_missing=True)
     np.testing.assert_array_equal(kept.weights, [1, 2, 4])
 
@@ -502,7 +502,7 @@ def test_missing_cells(tmp_path, monkeypatch, fast):
     if not fast:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = written(tmp_path / "f.csv", MISSING)
-    refused(path, r"column y has 1 missing cells, in rows 4 .*drop_missing=True", probs="A")
+    refused(path, r"column y has 1 missing cell, in row 4 .*drop_missing=True", probs="A")
     data = read_predictions(path, "A", drop_missing=True, ids="id")
     check(data, [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], [0, 1, 0])
     assert data.ids.tolist() == [1, 3, 5]
@@ -725,7 +725,7 @@ def test_inspect(tmp_path, pack):
     assert "confidence of the scorer judge, in percent" in data.notes[1]
     unscored = {**inspect_sample(3, 50, "C"), "scores": None}
     path.write_bytes(pack(inspect_log([*INSPECTED, unscored])))
-    refused(path, "has 1 missing cells, in rows 4 ")
+    refused(path, "has 1 missing cell, in row 4 ")
     assert read_predictions(path, drop_missing=True).n == 3
 
 
@@ -772,3 +772,33 @@ def test_helm(tmp_path):
     state = written(tmp_path / "scenario_state.json", json.dumps({"request_states": []}))
     refused(state, "read per_instance_stats.json")
     refused(path, "per_character is for samples of lm-eval", per_character=True)
+
+
+def test_an_audit_of_confidences_speaks_of_the_predictions(tmp_path):
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.2, 1, 400).round(3)
+    right = rng.random(400) < confidence - 0.1
+    rows = [f"a,{'a' if r else 'b'},{c}\n" for r, c in zip(right, confidence, strict=True)]
+    path = tmp_path / "top.csv"
+    path.write_text("true_label,pred_label,confidence\n" + "".join(rows))
+    report = ct.audit(ct.read_predictions(path), n_resamples=199, rng=0)
+    assert report.accuracy == pytest.approx(right.mean())
+    assert report.confidence == pytest.approx(confidence.mean())
+    assert report.direction == "overconfident"
+    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins"]
+    assert "class right" not in str(report)
+
+
+def test_one_of_a_thing_is_said_as_one(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("p,label\n0.3,1\n")
+    text = str(ct.audit(ct.read_predictions(path), n_resamples=199, rng=0))
+    assert "Calibration audit  1 prediction, 2 classes" in text
+    assert "With 1 prediction an" in text
+    assert "read 1 row, 2 classes" in text
+
+
+def test_a_message_names_the_column_of_the_file(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("id,p_cat,p_dog,label\n1,0.5,0.5,cat\n2,-0.2,1.2,dog\n")
+    refused(path, r"row 2, column p_cat is -0.2, outside \[0, 1\] \(2 such values in all\)")

@@ -146,7 +146,7 @@ def test_out_of_range_advice_fits_the_values(probs, message):
 def test_rounding_above_one_is_repaired_and_said():
     data = ct.Predictions.of([0.5, 1.0000001], [0, 1])
     assert data.probs[1, 1] == 1.0
-    assert data.notes == ("1 values were above 1 by rounding and count as 1",)
+    assert data.notes == ("1 value above 1 by rounding, taken as 1",)
 
 
 def test_any_function_bins_and_any_compiled_function_is_a_statistic():

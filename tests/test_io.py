@@ -164,7 +164,7 @@ def test_facts_of_the_rows(tmp_path):
     refuse(path, "no column 'patient' among p, y", clusters="patient")
     rows[1][2] = ""
     write_csv(path, header, rows)
-    refuse(path, "column p_site has 1 missing cells, in rows 2 ", clusters="p_site")
+    refuse(path, "column p_site has 1 missing cell, in row 2 ", clusters="p_site")
 
 
 def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
@@ -252,9 +252,9 @@ def refuse(path, message, **choices):
         (["a", "b", "y"], [[0.5, 0.5, 1]], r"no probabilities found among a, b"),
         (["p_0", "p_1", "z"], [[0.5, 0.5, 1]], r"no labels found"),
         (["p", "y"], [[0.5, 1], ["", 0], [0.5, 1], ["NA", 1]], r"2 missing cells, in rows 2, 4"),
-        (["p", "y"], [[0.5, 1], [0.5, ""]], r"column y has 1 missing cells, in rows 2 "),
+        (["p", "y"], [[0.5, 1], [0.5, ""]], r"column y has 1 missing cell, in row 2 "),
         (["p", "y"], [[0.5, 1], ["high", 0]], r"column p, row 2: 'high' is not a number"),
-        (["p", "y"], [[0.5, 1], [0.5]], r"f.csv: line 3 has 1 cells"),
+        (["p", "y"], [[0.5, 1], [0.5]], r"f.csv: line 3 has 1 cell,"),
         (["p", "y"], [[0.5, 1], [0.5, 1, 7]], r"f.csv: line 3 has 3 cells"),
         (["p", "y"], [["0,5", 1]], r"line 2 has 3 cells"),
         (["p_0", "y"], [[0.5, 1]], r"p_0 is the probability of class 0"),
@@ -299,7 +299,7 @@ def test_refuses_files_that_are_not_what_they_seem(tmp_path):
     broken.write_text("[0.5, 1]\n")
     refuse(broken, "entry 1 is not an object")
     broken.write_text('{"p": 0.5, "y": 1}\n{"y": 1}\n')
-    refuse(broken, "column p has 1 missing cells, in rows 2")
+    refuse(broken, "column p has 1 missing cell, in row 2")
     broken.write_text('{"probs": [0.5, 0.5], "y": 1}\n{"probs": [1.0], "y": 0}\n')
     refuse(broken, "row 2 does not hold 2 numbers")
     refuse(tmp_path, "is a folder")

@@ -95,7 +95,7 @@ def test_decimals_survive_and_inexact_rows_are_renormalised():
     data = Predictions.of([[0.1, 0.2, 0.7], [0.1001, 0.2, 0.7]], [0, 1])
     np.testing.assert_array_equal(data.probs[0], [0.1, 0.2, 0.7])  # sums to 1 − 1.1e-16
     assert data.probs[1].sum() == pytest.approx(1.0, abs=1e-15)
-    assert data.notes == ("1 rows renormalised (sums were within 0.0001 of 1)",)
+    assert data.notes == ("1 row renormalised (sums were within 0.0001 of 1)",)
 
 
 def test_input_is_not_changed():

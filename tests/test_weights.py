@@ -148,7 +148,7 @@ def test_verbs_with_weights(rng):
     with pytest.raises(ct.StatisticError, match=r"SKCE\(.*\) does not take weights yet"):
         ct.calibration_test(p, y, ct.SKCE(), weights=w)
     said = ct.Predictions.of(p, y, weights=np.append(w[:-1], 0)).in_ratios().notes
-    assert said == ("1 rows of weight 0 were left out",)
+    assert said == ("left out 1 row of weight 0",)
 
 
 @pytest.mark.slow

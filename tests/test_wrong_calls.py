@@ -518,7 +518,7 @@ compared({{"a": p}}, y) -> a comparison needs two models
 compared({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
 compared({{"a": p, "b": p}}, y, labels_b=y) -> several models are compared on the same rows
 compared(p, P, y) -> a paired comparison needs the same observations and classes
-compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0 (0 and 1)
+compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0,
 compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'
 compared(p, p[::-1], y, names=["a"]) -> names must be two names, not ['a']
 compared(p, p[::-1], y, names=("a", "a")) -> two models with different names
@@ -658,7 +658,7 @@ test two.csv --statistic HosmerLemeshow(10) -> name the binning: QuantileBins(10
 test two.csv --statistic TACE(n_bins=3) -> TACE has no argument 'n_bins'
 test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
 test two.csv --null asymptotic -> is one of 'auto', 'exact'
-test two.csv --clusters site -> 4 clusters are too few to tell how much their rows depend
+test two.csv --clusters site -> too few clusters (4) to tell how much their rows depend
 interval two.csv --level 95 -> 95.0 is not in the range 0<x<1
 interval two.csv --alpha .05 -> The level of intervals is --level
 interval two.csv --statistic SKCE -> no interval of SKCE

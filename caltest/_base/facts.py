@@ -15,6 +15,9 @@ from caltest._base.containers import as_ndarray
 from caltest._base.reading import as_numbers, first, nth
 from caltest.errors import InvalidPredictionsError
 
+#: The classes where the one probability is the confidence that a prediction is right.
+RIGHT = ("wrong", "right")
+
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
 MANY_VALUES, MIN_CROSSED = 20, 50
 

@@ -13,20 +13,21 @@ from numpy.typing import NDArray
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, names_of
 from caltest._base.resolution import meant
+from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 
 #: Rows whose sum is further from 1 than this are refused.
 SUM_TOLERANCE = 1e-3
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
 SUM_EXACT = 1e-12
-#: What the rows are called in messages, where not by their place.
-_NAMES: ContextVar[IntArray | None] = ContextVar("_NAMES", default=None)
+#: What rows and columns of probabilities are called in messages, where not by their place.
+_NAMES: ContextVar[tuple[IntArray, list[str]] | None] = ContextVar("_NAMES", default=None)
 
 
 @contextmanager
-def rows_named(names: IntArray) -> Iterator[None]:
-    """Let messages speak of the rows by other numbers, such as those of a file."""
-    token = _NAMES.set(names)
+def in_a_file(rows: IntArray, columns: list[str]) -> Iterator[None]:
+    """Let messages speak of rows and columns as a file does."""
+    token = _NAMES.set((rows, columns))
     try:
         yield
     finally:
@@ -36,7 +37,7 @@ def rows_named(names: IntArray) -> Iterator[None]:
 def nth(place: int) -> str:
     """Return what a row is called in messages."""
     names = _NAMES.get()
-    return f"row {place if names is None else names[place]}"
+    return f"row {place if names is None else names[0][place]}"
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -86,9 +87,12 @@ def first(bad: BoolArray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
 
 
-def at(position: tuple[int, ...]) -> str:
-    row = nth(position[0])
-    return row if len(position) == 1 else f"{row}, column {position[1]}"
+def at(name: str, position: tuple[int, ...]) -> str:
+    row, *column = position
+    known = _NAMES.get()
+    if column and name == "probs" and known is not None and len(known[1]) > 1:
+        return f"{name}: {nth(row)}, column {known[1][column[0]]}"
+    return f"{name}: {nth(row)}" + "".join(f", column {j}" for j in column)
 
 
 def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
@@ -98,7 +102,7 @@ def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
                 float(value)
             except (TypeError, ValueError):
                 raise InvalidPredictionsError(
-                    f"{name}: {at(position)} is {str(value)!r}, which is not a number"
+                    f"{at(name, position)} is {str(value)!r}, which is not a number"
                 ) from None
     elif array.dtype.kind not in "biuf":
         raise InvalidPredictionsError(f"{name} must hold real numbers, not {array.dtype}")
@@ -107,8 +111,9 @@ def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
     if not finite.all():
         position = first(~finite)
         raise InvalidPredictionsError(
-            f"{name}: {at(position)} is {numbers[position]} ({(~finite).sum()} such values in "
-            "all); remove or repair these rows first, nothing is dropped for you"
+            f"{at(name, position)} is {numbers[position]} "
+            f"({several((~finite).sum(), 'such value')} in all); remove or repair "
+            "these rows first, nothing is dropped for you"
         )
     return numbers
 
@@ -132,7 +137,7 @@ def as_probabilities(
         above = int((probs > 1.0).sum())
         if above:
             probs = np.minimum(probs, 1.0)
-            notes.append(f"{above} values were above 1 by rounding and count as 1")
+            notes.append(f"{several(above, 'value')} above 1 by rounding, taken as 1")
         return np.column_stack([1.0 - probs, probs]), tuple(notes)
     sums = probs.sum(axis=1)
     deviation = np.abs(sums - 1.0)
@@ -151,7 +156,9 @@ def as_probabilities(
     if inexact.any():
         probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
         count, most = int(inexact.sum()), deviation.max()
-        notes.append(f"{count} rows renormalised (sums were within {most:.1g} of 1{rounded})")
+        notes.append(
+            f"{several(count, 'row')} renormalised (sums were within {most:.1g} of 1{rounded})"
+        )
     return np.minimum(probs, 1.0) if probs.max() > 1.0 else probs, tuple(notes)
 
 
@@ -188,8 +195,8 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     else:
         advice = f"Repair these values; if all are logits, {logits}"
     raise InvalidPredictionsError(
-        f"probs: {at(position)} is {probs[position]:.9g}, outside [0, 1] "
-        f"({int(outside.sum())} such values in all). {advice}"
+        f"{at('probs', position)} is {probs[position]:.9g}, outside [0, 1] "
+        f"({several(outside.sum(), 'such value')} in all). {advice}"
     )
 
 

@@ -32,6 +32,17 @@ def name_of(value: Any) -> str:
     return plain.__name__ if isinstance(plain, _Named) else repr(plain)
 
 
+def several(n: int, word: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> several(1, "row"), several(2, "row"), several(3, "class")
+    ('1 row', '2 rows', '3 classes')
+    """
+    return f"{n} {word}{'' if n == 1 else 'es' if word.endswith('s') else 's'}"
+
+
 class _OfInit:
     """The signature of a class that is made by ``__init__``, whatever ``__new__`` takes."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
@@ -60,8 +61,10 @@ def questions(data: Predictions) -> list[Question]:
     top = error(TopK(1), "is its confidence right?", binary)
     if data.n_classes == 2:
         event = OneVsRest(1)
-        words = f"is P({data.class_name(1)}) right?"
-        asked = [error(event, words, binary), shape(event), top, *groups(event)]
+        asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
+        words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
+        tops = [] if asserted else [top]
+        asked = [error(event, words, binary), shape(event), *tops, *groups(event)]
         return _defined(asked, data)
     every = Question(
         f"OneVsRest(0…{data.n_classes - 1})",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
+from caltest._base.written import several
 from caltest.battery.questions import Question
 from caltest.predictions import Predictions
 from caltest.results import (
@@ -122,10 +124,13 @@ def report_of(
     data: Predictions, rows: tuple[AuditRow, ...], alpha: float, tolerance: float
 ) -> AuditReport:
     """Judge all of them together."""
-    confidence = float(np.average(data.probs.max(axis=1), weights=data.weights))
-    right = data.probs.argmax(axis=1) == data.labels
-    accuracy = float(np.average(right, weights=data.weights))
-    (top,) = (row for row in rows if row.subject == "top" and row.aspect == "error")
+    if data.classes == RIGHT:
+        subject, (confidence, accuracy) = "event", _means(data, 1)
+    else:
+        subject, confidence = "top", float(np.average(data.probs.max(1), weights=data.weights))
+        right = data.probs.argmax(axis=1) == data.labels
+        accuracy = float(np.average(right, weights=data.weights))
+    (top,) = (row for row in rows if row.subject == subject and row.aspect == "error")
     impossible = data.impossible
     rejected = [row for row in rows if row.verdict.rejects]
     direction, summary = "", []
@@ -143,9 +148,9 @@ def report_of(
         verdict = AuditVerdict.TOO_LITTLE_DATA
         needed = int(np.ceil(data.n * max(1.0, rows[0].critical / tolerance) ** 2 / 100.0)) * 100
         summary.append(
-            f"With {data.n} predictions an error of the size to be noticed ({tolerance:g}) can "
-            "pass as noise: these data can neither confirm nor refute calibration. At least "
-            f"{needed} predictions are needed."
+            f"With {several(data.n, 'prediction')} an error of the size to be noticed "
+            f"({tolerance:g}) can pass as noise: these data can neither confirm nor refute "
+            f"calibration. At least {needed} predictions are needed."
         )
     else:
         verdict = AuditVerdict.CALIBRATED
@@ -162,9 +167,9 @@ def report_of(
         ]
     if impossible.size:
         summary.append(
-            f"{impossible.size} outcomes occurred that had probability exactly 0 (the first in "
-            f"row {impossible[0]}, counted from 0): that alone refutes calibration, unless the "
-            "probabilities were rounded to 0."
+            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0 (the "
+            f"first in row {impossible[0]}, counted from 0): that alone refutes calibration, "
+            "unless the probabilities were rounded to 0."
         )
     return AuditReport(
         verdict=verdict,
@@ -212,7 +217,7 @@ def _what_is_wrong(
     sentences = []
     significant = [row for row in rejected if row.adjusted <= alpha]
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
-    if event is not None:
+    if event is not None and event is not top:
         mean, rate = _means(data, 1)
         shifted = abs(mean - rate) >= 0.5 * event.test.estimate
         judged = "wrong in both directions"
@@ -231,9 +236,8 @@ def _what_is_wrong(
     elif significant and event is None:
         passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
         sentences.append(
-            f"The binned error of the confidence (TopK(1)) {passed}, but miscalibration shows in: "
-            + ", ".join(row.lens for row in significant)
-            + "."
+            f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
+            "in: " + ", ".join(row.lens for row in significant) + "."
         )
     main = event or (top if direction else None)
     if main is not None:

@@ -44,18 +44,22 @@ COLUMNS = options_of(
     option("--classes", metavar="A,B,...", help="Label values in the order of the columns."),
     option("--pos-label", metavar="VALUE", help="The label whose probability one column is."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
-    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
-    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
     option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
     option("--drop-missing", is_flag=True, help="Leave out rows with empty cells, and say so."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
 )
-#: The options of ``COLUMNS`` that ``read_predictions`` takes as they are.
+FACTS = options_of(
+    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
+)
+#: The options of ``COLUMNS`` and ``FACTS`` that ``read_predictions`` takes as they are.
 _READ = (
     *("predicted_label", "pos_label", "from_logits", "clusters", "by"),
     *("per_character", "drop_missing", "format"),
 )
-INPUT = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS)
+INPUT = options_of(
+    click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS, FACTS
+)
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 LENS = option(

@@ -51,7 +51,12 @@ class Part:
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@option("--state", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Kept in.")
+@option(
+    "--state",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keeps what is known.",
+)
 @COLUMNS
 @LENS
 @option("--alpha", type=SHARE, show_default="0.05", help="Chance of ever a false alarm.")
@@ -65,11 +70,11 @@ class Part:
 def monitor(
     files: tuple[Path, ...], state: Path, as_json: bool, picture: Path, gate: bool, **options: Any
 ) -> Outcome:
-    """Bet against calibration on the new rows of FILES, and keep the state.
+    """Bet against calibration as rows come in, and keep the state.
 
-    Rows that were counted by an earlier run are not counted again, also under a new file name; they
-    must not change. From the first row without its label on, rows wait for the next run; with
-    --time, all rows of its time and later ones do.
+    Rows of FILES that were counted by an earlier run are not counted again, also under a new file
+    name; they must not change. From the first row without its label on, rows wait for the next run;
+    with --time, all rows of its time and later ones do.
     """
     asked = ("lens", "alpha", "change", "run_length", "horizon")
     given = {name: options[name] for name in asked if options[name] is not None}
@@ -79,14 +84,21 @@ def monitor(
     with locked(state):
         watch, known = ct.Monitor(**given), {}
         if state.exists():
-            kept = json.loads(state.read_text(encoding="utf-8"))
-            watch, known = ct.Monitor.from_dict(kept["monitor"]), kept["files"]
+            try:
+                kept = json.loads(state.read_text(encoding="utf-8"))
+                watch, known = ct.Monitor.from_dict(kept["monitor"]), kept["files"]
+            except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+                raise click.UsageError(f"{state} is no state of caltest monitor") from error
             for name, value in given.items():
                 if getattr(watch, name) != value:
                     raise click.UsageError(
                         f"{state} was begun with {name}={getattr(watch, name)!r}, not {value!r}: "
                         "a new question needs a new state"
                     )
+        if watch.change and options["alpha"] is not None:
+            raise click.UsageError("--alpha is not for --change, which has --run-length")
+        if not watch.change and options["run_length"] is not None:
+            raise click.UsageError("--run-length is for --change; without it, give --alpha")
         parts = [read(path, known, options) for path in dict.fromkeys(map(Path.resolve, files))]
         watch, known, held = counted(watch, known, parts, options["time"] is not None)
         write(state, json.dumps({"monitor": watch.as_dict(), "files": known}))

@@ -13,7 +13,6 @@ import caltest as ct
 from caltest import plots
 from caltest._base import defaults
 from caltest.cli.common import (
-    EXIT_CODES,
     INPUT,
     LENS,
     SHARE,
@@ -56,7 +55,7 @@ def _refuse_idle(kind: str) -> None:
             )
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
 @INPUT
 @option("--kind", type=click.Choice(KINDS), default="deviation", help="What to draw.")
 @option(

@@ -11,6 +11,7 @@ import numpy as np
 from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.multiplicity import holm
+from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.entry import admitted
 from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
@@ -217,9 +218,9 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
         if unlike.size:
             i = unlike[0]
             raise InvalidPredictionsError(
-                f"{first} and {name} have different labels in {unlike.size} rows, first in row {i} "
-                f"({a.labels[i]} and {b.labels[i]}): a paired comparison needs the same "
-                "observations in the same order"
+                f"{first} and {name} have different labels in {several(unlike.size, 'row')}, first "
+                f"in row {i}, counted from 0 ({a.labels[i]} and {b.labels[i]}): a paired "
+                "comparison needs the same observations in the same order"
             )
     return data
 

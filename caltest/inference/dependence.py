@@ -51,8 +51,8 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
         return scheme, None
     if sizes.size < FEWEST:
         raise StatisticError(
-            f"{sizes.size} clusters are too few to tell how much their rows depend on each other: "
-            "use calibration_test(…, null=OneRowPerCluster())"
+            f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
+            "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
         )
     given = scheme.dependence
     limit = agreement.limit() if given is None else given

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from caltest._base.arrays import BoolArray
+from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io import cells
 from caltest.io.assembly import FORMATS as FORMATS
@@ -139,7 +140,7 @@ def read_forecasters(
     common = reduce(np.intersect1d, [kept for _, kept in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
-    note = f"paired on the {len(common)} rows that all forecasters have"
+    note = f"paired on the {several(len(common), 'row')} that all forecasters have"
     return {
         name: replace(data, notes=(*data.notes, note)).take(np.isin(kept, common))
         for name, (data, kept) in read.items()

@@ -16,7 +16,9 @@ import numpy as np
 from caltest._base.arrays import IntArray
 from caltest._base.checks import one_of
 from caltest._base.doubts import MISSES
-from caltest._base.reading import rows_named
+from caltest._base.facts import RIGHT
+from caltest._base.reading import in_a_file
+from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.io import cells, logs
 from caltest.io.columns import (
@@ -146,14 +148,14 @@ def predictions_of(
     kept, notes = _complete(columns, drop_missing)
     if notes:
         columns = {name: column[kept] for name, column in columns.items()}
-    with rows_named(kept + 1):
+    with in_a_file(kept + 1, choice.probs):
         values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
         told = [f"labels from {_short(outcomes)}"]
         if guess:
             guessed = _stacked(columns, guess, labels=True)
             right = cells.right(truth, guessed, values, choice.probs[0], predicted is not None)
             if right is not None:
-                truth, options = right, options | {"classes": ("wrong", "right")}
+                truth, options = right, options | {"classes": RIGHT}
                 told = [f"as the probability that {guess[0]} equals {outcomes[0]}"]
         if options.get("classes") is None and not known:
             options = options | {"classes": _class_values(choice, values, truth)}
@@ -166,7 +168,9 @@ def predictions_of(
     unused = [name for name in source.names if name not in wanted]
     told += [f"not used: {_short(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {_short(choice.probs)}"
-    understood = ", ".join([f"read {data.n} rows, {data.n_classes} classes from {of}", *told])
+    understood = ", ".join(
+        [f"read {several(data.n, 'row')}, {data.n_classes} classes from {of}", *told]
+    )
     return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), kept
 
 
@@ -217,15 +221,16 @@ def _complete(columns: dict[str, Column], drop: bool) -> tuple[IntArray, list[st
         name, rows = next(iter(absent.items()))
         found = np.flatnonzero(rows) + 1
         shown = ", ".join(map(str, found[:5])) + (", …" if found.size > 5 else "")
+        where = "row" if found.size == 1 else "rows"
         raise InvalidPredictionsError(
-            f"column {name} has {found.size} missing cells, in rows {shown} (counted from 1, "
-            "without the header); complete these rows, or leave them out with drop_missing=True "
-            "(--drop-missing)"
+            f"column {name} has {several(found.size, 'missing cell')}, in {where} {shown} (counted "
+            "from 1, without the header); complete these rows, or leave them out with "
+            "drop_missing=True (--drop-missing)"
             if not drop
-            else f"no row is complete; column {name} has {found.size} missing cells"
+            else f"no row is complete; column {name} has {several(found.size, 'missing cell')}"
         )
     counts = ", ".join(f"{name} {rows.sum()}" for name, rows in absent.items())
-    told = f"dropped {n - kept.size} of {n} rows with missing cells ({counts})"
+    told = f"dropped {n - kept.size} of {several(n, 'row')} with missing cells ({counts})"
     return kept, [told] if absent else []
 
 

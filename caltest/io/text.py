@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from caltest._base.progress import progress
+from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
 from caltest.io.source import MISSING, Column, Source, is_number
@@ -70,7 +71,7 @@ def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, row
             elif any(cell.strip() for cell in row):
                 raise InvalidPredictionsError(
-                    f"line {reader.line_num} has {len(row)} cells, the header {width}"
+                    f"line {reader.line_num} has {several(len(row), 'cell')}, the header {width}"
                 )
     except csv.Error as error:
         raise InvalidPredictionsError(f"line {reader.line_num}: {error}") from None

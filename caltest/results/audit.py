@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from caltest._base.written import several
 from caltest.results.base import Record, Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.tables import Columns
@@ -96,7 +97,8 @@ class AuditReport(Result):
     rows : tuple of AuditRow
         One row a lens, with adjusted p-values.
     accuracy, confidence : float
-        Of the top class: how often it is right, and its mean probability.
+        Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is right,
+        and its mean probability.
     alpha, tolerance : float
         The settings.
     impossible : int
@@ -152,8 +154,8 @@ class AuditReport(Result):
             table.add_row(*map(Text, cells[:-1]), Text(cells[-1], style=style))
         head = Text.assemble(
             ("Calibration audit", "bold"),
-            f"  {self.n} predictions, {self.n_classes} classes, accuracy {self.accuracy:.3f}, "
-            f"mean confidence {self.confidence:.3f}\n",
+            f"  {several(self.n, 'prediction')}, {self.n_classes} classes, "
+            f"accuracy {self.accuracy:.3f}, mean confidence {self.confidence:.3f}\n",
         )
         words, style = HEADLINES[self.verdict]
         verdict = Text.assemble("\n", (f"Verdict: {words}", style), "\n")

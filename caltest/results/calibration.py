@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from caltest._base.written import several
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
 from caltest.results.clusters import ClusterSummary
 from caltest.results.subgroups import Subgroups
@@ -115,7 +116,8 @@ class CalibrationTestResult(Result):
     def __str__(self) -> str:
         deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
         if self.n_resamples:
-            precision = f"{self.n_resamples} resamples, Monte Carlo error {self.pvalue_error:.1g}"
+            drawn = several(self.n_resamples, "resample")
+            precision = f"{drawn}, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
             precision = f"exact, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
         elif self.null == "betting":
@@ -153,8 +155,8 @@ class CalibrationTestResult(Result):
             said = ["The null distribution is a single value: these predictions cannot be tested."]
         if self.impossible:
             said.append(
-                f"{self.impossible} observed outcomes had predicted probability exactly 0: "
-                "that alone refutes calibration, unless the file was rounded."
+                f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
+                "0: that alone refutes calibration, unless the file was rounded."
             )
         if self.ended == "early":
             said.append("Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")

@@ -11,6 +11,7 @@ import numpy as np
 from caltest._base import checks
 from caltest._base.arrays import FloatArray
 from caltest._base.facts import as_times
+from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
 from caltest.bets.leader import Leader, leader
@@ -317,7 +318,9 @@ class Monitor(Watch):
             f"  best bet    {self.leader}",
         ]
         if self.impossible:
-            lines.append(f"  {self.impossible} outcomes had probability 0, which settles it.")
+            lines.append(
+                f"  {several(self.impossible, 'outcome')} had probability 0, which settles it."
+            )
         return "\n".join([*lines, *self._foot()])
 
 
