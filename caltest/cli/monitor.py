@@ -14,7 +14,8 @@ import numpy as np
 import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.facts import as_times
-from caltest.cli.common import COLUMNS, LENS, SHARE, Outcome, option, read_file
+from caltest.cli.common import Outcome, read_file
+from caltest.cli.options import COLUMNS, LENS, SHARE, option
 from caltest.io import read_waiting
 from caltest.sequential.state import fingerprint, locked, write
 

@@ -12,18 +12,8 @@ from click.core import ParameterSource
 import caltest as ct
 from caltest import plots
 from caltest._base import defaults
-from caltest.cli.common import (
-    EXIT_CODES,
-    INPUT,
-    LENS,
-    SHARE,
-    SIMULATION,
-    Outcome,
-    finish,
-    option,
-    read,
-    settings,
-)
+from caltest.cli.common import Outcome, finish, read, settings
+from caltest.cli.options import EXIT_CODES, INPUT, LENS, SHARE, SIMULATION, TARGET, choice, option
 from caltest.cli.recipes import Recipe
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
@@ -31,6 +21,7 @@ from caltest.results import ending
 DIAGRAMS = ("deviation", "classical")
 CURVES = ("isotonic", "smooth")
 PAIRS = ("comparison", "difference")
+BANDS = ("consistency", "clopper-pearson", "wilson", "bootstrap")
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
 
 
@@ -58,30 +49,15 @@ def _refuse_idle(kind: str) -> None:
 
 @click.command(epilog=EXIT_CODES)
 @INPUT
-@option("--kind", type=click.Choice(KINDS), default="deviation", help="What to draw.")
-@option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The picture: .pdf, .svg or .png.",
-)
+@choice("--kind", KINDS, "What to draw.")
+@option("-o", "--out", type=TARGET, required=True, help="The picture: .pdf, .svg or .png.")
 @LENS
 @option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
-@option(
-    "--band",
-    type=click.Choice(["consistency", "clopper-pearson", "wilson", "bootstrap"]),
-    default="consistency",
-    help="Bars of the diagrams.",
-)
+@choice("--band", BANDS, "Bars of the diagrams.")
 @option("--level", type=SHARE, default=defaults.BAND_LEVEL, help="Level of bars and bands.")
 @option("--simultaneous", is_flag=True, help="The level is for all bars together.")
 @option("--log-odds", is_flag=True, help="An axis for rare events.")
-@option(
-    "--against",
-    type=click.Path(path_type=Path),
-    help="A second model of the same rows, for comparison and difference.",
-)
+@option("--against", type=click.Path(path_type=Path), help="A second model of the same rows.")
 @option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
 @SIMULATION
 @option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
@@ -135,15 +111,14 @@ def plot(
     else:
         other = read({**options, "file": against})
         stems = [path.stem if path else "example" for path in (options["file"], against)]
-        names = stems[0], stems[1]
-        result = ct.reliability_difference(data, other, names=names, **asked, **cut, **bars)
+        result = ct.reliability_difference(
+            data, other, names=(stems[0], stems[1]), **asked, **cut, **bars
+        )
     if kind == "comparison":
-        both = [
-            ct.reliability_curve(one, band=band, **asked, **cut, **bars, **run)
-            for one in (data, other)
-        ]
+        options_of_curve = {"band": band, **asked, **cut, **bars, **run}
+        both = [ct.reliability_curve(one, **options_of_curve) for one in (data, other)]
         result = replace(result, ended=ending(*(curve.ended for curve in both)))
-        picture = plots.comparison(both, names=names, **drawn)
+        picture = plots.comparison(both, names=stems, **drawn)
     else:
         picture = result.plot(**drawn)
     picture.save(options["out"])
