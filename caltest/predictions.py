@@ -174,7 +174,7 @@ class Predictions:
         """
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
         probs, given = containers.arranged(probs, given)
-        labels, weights, clusters, by, ids = given.values()
+        labels = given["labels"]
         for name, values in {"probs": probs, "classes": classes, **given}.items():
             refuse_form(values, name)
         one_of("from_logits", from_logits, (True, False))
@@ -193,16 +193,11 @@ class Predictions:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
             for doubt in doubts(data.probs, data.labels, probs, from_logits):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
-        facts: dict[str, Any] = {}
-        if weights is not None:
-            facts["weights"] = known.as_weights(weights, data.n)
-        if clusters is not None:
-            codes = known.numbered(clusters, data.n, "clusters")
-            facts["clusters"] = codes if codes.max() + 1 < data.n else None
-        if by is not None:
-            facts["by"] = known.as_groups(by, data.n)
-        if ids is not None:
-            facts["ids"] = known.as_names(ids, data.n, "ids")
+        facts: dict[str, Any] = {
+            name: read(given[name], data.n)
+            for name, read in known.READERS.items()
+            if given[name] is not None
+        }
         return replace(data, **facts) if facts else data
 
     @classmethod
@@ -335,11 +330,9 @@ class Predictions:
         return self.classes[index] if self.classes else str(index)
 
     def __repr__(self) -> str:
-        known = [
-            *(["weighted"] if self.weights is not None else []),
-            *([f"{self.n_clusters} clusters"] if self.n_clusters else []),
-        ]
-        return f"Predictions({', '.join([f'n={self.n}', f'K={self.n_classes}', *known])})"
+        said = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
+        said += [f"{self.n_clusters} clusters"] if self.n_clusters else []
+        return f"Predictions({', '.join(said)})"
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:

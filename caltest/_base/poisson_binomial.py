@@ -98,15 +98,12 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
     similar = np.searchsorted(GROUPS, p)
     for g in np.unique(similar):
         group = p[similar == g]
-        if group.size > DIRECT and group[0] > 0.75:  # count failures, whose chance is exact
-            factor, shift = _interpolated(1.0 - group, omega[:alive])
-            spectrum[:alive] *= np.conj(factor)
-            origin += group.size - shift
-        elif group.size > DIRECT:
-            factor, shift = _interpolated(group, omega[:alive])
-            spectrum[:alive] *= factor
-            origin += shift
-        elif group.size:
+        if group.size > DIRECT:
+            failures = group[0] > 0.75  # count these: their chance is exact
+            factor, shift = _interpolated(1.0 - group if failures else group, omega[:alive])
+            spectrum[:alive] *= np.conj(factor) if failures else factor
+            origin += group.size - shift if failures else shift
+        else:
             padded = np.zeros(-(-group.size // 16) * 16)
             padded[: group.size] = group
             blocks = _recursion(padded.reshape(-1, 16))

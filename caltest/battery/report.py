@@ -166,6 +166,11 @@ def report_of(
             f"row {impossible[0]}, counted from 0): that alone refutes calibration, unless the "
             "probabilities were rounded to 0."
         )
+    notes = list(data.notes)
+    if top.test.clusters is not None:
+        notes.append(f"rows come in clusters: {top.test.clusters}")
+    if data.weights is not None:
+        notes.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
     return AuditReport(
         verdict=verdict,
         summary=tuple(summary),
@@ -178,7 +183,7 @@ def report_of(
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
-        notes=(*data.notes, *_about_design(data, top)),
+        notes=tuple(notes),
         copies=data.copies,
     )
 
@@ -188,15 +193,6 @@ def _means(data: Predictions, c: int) -> tuple[float, float]:
     columns = data.probs[:, c], data.labels == c
     mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
     return mean, rate
-
-
-def _about_design(data: Predictions, top: AuditRow) -> list[str]:
-    said = []
-    if top.test.clusters is not None:
-        said.append(f"rows come in clusters: {top.test.clusters}")
-    if data.weights is not None:
-        said.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
-    return said
 
 
 def _what_is_wrong(

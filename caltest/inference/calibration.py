@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -131,25 +131,19 @@ def calibration_test(
     check_run(n_resamples, rng, workers)
     if null == "betting" and statistic == ECE():
         statistic = EValue()
-    seen_through = as_lens(lens, data)
+    seen_through, run = as_lens(lens, data), (n_resamples, rng, workers)
+    options: Any = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
     if data.subgroups():
-        again: Any = {"lens": seen_through, "null": null, "stop": stop, "n_resamples": n_resamples}
-        ask: Callable[[Predictions], CalibrationTestResult] = partial(
-            calibration_test, statistic=statistic, rng=rng, workers=workers, **again
-        )
+        options |= {"statistic": statistic, "null": null, "stop": stop, "rng": rng}
+        ask: Any = partial(calibration_test, **options)
         whole = ask(replace(data, by=None))
-        run = n_resamples, rng, workers
-        return replace(
-            whole, subgroups=each_subgroup(data, seen_through(data), statistic, ask, run)
-        )
+        parts = each_subgroup(data, seen_through(data), statistic, ask, run)
+        return replace(whole, subgroups=parts)
     if isinstance(null, OneRowPerCluster):
-        options = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
         return _by_one_row_per_cluster(data, statistic, null, rng, options)
     induced = seen_through(data)
     prepared, estimate = evaluated(statistic, induced)
-    law = null_distribution(
-        statistic, prepared, estimate, null, n_resamples, rng, workers, stop == "early"
-    )
+    law = null_distribution(statistic, prepared, estimate, null, *run, stop == "early")
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
@@ -180,16 +174,15 @@ def _by_one_row_per_cluster(
             advance(1)
     running = np.cumsum([test.pvalue for test in tests]) / np.arange(1, len(tests) + 1)
     pvalue = min(1.0, 2.0 * float(running.min()))
-    means = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
+    numbers = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
+    means: Any = dict(zip(("estimate", "null_mean", "null_std"), numbers.tolist(), strict=True))
     said = (
         f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters"
     )
     return replace(
         tests[0],
         null=repr(null),
-        estimate=float(means[0]),
-        null_mean=float(means[1]),
-        null_std=float(means[2]),
+        **means,
         pvalue=pvalue,
         pvalue_bracket=(pvalue, pvalue),
         pvalue_error=0.0,

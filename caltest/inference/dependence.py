@@ -59,27 +59,17 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
     agreed = float(agreement(data.labels[None, :], centred=False)[0])
     allowed = float((variance + joint).sum())
     spread = variance + limit * joint
+    commonest = data.probs[:, data.probs.mean(axis=0).argmax()]
     summary = ClusterSummary(
         count=sizes.size,
         smallest=int(sizes.min()),
         largest=int(sizes.max()),
         effective=float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)),
-        shared=_with_another_label(data, agreement, sizes),
+        shared=float((1.0 - np.bincount(agreement.cluster, commonest) / sizes).sum()),
         dependence=limit,
         estimated=given is None,
         inflation=max(1.0, (float(variance.sum()) + agreed) / max(allowed, 1e-300)),
     )
-    _warn(summary)
-    return replace(scheme, dependence=limit), summary
-
-
-def _with_another_label(data: Predictions, agreement: Agreement, sizes: Any) -> float:
-    commonest = data.probs.mean(axis=0).argmax()
-    mean = np.bincount(agreement.cluster, data.probs[:, commonest]) / sizes
-    return float((1.0 - mean).sum())
-
-
-def _warn(summary: ClusterSummary) -> None:
     if summary.effective < FEW:
         _say(
             f"{summary.count} clusters weigh as much as {summary.effective:.1f} equal ones: the "
@@ -91,7 +81,8 @@ def _warn(summary: ClusterSummary) -> None:
             "labels: the test is valid if each label follows its own prediction; if rows of a "
             "cluster share theirs, test with null=OneRowPerCluster()"
         )
+    return replace(scheme, dependence=limit), summary
 
 
 def _say(words: str) -> None:
-    warnings.warn(words, FewClustersWarning, stacklevel=6)
+    warnings.warn(words, FewClustersWarning, stacklevel=5)

@@ -60,12 +60,7 @@ def admitted(
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
     looked = data.copies or data.induced or data.clusters is not None
-    return data if looked else _noticed(data)
-
-
-def _noticed(data: Predictions) -> Predictions:
-    """Count the rows that are copies of others, and say what to do about them."""
-    copies = n_copies(data.probs, data.labels)
+    copies = 0 if looked else n_copies(data.probs, data.labels)
     if not copies:
         return data
     note = (

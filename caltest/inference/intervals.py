@@ -12,17 +12,9 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
+from caltest.inference import interval_methods as methods
 from caltest.inference.entry import admitted, evaluated, seed_of
-from caltest.inference.interval_methods import (
-    BOOTSTRAP,
-    Asked,
-    Bounds,
-    by_bootstrap,
-    by_cells,
-    by_inversion,
-    by_normal,
-    by_sun,
-)
+from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
@@ -154,6 +146,8 @@ def confidence_interval(
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     asked = Asked(statistic, seen_through, prepared, estimate, float(level), side, **run)
     bounds = _methods(asked, method)[method](asked)
+    estimate = asked.estimate if bounds.estimate is None else bounds.estimate
+    floor = methods.noise_floor(asked) if bounds.null_mean is None else bounds.null_mean
     estimand = prepared.estimand
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
@@ -161,19 +155,19 @@ def confidence_interval(
         statistic=name_of(statistic),
         lens=name_of(seen_through),
         method=bounds.method,
-        estimate=bounds.estimate,
+        estimate=estimate,
         low=_within(low, estimand),
         high=_within(high, estimand),
         level=float(level),
         side=side,
-        null_mean=bounds.null_mean,
-        bias=bounds.estimate - bounds.corrected,
+        null_mean=floor,
+        bias=estimate - bounds.corrected,
         corrected=bounds.corrected,
         contains_zero=bounds.contains_zero,
         pvalue=bounds.pvalue,
         n=asked.induced.n,
         n_classes=data.n_classes,
-        n_cells=bounds.n_cells,
+        n_cells=None if prepared.cells is None else len(prepared.cells),
         n_clusters=data.n_clusters,
         n_resamples=bounds.n_draws,
         seed=seed_of(rng),
@@ -186,16 +180,16 @@ def confidence_interval(
 def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:
     """Return the methods that fit the statistic, and refuse one that is not among them."""
     fitting: dict[str, Callable[[Asked], Bounds]] = {
-        name: partial(by_bootstrap, method=name) for name in BOOTSTRAP
+        name: partial(methods.by_bootstrap, method=name) for name in BOOTSTRAP
     }
     estimand, clustered = asked.prepared.estimand, asked.clusters is not None
     if estimand is not None and asked.prepared.cells is not None:
         if estimand.size != "largest":
-            fitting["auto"] = fitting["inversion"] = by_inversion
+            fitting["auto"] = fitting["inversion"] = methods.by_inversion
         elif not clustered:
-            fitting["auto"] = fitting["inversion"] = by_cells
+            fitting["auto"] = fitting["inversion"] = methods.by_cells
         if estimand.size == "squared":
-            fitting |= {"normal": by_normal, "sun": by_sun}
+            fitting |= {"normal": methods.by_normal, "sun": methods.by_sun}
     if method not in fitting:
         names = ", ".join(map(repr, fitting))
         raise StatisticError(

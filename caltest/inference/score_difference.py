@@ -21,13 +21,13 @@ def score_differences(
     """
     found = []
     for name, score in SCORES.items():
-        rows = (score.per_row(d.probs, d.labels) for d in (a, b))
-        found.append(_difference(name, *rows, paired=paired, level=level))
+        rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))
+        found.append(_difference(name, rows_a, rows_b, paired, level))
     return tuple(found)
 
 
 def _difference(
-    name: str, a: FloatArray, b: FloatArray, *, paired: bool, level: float
+    name: str, a: FloatArray, b: FloatArray, paired: bool, level: float
 ) -> ScoreDifference:
     from scipy.special import stdtr, stdtrit
 
@@ -41,9 +41,7 @@ def _difference(
     if error <= 1e-14 * (abs(mean_a) + abs(mean_b)):  # the same scores up to rounding
         pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
         return ScoreDifference(name, mean_a, mean_b, difference, difference, difference, pvalue)
-    freedom = variances.sum() ** 2 / sum(
-        v**2 / (s.size - 1) for v, s in zip(variances, parts, strict=True)
-    )
+    freedom = variances.sum() ** 2 / (variances**2 / [s.size - 1 for s in parts]).sum()
     reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
     pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)
     return ScoreDifference(

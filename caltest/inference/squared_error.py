@@ -99,19 +99,12 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool
     -----
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
     """
-    if paired:
-        jackknife = _jackknife(a.omitting - b.omitting)
-    else:
-        jackknife = _jackknife(a.omitting) + _jackknife(b.omitting)
+    omitting = [a.omitting - b.omitting] if paired else [a.omitting, b.omitting]
+    jackknife = sum((values.size - 1) * float(values.var()) for values in omitting)
     centred = _quadratic(a, b, a.centred, b.centred, paired)
     raw = _quadratic(a, b, a.residuals, b.residuals, paired)
     apart = _quadratic(a, b, a.residuals, b.residuals, False)
     return max(jackknife - (0.0 if cautious else centred), raw, centred, 0.0) + 1e-14 * apart
-
-
-def _jackknife(omitting: FloatArray) -> float:
-    n = omitting.size
-    return (n - 1) * float(omitting.var())
 
 
 def _quadratic(
@@ -139,10 +132,8 @@ def _pairs(x: FloatArray, z: FloatArray, group: IntArray, weights: FloatArray) -
     for g in np.flatnonzero((np.diff(starts) > 1) & (weights > 0.0)):
         rows = order[starts[g] : starts[g + 1]]
         xs, zs = x[rows], z[rows]
-        if rows.size < x.shape[1]:
-            whole = ((xs @ xs.T) * (zs @ zs.T)).sum()
-        else:
-            whole = np.square(xs.T @ zs).sum()
+        few = rows.size < x.shape[1]
+        whole = ((xs @ xs.T) * (zs @ zs.T)).sum() if few else np.square(xs.T @ zs).sum()
         own = (np.square(xs).sum(axis=1) * np.square(zs).sum(axis=1)).sum()
         total += weights[g] * float(whole - own)
     return total
