@@ -38,9 +38,8 @@ class Facts(TypedDict, total=False):
 class Predictions:
     """Probabilities of ``K`` classes for ``n`` observations, what was observed, and what is known.
 
-    Make one with :meth:`Predictions.of`, which checks everything once; the constructor itself
-    trusts its arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, so that
-    the facts about the rows survive it; :meth:`take` picks or reorders rows with their facts.
+    Make one with :meth:`Predictions.of`, which checks everything once; the constructor trusts its
+    arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, which keeps facts.
 
     Attributes
     ----------
@@ -108,16 +107,14 @@ class Predictions:
         ----------
         probs : array_like of shape (n,), (n, 1) or (n, K)
             One column or a 1-D array is the probability of label 1 of a binary problem; it
-            becomes the two columns (1 − p, p). Anything NumPy can read is welcome, and torch
-            tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
-            dictionaries of columns, with a column for each class or one of whole rows. Rows that
-            sum to 1 within 1e-3, or within what rounding to decimals or bfloat16 explains, are
-            divided by their sum, which is noted; sums within 1e-12 are left alone. Where all values
-            are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16 2), or
-            to shares of one whole number (up to 1000 and 100; 10), they are read as these, which is
-            noted too: ties and edges are those of the numbers that were meant.
-            A :class:`Predictions` is returned as it is when nothing else is given; with labels or
-            facts it gets these in place of its own.
+            becomes the two columns (1 − p, p). Arrays, torch tensors of any device, tables of
+            pandas, polars, Arrow, duckdb or Hugging Face, and dictionaries of columns, with a
+            column for each class or one of whole rows. Rows that sum to 1 within 1e-3, or within
+            what rounding explains, are divided by their sum, which is noted; sums within 1e-12 are
+            left alone. Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3
+            digits; bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read
+            as these, so that ties are those of the numbers that were meant; this is noted too.
+            :class:`Predictions` get the labels and facts given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
             ``probs`` is a table, the name of the column that holds them, as for the facts below;
@@ -126,12 +123,10 @@ class Predictions:
             The label values (strings or integers) in the order of the columns of ``probs``. Columns
             of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
-            Importance of each row, ≥ 0; tests leave out rows of weight 0 and look at the ratios of
-            the others. A row of weight 3 is one observation that counts three times, not three
-            observations: for these repeat the row.
+            Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
+            observation that counts three times, not three observations: for these repeat the row.
         clusters : array_like of shape (n,), optional
-            The cluster of each row, by number or name, such as the patient: rows of a cluster may
-            depend on each other, clusters may not. Clusters of one row each are none.
+            The cluster of each row, such as the patient: its rows may depend on each other.
         by : array_like of shape (n,), mapping or data frame, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
@@ -150,8 +145,8 @@ class Predictions:
         Raises
         ------
         InvalidPredictionsError
-            For anything that is not a probability forecast with its outcomes. The message names
-            the first offending row (counted from 0), its value, and what to do.
+            For anything that is not a probability forecast with its outcomes; it names the first
+            such row (counted from 0), its value, and what to do.
 
         Warns
         -----

@@ -56,15 +56,13 @@ def audit(
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, default 0.1
         The size of error that has to be noticed. A row that finds nothing says "too little data"
-        when a measured error of that size would pass as noise: when the 1 − ``alpha`` point of its
-        null distribution lies above it, or there are so few predictions that a shift by it would
-        leave no trace in more than 20 % of data sets (fewer than 16 for 0.1).
+        when the 1 − ``alpha`` point of its null distribution lies above it, or a shift by it would
+        leave no trace in more than 20 % of data sets (fewer than 16 rows for 0.1).
     adjust : {"holm", "max-T"}, default "holm"
-        How p-values are adjusted for the number of questions. Holm's method takes every row's own
-        p-value, exact where there is one, and the worst class times their number. ``"max-T"``
-        draws whole label vectors, evaluates all statistics on each, and adjusts by the joint law
-        of all of them, every class included (Westfall & Young 1993): sharper when there are many
-        classes, but no p-value is then below 1 / (1 + ``n_resamples``).
+        Holm's method takes every row's own p-value, exact where there is one, and the worst class
+        times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
+        vectors (Westfall & Young 1993): sharper when there are many classes, but no p-value is then
+        below 1 / (1 + ``n_resamples``).
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
     rng, workers, **facts

@@ -59,28 +59,25 @@ def calibration_test(
         predictions. By default the event of two classes, ``OneVsRest(1)``, and the top class of
         more, ``TopK(1)``.
     null : {"auto", "exact", "asymptotic", …}, RedrawLabels or another Scheme, default "auto"
-        ``"exact"`` computes the null distribution without simulation: for a two-class induced
-        problem and a binned statistic, or for problems of at most 2²⁰ label vectors.
-        ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` computes where that is
-        cheap, up to 128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
-        ``"asymptotic"``, for statistics that have one, is their classical limit law: quick, and
-        only as valid as the limit is near. ``"betting"`` asks :class:`EValue` in place of the
-        default statistic: its value is an e-value, 1 over it the p-value, valid also where rows
-        depend on earlier ones; that costs power.
+        ``"exact"``: without simulation, for binned statistics of two classes, or at most 2²⁰ label
+        vectors. ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` is exact up to
+        128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
+        ``"asymptotic"``: the classical limit law of statistics that have one, quick, and as valid
+        as the limit is near. ``"betting"`` asks :class:`EValue` in place of the default statistic:
+        1 over its e-value is the p-value, valid also where rows depend on earlier ones, at a cost
+        of power.
     n_resamples : int, default 9999
         Replicates of a simulated null; the most there can be with ``stop="early"``.
     stop : {"early"}, optional
-        End a simulation as soon as 20 replicates are at least as large as the estimate, with
-        p = 20 / (number drawn), which is valid as it is (Besag & Clifford 1991). Clear cases of
-        calibration then cost some dozens of replicates.
+        End a simulation once 20 replicates reach the estimate, with the valid p = 20 / (number
+        drawn) (Besag & Clifford 1991): calibrated models then cost some dozens of replicates.
     rng : None, int, Generator or SeedSequence
         As :func:`numpy.random.default_rng`.
     workers : int or callable, default 1
         Threads, or a function like :func:`map`.
     **facts
-        ``classes``, ``from_logits``, ``pos_label`` and the other keywords of
-        :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the dependence of
-        :class:`SharedRedraws`. With ``by`` every subgroup is tested, too.
+        The keywords of :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the
+        dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too.
 
     Returns
     -------
@@ -98,16 +95,14 @@ def calibration_test(
     SparseBinsWarning
         With ``ConsistencyResampling()`` and fewer than 20 rows per occupied cell.
     LimitLawWarning
-        With ``"asymptotic"`` in data in which that law rejects calibrated models more than 1.5
-        times as often as it says: few surprising outcomes, few blocks, nearly empty groups.
+        With ``"asymptotic"`` where it rejects calibrated models more than 1.5 times too often.
     DegenerateDataWarning
         When a calibrated model could show one value of the statistic only.
 
     Notes
     -----
-    Validity: observations are independent, and labels were not used to make the predictions.
-    Given the predictions, observed and redrawn labels are then exchangeable, so that
-    P(p ≤ α) ≤ α at every n, K and partition.
+    Where observations are independent and labels were not used to make the predictions, observed
+    and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition.
 
     References
     ----------

@@ -55,9 +55,8 @@ def compare(
     r"""Compare the calibration of two models, or of all pairs of several.
 
     The difference of the debiased squared errors (:class:`DebiasedL2`) is tested, with an interval.
-    Neither the difference of two ECEs nor two p-values side by side answer the question: an ECE
-    contains its noise floor, which differs between models, and a p-value measures evidence against
-    one model's calibration, not the size of its error.
+    Neither the difference of two ECEs, which contain noise floors of their own, nor two p-values,
+    which measure evidence and not the size of an error, answer the question.
 
     Parameters
     ----------
@@ -67,31 +66,25 @@ def compare(
     labels : array_like of shape (n,)
         Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
-        What is compared. For the other binned errors (``ECE``, ``MCE``, ``RMSCE``,
-        ``DebiasedL1``) no valid test of equal error is known: ``DebiasedL2`` on the same bins is
-        tested, which the report says, and each model's own test uses the statistic asked for.
+        What is compared. For the other binned errors no valid test of equal error is known:
+        ``DebiasedL2`` on the same bins is tested, the statistic itself in each own test.
     lens : callable, optional
-        Which aspect is asked about; by default as in :func:`calibration_test`. Labels may
-        depend on the model, as they do for ``TopK``.
+        As in :func:`calibration_test`. Labels may depend on the model, as for ``TopK``.
     paired : bool, default True
         Whether the rows of both models are the same observations.
     labels_b : array_like of shape (m,), optional
-        The labels of the second model, when it was tried on other observations: the comparison is
-        then unpaired.
+        The labels of a second model of other observations: the comparison is then unpaired.
     method : {"auto", "z", "jackknife", "bootstrap", "swap"}, default "auto"
-        ``"z"`` (the default): the level at which a limit of the difference just meets 0. The limits
-        rest on the corrected jackknife variance and on allowances for what the rows cannot show:
-        rare labels, a cell with one bad row more, rows alone in their cell.
-        ``"jackknife"``: without the correction; cautious, with down to a third of the power.
-        ``"bootstrap"``: centred bootstrap of rows; the most cautious.
-        ``"swap"``: exact for another and much stronger hypothesis, that the models could change
-        places in every row; it rejects equally calibrated models that differ otherwise.
+        ``"z"`` (the default): the level at which a limit of the difference just meets 0, by the
+        corrected jackknife variance and allowances for what the rows cannot show. ``"jackknife"``:
+        without the correction, with down to a third of the power. ``"bootstrap"``: centred, of
+        rows; the most cautious. ``"swap"``: exact for the much stronger hypothesis that the models
+        could change places in every row; it rejects equally calibrated ones too.
     level : float, default 0.95
         Of the intervals; differences are called at 1 − ``level``.
     margin : float, default 0.02
-        A difference of root mean squared errors that does not matter. The models are tied when the
-        whole interval of the difference of squares lies within ± ``margin``\ ², because
-        \|√s − √t\| ≤ √\|s − t\|.
+        A difference of root mean squared errors that does not matter. Models are tied when the
+        interval lies within ± ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
     names : tuple of str, default ("A", "B")
         What to call the models.
     n_resamples : int, default 9999
@@ -103,10 +96,9 @@ def compare(
     Returns
     -------
     ComparisonResult
-        With ``difference``, ``pvalue``, ``low``, ``high``, ``verdict``, each model's own test, and
-        the differences in proper scores: a better calibrated model can be the worse forecaster.
-        A :class:`ComparisonTable` for a dictionary, with Holm's p-values and the models that cannot
-        be told apart.
+        With each model's own test, and the differences in proper scores: a better calibrated model
+        can be the worse forecaster. For a dictionary a :class:`ComparisonTable`, with Holm's
+        p-values and the models that cannot be told apart.
 
     Raises
     ------
@@ -120,10 +112,9 @@ def compare(
     -----
     T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
-    the quadratic part twice there, and has the right size otherwise; taking the quadratic part off
-    once, and never going below it, is right for both. The allowances are those of
-    :mod:`caltest.inference.reach`. A fault of which the data contain no instance cannot be seen.
-    Measured sizes and power: the page "Comparing two models, measured". O(n K) plus the own tests.
+    the quadratic part twice there; taking it off once, and never going below it, is right for both.
+    The allowances are those of :mod:`caltest.inference.reach`. Measured sizes and power: the page
+    "Comparing two models, measured". O(n K) plus the own tests.
 
     References
     ----------

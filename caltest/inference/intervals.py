@@ -47,21 +47,14 @@ def confidence_interval(
     """Return an interval for a calibration error, which covers when the model is calibrated, too.
 
     What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
-    statistic: a lower bound of the true error, for fixed cells (Vaicenavicius et al. 2019, Theorem
-    2). Errors of opposite sign in one cell cancel there: the low end bounds the true error as well,
-    the high end the error of the cells only. For a calibrated model that error is 0, and the
-    interval usually contains 0.
+    statistic, a lower bound of the true error (Vaicenavicius et al. 2019, Theorem 2), since errors
+    of opposite sign cancel in a cell: the low end bounds the true error as well, the high end that
+    of the cells only. For a calibrated model that error is 0.
 
     Parameters
     ----------
-    probs : array_like of shape (n,) or (n, K), or Predictions
-        Predicted probabilities; see :meth:`Predictions.of`.
-    labels : array_like of shape (n,)
-        Observed classes; left out when ``probs`` is a :class:`Predictions`.
-    statistic : callable, default ECE(UniformBins(15), distance="tv")
-        A statistic of caltest or any function ``(probs, labels) -> float``.
-    lens : callable, optional
-        Which aspect is asked about; by default as in :func:`calibration_test`.
+    probs, labels, statistic, lens, rng
+        As in :func:`calibration_test`.
     level : float, default 0.95
         Probability with which such an interval contains the error.
     method : str, default "auto"
@@ -72,15 +65,12 @@ def confidence_interval(
         Which bounds; one alone has the whole error probability.
     n_resamples : int, default 9999
         Draws of cell sums (fewer for very many cells) or bootstrap samples.
-    rng : None, int, Generator or SeedSequence
-        As :func:`numpy.random.default_rng`.
     workers : int or callable, default 1
         Threads, or a function like :func:`map`, for the bootstrap.
     **facts
-        As in :func:`calibration_test`. With ``clusters``, rows of a cluster may depend on each
-        other. What counts is the number of clusters in each cell and how even they are: with few
-        or uneven ones, or one prediction a cluster, 95 % intervals covered in 32 to 98 % of data
-        sets. Take them as a rough guide below 100 clusters.
+        As in :func:`calibration_test`. With few or uneven ``clusters`` in a cell, or one prediction
+        a cluster, 95 % intervals covered in 32 to 98 % of data sets: below 100 clusters take them
+        as a rough guide.
 
     Returns
     -------
