@@ -91,8 +91,7 @@ def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:
 
 
 def _top_or_event(task: str) -> Lens:
-    lens: Lens = _one_of("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
-    return lens
+    return _one_of("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
 
 
 def guo2017(bins: int = 15) -> Preset:

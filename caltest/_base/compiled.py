@@ -39,8 +39,7 @@ class kernel:  # noqa: N801 (used as a decorator)
             source = FunctionType(source.__code__, {**scope, **helpers}, source.__name__)
             source.__qualname__ = self.py_func.__qualname__
             source.__module__ = self.py_func.__module__
-        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, **self.options)(source)
-        return compiled
+        return numba.njit(cache=True, nogil=True, **self.options)(source)
 
     def __call__(self, *args: Any) -> Any:
         return self.compiled(*args)

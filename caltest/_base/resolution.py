@@ -94,5 +94,4 @@ def _decimals(values: FloatArray, digits: int) -> FloatArray:
     """Round to so many significant digits, exactly: a quotient of whole numbers."""
     size = np.floor(np.log10(np.where(values > 0.0, values, 1.0))).astype(np.int64)
     scale = _POWERS[np.clip(digits - 1 - size, 0, 22)]
-    numbers: FloatArray = np.rint(values * scale) / scale
-    return numbers
+    return np.rint(values * scale) / scale

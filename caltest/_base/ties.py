@@ -23,5 +23,4 @@ def reaching(
     """Return which values speak at least as loudly against calibration as t, ties included."""
     if two_sided:
         t, values = abs(t - centre), np.abs(values - centre)
-    reached: BoolArray = values >= below(t, values)
-    return reached
+    return values >= below(t, values)

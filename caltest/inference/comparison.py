@@ -143,11 +143,8 @@ def compare(
             raise StatisticError("several models are compared on the same rows: leave out labels_b")
         if callable(labels):  # compare({…}, labels, statistic)
             statistic, labels = labels, None
-        data = (
-            {}
-            if not probs_a
-            else _same_rows(dict(probs_a), labels if probs_b is None else probs_b, facts)
-        )
+        known = labels if probs_b is None else probs_b
+        data = _same_rows(dict(probs_a), known, facts) if probs_a else {}
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:
@@ -156,8 +153,8 @@ def compare(
             raise InvalidPredictionsError(
                 "an unpaired comparison needs labels_b, the labels of the second model"
             )
-        known = ((names[0], probs_a, labels), (names[1], probs_b, labels_b))
-        data = {name: _predictions(name, p, y, facts) for name, p, y in known}
+        both = zip(names, (probs_a, probs_b), (labels, labels_b), strict=True)
+        data = {name: _predictions(name, p, y, facts) for name, p, y in both}
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     method = "z" if method == "auto" else method
@@ -205,8 +202,7 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
                 f"{b.ids[i]}): a paired comparison needs the same observations in the same order"
             )
         (unlike,) = np.nonzero(a.labels != b.labels)
-        if unlike.size:
-            i = unlike[0]
+        for i in unlike[:1]:
             raise InvalidPredictionsError(
                 f"{first} and {name} have different labels in {unlike.size} rows, first in row {i} "
                 f"({a.labels[i]} and {b.labels[i]}): a paired comparison needs the same "
@@ -219,20 +215,14 @@ def _all_pairs(settings: Settings, models: list[Model], options: dict[str, Any])
     ranked = sorted(models, key=lambda m: m.estimate)
     pairs = [compared(settings, a, b, options) for a, b in combinations(ranked, 2)]
     adjusted = holm([pair.pvalue for pair in pairs])
-    together = {
-        frozenset(pair.names)
-        for pair, p in zip(pairs, adjusted, strict=True)
-        if p > 1.0 - settings.level
-    }
+    judged = list(zip(pairs, adjusted, strict=True))
+    together = {frozenset(pair.names) for pair, p in judged if p > 1.0 - settings.level}
     names = tuple(m.name for m in ranked)
     return ComparisonTable(
         names=names,
         pairs=tuple(pairs),
         adjusted=tuple(adjusted),
-        verdicts=tuple(
-            verdict(settings, r.difference, p, r.low, r.high)
-            for r, p in zip(pairs, adjusted, strict=True)
-        ),
+        verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
         indistinguishable=tuple(_groups(names, together)),
         level=settings.level,
         n=pairs[0].n,

@@ -63,9 +63,6 @@ MET = 1.0 - 1e-6
 LUCK = 0.25
 
 
-# --- |Δ|, the error of ECE ---------------------------------------------------------------------
-
-
 def absolute_error(cells: CellNoise) -> float:
     """Return T₁."""
     return float(np.abs(cells.sums).sum()) / cells.n
@@ -125,9 +122,6 @@ def absolute_high(cells: CellNoise, alpha: float) -> float:
     return _boundary(plausible, max(2.0 * observed, total))
 
 
-# --- Δ², the squared error ---------------------------------------------------------------------
-
-
 def squared_error(cells: CellNoise) -> float:
     """Return T₂."""
     return float((cells.sums**2 / cells.size[:, None]).sum()) / cells.n
@@ -180,9 +174,6 @@ def squared_high(cells: CellNoise, alpha: float) -> float:
     observed = max(squared_corrected(cells), float(np.quantile(values(0.0), LUCK)))
     k = _boundary(lambda k: reached(-values(k), -observed) >= alpha, 1.0)
     return float((shift(k) ** 2 / size).sum()) / cells.n
-
-
-# --- what both need ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,9 @@ from caltest.statistics.binned import BinnedError
 Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
 
 #: What each method tests, in words.
+EQUAL = "equal error: the two models have the same squared calibration error"
 HYPOTHESES = {
-    "z": "equal error: the two models have the same squared calibration error",
-    "jackknife": "equal error: the two models have the same squared calibration error",
-    "bootstrap": "equal error: the two models have the same squared calibration error",
+    **dict.fromkeys(("z", "jackknife", "bootstrap"), EQUAL),
     "swap": "exchangeable models: they predict alike and err alike, much more than equal error",
 }
 #: Share of rows alone in their cell above which that is said.
@@ -193,8 +192,7 @@ def _by_resampling(settings: Settings, a: Model, b: Model, options: dict[str, An
         settings.method, a.tested, a.induced, b.induced, settings.paired, **options
     )
     difference, drawn = a.estimate - b.estimate, values.size
-    low: float | None = None
-    high: float | None = None
+    low = high = None
     if settings.method == "bootstrap":  # centred: its mean is the biased, not the debiased error
         values = values - values.mean()
         tail = (1.0 - settings.level) / 2.0

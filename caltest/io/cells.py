@@ -14,8 +14,7 @@ from caltest.io.source import MISSING, Column, is_number
 def missing(column: Column) -> Column:
     """Return which rows have no value: empty, ``NA``, ``nan``, ``null`` or ``none``."""
     if column.dtype.kind == "f":
-        absent: Column = np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
-        return absent
+        return np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
     if column.dtype.kind == "U":
         return np.isin(np.char.lower(np.char.strip(column)), MISSING)
     if column.dtype.kind != "O":

@@ -242,8 +242,7 @@ def mean_nll(probs: FloatArray, labels: IntArray) -> float:
 
 
 def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
-    picked: FloatArray = values[np.arange(labels.size), labels]
-    return picked
+    return values[np.arange(labels.size), labels]
 
 
 def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
@@ -267,9 +266,6 @@ def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
 def _rounded(probs: FloatArray) -> BoolArray:
     """Say which rows have no more than four decimals."""
     return np.all(np.abs(probs - probs.round(4)) < 1e-9, axis=1)
-
-
-# --- the optimiser -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,5 +328,4 @@ class SoftmaxLoss:
                 f"the fit has not converged after {found.nit} Newton steps (the norm of the "
                 f"gradient is {norm:.2g}, not below {GRADIENT:g}): a larger penalty helps"
             )
-        theta: FloatArray = found.x
-        return theta
+        return found.x

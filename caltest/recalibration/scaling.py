@@ -36,8 +36,7 @@ class Temperature:
 
 def centred(scores: FloatArray) -> FloatArray:
     """Return the log-probabilities minus their mean over the classes."""
-    z: FloatArray = scores - scores.mean(axis=1, keepdims=True)
-    return z
+    return scores - scores.mean(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +54,7 @@ class Linear:
 
         z = centred(scores)
         moved = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
-        probs: FloatArray = softmax(moved + self.bias, axis=1)
-        return probs
+        return softmax(moved + self.bias, axis=1)
 
 
 @dataclass(frozen=True)
