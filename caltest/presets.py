@@ -13,33 +13,20 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest import statistics as those
 from caltest._base.checks import MOST_BINS, whole
 from caltest.binning import CutBins, EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.statistics import (
-    ACE,
-    ECE,
-    MCE,
-    RMSCE,
-    SCE,
-    TACE,
-    CellLaw,
-    Cells,
-    ClasswiseECE,
-    DebiasedL2,
-    HosmerLemeshow,
-    Prepared,
-    SafeHosmerLemeshow,
-    SmoothECE,
-    Statistic,
-)
-from caltest.statistics.prepared import Law, event
+from caltest.statistics import ECE, MCE, RMSCE, ClasswiseECE, DebiasedL2, HosmerLemeshow, Statistic
+from caltest.statistics.cells import CellLaw, Cells
+from caltest.statistics.prepared import Law, Prepared, event
 from caltest.statistics.regression import ScaledGaps
 
 Task = Literal["multiclass", "binary"]
 Reduction = Literal["expected", "maximum"]
+Kind = type[ECE] | type[MCE] | type[HosmerLemeshow]
 
 
 @dataclass(frozen=True)
@@ -114,14 +101,18 @@ def nixon2019(
 ) -> Preset:
     """Return the static, adaptive or thresholded adaptive error of Nixon et al. (2019).
 
-    ``variant="nixon"`` is the authors' code where it differs from the paper. Its static bins are
-    [a, b) with p = 1 in a bin of its own; its ranges are [a, b) and start at ranks round(j n_k / m)
-    of the n_k predictions above the threshold, and each is weighted by its share of them.
+    ``variant="nixon"`` is the authors' code: its bins are [a, b), with p = 1 in one of its own; its
+    ranges start at ranks round(j n_k / m) of the n_k predictions above the threshold, and count by
+    their share of them.
     """
     whole("bins", bins, most=MOST_BINS)
     ranges = CutBins(bins, "rank", "left")
     variants: dict[str, dict[str, Statistic]] = {
-        "paper": {"sce": SCE(bins), "ace": ACE(bins), "tace": TACE(bins, threshold=threshold)},
+        "paper": {
+            "sce": those.SCE(bins),
+            "ace": those.ACE(bins),
+            "tace": those.TACE(bins, threshold=threshold),
+        },
         "nixon": {
             "sce": ClasswiseECE(EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")),
             "ace": ClasswiseECE(ranges),
@@ -145,11 +136,7 @@ def calzone(
     """
     whole("bins", bins, most=MOST_BINS)
     even = UniformBins(bins)
-    kinds: dict[str, type[ECE] | type[MCE] | type[HosmerLemeshow]] = {
-        "ece": ECE,
-        "mce": MCE,
-        "hl": HosmerLemeshow,
-    }
+    kinds: dict[str, Kind] = {"ece": ECE, "mce": MCE, "hl": HosmerLemeshow}
     statistics: dict[str, Statistic] = {f"{name}-h": kind(even) for name, kind in kinds.items()}
     statistics |= {f"{name}-c": _WithoutSmallest(kind, bins) for name, kind in kinds.items()}
     lens: Lens = TopK(1) if class_index is None else OneVsRest(class_index)
@@ -220,11 +207,8 @@ def verified_calibration(
     """
     whole("bins", bins, most=MOST_BINS)
     even, mass = EdgeBins(np.arange(1, bins) / bins), CutBins(bins, "halfway")
-    statistics: dict[str, Any] = {
-        "ece": ECE(even),
-        "ece-em": ECE(mass),
-        "l2": DebiasedL2(mass, estimator="kumar"),
-    }
+    root: Statistic = DebiasedL2(mass, estimator="kumar")
+    statistics = {"ece": ECE(even), "ece-em": ECE(mass), "l2": root}
     chosen = _one_of("metric", metric, statistics)
     source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
@@ -255,16 +239,16 @@ def monai(
     """
     whole("bins", bins, 2, most=MOST_BINS)
     edges = EdgeBins(np.linspace(0.0, 1.0 + np.finfo(np.float32).eps, bins + 1)[1:-1])
-    errors: dict[str, Statistic] = {"expected": ECE(edges), "maximum": MCE(edges)}
-    if class_index is None:
-        errors = {"expected": ClasswiseECE(edges)}
-    lens = Canonical() if class_index is None else OneVsRest(class_index)
+    errors: dict[str, Statistic] = {"expected": ClasswiseECE(edges)}
+    lens: Lens = Canonical()
+    if class_index is not None:
+        errors, lens = {"expected": ECE(edges), "maximum": MCE(edges)}, OneVsRest(class_index)
     return Preset(_one_of("metric", metric, errors), lens, "MONAI 1.6, CalibrationErrorMetric")
 
 
 def relplot(*, task: Task = "multiclass") -> Preset:
     """Return the smooth ECE of relplot 1.0 (Błasiok & Nakkiran 2023)."""
-    return Preset(SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
+    return Preset(those.SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
 
 def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
@@ -294,14 +278,14 @@ def ehl(splits: int = 10) -> Preset:
     itself where it says 0 or 1; the e-values of the splits, drawn by n, are averaged.
     """
     source = "Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer–Lemeshow test"
-    return Preset(SafeHosmerLemeshow(splits), OneVsRest(1), source)
+    return Preset(those.SafeHosmerLemeshow(splits), OneVsRest(1), source)
 
 
 @dataclass(frozen=True, repr=False)
 class _WithoutSmallest(Statistic):
     """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
 
-    make: type[ECE] | type[MCE] | type[HosmerLemeshow]
+    make: Kind
     n_bins: int
 
     def given(self, data: Predictions) -> _KeptRows:

@@ -140,12 +140,8 @@ def cell_noise(
     """Sum residuals in cells and draw their noise.
 
     Of two classes only the first component is kept. Of data in clusters, clusters are what varies:
-    V_b = G/(G−1) Σ_g (S_gb − n_gb D_b)², and draws are of whole clusters.
-
-    Notes
-    -----
-    O(n d) for the sums, O(B L d) for the draws; of several classes O(n d²) and O(B L d²), with
-    clusters O(B G d).
+    V_b = G/(G−1) Σ_g (S_gb − n_gb D_b)², and draws are of whole clusters. O(n d + B L d); of
+    several classes O(n d² + B L d²), with clusters O(B G d).
     """
     order, starts = cells.order, cells.starts
     probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]

@@ -53,14 +53,12 @@ def cox_recalibration(
     Raises
     ------
     StatisticError
-        For a lens with more than two classes, and when there are no finite estimates: all outcomes
-        equal, all predictions equal, or events and non-events separated by the prediction.
-        ``CoxScore`` and ``CoxLR`` test such data all the same.
+        For more than two classes, and without finite estimates: outcomes or predictions all equal,
+        or events separated by the prediction. ``CoxScore`` and ``CoxLR`` test such data, too.
 
     Notes
     -----
-    O(n) per Newton step. The p-values are asymptotic; see ``CoxLR`` for their size.
-    Probabilities are cut off at 1e-12.
+    O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12.
 
     References
     ----------

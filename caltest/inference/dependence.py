@@ -24,18 +24,7 @@ MANY = 50
 
 
 def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | None]:
-    """Return a scheme that keeps the dependence within clusters, and what it found out.
-
-    Raises
-    ------
-    StatisticError
-        When the null that was asked for is for independent rows, or there are 2 to 4 clusters.
-
-    Warns
-    -----
-    FewClustersWarning
-        With fewer than 10 effective clusters, or 10 clusters in which to expect a rarer label.
-    """
+    """Return a scheme that keeps the dependence within clusters, and what it found out."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
         raise StatisticError(

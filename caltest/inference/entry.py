@@ -26,25 +26,11 @@ def admitted(
     *,
     stakes: bool = False,
 ) -> Predictions:
-    """Return predictions that a verb may test.
+    """Return predictions that a verb may test, of the arguments of :meth:`Predictions.of`.
 
-    Parameters
-    ----------
-    verb : str
-        Its name, for what is refused.
-    probs, labels, facts
-        As for :meth:`Predictions.of`.
-    takes : collection of {"weights", "clusters", "by"}
-        The facts that the verb honours; data that carry others are refused.
-    stakes : bool, default False
-        Whether weights are meant as they are, not only their ratios.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
-    StatisticError
-        When the verb does not take what the data carry, or the rows were used to make them.
+    Data that carry weights, clusters or subgroups are refused unless the verb ``takes`` them, and
+    rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
+    their ratios.
     """
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:

@@ -90,14 +90,8 @@ def sun(probs: FloatArray, residuals: FloatArray, cells: Cells, level: float) ->
     T₊ − z₂ s if T₊ ≥ 2 z₂ s, else T₊/2 if T₊ ≥ 2 z₁ s, else max(T₊ − z₁ s, 0). 0 belongs to the
     interval if T₊ < z₁ σ₀; for σ₀² we take the variance of T given the predictions of a calibrated
     model, (2/n²) Σ_b (|ΣC_i|² − Σ|C_i|²)/(n_b − 1)² with C_i = diag(p_i) − p_i p_iᵀ, where the
-    published code integrates over the cells of a grid.
-
-    Parameters
-    ----------
-    probs, residuals : ndarray of shape (n, k)
-        The k largest predictions, and onehot − probs, without a column for "none of them".
-    cells
-        The partition.
+    published code integrates over the cells of a grid. ``probs`` and ``residuals`` (n, k) are the
+    k largest predictions, and onehot − probs, without a column for "none of them".
     """
     from scipy.special import ndtri
 

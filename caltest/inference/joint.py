@@ -35,9 +35,8 @@ def joint_test(
 ) -> JointTestResult:
     """Test several aspects of calibration on the same redrawn labels.
 
-    Each pair of a statistic and a lens gets its own p-value, and one that is adjusted for their
-    number by the step-down max-T of Westfall & Young (1993), which uses the joint law of all of
-    them and is sharper than Holm's method where they depend on each other.
+    Each pair of a statistic and a lens gets its own p-value, and one adjusted for their number by
+    the step-down max-T of Westfall & Young (1993), sharper than Holm's where they are dependent.
 
     Parameters
     ----------

@@ -162,16 +162,14 @@ def replicate(
         The observed data, seen through the lens.
     n_resamples : int
         Number of replicates, at least 1.
-    rng : None, int, Generator, SeedSequence or BitGenerator
-        As :func:`numpy.random.default_rng`. The numbers do not depend on ``workers``, and the
-        first replicates of a longer run are those of a shorter one.
-    workers : int or callable, default 1
-        Number of threads, or a function like :func:`map` (such as the ``map`` of a process pool).
+    rng, workers
+        As in :func:`calibration_test`. The numbers do not depend on ``workers``, and the first
+        replicates of a longer run are those of a shorter one.
 
     Returns
     -------
     SimulatedNull
-        The replicates; its ``ended`` says whether Ctrl-C made them fewer.
+        The replicates; ``ended`` says whether Ctrl-C made them fewer.
 
     Raises
     ------

@@ -17,22 +17,10 @@ class SquaredError:
     The weight w_ij is w_b = 1 / (n_b − 1) for two rows of one cell b and 0 otherwise, so that T is
     the value of ``DebiasedL2``.
 
-    Attributes
-    ----------
-    estimate : float
-        T.
-    cell : ndarray of shape (n,)
-        The cell of every row.
-    weights : ndarray of shape (L,)
-        w_b; 0 for cells of one row, which count nothing.
-    residuals : ndarray of shape (n, d)
-        r_i = onehot(y_i) − p_i.
-    centred : ndarray of shape (n, d)
-        r_i less the mean of its cell.
-    omitting : ndarray of shape (n,)
-        T on the other n − 1 rows, when row i is left out and cells are kept.
-    changes : ndarray of shape (n, K)
-        By how much T changes when row i has label k instead of its own.
+    ``cell`` (n,) is the cell of every row, ``weights`` (L,) the w_b, 0 for cells of one row;
+    ``residuals`` (n, d) are r_i = onehot(y_i) − p_i, ``centred`` (n, d) the same less the mean of
+    the cell; ``omitting`` (n,) is T when row i is left out and cells are kept, ``changes`` (n, K)
+    by how much T changes when row i has label k instead of its own.
     """
 
     estimate: float
@@ -94,9 +82,6 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool
 
     with Q₀ = Q without the products of the two models: a floor for their rounding. ``cautious``
     keeps V_J. Paired rows enter through the products of the two kernels; without pairs they are 0.
-
-    Notes
-    -----
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
     """
     omitting = [a.omitting - b.omitting] if paired else [a.omitting, b.omitting]

@@ -30,11 +30,6 @@ def each_subgroup(
 
     Where rows are in two subgroups, labels are drawn once for all of them, unless clusters make
     the tests draw their own.
-
-    Raises
-    ------
-    StatisticError
-        When the statistic has no value in a subgroup; the message names it.
     """
     groups = data.subgroups()
     plain = replace(data, by=None)

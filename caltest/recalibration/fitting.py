@@ -48,15 +48,10 @@ class Recalibration(ABC):
 
         Parameters
         ----------
-        probs : array_like of shape (n,) or (n, K), or Predictions
-            Predicted probabilities, or logits; rows that the model was not trained on.
-        labels : array_like of shape (n,)
-            Observed classes; left out when ``probs`` is a :class:`Predictions`.
-        **facts
-            As in :meth:`Predictions.of`. With ``from_logits=True`` the probabilities are logits;
-            logits that differ by a constant in each row are the same predictions and give the same
-            map. By their ``ids`` the rows of the fit are known again. Weights are refused; nothing
-            else matters for a fit.
+        probs, labels, **facts
+            As in :meth:`Predictions.of`, of rows that the model was not trained on. Logits that
+            differ by a constant in each row give the same map. By ``ids`` the rows of the fit are
+            known again. Weights are refused.
 
         Returns
         -------
@@ -107,18 +102,15 @@ class Penalised(Recalibration):
 class Recalibrated:
     """A fitted recalibration map: call it on new predictions.
 
-    Called on an array it returns an array of the same shape. Called on :class:`Predictions` it
-    returns :class:`Predictions` with all that is known of the rows, and with a
-    :class:`Provenance`: how many of them are rows of the fit. Tests refuse the predictions when
-    more than 5 % are; a note says so when fewer are.
+    An array gives an array of the same shape, :class:`Predictions` give :class:`Predictions` with
+    all that is known of the rows and a :class:`Provenance`: which of them are rows of the fit.
+    Tests refuse them when more than 5 % are; a note says so when fewer are.
 
-    Rows are known again by their ``ids``, where both sides have them. Else two rows are the same
-    when their log-probabilities agree to nine decimals and each occurs once on its side. Rounded
-    predictions, and those of trees and neighbours, agree by chance; about as many rows do so as
-    occur twice in the fit. Rows of probabilities that are all multiples of 0.0001, all rows when
-    more than 1 % of the fit occur twice, and as few rows as would agree with a chance of 1 % (of
-    40 rows: one for a fit on 1000, two on 100) therefore count only where more than half of all
-    rows agree.
+    Rows are known again by their ``ids``, where both sides have them, else by log-probabilities
+    that agree to nine decimals and occur once on each side. Rounded predictions, and those of trees
+    and neighbours, agree by chance, about as often as rows occur twice in the fit. Probabilities
+    that are all multiples of 0.0001, all rows when more than 1 % of the fit occur twice, and as few
+    as would agree with a chance of 1 % count only where more than half of all rows agree.
 
     Attributes
     ----------
@@ -161,14 +153,12 @@ class Recalibrated:
         Parameters
         ----------
         probs : array_like of shape (n,) or (n, K), or Predictions
-            Probabilities, or logits.
-        from_logits : bool, default False
-            Whether ``probs`` holds logits; never guessed.
+            Probabilities, or logits with ``from_logits=True``.
 
         Returns
         -------
         ndarray or Predictions
-            Of the same kind and shape as ``probs``.
+            Of the same kind and shape.
         """
         labelled = isinstance(probs, Predictions)
         if not labelled:
@@ -223,9 +213,7 @@ class Recalibrated:
 def refuse_fitted_rows(data: Predictions) -> None:
     """Raise StatisticError when predictions were recalibrated on the rows that are to be tested.
 
-    Labels that were used to make the predictions cannot test them: the null hypothesis of every
-    test of caltest is that labels are drawn from the predictions, independently of how they were
-    made. Up to 5 % of the rows may be rows of the fit; see :class:`Recalibrated`.
+    Labels that made the predictions cannot test them. Up to 5 % of the rows may be of the fit.
     """
     for step in data.provenance:
         if step.n_known > KNOWN * data.n:

@@ -19,7 +19,7 @@ from caltest.recalibration.fitting import Penalised, SoftmaxLoss
 class Temperature:
     """The map of :class:`TemperatureScaling`: softmax(log p / T).
 
-    The largest entry of every row stays the largest, also where rounding would tie it.
+    The largest entry of every row stays so, also where rounding would tie it.
     """
 
     temperature: float
@@ -111,9 +111,8 @@ class VectorScaling(Penalised):
 
         q = softmax(w ⊙ z + b),  z_k = log p_k − mean_j log p_j
 
-    With logits as they come out of a network in place of the centred z the result is slightly
-    another, because slopes that differ see the constant that the softmax does not. O(n K) for each
-    of some dozens of steps.
+    Slopes that differ see the constant of raw logits, which the centred z leaves out. O(n K) for
+    each of some dozens of steps.
 
     Parameters
     ----------
