@@ -107,17 +107,11 @@ def nixon2019(
     """
     whole("bins", bins, most=MOST_BINS)
     ranges = CutBins(bins, "rank", "left")
+    even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")
+    thresholded = those.TACE(bins, threshold=threshold), ClasswiseECE(ranges, threshold=threshold)
     variants: dict[str, dict[str, Statistic]] = {
-        "paper": {
-            "sce": those.SCE(bins),
-            "ace": those.ACE(bins),
-            "tace": those.TACE(bins, threshold=threshold),
-        },
-        "nixon": {
-            "sce": ClasswiseECE(EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")),
-            "ace": ClasswiseECE(ranges),
-            "tace": ClasswiseECE(ranges, threshold=threshold),
-        },
+        "paper": {"sce": those.SCE(bins), "ace": those.ACE(bins), "tace": thresholded[0]},
+        "nixon": {"sce": ClasswiseECE(even), "ace": ClasswiseECE(ranges), "tace": thresholded[1]},
     }
     chosen = _one_of("metric", metric, _one_of("variant", variant, variants))
     return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
@@ -222,9 +216,9 @@ def helm(*, task: Task = "multiclass") -> Preset:
 def hle(bin_size: int = 100, *, task: Task = "binary") -> Preset:
     """Return the RMS calibration error of Humanity's Last Exam, of stated confidences.
 
-    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one takes what is left
-    over, and is then left out of the sum. So the surest answers do not count, up to 199 of them,
-    and equal confidences are cut apart by their order in the file. ``RMSCE`` has neither fault.
+    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one, with what is left
+    over, does not count: up to 199 of the surest answers. Equal confidences are cut apart by their
+    order in the file. ``RMSCE`` has neither fault.
     """
     whole("bin_size", bin_size)
     return Preset(_WithoutLast(bin_size), _top_or_event(task), "Humanity's Last Exam", root=True)

@@ -26,25 +26,11 @@ ODD = tuple(3**i * 5**j for i in range(20) for j in range(14))
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
-    """Return the law of the number of successes in independent trials.
+    """Return the law of the number of successes in independent trials of chances ``p`` (n,).
 
-    Parameters
-    ----------
-    p : ndarray of shape (n,)
-        Success probabilities.
+    The first count, the probabilities of it and the next ones (others are negligible), and a bound
+    on the error of every tail probability: mass outside the window, wrapped mass, and rounding.
 
-    Returns
-    -------
-    first : int
-        The count to which ``pmf[0]`` belongs.
-    pmf : ndarray
-        Probabilities of the counts from ``first`` on; all others are negligible.
-    lost : float
-        A bound on the error of every tail probability: the mass outside the window by Bernstein's
-        inequality, wrapped mass, and rounding.
-
-    Notes
-    -----
     Up to 64 trials by recursion, beyond through the characteristic function on the window of
     counts that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of
     more than 256 trials with similar p enter through Chebyshev interpolation of log(1−p+p e^{−iω})

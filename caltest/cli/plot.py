@@ -61,18 +61,7 @@ def _refuse_idle(kind: str) -> None:
 @option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
 @SIMULATION
 @option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-def plot(
-    kind: str,
-    lens: Any,
-    bins: Any,
-    band: Any,
-    level: float,
-    simultaneous: bool,
-    log_odds: bool,
-    against: Path | None,
-    no_recipe: bool,
-    **options: Any,
-) -> Outcome:
+def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Outcome:
     """Draw a picture, and print its numbers.
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
@@ -86,26 +75,26 @@ def plot(
     if options["out"].suffix.lower() not in RECIPE_IN:
         raise click.UsageError(f"-o: a picture ends in {', '.join(RECIPE_IN)}: {options['out']}")
     data = read(options)
-    asked: dict[str, Any] = {} if lens is None else {"lens": lens}
-    cut: dict[str, Any] = {} if bins is None else {"bins": bins}
-    bars: dict[str, Any] = {"level": level, "simultaneous": simultaneous}
-    run = settings(options)
-    drawn: dict[str, Any] = {"recipe": not no_recipe}
-    axis = {"axis": "log-odds" if log_odds else "probability"}
+
+    def given(*names: str) -> dict[str, Any]:
+        return {name: options[name] for name in names if options[name] is not None}
+
+    asked, cut, bars = given("lens"), given("bins"), given("level", "simultaneous")
+    run, drawn = settings(options), dict[str, Any](recipe=not no_recipe)
+    axis = {"axis": "log-odds" if options["log_odds"] else "probability"}
     result: Any
     if kind in DIAGRAMS:
-        result = ct.reliability_curve(data, band=band, **asked, **cut, **bars, **run)
+        result = ct.reliability_curve(data, **given("band"), **asked, **cut, **bars, **run)
         drawn |= {"style": kind, **axis}
     elif kind in CURVES:
         result = ct.reliability_fit(data, fit=kind, **asked, **bars, **run)  # type: ignore[arg-type]
         drawn |= axis
     elif kind == "simplex":
-        result = ct.reliability_simplex(data, level=level, **asked, **cut, **run)
+        result = ct.reliability_simplex(data, **given("level"), **asked, **cut, **run)
     elif kind == "bins":
-        result = ct.bin_sensitivity(data, level=level, **asked, **run)
+        result = ct.bin_sensitivity(data, **given("level"), **asked, **run)
     elif kind == "null":
-        statistic = ct.ECE() if bins is None else ct.ECE(bins)
-        result = ct.calibration_test(data, None, statistic, **asked, **run)
+        result = ct.calibration_test(data, None, ct.ECE(*cut.values()), **asked, **run)
     elif kind == "audit":
         result = ct.audit(data, **run)
     else:
@@ -115,9 +104,9 @@ def plot(
             data, other, names=(stems[0], stems[1]), **asked, **cut, **bars
         )
     if kind == "comparison":
-        options_of_curve = {"band": band, **asked, **cut, **bars, **run}
-        both = [ct.reliability_curve(one, **options_of_curve) for one in (data, other)]
-        result = replace(result, ended=ending(*(curve.ended for curve in both)))
+        curve = {**given("band"), **asked, **cut, **bars, **run}
+        both = [ct.reliability_curve(one, **curve) for one in (data, other)]
+        result = replace(result, ended=ending(*(one.ended for one in both)))
         picture = plots.comparison(both, names=stems, **drawn)
     else:
         picture = result.plot(**drawn)

@@ -238,12 +238,7 @@ def by_sun(asked: Asked) -> Bounds:
         raise StatisticError("method='sun' has no one-sided version; use method='auto'")
     probs, residuals = asked.induced.probs[:, :k], asked.induced.residuals[:, :k]
     answer = sun(probs, residuals, asked.cells, asked.level)
-    notes: tuple[str, ...] = ()
-    if k > 1:
-        notes = (
-            f"the estimate and the interval are of Σ π_b |Δ_b|² over the {k} largest predictions, "
-            "without 'none of them'",
-        )
+    said = f"the estimate and the interval are of Σ π_b |Δ_b|² over the {k} largest predictions, "
     return Bounds(
         method="sun",
         estimate=estimand.scaled(answer.estimate) if k > 1 else None,
@@ -252,7 +247,7 @@ def by_sun(asked: Asked) -> Bounds:
         corrected=estimand.scaled(answer.estimate),
         null_mean=0.0 if k > 1 else None,
         contains_zero=answer.contains_zero,
-        notes=notes,
+        notes=(said + "without 'none of them'",) if k > 1 else (),
     )
 
 
@@ -281,9 +276,8 @@ def noise_floor(asked: Asked) -> float:
 
 def _about_cells(cells: CellNoise) -> tuple[str, ...]:
     mean = cells.n / cells.size.size
-    if mean >= FEW_ROWS:
-        return ()
-    return (
+    said = (
         f"cells hold {mean:.1f} rows on average: so few show little of the error, and the upper "
-        "bound is high for that reason; fewer cells give a shorter interval",
+        "bound is high for that reason; fewer cells give a shorter interval"
     )
+    return (said,) if mean < FEW_ROWS else ()
