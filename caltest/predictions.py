@@ -58,15 +58,13 @@ class Predictions:
     ids : ndarray of shape (n,), optional
         The name of each row.
     induced : bool
-        Whether a lens made these predictions. The first class of an induced two-class problem is
-        its event.
+        Whether a lens made these predictions; the first of two induced classes is the event.
     notes : tuple of str
         What was done to the input on the way in, for people to read.
     provenance : tuple of Provenance
         The recalibrations these predictions went through.
     copies : int
-        Rows that repeat another, probabilities and label, more often than by chance, as far as a
-        verb has looked.
+        Rows that repeat another more often than by chance, as far as a verb has looked.
     """
 
     probs: FloatArray
@@ -83,8 +81,10 @@ class Predictions:
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
-        object.__setattr__(self, "probs", _read_only(self.probs))
-        object.__setattr__(self, "labels", _read_only(self.labels))
+        for name, values in {"probs": self.probs, "labels": self.labels}.items():
+            view = values.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     @classmethod
     @explained
@@ -249,10 +249,7 @@ class Predictions:
         return self.probs.shape[1]
 
     def in_ratios(self) -> Predictions:
-        """Return the rows with a weight above 0, in whole numbers where the ratios allow it.
-
-        Without weights where all are equal.
-        """
+        """Return rows of weight > 0, in whole numbers if ratios allow; equal weights are none."""
         if self.weights is None:
             return self
         if not self.weights.all():
@@ -276,10 +273,7 @@ class Predictions:
 
     @property
     def impossible(self) -> IntArray:
-        """Rows whose observed label had predicted probability exactly 0.
-
-        One such row refutes calibration by itself.
-        """
+        """Rows whose label had probability exactly 0: one of them refutes calibration by itself."""
         return np.flatnonzero(self.probs[np.arange(self.n), self.labels] == 0.0)
 
     @property
@@ -328,9 +322,3 @@ class Predictions:
         said = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
         said += [f"{self.n_clusters} clusters"] if self.n_clusters else []
         return f"Predictions({', '.join(said)})"
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    view = values.view()
-    view.flags.writeable = False
-    return view

@@ -195,9 +195,8 @@ def verified_calibration(
 ) -> Preset:
     """Return an error of uncertainty-calibration 0.1.4 (Kumar et al. 2019).
 
-    ``"ece"`` is ``get_ece``, ``"ece-em"`` is ``get_ece_em`` with equal-mass bins that are cut
-    half-way between neighbours, and ``"l2"`` is ``get_calibration_error(mode="top-label")``, the
-    root of the debiased squared error over the same bins.
+    ``get_ece``, ``get_ece_em`` (equal-mass bins, cut half-way between neighbours), or ``"l2"``:
+    ``get_calibration_error(mode="top-label")``, the root of the debiased squared error over these.
     """
     whole("bins", bins, most=MOST_BINS)
     even, mass = EdgeBins(np.arange(1, bins) / bins), CutBins(bins, "halfway")

@@ -77,11 +77,10 @@ def as_names(values: Any, n: int, name: str = "ids") -> NDArray[Any]:
 
 
 def as_groups(values: Any, n: int) -> NDArray[Any]:
-    """Return the subgroup of every row, or several: a column for each way to group.
+    """Return the subgroup of every row, or a column for each column of a mapping or table.
 
-    A mapping or table names its columns: True marks the members of a subgroup, others have one for
-    each value, numbers of more than 20 values one for each quarter, and two columns and more also
-    their crossings of at least 50 rows. "" stands for none.
+    True marks members, other values are a subgroup each, more than 20 numbers one a quarter; of two
+    columns also crossings of at least 50 rows. "" stands for none.
     """
     columns = getattr(values, "columns", values if isinstance(values, Mapping) else None)
     if columns is None:

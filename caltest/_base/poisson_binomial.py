@@ -102,11 +102,10 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
 
 
 def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[Any, int]:
-    """Product over many rows of 1 − p + p e^{−iω}, by Chebyshev interpolation in p.
+    """Product over rows of 1 − p + p e^{−iω} as Π_c (1 − x_c + x_c e^{−iω})^{w_c}, x_c the nodes.
 
-    Interpolating the logarithm at N nodes x_c turns the product over the rows into
-    Π_c (1 − x_c + x_c e^{−iω})^{w_c}; the weights w_c follow from the Chebyshev moments of p. The
-    factor e^{−iω·shift}, which would cost digits, is left out and the shift returned.
+    The weights w_c of this interpolation of the logarithm follow from the Chebyshev moments of p.
+    The factor e^{−iω·shift}, which would cost digits, is left out and the shift returned.
     """
     low, high = float(p.min()), float(p.max())
     if high == low:

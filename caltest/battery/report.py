@@ -211,9 +211,8 @@ def _what_is_wrong(
     if event is not None:
         mean, rate = _means(data, 1)
         shifted = abs(mean - rate) >= 0.5 * event.test.estimate
-        judged = "wrong in both directions"
-        if shifted:
-            judged = "overestimated" if mean > rate else "underestimated"
+        judged = "overestimated" if mean > rate else "underestimated"
+        judged = judged if shifted else "wrong in both directions"
         sentences.append(
             f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
             f"average, observed {rate:.1%}."

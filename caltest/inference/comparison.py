@@ -21,6 +21,8 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Workers
 from caltest.statistics import DebiasedL2, StatisticLike
 
+IN_ORDER = "a paired comparison needs the same observations in the same order"
+
 
 @overload
 def compare(
@@ -184,6 +186,7 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
     }
     (first, a), *others = data.items()
     for name, b in others:
+        both = f"{first} and {name}"
         if a.probs.shape != b.probs.shape:
             raise InvalidPredictionsError(
                 f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
@@ -191,22 +194,17 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
                 "pass labels_b (--unpaired) for other observations"
             )
         if a.classes != b.classes and a.classes and b.classes:
-            raise InvalidPredictionsError(
-                f"{first} and {name} name their classes differently: {', '.join(a.classes)} and "
-                f"{', '.join(b.classes)}"
-            )
+            told = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
+            raise InvalidPredictionsError(f"{both} name their classes differently: {told}")
         if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
             i = int(np.argmax(a.ids != b.ids))
-            raise InvalidPredictionsError(
-                f"{first} and {name} have different ids, first in row {i} ({a.ids[i]} and "
-                f"{b.ids[i]}): a paired comparison needs the same observations in the same order"
-            )
+            told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
+            raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
         (unlike,) = np.nonzero(a.labels != b.labels)
         for i in unlike[:1]:
             raise InvalidPredictionsError(
-                f"{first} and {name} have different labels in {unlike.size} rows, first in row {i} "
-                f"({a.labels[i]} and {b.labels[i]}): a paired comparison needs the same "
-                "observations in the same order"
+                f"{both} have different labels in {unlike.size} rows, first in row {i} "
+                f"({a.labels[i]} and {b.labels[i]}): {IN_ORDER}"
             )
     return data
 

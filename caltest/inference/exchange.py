@@ -27,10 +27,9 @@ def differences(
 ) -> tuple[FloatArray, str]:
     """Return replicates of T_a − T_b, and how the run ended.
 
-    ``"swap"``: in every row the two models' prediction and label change places with probability
-    ½; without pairs, all rows are dealt out anew. ``"bootstrap"``: rows are drawn with
-    replacement, the same ones for both models when they are paired. Whole rows move, probabilities
-    with their labels, because a lens may give each model labels of its own.
+    ``"swap"``: in every row the two models change places with probability ½; without pairs, all
+    rows are dealt out anew. ``"bootstrap"``: rows are drawn with replacement, the same ones for
+    both models when they are paired. Labels move along: a lens may give each model its own.
     """
     draw = partial(_swapped if kind == "swap" else _resampled, a.n, b.n, paired)
     probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])

@@ -16,7 +16,7 @@ from caltest.inference.formulas import basic, bca, bias_corrected, influence_err
 from caltest.inference.inversion import SIZES, reached
 from caltest.inference.pvalues import null_distribution, on_sample, replicates_of
 from caltest.lenses import Lens, TopK
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import FloatArray, Predictions
 from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.cells import Cells, Estimand
@@ -66,11 +66,6 @@ class Asked:
         return self.prepared.data
 
     @property
-    def clusters(self) -> IntArray | None:
-        """The cluster of every row, by number."""
-        return self.induced.clusters
-
-    @property
     def cells(self) -> Cells:
         """The partition of a binned statistic."""
         assert self.prepared.cells is not None
@@ -106,7 +101,11 @@ def by_inversion(asked: Asked) -> Bounds:
     noise = cell_noise(asked.induced, cells, _n_draws(asked), _generator(asked.rng))
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
-    if asked.clusters is None and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
+    if (
+        asked.induced.clusters is None
+        and asked.induced.n_classes == 2
+        and len(cells) <= EXACT_CELLS
+    ):
         squared = estimand.size == "squared"
         plain = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
         law, exact = plain.cell_law(), plain(asked.induced.labels)
@@ -142,8 +141,8 @@ def _n_draws(asked: Asked) -> int:
             f"but n_resamples is {asked.n_resamples}"
         )
     numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
-    if asked.clusters is not None:
-        numbers = max(numbers, int(asked.clusters.max()) // 8)
+    if asked.induced.clusters is not None:
+        numbers = max(numbers, int(asked.induced.clusters.max()) // 8)
     least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
     return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
 
@@ -151,8 +150,7 @@ def _n_draws(asked: Asked) -> int:
 def by_cells(asked: Asked) -> Bounds:
     """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies.
 
-    From above every cell may use the whole error probability, since only the cell with the largest
-    true gap counts; from below the L cells share it (Bonferroni).
+    From above only the cell with the largest true gap counts; from below all share α (Bonferroni).
     """
     cells, size = asked.cells, asked.cells.counts
     predicted = cells.sum(asked.induced.probs[:, 0]) / size
@@ -216,7 +214,7 @@ def by_normal(asked: Asked) -> Bounds:
     estimand, size = asked.estimand, SIZES["squared"]
     noise = cell_noise(asked.induced, asked.cells, 1, _generator(asked.rng))
     residuals = asked.induced.residuals[:, : noise.sums.shape[1]]
-    error = influence_error(residuals, noise.gaps[asked.cells.of_row], asked.clusters)
+    error = influence_error(residuals, noise.gaps[asked.cells.of_row], asked.induced.clusters)
     centre, reach = size.corrected(noise), -float(ndtri(asked.alpha)) * error
     return Bounds(
         method="normal",
@@ -230,7 +228,7 @@ def by_normal(asked: Asked) -> Bounds:
 def by_sun(asked: Asked) -> Bounds:
     """Use the interval of Sun et al. for the k largest predictions, or a class of its own."""
     estimand, k = asked.estimand, asked.induced.n_classes - 1
-    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.clusters is not None:
+    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.induced.clusters is not None:
         raise StatisticError(
             "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows"
         )

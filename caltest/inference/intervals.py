@@ -172,7 +172,7 @@ def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:
     fitting: dict[str, Callable[[Asked], Bounds]] = {
         name: partial(methods.by_bootstrap, method=name) for name in BOOTSTRAP
     }
-    estimand, clustered = asked.prepared.estimand, asked.clusters is not None
+    estimand, clustered = asked.prepared.estimand, asked.induced.clusters is not None
     if estimand is not None and asked.prepared.cells is not None:
         if estimand.size != "largest":
             fitting["auto"] = fitting["inversion"] = methods.by_inversion

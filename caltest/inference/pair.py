@@ -205,11 +205,7 @@ def _by_resampling(settings: Settings, a: Model, b: Model, options: dict[str, An
 def verdict(
     settings: Settings, difference: float, pvalue: float, low: float | None, high: float | None
 ) -> ComparisonVerdict:
-    """Judge a difference.
-
-    "Tied" asks for the whole interval within the margin, which is stronger than not being able to
-    tell; it may come with a small p-value.
-    """
+    """Judge a difference; "tied" is an interval within the margin, also with a small p-value."""
     differs = pvalue <= 1.0 - settings.level
     if low is None or high is None:
         return ComparisonVerdict.NOT_EXCHANGEABLE if differs else ComparisonVerdict.CANNOT_TELL

@@ -14,11 +14,7 @@ SCORES = {"Brier": BrierScore(), "log": LogScore()}
 def score_differences(
     a: Predictions, b: Predictions, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
-    """Compare the mean scores of the whole predictions, by a t-test.
-
-    Paired rows: Student's t of the differences, which is the test of Diebold & Mariano (1995) for
-    independent observations. Otherwise Welch's. O(n K).
-    """
+    """Compare mean scores by Student's t of paired rows (Diebold & Mariano 1995), else Welch's."""
     found = []
     for name, score in SCORES.items():
         rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))

@@ -71,6 +71,7 @@ class Recalibration(ABC):
             raise StatisticError(f"{type(self).__name__} does not take weights yet")
         scores = _scores(data, probs, facts.get("from_logits", False))
         learned = self._learn(scores, data.labels)
+        likely = np.maximum(_of_labels(learned(scores), data.labels), np.finfo(float).tiny)
         rows, count = np.unique(_row_numbers(scores), return_counts=True)
         return Recalibrated(
             method=self,
@@ -78,7 +79,7 @@ class Recalibration(ABC):
             n=data.n,
             n_classes=data.n_classes,
             nll_before=float(-_of_labels(scores, data.labels).mean()),
-            nll_after=mean_nll(learned(scores), data.labels),
+            nll_after=float(-np.log(likely).mean()),
             rows=rows[count == 1],
             alike=float(2 * (count == 2).sum() / data.n),
             ids=data.ids,
@@ -114,21 +115,16 @@ class Recalibrated:
 
     Attributes
     ----------
-    method : Recalibration
-        The method and its settings.
-    map : Map
-        What was learned; a value with the parameters as attributes.
+    method, map : Recalibration, Map
+        The method with its settings, and what was learned, with the parameters as attributes.
     n, n_classes : int
         Size of the fitting set, and number of classes.
     nll_before, nll_after : float
         Mean negative log-likelihood of the fitting set. Scaling methods, and all methods for two
         classes but :class:`HistogramBinning`, never make it worse.
-    rows : ndarray of uint64
-        Numbers of the rows of the fit that occur once, by which they are known again.
-    alike : float
-        Share of the rows of the fit that occur exactly twice.
-    ids : ndarray of shape (n,), optional
-        The names of the rows of the fit.
+    rows, alike, ids
+        Of the fit: numbers of the rows that occur once (uint64), the share of rows that occur
+        exactly twice, and the names of the rows.
     """
 
     method: Recalibration
@@ -187,9 +183,8 @@ class Recalibrated:
         """Say which rows are rows of the fit, as far as that can be told."""
         if self.ids is not None and data.ids is not None:
             return np.isin(data.ids.astype(str), self.ids.astype(str))
-        numbers, first, count = np.unique(
-            _row_numbers(scores), return_index=True, return_counts=True
-        )
+        own = _row_numbers(scores)
+        numbers, first, count = np.unique(own, return_index=True, return_counts=True)
         found = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
         known = np.zeros(data.n, dtype=bool)
         known[found] = True
@@ -197,7 +192,7 @@ class Recalibrated:
             return known
         from scipy.special import gammainc  # P(Poisson(b) ≥ a)
 
-        known &= ~_rounded(data.probs)
+        known &= np.any(np.abs(data.probs - data.probs.round(4)) >= 1e-9, axis=1)
         many, expected = known.sum(), data.n * max(self.alike, 1.0 / self.n)
         few = many > KNOWN * data.n and gammainc(many, expected) > CHANCE
         return np.zeros_like(known) if few or self.alike > ALIKE else known
@@ -224,11 +219,6 @@ def refuse_fitted_rows(data: Predictions) -> None:
             )
 
 
-def mean_nll(probs: FloatArray, labels: IntArray) -> float:
-    """Return the mean negative log-likelihood; a probability of 0 counts as the smallest float."""
-    return float(-np.log(np.maximum(_of_labels(probs, labels), np.finfo(float).tiny)).mean())
-
-
 def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
     return values[np.arange(labels.size), labels]
 
@@ -249,11 +239,6 @@ def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
 def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
     """Return a 64-bit number for every row, equal for rows that agree to nine decimals."""
     return row_numbers(np.rint(scores * 10.0**DECIMALS).astype(np.int64))
-
-
-def _rounded(probs: FloatArray) -> BoolArray:
-    """Say which rows have no more than four decimals."""
-    return np.all(np.abs(probs - probs.round(4)) < 1e-9, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,14 +287,8 @@ class SoftmaxLoss:
         """Return the optimum, by a trust-region Newton method that is checked to have converged."""
         from scipy.optimize import minimize
 
-        found = minimize(
-            self.value,
-            self.identity,
-            jac=True,
-            hessp=self.curvature,
-            method="trust-ncg",
-            options={"gtol": AIM, "maxiter": 1000},
-        )
+        run: Any = {"method": "trust-ncg", "options": {"gtol": AIM, "maxiter": 1000}}
+        found = minimize(self.value, self.identity, jac=True, hessp=self.curvature, **run)
         norm = float(np.linalg.norm(self.value(found.x)[1]))
         if not norm <= GRADIENT:
             raise StatisticError(
