@@ -7,14 +7,10 @@ import numpy as np
 from caltest._base.multiplicity import holm
 from caltest.battery.questions import Question
 from caltest.predictions import Predictions
-from caltest.results import (
-    AuditReport,
-    AuditRow,
-    AuditVerdict,
-    CalibrationTestResult,
-    Finding,
-    format_p,
-)
+from caltest.results import AuditReport, AuditRow, AuditVerdict, CalibrationTestResult, Finding
+from caltest.results.tables import format_p
+
+Tests = list[CalibrationTestResult]
 
 
 def rank(test: CalibrationTestResult) -> tuple[float, float]:
@@ -25,7 +21,7 @@ def rank(test: CalibrationTestResult) -> tuple[float, float]:
 def row_of(
     data: Predictions,
     question: Question,
-    tests: list[CalibrationTestResult],
+    tests: Tests,
     pvalue: float,
     adjusted: float,
     alpha: float,
@@ -71,12 +67,7 @@ def _worst(data: Predictions, question: Question, worst: int) -> str:
 
 
 def _detail(
-    data: Predictions,
-    question: Question,
-    tests: list[CalibrationTestResult],
-    worst: int,
-    rejected: bool,
-    alpha: float,
+    data: Predictions, question: Question, tests: Tests, worst: int, rejected: bool, alpha: float
 ) -> str:
     test = tests[worst]
     floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
@@ -135,7 +126,9 @@ def report_of(
             gap = confidence - accuracy
             one_way = abs(gap) >= 0.5 * top.test.estimate
             direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
-        summary += _what_is_wrong(data, rejected, top, direction, confidence, accuracy, alpha)
+        claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
+        significant = [row for row in rejected if row.adjusted <= alpha]
+        summary += _what_is_wrong(data, significant, top, direction, claim)
         score = next((row for row in rejected if row.aspect == "score"), None)
         if not direction and score is not None:
             direction = "overconfident" if score.test.excess > 0 else "underconfident"
@@ -196,17 +189,9 @@ def _means(data: Predictions, c: int) -> tuple[float, float]:
 
 
 def _what_is_wrong(
-    data: Predictions,
-    rejected: list[AuditRow],
-    top: AuditRow,
-    direction: str,
-    confidence: float,
-    accuracy: float,
-    alpha: float,
+    data: Predictions, significant: list[AuditRow], top: AuditRow, direction: str, claim: str
 ) -> list[str]:
-    claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
     sentences = []
-    significant = [row for row in rejected if row.adjusted <= alpha]
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
     if event is not None:
         mean, rate = _means(data, 1)

@@ -47,10 +47,8 @@ def calibration_test(
 
     Parameters
     ----------
-    probs : array_like of shape (n,) or (n, K), or Predictions
-        Predicted probabilities; see :meth:`Predictions.of`.
-    labels : array_like of shape (n,)
-        Observed classes; left out when ``probs`` is a :class:`Predictions`.
+    probs, labels
+        As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.

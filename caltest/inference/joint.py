@@ -62,10 +62,9 @@ def joint_test(
 
     Notes
     -----
-    O(B n) for each pair. Labels are drawn from the whole vectors; from what the lens shows where
-    all pairs have the same one. With one seed they are the labels of :func:`calibration_test`.
-    With clusters every pair is tested by itself, since dependence differs from lens to lens, and
-    p-values are adjusted by Holm's method.
+    O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
+    pairs shows; with one seed they are those of :func:`calibration_test`. With clusters pairs are
+    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens.
 
     References
     ----------

@@ -16,12 +16,17 @@ from caltest.inference.entry import evaluated, seed_of
 from caltest.inference.exchange import differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
-from caltest.inference.score_difference import score_differences
 from caltest.inference.squared_error import SquaredError
 from caltest.lenses import Lens
-from caltest.predictions import Predictions
-from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
-from caltest.statistics import DebiasedL2, Prepared, StatisticLike
+from caltest.predictions import FloatArray, Predictions
+from caltest.results import (
+    CalibrationTestResult,
+    ComparisonResult,
+    ComparisonVerdict,
+    ScoreDifference,
+    ending,
+)
+from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.binned import BinnedError
 
 Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
@@ -32,6 +37,7 @@ HYPOTHESES = {
     **dict.fromkeys(("z", "jackknife", "bootstrap"), EQUAL),
     "swap": "exchangeable models: they predict alike and err alike, much more than equal error",
 }
+SCORES = {"Brier": BrierScore(), "log": LogScore()}
 #: Share of rows alone in their cell above which that is said.
 MANY_ALONE = 0.1
 
@@ -154,7 +160,7 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         test_b=b.test,
         interval_a=a.interval,
         interval_b=b.interval,
-        scores=score_differences(a.data, b.data, settings.paired, settings.level),
+        scores=_score_differences(a.data, b.data, settings.paired, settings.level),
         paired=settings.paired,
         n=a.induced.n,
         n_classes=a.data.n_classes,
@@ -215,3 +221,37 @@ def verdict(
         return ComparisonVerdict.CANNOT_TELL
     first = difference < 0.0
     return ComparisonVerdict.FIRST_BETTER if first else ComparisonVerdict.SECOND_BETTER
+
+
+def _score_differences(
+    a: Predictions, b: Predictions, paired: bool, level: float
+) -> tuple[ScoreDifference, ...]:
+    """Compare mean scores by Student's t of paired rows (Diebold & Mariano 1995), else Welch's."""
+    found = []
+    for name, score in SCORES.items():
+        rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))
+        found.append(_score_difference(name, rows_a, rows_b, paired, level))
+    return tuple(found)
+
+
+def _score_difference(
+    name: str, a: FloatArray, b: FloatArray, paired: bool, level: float
+) -> ScoreDifference:
+    from scipy.special import stdtr, stdtrit
+
+    mean_a, mean_b = (float(s.mean()) if np.isfinite(s).all() else None for s in (a, b))
+    if mean_a is None or mean_b is None or min(a.size, b.size) < 2:
+        return ScoreDifference(name, mean_a, mean_b, None, None, None, None)
+    difference = mean_a - mean_b
+    parts = [a - b] if paired else [a, b]
+    variances = np.array([s.var(ddof=1) / s.size for s in parts])
+    error = float(np.sqrt(variances.sum()))
+    if error <= 1e-14 * (abs(mean_a) + abs(mean_b)):  # the same scores up to rounding
+        pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
+        return ScoreDifference(name, mean_a, mean_b, difference, difference, difference, pvalue)
+    freedom = variances.sum() ** 2 / (variances**2 / [s.size - 1 for s in parts]).sum()
+    reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
+    pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)
+    return ScoreDifference(
+        name, mean_a, mean_b, difference, difference - reach, difference + reach, float(pvalue)
+    )

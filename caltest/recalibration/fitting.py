@@ -144,17 +144,9 @@ class Recalibrated:
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any: ...
 
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any:
-        """Return the recalibrated probabilities of new predictions.
+        """Return the recalibrated probabilities, of the kind and shape of ``probs``.
 
-        Parameters
-        ----------
-        probs : array_like of shape (n,) or (n, K), or Predictions
-            Probabilities, or logits with ``from_logits=True``.
-
-        Returns
-        -------
-        ndarray or Predictions
-            Of the same kind and shape.
+        These are (n,) or (n, K), or Predictions; with ``from_logits=True`` they are logits.
         """
         labelled = isinstance(probs, Predictions)
         if not labelled:
