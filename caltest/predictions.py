@@ -48,15 +48,13 @@ class Predictions:
     labels : ndarray of shape (n,), int64
         The observed classes, 0 … K−1.
     classes : tuple of str, optional
-        The names of the classes, in the order of the columns.
+        The names of the columns.
     weights : ndarray of shape (n,), optional
         How much each row counts; None where all count 1.
     clusters : ndarray of shape (n,), int64, optional
         The number of the cluster of each row: rows of one cluster may depend on each other.
-    by : ndarray of shape (n,) or (n, J), optional
-        The subgroup of each row, or one for each of J ways to group; "" is none.
-    ids : ndarray of shape (n,), optional
-        The name of each row.
+    by, ids : ndarray of shape (n,), optional
+        The subgroup of each row ("" is none; (n, J) for J ways to group), and its name.
     induced : bool
         Whether a lens made these predictions; the first of two induced classes is the event.
     notes : tuple of str

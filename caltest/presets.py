@@ -125,8 +125,8 @@ def calzone(
 ) -> Preset:
     """Return an error of calzone 0.1: bins of equal width (h) or of equal count (c).
 
-    Equal-count bins run from quantile to quantile, and the first leaves out its lower end: the rows
-    with the smallest prediction are in no bin. ``class_index=None`` is the top class.
+    The first equal-count bin leaves out its lower end: rows with the smallest prediction are in
+    none. ``class_index=None`` is the top class.
     """
     whole("bins", bins, most=MOST_BINS)
     even = UniformBins(bins)
@@ -161,8 +161,7 @@ def torchmetrics(
 ) -> Preset:
     """Return the calibration error of torchmetrics 1.9: [a, b) bins, and 1 in a bin of its own.
 
-    torchmetrics computes the multi-class error in single precision, so its number is right to
-    about 1e-6.
+    torchmetrics is right to about 1e-6 for several classes, in single precision.
     """
     whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
@@ -267,8 +266,7 @@ def calibrationerrors_jl(
 def ehl(splits: int = 10) -> Preset:
     """Return the e-value eHL of Henzi et al. (2023), a safe Hosmer–Lemeshow test; ``"betting"``.
 
-    Isotonic regression on a random half of the rows bets on the other half, at the probability
-    itself where it says 0 or 1; the e-values of the splits, drawn by n, are averaged.
+    Isotonic regression on random halves bets on the other half, at p itself where it says 0 or 1.
     """
     source = "Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer–Lemeshow test"
     return Preset(those.SafeHosmerLemeshow(splits), OneVsRest(1), source)

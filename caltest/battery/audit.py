@@ -69,7 +69,6 @@ def audit(
     Returns
     -------
     AuditReport
-        ``print`` it; ``.verdict``, ``.rows``, ``.as_dict()`` for programs.
 
     Examples
     --------

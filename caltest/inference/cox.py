@@ -43,8 +43,8 @@ def cox_recalibration(
     level : float, default 0.95
         Level of the intervals.
     method : {"wald", "profile"}, default "wald"
-        Estimate ± quantile × standard error, as most software reports, or the values that the
-        likelihood-ratio test does not reject, which are better for few events.
+        Estimate ± quantile × standard error, or what the likelihood-ratio test does not reject,
+        which is better for few events.
 
     Returns
     -------

@@ -27,8 +27,7 @@ def corp_decomposition(
 ) -> CORPDecomposition:
     """Take a mean score apart into miscalibration, discrimination and uncertainty.
 
-    Every part is a difference of scores under the isotonic fit p̂ (Dimitriadis, Gneiting & Jordan
-    2021): no bins, no tuning. O(n log n).
+    Every part is a difference of scores under the isotonic fit: no bins, no tuning. O(n log n).
 
     Parameters
     ----------

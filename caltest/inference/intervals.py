@@ -53,20 +53,17 @@ def confidence_interval(
 
     Parameters
     ----------
-    probs, labels, statistic, lens, rng
+    probs, labels, statistic, lens, rng, workers
         As in :func:`calibration_test`.
     level : float, default 0.95
         Probability with which such an interval contains the error.
     method : str, default "auto"
         ``"auto"`` inverts tests, for ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes,
-        ``RMSCE`` and ``MCE``; for other statistics no method is known to be valid and one has to
-        be named. See Notes for all of them.
+        ``RMSCE`` and ``MCE``; for other statistics one of those in the Notes has to be named.
     side : {"two-sided", "lower", "upper"}, default "two-sided"
         Which bounds; one alone has the whole error probability.
     n_resamples : int, default 9999
         Draws of cell sums (fewer for very many cells) or bootstrap samples.
-    workers : int or callable, default 1
-        Threads, or a function like :func:`map`, for the bootstrap.
     **facts
         As in :func:`calibration_test`. With few or uneven ``clusters`` in a cell, or one prediction
         a cluster, 95 % intervals covered in 32 to 98 % of data sets: below 100 clusters take them

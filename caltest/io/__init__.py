@@ -62,9 +62,8 @@ def read_predictions(
         ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then names such as
         ``true_label``, ``ground_truth``, ``correct``.
     predicted_label : str, optional
-        The column of predicted classes, beside one column that says how probable it is that they
-        are right. It is found by names such as ``pred_label``, and used where the probabilities
-        cannot be those of label 1.
+        The predicted classes, beside one column that says how probable it is that they are right.
+        Found by names such as ``pred_label``, where probabilities cannot be those of label 1.
     weights, clusters, by, ids : str, optional
         Columns with these facts of the rows; see :meth:`Predictions.of`. Logs have ``ids`` of their
         own and a column ``task`` (lm-evaluation-harness) or ``sample`` (Inspect).
@@ -74,7 +73,7 @@ def read_predictions(
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
         the softmax, as its ``acc_norm`` does.
     drop_missing : bool, default False
-        Leave out rows with empty cells; the notes count them, by column.
+        Leave out rows with empty cells; the notes count them.
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.

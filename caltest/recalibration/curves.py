@@ -177,9 +177,9 @@ class Polyline:
 class IsotonicRegression(_ByCurves):
     """Isotonic regression: the best increasing curve (Zadrozny & Elkan 2002).
 
-    Pool-adjacent-violators on the sorted probabilities, equal ones taken together; between the
-    observed probabilities the curve is straight, as in scikit-learn. It may be exactly 0 or 1, and
-    is 0 throughout for a class that does not occur in the fitting set. O(n log n) for each class.
+    Pool-adjacent-violators, equal probabilities taken together; straight between the observed ones,
+    as in scikit-learn. It may be exactly 0 or 1, and is 0 for classes that do not occur in the fit.
+    O(n log n) for each class.
 
     Examples
     --------
@@ -216,15 +216,14 @@ class Steps:
 class HistogramBinning(_ByCurves):
     """Histogram binning: the frequency of the class in each bin (Zadrozny & Elkan 2001).
 
-    A bin of equal width in which no row of the fit lies keeps its centre. The result has ties, may
-    be exactly 0 or 1, and can have a worse likelihood on the fitting set than the predictions.
-    O(n log n) for each class.
+    An empty bin of equal width keeps its centre. The result has ties, may be exactly 0 or 1, and
+    can be less likely on the fitting set than the predictions. O(n log n) for each class.
 
     Parameters
     ----------
     bins : UniformBins or QuantileBins, default UniformBins(15)
-        Bins of equal width or of equal mass along the probability of a class. With many classes
-        bins of equal mass spend themselves on the small probabilities, and accuracy suffers.
+        Along the probability of a class. With many classes bins of equal mass spend themselves on
+        small probabilities, and accuracy suffers.
 
     Examples
     --------
