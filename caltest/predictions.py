@@ -130,7 +130,7 @@ class Predictions:
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
             several with at least 50 rows are subgroups too.
         ids : array_like of shape (n,), optional
-            The name of each row, by which rows of two models are checked to be the same.
+            The name of each row, by which rows of two models are matched.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
@@ -143,14 +143,12 @@ class Predictions:
         Raises
         ------
         InvalidPredictionsError
-            For anything that is not a probability forecast with its outcomes; it names the first
-            such row (counted from 0), its value, and what to do.
+            For no forecast with its outcomes; names the first such row (from 0), and what to do.
 
         Warns
         -----
         DoubtfulInputWarning
-            When all probabilities are 0 or 1, when the labels look like the predicted classes, and
-            when ``from_logits`` is asked for what look like probabilities.
+            For probabilities all 0 or 1, labels like predicted classes, and unlikely logits.
 
         Notes
         -----

@@ -103,8 +103,7 @@ class CellNoise:
     def drawn(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return draws of S and of V when the sums are off by ``shift``, both (L, d, B).
 
-        Counts are rounded Cornish–Fisher quantiles of a binomial law, whose variance is corrected
-        for predictions that differ within a cell.
+        Counts are rounded Cornish–Fisher quantiles of a binomial law of corrected variance.
         """
         size, p, z = self.size[:, None, None], self.predicted[..., None], self.across
         if self.scatter is not None:
@@ -218,8 +217,7 @@ def _of_clusters(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance of the cell sums between clusters, draws of them, and their scatter.
 
-    A draw multiplies the centred sums of each cluster by a normal number of its own (the wild
-    bootstrap of clusters), so that cells that share clusters vary together.
+    A draw multiplies the centred sums of each cluster by a normal number of its own: wild bootstrap.
     """
     import scipy.sparse
 

@@ -115,8 +115,8 @@ def compare(
     T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
     the quadratic part twice there; taking it off once, and never going below it, is right for both.
-    The allowances are those of :mod:`caltest.inference.reach`. Measured sizes and power: the page
-    "Comparing two models, measured". O(n K) plus the own tests.
+    Allowances: :mod:`caltest.inference.reach`. Sizes and power: the page "Comparing two models,
+    measured". O(n K) plus the own tests.
 
     References
     ----------

@@ -73,10 +73,7 @@ def absolute_null(cells: CellNoise) -> FloatArray:
 
 
 def absolute_corrected(cells: CellNoise) -> float:
-    """Return T₁ less its bootstrap bias, in the normal limit of the cell sums.
-
-    T₁ − (E T₁* − T₁) with S_b* normal around S_b: the mean of a folded normal is in closed form.
-    """
+    """Return T₁ − (E T₁* − T₁), S_b* normal around S_b: the mean of a folded normal is known."""
     from scipy.special import erf
 
     gap, sigma = np.abs(cells.sums), np.sqrt(cells.variance)
@@ -132,10 +129,7 @@ def squared_null(cells: CellNoise) -> FloatArray:
 
 
 def squared_corrected(cells: CellNoise) -> float:
-    """Return T₂ less what noise adds to it, (1/n) Σ V_b / n_b: the statistic over pairs of rows.
-
-    Negative values mean "less than noise". A cell without a second row keeps its square.
-    """
+    """Return T₂ − (1/n) Σ V_b / n_b, the statistic over pairs; a lone row keeps its square."""
     return float(((cells.sums**2 - cells.variance) / cells.size[:, None]).sum()) / cells.n
 
 

@@ -55,8 +55,6 @@ def joint_test(
 
     Raises
     ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
     StatisticError
         When there is no pair, a statistic is not a finite number, or a user's lens picks rows.
 

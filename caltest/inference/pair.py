@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,8 @@ from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.lenses import Lens
 from caltest.predictions import FloatArray, Predictions
-from caltest.results import (
-    CalibrationTestResult,
-    ComparisonResult,
-    ComparisonVerdict,
-    ScoreDifference,
-    ending,
-)
+from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
+from caltest.results.comparison import ScoreDifference
 from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.binned import BinnedError
 
@@ -116,8 +111,7 @@ def _squared_version(statistic: StatisticLike, prepared: Prepared) -> StatisticL
     )
 
 
-@dataclass(frozen=True)
-class _Evidence:
+class _Evidence(NamedTuple):
     """What speaks for a difference."""
 
     pvalue: float

@@ -22,13 +22,8 @@ from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
 from caltest.results import CalibrationTestResult
 from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
-from caltest.statistics.prepared import (
-    Prepared,
-    PreparedFunction,
-    StatisticLike,
-    as_problem,
-    prepare,
-)
+from caltest.statistics import Prepared, StatisticLike
+from caltest.statistics.prepared import PreparedFunction, as_problem, prepare
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
