@@ -217,7 +217,7 @@ def _of_clusters(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance of the cell sums between clusters, draws of them, and their scatter.
 
-    A draw multiplies the centred sums of each cluster by a normal number of its own: wild bootstrap.
+    A draw multiplies the centred sums of a cluster by a normal number of its own: wild bootstrap.
     """
     import scipy.sparse
 
