@@ -130,7 +130,7 @@ class Predictions:
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
             several with at least 50 rows are subgroups too.
         ids : array_like of shape (n,), optional
-            The name of each row, by which rows of two models are matched.
+            The name of each row, by which two models are checked to have the same rows.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
