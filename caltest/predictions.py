@@ -39,9 +39,8 @@ class Facts(TypedDict, total=False):
 class Predictions:
     """Probabilities of ``K`` classes for ``n`` observations, what was observed, and what is known.
 
-    Make one with :meth:`Predictions.of`, which checks everything once; the constructor itself
-    trusts its arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, so that
-    the facts about the rows survive it; :meth:`take` picks or reorders rows with their facts.
+    Make one with :meth:`Predictions.of`, which checks everything once; the constructor trusts its
+    arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, which keeps facts.
 
     Attributes
     ----------
@@ -50,25 +49,21 @@ class Predictions:
     labels : ndarray of shape (n,), int64
         The observed classes, 0 … K−1.
     classes : tuple of str, optional
-        The names of the classes, in the order of the columns.
+        The names of the columns.
     weights : ndarray of shape (n,), optional
         How much each row counts; None where all count 1.
     clusters : ndarray of shape (n,), int64, optional
         The number of the cluster of each row: rows of one cluster may depend on each other.
-    by : ndarray of shape (n,) or (n, J), optional
-        The subgroup of each row, or one for each of J ways to group; "" is none.
-    ids : ndarray of shape (n,), optional
-        The name of each row.
+    by, ids : ndarray of shape (n,), optional
+        The subgroup of each row ("" is none; (n, J) for J ways to group), and its name.
     induced : bool
-        Whether a lens made these predictions. The first class of an induced two-class problem is
-        its event.
+        Whether a lens made these predictions; the first of two induced classes is the event.
     notes : tuple of str
         What was done to the input on the way in, for people to read.
     provenance : tuple of Provenance
         The recalibrations these predictions went through.
     copies : int
-        Rows that repeat another, probabilities and label, more often than by chance, as far as a
-        verb has looked.
+        Rows that repeat another more often than by chance, as far as a verb has looked.
     """
 
     probs: FloatArray
@@ -85,8 +80,10 @@ class Predictions:
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
-        object.__setattr__(self, "probs", _read_only(self.probs))
-        object.__setattr__(self, "labels", _read_only(self.labels))
+        for name, values in {"probs": self.probs, "labels": self.labels}.items():
+            view = values.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     @classmethod
     @explained
@@ -109,16 +106,14 @@ class Predictions:
         ----------
         probs : array_like of shape (n,), (n, 1) or (n, K)
             One column or a 1-D array is the probability of label 1 of a binary problem; it
-            becomes the two columns (1 − p, p). Anything NumPy can read is welcome, and torch
-            tensors of any device; tables of pandas, polars, Arrow, duckdb or Hugging Face, and
-            dictionaries of columns, with a column for each class or one of whole rows. Rows that
-            sum to 1 within 1e-3, or within what rounding to decimals or bfloat16 explains, are
-            divided by their sum, which is noted; sums within 1e-12 are left alone. Where all values
-            are the nearest numbers of 32 or 16 bits to decimals (of 6 and 3 digits; bfloat16 2), or
-            to shares of one whole number (up to 1000 and 100; 10), they are read as these, which is
-            noted too: ties and edges are those of the numbers that were meant.
-            A :class:`Predictions` is returned as it is when nothing else is given; with labels or
-            facts it gets these in place of its own.
+            becomes the two columns (1 − p, p). Arrays, torch tensors of any device, tables of
+            pandas, polars, Arrow, duckdb or Hugging Face, and dictionaries of columns, with a
+            column for each class or one of whole rows. Rows that sum to 1 within 1e-3, or within
+            what rounding explains, are divided by their sum, which is noted; sums within 1e-12 are
+            left alone. Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3
+            digits; bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read
+            as these, so that ties are those of the numbers that were meant; this is noted too.
+            :class:`Predictions` get the labels and facts given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
             ``probs`` is a table, the name of the column that holds them, as for the facts below;
@@ -127,18 +122,16 @@ class Predictions:
             The label values (strings or integers) in the order of the columns of ``probs``. Columns
             of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
-            Importance of each row, ≥ 0; tests leave out rows of weight 0 and look at the ratios of
-            the others. A row of weight 3 is one observation that counts three times, not three
-            observations: for these repeat the row.
+            Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
+            observation that counts three times, not three observations: for these repeat the row.
         clusters : array_like of shape (n,), optional
-            The cluster of each row, by number or name, such as the patient: rows of a cluster may
-            depend on each other, clusters may not. Clusters of one row each are none.
+            The cluster of each row, such as the patient: its rows may depend on each other.
         by : array_like of shape (n,), mapping or data frame, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
             several with at least 50 rows are subgroups too.
         ids : array_like of shape (n,), optional
-            The name of each row, by which rows of two models are checked to be the same.
+            The name of each row, by which two models are checked to have the same rows.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
@@ -151,14 +144,12 @@ class Predictions:
         Raises
         ------
         InvalidPredictionsError
-            For anything that is not a probability forecast with its outcomes. The message names
-            the first offending row (counted from 0), its value, and what to do.
+            For no forecast with its outcomes; names the first such row (from 0), and what to do.
 
         Warns
         -----
         DoubtfulInputWarning
-            When all probabilities are 0 or 1, when the labels look like the predicted classes, and
-            when ``from_logits`` is asked for what look like probabilities.
+            For probabilities all 0 or 1, labels like predicted classes, and unlikely logits.
 
         Notes
         -----
@@ -175,7 +166,7 @@ class Predictions:
         """
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
         probs, given = containers.arranged(probs, given)
-        labels, weights, clusters, by, ids = given.values()
+        labels = given["labels"]
         for name, values in {"probs": probs, "classes": classes, **given}.items():
             refuse_form(values, name)
         one_of("from_logits", from_logits, (True, False))
@@ -194,16 +185,11 @@ class Predictions:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
             for doubt in doubts(data.probs, data.labels, probs, from_logits):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
-        facts: dict[str, Any] = {}
-        if weights is not None:
-            facts["weights"] = known.as_weights(weights, data.n)
-        if clusters is not None:
-            codes = known.numbered(clusters, data.n, "clusters")
-            facts["clusters"] = codes if codes.max() + 1 < data.n else None
-        if by is not None:
-            facts["by"] = known.as_groups(by, data.n)
-        if ids is not None:
-            facts["ids"] = known.as_names(ids, data.n, "ids")
+        facts: dict[str, Any] = {
+            name: read(given[name], data.n)
+            for name, read in known.READERS.items()
+            if given[name] is not None
+        }
         return replace(data, **facts) if facts else data
 
     @classmethod
@@ -260,10 +246,7 @@ class Predictions:
         return self.probs.shape[1]
 
     def in_ratios(self) -> Predictions:
-        """Return the rows with a weight above 0, in whole numbers where the ratios allow it.
-
-        Without weights where all are equal.
-        """
+        """Return rows of weight > 0, in whole numbers if ratios allow; equal weights are none."""
         if self.weights is None:
             return self
         if not self.weights.all():
@@ -287,10 +270,7 @@ class Predictions:
 
     @property
     def impossible(self) -> IntArray:
-        """Rows whose observed label had predicted probability exactly 0.
-
-        One such row refutes calibration by itself.
-        """
+        """Rows whose label had probability exactly 0: one of them refutes calibration by itself."""
         return np.flatnonzero(self.probs[np.arange(self.n), self.labels] == 0.0)
 
     @property
@@ -336,14 +316,6 @@ class Predictions:
         return self.classes[index] if self.classes else str(index)
 
     def __repr__(self) -> str:
-        known = [
-            *(["weighted"] if self.weights is not None else []),
-            *([f"{self.n_clusters} clusters"] if self.n_clusters else []),
-        ]
-        return f"Predictions({', '.join([f'n={self.n}', f'K={self.n_classes}', *known])})"
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    view = values.view()
-    view.flags.writeable = False
-    return view
+        said = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
+        said += [f"{self.n_clusters} clusters"] if self.n_clusters else []
+        return f"Predictions({', '.join(said)})"

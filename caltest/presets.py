@@ -13,33 +13,20 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest import statistics as those
 from caltest._base.checks import MOST_BINS, whole
 from caltest.binning import CutBins, EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.statistics import (
-    ACE,
-    ECE,
-    MCE,
-    RMSCE,
-    SCE,
-    TACE,
-    CellLaw,
-    Cells,
-    ClasswiseECE,
-    DebiasedL2,
-    HosmerLemeshow,
-    Prepared,
-    SafeHosmerLemeshow,
-    SmoothECE,
-    Statistic,
-)
-from caltest.statistics.prepared import Law, event
+from caltest.statistics import ECE, MCE, RMSCE, ClasswiseECE, DebiasedL2, HosmerLemeshow, Statistic
+from caltest.statistics.cells import CellLaw, Cells
+from caltest.statistics.prepared import Law, Prepared, event
 from caltest.statistics.regression import ScaledGaps
 
 Task = Literal["multiclass", "binary"]
 Reduction = Literal["expected", "maximum"]
+Kind = type[ECE] | type[MCE] | type[HosmerLemeshow]
 
 
 @dataclass(frozen=True)
@@ -91,8 +78,7 @@ def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:
 
 
 def _top_or_event(task: str) -> Lens:
-    lens: Lens = _one_of("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
-    return lens
+    return _one_of("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
 
 
 def guo2017(bins: int = 15) -> Preset:
@@ -115,19 +101,17 @@ def nixon2019(
 ) -> Preset:
     """Return the static, adaptive or thresholded adaptive error of Nixon et al. (2019).
 
-    ``variant="nixon"`` is the authors' code where it differs from the paper. Its static bins are
-    [a, b) with p = 1 in a bin of its own; its ranges are [a, b) and start at ranks round(j n_k / m)
-    of the n_k predictions above the threshold, and each is weighted by its share of them.
+    ``variant="nixon"`` is the authors' code: its bins are [a, b), with p = 1 in one of its own; its
+    ranges start at ranks round(j n_k / m) of the n_k predictions above the threshold, and count by
+    their share of them.
     """
     whole("bins", bins, most=MOST_BINS)
     ranges = CutBins(bins, "rank", "left")
+    even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")
+    thresholded = those.TACE(bins, threshold=threshold), ClasswiseECE(ranges, threshold=threshold)
     variants: dict[str, dict[str, Statistic]] = {
-        "paper": {"sce": SCE(bins), "ace": ACE(bins), "tace": TACE(bins, threshold=threshold)},
-        "nixon": {
-            "sce": ClasswiseECE(EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")),
-            "ace": ClasswiseECE(ranges),
-            "tace": ClasswiseECE(ranges, threshold=threshold),
-        },
+        "paper": {"sce": those.SCE(bins), "ace": those.ACE(bins), "tace": thresholded[0]},
+        "nixon": {"sce": ClasswiseECE(even), "ace": ClasswiseECE(ranges), "tace": thresholded[1]},
     }
     chosen = _one_of("metric", metric, _one_of("variant", variant, variants))
     return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
@@ -141,16 +125,12 @@ def calzone(
 ) -> Preset:
     """Return an error of calzone 0.1: bins of equal width (h) or of equal count (c).
 
-    Equal-count bins run from quantile to quantile, and the first leaves out its lower end: the rows
-    with the smallest prediction are in no bin. ``class_index=None`` is the top class.
+    The first equal-count bin leaves out its lower end: rows with the smallest prediction are in
+    none. ``class_index=None`` is the top class.
     """
     whole("bins", bins, most=MOST_BINS)
     even = UniformBins(bins)
-    kinds: dict[str, type[ECE] | type[MCE] | type[HosmerLemeshow]] = {
-        "ece": ECE,
-        "mce": MCE,
-        "hl": HosmerLemeshow,
-    }
+    kinds: dict[str, Kind] = {"ece": ECE, "mce": MCE, "hl": HosmerLemeshow}
     statistics: dict[str, Statistic] = {f"{name}-h": kind(even) for name, kind in kinds.items()}
     statistics |= {f"{name}-c": _WithoutSmallest(kind, bins) for name, kind in kinds.items()}
     lens: Lens = TopK(1) if class_index is None else OneVsRest(class_index)
@@ -181,8 +161,7 @@ def torchmetrics(
 ) -> Preset:
     """Return the calibration error of torchmetrics 1.9: [a, b) bins, and 1 in a bin of its own.
 
-    torchmetrics computes the multi-class error in single precision, so its number is right to
-    about 1e-6.
+    torchmetrics is right to about 1e-6 for several classes, in single precision.
     """
     whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
@@ -215,17 +194,13 @@ def verified_calibration(
 ) -> Preset:
     """Return an error of uncertainty-calibration 0.1.4 (Kumar et al. 2019).
 
-    ``"ece"`` is ``get_ece``, ``"ece-em"`` is ``get_ece_em`` with equal-mass bins that are cut
-    half-way between neighbours, and ``"l2"`` is ``get_calibration_error(mode="top-label")``, the
-    root of the debiased squared error over the same bins.
+    ``get_ece``, ``get_ece_em`` (equal-mass bins, cut half-way between neighbours), or ``"l2"``:
+    ``get_calibration_error(mode="top-label")``, the root of the debiased squared error over these.
     """
     whole("bins", bins, most=MOST_BINS)
     even, mass = EdgeBins(np.arange(1, bins) / bins), CutBins(bins, "halfway")
-    statistics: dict[str, Any] = {
-        "ece": ECE(even),
-        "ece-em": ECE(mass),
-        "l2": DebiasedL2(mass, estimator="kumar"),
-    }
+    root: Statistic = DebiasedL2(mass, estimator="kumar")
+    statistics = {"ece": ECE(even), "ece-em": ECE(mass), "l2": root}
     chosen = _one_of("metric", metric, statistics)
     source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
@@ -239,9 +214,9 @@ def helm(*, task: Task = "multiclass") -> Preset:
 def hle(bin_size: int = 100, *, task: Task = "binary") -> Preset:
     """Return the RMS calibration error of Humanity's Last Exam, of stated confidences.
 
-    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one takes what is left
-    over, and is then left out of the sum. So the surest answers do not count, up to 199 of them,
-    and equal confidences are cut apart by their order in the file. ``RMSCE`` has neither fault.
+    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one, with what is left
+    over, does not count: up to 199 of the surest answers. Equal confidences are cut apart by their
+    order in the file. ``RMSCE`` has neither fault.
     """
     whole("bin_size", bin_size)
     return Preset(_WithoutLast(bin_size), _top_or_event(task), "Humanity's Last Exam", root=True)
@@ -256,16 +231,16 @@ def monai(
     """
     whole("bins", bins, 2, most=MOST_BINS)
     edges = EdgeBins(np.linspace(0.0, 1.0 + np.finfo(np.float32).eps, bins + 1)[1:-1])
-    errors: dict[str, Statistic] = {"expected": ECE(edges), "maximum": MCE(edges)}
-    if class_index is None:
-        errors = {"expected": ClasswiseECE(edges)}
-    lens = Canonical() if class_index is None else OneVsRest(class_index)
+    errors: dict[str, Statistic] = {"expected": ClasswiseECE(edges)}
+    lens: Lens = Canonical()
+    if class_index is not None:
+        errors, lens = {"expected": ECE(edges), "maximum": MCE(edges)}, OneVsRest(class_index)
     return Preset(_one_of("metric", metric, errors), lens, "MONAI 1.6, CalibrationErrorMetric")
 
 
 def relplot(*, task: Task = "multiclass") -> Preset:
     """Return the smooth ECE of relplot 1.0 (Błasiok & Nakkiran 2023)."""
-    return Preset(SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
+    return Preset(those.SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
 
 def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
@@ -291,18 +266,17 @@ def calibrationerrors_jl(
 def ehl(splits: int = 10) -> Preset:
     """Return the e-value eHL of Henzi et al. (2023), a safe Hosmer–Lemeshow test; ``"betting"``.
 
-    Isotonic regression on a random half of the rows bets on the other half, at the probability
-    itself where it says 0 or 1; the e-values of the splits, drawn by n, are averaged.
+    Isotonic regression on random halves bets on the other half, at p itself where it says 0 or 1.
     """
     source = "Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer–Lemeshow test"
-    return Preset(SafeHosmerLemeshow(splits), OneVsRest(1), source)
+    return Preset(those.SafeHosmerLemeshow(splits), OneVsRest(1), source)
 
 
 @dataclass(frozen=True, repr=False)
 class _WithoutSmallest(Statistic):
     """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
 
-    make: type[ECE] | type[MCE] | type[HosmerLemeshow]
+    make: Kind
     n_bins: int
 
     def given(self, data: Predictions) -> _KeptRows:

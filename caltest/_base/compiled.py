@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 class kernel:  # noqa: N801 (used as a decorator)
     """Compile a function with numba at its first call, never at import.
 
-    Compiled code is kept on disk (``cache=True``) and releases the interpreter lock
-    (``nogil=True``), so that kernels run side by side in ordinary threads. A kernel takes arrays
-    and scalars, checks nothing, and calls nothing but the :class:`inlined` helpers of its own file:
-    what is kept on disk is renewed when that file changes, and with no other.
+    Compiled code is kept on disk and releases the interpreter lock, so that kernels run side by
+    side in threads. A kernel takes arrays and scalars, checks nothing, and calls nothing but the
+    :class:`inlined` helpers of its own file: what is on disk is renewed when only that changes.
     """
 
     options: ClassVar[dict[str, Any]] = {}
@@ -39,8 +38,7 @@ class kernel:  # noqa: N801 (used as a decorator)
             source = FunctionType(source.__code__, {**scope, **helpers}, source.__name__)
             source.__qualname__ = self.py_func.__qualname__
             source.__module__ = self.py_func.__module__
-        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, **self.options)(source)
-        return compiled
+        return numba.njit(cache=True, nogil=True, **self.options)(source)
 
     def __call__(self, *args: Any) -> Any:
         return self.compiled(*args)

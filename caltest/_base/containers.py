@@ -118,13 +118,13 @@ def _refuse_misaligned(probs: Any, others: Mapping[str, Any]) -> None:
         other = _index(values)
         if index is None or other is None or len(index) != len(other) or index.equals(other):
             continue
-        for row, (a, b) in enumerate(zip(index, other, strict=True)):
-            if a != b:
-                raise InvalidPredictionsError(
-                    f"probs and {name} have different indexes, first in row {row} ({a!r} and "
-                    f"{b!r}): align them first, for instance with {name}.loc[probs.index], or pass "
-                    f"{name}.to_numpy() if the rows are in the same order as they are"
-                )
+        pairs = enumerate(zip(index, other, strict=True))
+        for row, (a, b) in ((row, pair) for row, pair in pairs if pair[0] != pair[1]):
+            raise InvalidPredictionsError(
+                f"probs and {name} have different indexes, first in row {row} ({a!r} and {b!r}): "
+                f"align them first, for instance with {name}.loc[probs.index], or pass "
+                f"{name}.to_numpy() if the rows are in the same order as they are"
+            )
 
 
 def _index(values: Any) -> Any:

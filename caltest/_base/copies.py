@@ -37,12 +37,9 @@ def row_numbers(values: IntArray) -> NDArray[np.uint64]:
 def n_copies(probs: FloatArray, labels: IntArray) -> int:
     """Return how many rows repeat another, probabilities and label; 0 where chance explains it.
 
-    Notes
-    -----
     O(n) to choose rows, O(m log m) for m ≤ 20 000 of them; for all, where copies are found.
     """
-    n = len(probs)
-    rows = np.arange(n)
+    n, rows = len(probs), np.arange(len(probs))
     if n > ROWS:  # copies are drawn together; what is certain never differs
         p = np.maximum(*probs.T) if probs.shape[1] == 2 else probs.max(axis=1)
         lots = (p.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -62,7 +62,7 @@ def as_times(values: Any, n: int) -> FloatArray:
     return as_numbers(times, "time")
 
 
-def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
+def as_names(values: Any, n: int, name: str = "ids") -> NDArray[Any]:
     """Return the names, numbers or other marks of the rows; none may be missing."""
     marks = _per_row(values, n, name)
     if marks.dtype.kind == "O":
@@ -80,11 +80,10 @@ def as_names(values: Any, n: int, name: str) -> NDArray[Any]:
 
 
 def as_groups(values: Any, n: int) -> NDArray[Any]:
-    """Return the subgroup of every row, or several: a column for each way to group.
+    """Return the subgroup of every row, or a column for each column of a mapping or table.
 
-    A mapping or table names its columns: True marks the members of a subgroup, others have one for
-    each value, numbers of more than 20 values one for each quarter, and two columns and more also
-    their crossings of at least 50 rows. "" stands for none.
+    True marks members, other values are a subgroup each, more than 20 numbers one a quarter; of two
+    columns also crossings of at least 50 rows. "" stands for none.
     """
     columns = getattr(values, "columns", values if isinstance(values, Mapping) else None)
     if columns is None:
@@ -112,10 +111,10 @@ def as_groups(values: Any, n: int) -> NDArray[Any]:
     return np.stack(made, axis=1)
 
 
-def numbered(values: Any, n: int, name: str) -> IntArray:
-    """Return a number for every row, equal where its mark is."""
-    inverse = np.unique(as_names(values, n, name), return_inverse=True)[1]
-    return inverse.ravel().astype(np.int64)
+def as_clusters(values: Any, n: int) -> IntArray | None:
+    """Return the number of the cluster of every row, or None where each has its own."""
+    inverse = np.unique(as_names(values, n, "clusters"), return_inverse=True)[1]
+    return inverse.ravel().astype(np.int64) if inverse.max() + 1 < n else None
 
 
 def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
@@ -127,3 +126,12 @@ def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
             f"{name} must hold one value for each of the {n} rows; its shape is {array.shape}"
         )
     return array
+
+
+#: What reads each fact, from values and the number of rows.
+READERS: dict[str, Callable[[Any, int], Any]] = {
+    "weights": as_weights,
+    "clusters": as_clusters,
+    "by": as_groups,
+    "ids": as_names,
+}

@@ -21,27 +21,18 @@ def holm(pvalues: list[float]) -> list[float]:
     order = np.argsort(pvalues, kind="stable")
     remaining = len(pvalues) - np.arange(len(pvalues))
     stepped = np.minimum(1.0, np.maximum.accumulate(np.asarray(pvalues)[order] * remaining))
-    adjusted = np.empty(len(pvalues))
-    adjusted[order] = stepped
-    return [float(p) for p in adjusted]
+    return stepped[np.argsort(order)].tolist()
 
 
 def max_t(observed: FloatArray, replicates: FloatArray) -> list[float]:
     """Return the step-down max-T adjusted p-values of Westfall & Young (1993).
 
-    All statistics are standardised by the mean and standard deviation of their null draws and the
-    observed value together. From the largest down, a statistic's p-value is the share of draws
-    whose maximum over it and all smaller ones reaches it, (1 + b) / (1 + B), made monotone. The
-    smallest of them tests all hypotheses together and is exact under any dependence, because
-    observed and drawn rows are exchangeable; single ones control the family when the joint law of
-    the true hypotheses does not depend on the false ones.
-
-    Parameters
-    ----------
-    observed : ndarray of shape (S,)
-        The observed statistics; large values speak against their hypotheses.
-    replicates : ndarray of shape (B, S)
-        The same statistics on the same redrawn labels, row by row.
+    ``observed`` (S,) are the statistics, large against their hypotheses, ``replicates`` (B, S) the
+    same ones on the same redrawn labels. All are standardised over draws and observed value
+    together. From the largest down, a p-value is the share (1 + b) / (1 + B) of draws whose maximum
+    over this and all smaller statistics reaches it, made monotone. The smallest p-value is exact
+    under any dependence, because observed and drawn rows are exchangeable; single ones control the
+    family when the joint law of the true hypotheses does not depend on the false ones.
 
     Examples
     --------
@@ -58,6 +49,4 @@ def max_t(observed: FloatArray, replicates: FloatArray) -> list[float]:
     # Successive maxima: column j holds the largest of the j-th and all smaller statistics.
     largest = np.maximum.accumulate(standard[:, order[::-1]], axis=1)[:, ::-1]
     stepped = np.maximum.accumulate((largest >= standard[0, order] - 1e-12).mean(axis=0))
-    adjusted = np.empty(order.size)
-    adjusted[order] = stepped
-    return [float(p) for p in adjusted]
+    return stepped[np.argsort(order)].tolist()

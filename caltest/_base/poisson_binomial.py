@@ -26,25 +26,11 @@ ODD = tuple(3**i * 5**j for i in range(20) for j in range(14))
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
-    """Return the law of the number of successes in independent trials.
+    """Return the law of the number of successes in independent trials of chances ``p`` (n,).
 
-    Parameters
-    ----------
-    p : ndarray of shape (n,)
-        Success probabilities.
+    The first count, the probabilities of it and the next ones (others are negligible), and a bound
+    on the error of every tail probability: mass outside the window, wrapped mass, and rounding.
 
-    Returns
-    -------
-    first : int
-        The count to which ``pmf[0]`` belongs.
-    pmf : ndarray
-        Probabilities of the counts from ``first`` on; all others are negligible.
-    lost : float
-        A bound on the error of every tail probability: the mass outside the window by Bernstein's
-        inequality, wrapped mass, and rounding.
-
-    Notes
-    -----
     Up to 64 trials by recursion, beyond through the characteristic function on the window of
     counts that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of
     more than 256 trials with similar p enter through Chebyshev interpolation of log(1−p+p e^{−iω})
@@ -98,15 +84,12 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
     similar = np.searchsorted(GROUPS, p)
     for g in np.unique(similar):
         group = p[similar == g]
-        if group.size > DIRECT and group[0] > 0.75:  # count failures, whose chance is exact
-            factor, shift = _interpolated(1.0 - group, omega[:alive])
-            spectrum[:alive] *= np.conj(factor)
-            origin += group.size - shift
-        elif group.size > DIRECT:
-            factor, shift = _interpolated(group, omega[:alive])
-            spectrum[:alive] *= factor
-            origin += shift
-        elif group.size:
+        if group.size > DIRECT:
+            failures = group[0] > 0.75  # count these: their chance is exact
+            factor, shift = _interpolated(1.0 - group if failures else group, omega[:alive])
+            spectrum[:alive] *= np.conj(factor) if failures else factor
+            origin += group.size - shift if failures else shift
+        else:
             padded = np.zeros(-(-group.size // 16) * 16)
             padded[: group.size] = group
             blocks = _recursion(padded.reshape(-1, 16))
@@ -119,11 +102,10 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
 
 
 def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[Any, int]:
-    """Product over many rows of 1 − p + p e^{−iω}, by Chebyshev interpolation in p.
+    """Product over rows of 1 − p + p e^{−iω} as Π_c (1 − x_c + x_c e^{−iω})^{w_c}, x_c the nodes.
 
-    Interpolating the logarithm at N nodes x_c turns the product over the rows into
-    Π_c (1 − x_c + x_c e^{−iω})^{w_c}; the weights w_c follow from the Chebyshev moments of p. The
-    factor e^{−iω·shift}, which would cost digits, is left out and the shift returned.
+    The weights w_c of this interpolation of the logarithm follow from the Chebyshev moments of p.
+    The factor e^{−iω·shift}, which would cost digits, is left out and the shift returned.
     """
     low, high = float(p.min()), float(p.max())
     if high == low:

@@ -11,14 +11,8 @@ from caltest._base.arrays import BoolArray
 class Provenance:
     """A recalibration that predictions went through.
 
-    Attributes
-    ----------
-    method : str
-        How, as it would be written in Python.
-    n_fitted : int
-        Rows of the data on which it was fitted.
-    known : ndarray of bool, shape (n,)
-        Which of the rows at hand are rows of the fit.
+    ``method`` is written as in Python, and was fitted on ``n_fitted`` rows; ``known``, bool of
+    shape (n,), says which of the rows at hand are among them.
     """
 
     method: str

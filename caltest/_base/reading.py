@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
 from caltest._base.resolution import meant
 from caltest._base.written import several
@@ -64,16 +65,10 @@ def is_text(array: NDArray[Any]) -> bool:
     )
 
 
-def _is_fractional(array: NDArray[Any]) -> bool:
-    if array.dtype.kind != "f":
-        return False
-    finite = array[np.isfinite(array)]
-    return bool(((finite > 0) & (finite < 1)).any()) and bool(((finite >= 0) & (finite <= 1)).all())
-
-
 def refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
-    if not _is_fractional(labels):
-        return
+    finite = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else np.zeros(0)
+    if not ((finite > 0) & (finite < 1)).any() or ((finite < 0) | (finite > 1)).any():
+        return  # labels are no fractions
     real = probs.dtype.kind == "f"
     whole = probs.dtype.kind in "biu" or (real and bool((probs == np.floor(probs)).all()))
     if is_text(probs) or (probs.ndim == 1 and whole):
@@ -134,14 +129,12 @@ def as_probabilities(
         notes.append("probabilities computed from logits")
     _refuse_out_of_range(probs)
     if probs.ndim == 1:
-        above = int((probs > 1.0).sum())
-        if above:
+        if above := int((probs > 1.0).sum()):
             probs = np.minimum(probs, 1.0)
             notes.append(f"{several(above, 'value')} above 1 by rounding, taken as 1")
         return np.column_stack([1.0 - probs, probs]), tuple(notes)
     sums = probs.sum(axis=1)
-    deviation = np.abs(sums - 1.0)
-    tolerance, rounded = SUM_TOLERANCE, ""
+    deviation, tolerance, rounded = np.abs(sums - 1.0), SUM_TOLERANCE, ""
     if deviation.max() > tolerance * (1.0 + 1e-9):
         tolerance, rounded = _resolution(probs)
     refused = deviation > tolerance * (1.0 + 1e-9)
@@ -203,7 +196,7 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
 def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...] | None:
     if classes is None:
         return None
-    names = tuple(str(c) for c in classes)
+    names = tuple(map(str, classes))
     if len(set(names)) != len(names):
         raise InvalidPredictionsError(f"classes holds a name twice: {', '.join(names)}")
     if len(names) == 1:
@@ -235,7 +228,7 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
     counted = classes is not None and list(classes) == list(range(n_classes))
-    if classes is not None and (is_text(array) or (_are_integers(classes) and not counted)):
+    if classes is not None and (is_text(array) or (all(map(is_whole, classes)) and not counted)):
         return _from_names(array, classes)
     if is_text(array):
         shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
@@ -244,9 +237,8 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
             "order of the columns of probs"
         )
     numbers = as_numbers(array, "labels")
-    fractional = numbers % 1 != 0
-    if fractional.any():
-        (row,) = first(fractional)
+    if (numbers % 1 != 0).any():
+        (row,) = first(numbers % 1 != 0)
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
             f"{n_classes - 1}"
@@ -266,31 +258,22 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
     return numbers.astype(np.int64)
 
 
-def _are_integers(classes: Sequence[Any]) -> bool:
-    return all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) for c in classes)
-
-
 def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
     text = is_text(array)
-    index = {(str(c) if text else float(c)): i for i, c in enumerate(classes)}
+    kind: type[str] | type[float] = str if text else float
+    index = {kind(c): i for i, c in enumerate(classes)}
     values, inverse = np.unique(array.astype(str) if text else array, return_inverse=True)
-    for value in values:
-        if (str(value) if text else float(value)) not in index:
-            row = int(np.argmax((array.astype(str) if text else array) == value))
-            shown = repr(str(value)) if text else f"{value:g}"
+    for place, value in enumerate(values):
+        if kind(value) not in index:
+            row = int(np.argmax(inverse.ravel() == place))
+            shown, advice = repr(str(value)) if text else f"{value:g}", ""
+            if values.dtype.kind in "biuf" and set(values) <= {c - 1 for c in classes}:
+                advice = f". They seem to run from {min(classes) - 1}: add 1"
             raise InvalidPredictionsError(
                 f"labels: {nth(row)} is {shown}, which is not one of the classes "
-                f"{', '.join(str(c) for c in classes)}{_shift(values, classes)}"
+                f"{', '.join(map(str, classes))}{advice}"
             )
-    codes = np.array([index[str(v) if text else float(v)] for v in values], dtype=np.int64)
-    return codes[inverse.ravel()]
-
-
-def _shift(values: NDArray[Any], classes: Sequence[Any]) -> str:
-    """Return what to do about labels that count from one less than the classes."""
-    if values.dtype.kind in "biuf" and set(values) <= {c - 1 for c in classes}:
-        return f". They seem to run from {min(classes) - 1}: add 1"
-    return ""
+    return np.array([index[kind(v)] for v in values], dtype=np.int64)[inverse.ravel()]
 
 
 def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
@@ -312,9 +295,8 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
 
 def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str, str]]:
     """Return 1 where a label is ``pos_label`` and 0 where it is the one other, and both names."""
-    text = [str(v) for v in labels.ravel().tolist()]
+    text, event = [str(v) for v in labels.ravel().tolist()], str(pos_label)
     names = sorted(set(text))
-    event = str(pos_label)
     if event not in names and len(names) > 1:
         raise InvalidPredictionsError(
             f"pos_label is {event!r}, but the labels are {', '.join(map(repr, names[:5]))}"

@@ -49,18 +49,9 @@ TYPES = {
 
 
 def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
-    """Return the numbers behind values ≥ 0, and the type that had rounded them, if one had.
+    """Return the numbers behind float64 values ≥ 0, and the type that had rounded them, if any.
 
-    Parameters
-    ----------
-    values : ndarray
-        As float64.
-    dtype : str
-        The name of the type in which they came.
-
-    Notes
-    -----
-    O(1) for most data that hold no decimals, else some passes over the values.
+    ``dtype`` names the type in which they came. O(1) for most data without decimals, else O(n).
     """
     few, came = values.ravel()[:SAMPLE], dtype.rpartition(".")[2]  # torch says torch.float16
     if came in ("bfloat16", "float16"):
@@ -103,5 +94,4 @@ def _decimals(values: FloatArray, digits: int) -> FloatArray:
     """Round to so many significant digits, exactly: a quotient of whole numbers."""
     size = np.floor(np.log10(np.where(values > 0.0, values, 1.0))).astype(np.int64)
     scale = _POWERS[np.clip(digits - 1 - size, 0, 22)]
-    numbers: FloatArray = np.rint(values * scale) / scale
-    return numbers
+    return np.rint(values * scale) / scale

@@ -10,8 +10,7 @@ from caltest._base.arrays import BoolArray, FloatArray
 def below(t: float, values: FloatArray) -> float:
     """Return the threshold from which on one of the values counts as a tie with t or as larger.
 
-    Statistics of labels are often discrete, and rounding must not split their ties. Frequencies
-    are of order 1, so their differences carry rounding of order 1e-16 however small they are.
+    Frequencies are of order 1: their differences carry rounding of 1e-16 however small they are.
     """
     scale = max(abs(float(values.min())), abs(float(values.max())))
     return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
@@ -23,5 +22,4 @@ def reaching(
     """Return which values speak at least as loudly against calibration as t, ties included."""
     if two_sided:
         t, values = abs(t - centre), np.abs(values - centre)
-    reached: BoolArray = values >= below(t, values)
-    return reached
+    return values >= below(t, values)

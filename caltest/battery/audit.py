@@ -38,17 +38,15 @@ def audit(
 ) -> AuditReport:
     """Ask everything at once: is this classifier calibrated, through every usual lens?
 
-    The rows: the confidence of the top class (``TopK(1)``), as a binned error and once more without
-    bins (:class:`CoxScore`, :class:`Kuiper` and :class:`MultiScale` together: slopes, shifts, and
-    waves or bumps of any width); the largest few (``TopK(k)``, for more than three classes); every
-    class against the rest, summarised by the worst; the whole vector (``Canonical()``), as a binned
-    error and by its log score (:class:`ScoreGap`), which sees over- and underconfidence. For two
-    classes: the probability of label 1, with and without bins, and the top prediction. With
-    ``by`` every subgroup, summarised by the worst. Errors are
+    The rows: the confidence of the top class (``TopK(1)``), as a binned error and without bins
+    (:class:`CoxScore`, :class:`Kuiper` and :class:`MultiScale` together: slopes, shifts, waves and
+    bumps); of more than three classes the largest few (``TopK(k)``); every class against the rest,
+    summarised by the worst; the whole vector (``Canonical()``), as a binned error and by its log
+    score (:class:`ScoreGap`). For two classes: the probability of label 1, with and without bins,
+    and the top prediction. With ``by`` every subgroup, summarised by the worst. Errors are
     total-variation ECEs, over 15 equal-width bins for two-class lenses and over a
-    :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. The choice follows
-    the measured power of every statistic; those that have no meaning for the predictions (all of
-    them 0 or 1, say) are left out.
+    :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. Statistics without
+    a meaning for the predictions (all of them 0 or 1, say) are left out.
 
     Parameters
     ----------
@@ -58,15 +56,13 @@ def audit(
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, default 0.1
         The size of error that has to be noticed. A row that finds nothing says "too little data"
-        when a measured error of that size would pass as noise: when the 1 − ``alpha`` point of its
-        null distribution lies above it, or there are so few predictions that a shift by it would
-        leave no trace in more than 20 % of data sets (fewer than 16 for 0.1).
+        when the 1 − ``alpha`` point of its null distribution lies above it, or a shift by it would
+        leave no trace in more than 20 % of data sets (fewer than 16 rows for 0.1).
     adjust : {"holm", "max-T"}, default "holm"
-        How p-values are adjusted for the number of questions. Holm's method takes every row's own
-        p-value, exact where there is one, and the worst class times their number. ``"max-T"``
-        draws whole label vectors, evaluates all statistics on each, and adjusts by the joint law
-        of all of them, every class included (Westfall & Young 1993): sharper when there are many
-        classes, but no p-value is then below 1 / (1 + ``n_resamples``).
+        Holm's method takes every row's own p-value, exact where there is one, and the worst class
+        times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
+        vectors (Westfall & Young 1993): sharper when there are many classes, but no p-value is then
+        below 1 / (1 + ``n_resamples``).
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
     rng, workers, **facts
@@ -75,7 +71,6 @@ def audit(
     Returns
     -------
     AuditReport
-        ``print`` it; ``.verdict``, ``.rows``, ``.as_dict()`` for programs.
 
     Examples
     --------

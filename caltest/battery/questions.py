@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,15 +11,7 @@ from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import Predictions
-from caltest.statistics import (
-    ECE,
-    CoxScore,
-    Kuiper,
-    MultiScale,
-    ScoreGap,
-    StatisticLike,
-    prepare,
-)
+from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
 
 Pair = tuple[StatisticLike, Lens]
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
@@ -77,27 +70,20 @@ def questions(data: Predictions) -> list[Question]:
     score = ScoreGap("brier" if data.impossible.size else "log")
     words = "over- or underconfident?"
     sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
-    ranks: list[Question] = []
-    if data.n_classes > 3:
-        k = min(3, data.n_classes - 2)
-        ranks = [error(TopK(k), f"are the {k} largest right?", vector)]
+    k = min(3, data.n_classes - 2)
+    ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
     asked = [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
     return _defined(asked, data)
 
 
 def _defined(asked: list[Question], data: Predictions) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
-    answerable = [
-        replace(question, pairs=tuple(pair for pair in question.pairs if _is_defined(pair, data)))
-        for question in asked
-    ]
-    return [question for question in answerable if question.pairs]
-
-
-def _is_defined(pair: Pair, data: Predictions) -> bool:
-    statistic, lens = pair
-    try:
-        prepare(statistic, lens(data))
-    except StatisticError:
-        return False
-    return True
+    answerable = []
+    for question in asked:
+        pairs: list[Pair] = []
+        for statistic, lens in question.pairs:
+            with suppress(StatisticError):
+                prepare(statistic, lens(data))
+                pairs.append((statistic, lens))
+        answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
+    return answerable

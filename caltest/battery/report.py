@@ -9,14 +9,10 @@ from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.battery.questions import Question
 from caltest.predictions import Predictions
-from caltest.results import (
-    AuditReport,
-    AuditRow,
-    AuditVerdict,
-    CalibrationTestResult,
-    Finding,
-    format_p,
-)
+from caltest.results import AuditReport, AuditRow, AuditVerdict, CalibrationTestResult, Finding
+from caltest.results.tables import format_p
+
+Tests = list[CalibrationTestResult]
 
 
 def rank(test: CalibrationTestResult) -> tuple[float, float]:
@@ -27,7 +23,7 @@ def rank(test: CalibrationTestResult) -> tuple[float, float]:
 def row_of(
     data: Predictions,
     question: Question,
-    tests: list[CalibrationTestResult],
+    tests: Tests,
     pvalue: float,
     adjusted: float,
     alpha: float,
@@ -73,12 +69,7 @@ def _worst(data: Predictions, question: Question, worst: int) -> str:
 
 
 def _detail(
-    data: Predictions,
-    question: Question,
-    tests: list[CalibrationTestResult],
-    worst: int,
-    rejected: bool,
-    alpha: float,
+    data: Predictions, question: Question, tests: Tests, worst: int, rejected: bool, alpha: float
 ) -> str:
     test = tests[worst]
     floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
@@ -140,7 +131,9 @@ def report_of(
             gap = confidence - accuracy
             one_way = abs(gap) >= 0.5 * top.test.estimate
             direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
-        summary += _what_is_wrong(data, rejected, top, direction, confidence, accuracy, alpha)
+        claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
+        significant = [row for row in rejected if row.adjusted <= alpha]
+        summary += _what_is_wrong(data, significant, top, direction, claim)
         score = next((row for row in rejected if row.aspect == "score"), None)
         if not direction and score is not None:
             direction = "overconfident" if score.test.excess > 0 else "underconfident"
@@ -171,6 +164,11 @@ def report_of(
             f"first in row {impossible[0]}, counted from 0): that alone refutes calibration, "
             "unless the probabilities were rounded to 0."
         )
+    notes = list(data.notes)
+    if top.test.clusters is not None:
+        notes.append(f"rows come in clusters: {top.test.clusters}")
+    if data.weights is not None:
+        notes.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
     return AuditReport(
         verdict=verdict,
         summary=tuple(summary),
@@ -183,7 +181,7 @@ def report_of(
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
-        notes=(*data.notes, *_about_design(data, top)),
+        notes=tuple(notes),
         copies=data.copies,
     )
 
@@ -195,34 +193,16 @@ def _means(data: Predictions, c: int) -> tuple[float, float]:
     return mean, rate
 
 
-def _about_design(data: Predictions, top: AuditRow) -> list[str]:
-    said = []
-    if top.test.clusters is not None:
-        said.append(f"rows come in clusters: {top.test.clusters}")
-    if data.weights is not None:
-        said.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
-    return said
-
-
 def _what_is_wrong(
-    data: Predictions,
-    rejected: list[AuditRow],
-    top: AuditRow,
-    direction: str,
-    confidence: float,
-    accuracy: float,
-    alpha: float,
+    data: Predictions, significant: list[AuditRow], top: AuditRow, direction: str, claim: str
 ) -> list[str]:
-    claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
     sentences = []
-    significant = [row for row in rejected if row.adjusted <= alpha]
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
     if event is not None and event is not top:
         mean, rate = _means(data, 1)
         shifted = abs(mean - rate) >= 0.5 * event.test.estimate
-        judged = "wrong in both directions"
-        if shifted:
-            judged = "overestimated" if mean > rate else "underestimated"
+        judged = "overestimated" if mean > rate else "underestimated"
+        judged = judged if shifted else "wrong in both directions"
         sentences.append(
             f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
             f"average, observed {rate:.1%}."

@@ -1,4 +1,4 @@
-"""The command line, one module a command."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from typing import Any
 import click
 
 from caltest._version import __version__
-from caltest.cli.audit import audit
-from caltest.cli.common import EXIT_CODES
 from caltest.cli.compare import compare
-from caltest.cli.interval import interval
 from caltest.cli.monitor import monitor
+from caltest.cli.options import EXIT_CODES
 from caltest.cli.plot import plot
-from caltest.cli.test import test
+from caltest.cli.verbs import audit, interval, test
 from caltest.errors import printable
 from caltest.results import AuditReport
 

@@ -11,24 +11,15 @@ import numpy as np
 
 import caltest as ct
 from caltest._base import defaults
-from caltest.cli.common import (
-    COLUMNS,
-    LENS,
-    N_RESAMPLES,
-    OUTPUT,
-    SHARE,
-    Outcome,
-    check_out,
-    finish,
-    option,
-    read_file,
-    settings,
-)
+from caltest.cli.common import Outcome, check_out, finish, read_file, settings
+from caltest.cli.options import COLUMNS, LENS, N_RESAMPLES, OUTPUT, SHARE, choice, option
 from caltest.cli.recipes import Recipe
 from caltest.inference import compare as compare_models
+from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
 
 FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
+METHODS = ("auto", *HYPOTHESES)
 EXIT_CODES = """
 Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --fail-if-worse;
 2 bad input; 130 interrupted.
@@ -42,19 +33,9 @@ Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --
 @option("--unpaired", is_flag=True, help="The two files hold different observations.")
 @LENS
 @option("--statistic", type=Recipe("statistic"), default="DebiasedL2(15)", help="What is compared.")
-@option(
-    "--method",
-    type=click.Choice(["auto", "z", "jackknife", "bootstrap", "swap"]),
-    default="auto",
-    help="How the difference is tested; swap has another hypothesis.",
-)
+@choice("--method", METHODS, "How the difference is tested; swap has another hypothesis.")
 @option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")
-@option(
-    "--margin",
-    type=click.FloatRange(0, 1),
-    default=0.02,
-    help="Models whose errors differ by less than this are tied.",
-)
+@option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Errors so close are tied.")
 @N_RESAMPLES
 @OUTPUT
 @option("--fail-if-worse", "gate", is_flag=True, help="Exit with 1 if the last model is worse.")
@@ -85,9 +66,8 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     asked = settings(options, "statistic", "lens", "method", "level", "margin", "n_resamples")
     first, last = names[0], names[-1]
     if len(names) == 2:
-        pair = compare_models(
-            data[first], data[last], paired=not unpaired, names=(first, last), **asked
-        )
+        asked |= {"paired": not unpaired, "names": (first, last)}
+        pair = compare_models(data[first], data[last], **asked)
         return finish(pair, pair.verdict is FIRST_BETTER, options)
     if unpaired:
         raise click.UsageError("--unpaired compares two files")

@@ -14,7 +14,8 @@ import numpy as np
 import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.facts import as_times
-from caltest.cli.common import COLUMNS, LENS, SHARE, Outcome, option, read_file
+from caltest.cli.common import Outcome, read_file
+from caltest.cli.options import COLUMNS, LENS, SHARE, option
 from caltest.io import read_waiting
 from caltest.sequential.state import fingerprint, locked, write
 
@@ -79,7 +80,7 @@ def monitor(
     asked = ("lens", "alpha", "change", "run_length", "horizon")
     given = {name: options[name] for name in asked if options[name] is not None}
     for name in ("clusters", "by", "drop_missing"):
-        if options[name]:
+        if options.get(name):
             raise click.UsageError(f"monitor does not take --{name.replace('_', '-')} yet")
     with locked(state):
         watch, known = ct.Monitor(**given), {}

@@ -12,17 +12,8 @@ from click.core import ParameterSource
 import caltest as ct
 from caltest import plots
 from caltest._base import defaults
-from caltest.cli.common import (
-    INPUT,
-    LENS,
-    SHARE,
-    SIMULATION,
-    Outcome,
-    finish,
-    option,
-    read,
-    settings,
-)
+from caltest.cli.common import Outcome, finish, read, settings
+from caltest.cli.options import INPUT, LENS, SHARE, SIMULATION, TARGET, choice, option
 from caltest.cli.recipes import Recipe
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
@@ -30,6 +21,7 @@ from caltest.results import ending
 DIAGRAMS = ("deviation", "classical")
 CURVES = ("isotonic", "smooth")
 PAIRS = ("comparison", "difference")
+BANDS = ("consistency", "clopper-pearson", "wilson", "bootstrap")
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
 
 
@@ -57,45 +49,19 @@ def _refuse_idle(kind: str) -> None:
 
 @click.command(epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
 @INPUT
-@option("--kind", type=click.Choice(KINDS), default="deviation", help="What to draw.")
-@option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The picture: .pdf, .svg or .png.",
-)
+@choice("--kind", KINDS, "What to draw.")
+@option("-o", "--out", type=TARGET, required=True, help="The picture: .pdf, .svg or .png.")
 @LENS
 @option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
-@option(
-    "--band",
-    type=click.Choice(["consistency", "clopper-pearson", "wilson", "bootstrap"]),
-    default="consistency",
-    help="Bars of the diagrams.",
-)
+@choice("--band", BANDS, "Bars of the diagrams.")
 @option("--level", type=SHARE, default=defaults.BAND_LEVEL, help="Level of bars and bands.")
 @option("--simultaneous", is_flag=True, help="The level is for all bars together.")
 @option("--log-odds", is_flag=True, help="An axis for rare events.")
-@option(
-    "--against",
-    type=click.Path(path_type=Path),
-    help="A second model of the same rows, for comparison and difference.",
-)
+@option("--against", type=click.Path(path_type=Path), help="A second model of the same rows.")
 @option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
 @SIMULATION
 @option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-def plot(
-    kind: str,
-    lens: Any,
-    bins: Any,
-    band: Any,
-    level: float,
-    simultaneous: bool,
-    log_odds: bool,
-    against: Path | None,
-    no_recipe: bool,
-    **options: Any,
-) -> Outcome:
+def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Outcome:
     """Draw a picture, and print its numbers.
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
@@ -109,40 +75,39 @@ def plot(
     if options["out"].suffix.lower() not in RECIPE_IN:
         raise click.UsageError(f"-o: a picture ends in {', '.join(RECIPE_IN)}: {options['out']}")
     data = read(options)
-    asked: dict[str, Any] = {} if lens is None else {"lens": lens}
-    cut: dict[str, Any] = {} if bins is None else {"bins": bins}
-    bars: dict[str, Any] = {"level": level, "simultaneous": simultaneous}
-    run = settings(options)
-    drawn: dict[str, Any] = {"recipe": not no_recipe}
-    axis = {"axis": "log-odds" if log_odds else "probability"}
+
+    def given(*names: str) -> dict[str, Any]:
+        return {name: options[name] for name in names if options[name] is not None}
+
+    asked, cut, bars = given("lens"), given("bins"), given("level", "simultaneous")
+    run, drawn = settings(options), dict[str, Any](recipe=not no_recipe)
+    axis = {"axis": "log-odds" if options["log_odds"] else "probability"}
     result: Any
     if kind in DIAGRAMS:
-        result = ct.reliability_curve(data, band=band, **asked, **cut, **bars, **run)
+        result = ct.reliability_curve(data, **given("band"), **asked, **cut, **bars, **run)
         drawn |= {"style": kind, **axis}
     elif kind in CURVES:
         result = ct.reliability_fit(data, fit=kind, **asked, **bars, **run)  # type: ignore[arg-type]
         drawn |= axis
     elif kind == "simplex":
-        result = ct.reliability_simplex(data, level=level, **asked, **cut, **run)
+        result = ct.reliability_simplex(data, **given("level"), **asked, **cut, **run)
     elif kind == "bins":
-        result = ct.bin_sensitivity(data, level=level, **asked, **run)
+        result = ct.bin_sensitivity(data, **given("level"), **asked, **run)
     elif kind == "null":
-        statistic = ct.ECE() if bins is None else ct.ECE(bins)
-        result = ct.calibration_test(data, None, statistic, **asked, **run)
+        result = ct.calibration_test(data, None, ct.ECE(*cut.values()), **asked, **run)
     elif kind == "audit":
         result = ct.audit(data, **run)
     else:
         other = read({**options, "file": against})
         stems = [path.stem if path else "example" for path in (options["file"], against)]
-        names = stems[0], stems[1]
-        result = ct.reliability_difference(data, other, names=names, **asked, **cut, **bars)
+        result = ct.reliability_difference(
+            data, other, names=(stems[0], stems[1]), **asked, **cut, **bars
+        )
     if kind == "comparison":
-        both = [
-            ct.reliability_curve(one, band=band, **asked, **cut, **bars, **run)
-            for one in (data, other)
-        ]
-        result = replace(result, ended=ending(*(curve.ended for curve in both)))
-        picture = plots.comparison(both, names=names, **drawn)
+        curve = {**given("band"), **asked, **cut, **bars, **run}
+        both = [ct.reliability_curve(one, **curve) for one in (data, other)]
+        result = replace(result, ended=ending(*(one.ended for one in both)))
+        picture = plots.comparison(both, names=stems, **drawn)
     else:
         picture = result.plot(**drawn)
     picture.save(options["out"])

@@ -14,14 +14,6 @@ from caltest import statistics
 from caltest._base.foreign import refuse_misfit
 from caltest.reliability.simplex import SimplexGrid
 
-LENSES = (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical)
-NULLS = (
-    ct.RedrawLabels,
-    ct.SharedRedraws,
-    ct.WildSigns,
-    ct.OneRowPerCluster,
-    ct.ConsistencyResampling,
-)
 BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
 STATISTICS = tuple(
     value
@@ -30,9 +22,12 @@ STATISTICS = tuple(
 )
 #: What an option may be in the end.
 HEADS: dict[str, tuple[Any, ...]] = {
-    "lens": LENSES,
+    "lens": (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical),
     "statistic": STATISTICS,
-    "null": NULLS,
+    "null": (
+        *(ct.RedrawLabels, ct.SharedRedraws, ct.WildSigns),
+        *(ct.OneRowPerCluster, ct.ConsistencyResampling),
+    ),
     "bins": (int, *BINNINGS, SimplexGrid),
 }
 #: What else it may be made of, or by.
@@ -112,7 +107,6 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
         self.kind, self.words = kind, words
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Turn the text into a lens, statistic or null."""
         if not isinstance(value, str) or value in self.words:
             return value
         shown = repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -48,10 +48,8 @@ def calibration_test(
 
     Parameters
     ----------
-    probs : array_like of shape (n,) or (n, K), or Predictions
-        Predicted probabilities; see :meth:`Predictions.of`.
-    labels : array_like of shape (n,)
-        Observed classes; left out when ``probs`` is a :class:`Predictions`.
+    probs, labels
+        As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -60,28 +58,25 @@ def calibration_test(
         predictions. By default the event of two classes, ``OneVsRest(1)``, and the top class of
         more, ``TopK(1)``.
     null : {"auto", "exact", "asymptotic", …}, RedrawLabels or another Scheme, default "auto"
-        ``"exact"`` computes the null distribution without simulation: for a two-class induced
-        problem and a binned statistic, or for problems of at most 2²⁰ label vectors.
-        ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` computes where that is
-        cheap, up to 128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
-        ``"asymptotic"``, for statistics that have one, is their classical limit law: quick, and
-        only as valid as the limit is near. ``"betting"`` asks :class:`EValue` in place of the
-        default statistic: its value is an e-value, 1 over it the p-value, valid also where rows
-        depend on earlier ones; that costs power.
+        ``"exact"``: without simulation, for binned statistics of two classes, or at most 2²⁰ label
+        vectors. ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` is exact up to
+        128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
+        ``"asymptotic"``: the classical limit law of statistics that have one, quick, and as valid
+        as the limit is near. ``"betting"`` asks :class:`EValue` in place of the default statistic:
+        1 over its e-value is the p-value, valid also where rows depend on earlier ones, at a cost
+        of power.
     n_resamples : int, default 9999
         Replicates of a simulated null; the most there can be with ``stop="early"``.
     stop : {"early"}, optional
-        End a simulation as soon as 20 replicates are at least as large as the estimate, with
-        p = 20 / (number drawn), which is valid as it is (Besag & Clifford 1991). Clear cases of
-        calibration then cost some dozens of replicates.
+        End a simulation once 20 replicates reach the estimate, with the valid p = 20 / (number
+        drawn) (Besag & Clifford 1991): calibrated models then cost some dozens of replicates.
     rng : None, int, Generator or SeedSequence
         As :func:`numpy.random.default_rng`.
     workers : int or callable, default 1
         Threads, or a function like :func:`map`.
     **facts
-        ``classes``, ``from_logits``, ``pos_label`` and the other keywords of
-        :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the dependence of
-        :class:`SharedRedraws`. With ``by`` every subgroup is tested, too.
+        The keywords of :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the
+        dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too.
 
     Returns
     -------
@@ -99,16 +94,14 @@ def calibration_test(
     SparseBinsWarning
         With ``ConsistencyResampling()`` and fewer than 20 rows per occupied cell.
     LimitLawWarning
-        With ``"asymptotic"`` in data in which that law rejects calibrated models more than 1.5
-        times as often as it says: few surprising outcomes, few blocks, nearly empty groups.
+        With ``"asymptotic"`` where it rejects calibrated models more than 1.5 times too often.
     DegenerateDataWarning
         When a calibrated model could show one value of the statistic only.
 
     Notes
     -----
-    Validity: observations are independent, and labels were not used to make the predictions.
-    Given the predictions, observed and redrawn labels are then exchangeable, so that
-    P(p ≤ α) ≤ α at every n, K and partition.
+    Where observations are independent and labels were not used to make the predictions, observed
+    and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition.
 
     References
     ----------
@@ -132,26 +125,20 @@ def calibration_test(
     check_run(n_resamples, rng, workers)
     if null == "betting" and statistic == ECE():
         statistic = EValue()
-    seen_through = as_lens(lens, data)
+    seen_through, run = as_lens(lens, data), (n_resamples, rng, workers)
+    options: Any = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
     if data.subgroups():
-        again: Any = {"lens": seen_through, "null": null, "stop": stop, "n_resamples": n_resamples}
-        ask: Callable[[Predictions], CalibrationTestResult] = partial(
-            calibration_test, statistic=statistic, rng=rng, workers=workers, **again
-        )
+        options |= {"statistic": statistic, "null": null, "stop": stop, "rng": rng}
+        ask: Any = partial(calibration_test, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
-        run = n_resamples, rng, workers
-        return replace(
-            whole, subgroups=each_subgroup(data, seen_through(data), statistic, ask, run)
-        )
+        parts = each_subgroup(data, seen_through(data), statistic, ask, run)
+        return replace(whole, subgroups=parts)
     if isinstance(null, OneRowPerCluster):
-        options = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
         return _by_one_row_per_cluster(data, statistic, null, rng, options)
     induced = seen_through(data)
     prepared, estimate = evaluated(statistic, induced)
-    law = null_distribution(
-        statistic, prepared, estimate, null, n_resamples, rng, workers, stop == "early"
-    )
+    law = null_distribution(statistic, prepared, estimate, null, *run, stop == "early")
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
@@ -183,16 +170,15 @@ def _by_one_row_per_cluster(
             advance(1)
     running = np.cumsum([test.pvalue for test in tests]) / np.arange(1, len(tests) + 1)
     pvalue = min(1.0, 2.0 * float(running.min()))
-    means = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
+    numbers = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
+    means: Any = dict(zip(("estimate", "null_mean", "null_std"), numbers.tolist(), strict=True))
     said = (
         f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters"
     )
     return replace(
         tests[0],
         null=repr(null),
-        estimate=float(means[0]),
-        null_mean=float(means[1]),
-        null_std=float(means[2]),
+        **means,
         pvalue=pvalue,
         pvalue_bracket=(pvalue, pvalue),
         pvalue_error=0.0,

@@ -13,6 +13,8 @@ from caltest._base.poisson_binomial import poisson_binomial
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells
 
+Shape = tuple[int, ...]
+Rng = np.random.Generator
 #: Rows of a cell from which its class counts are taken to be normal.
 FEW = 10
 
@@ -101,8 +103,7 @@ class CellNoise:
     def drawn(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return draws of S and of V when the sums are off by ``shift``, both (L, d, B).
 
-        Counts are rounded Cornish–Fisher quantiles of a binomial law, whose variance is corrected
-        for predictions that differ within a cell.
+        Counts are rounded Cornish–Fisher quantiles of a binomial law of corrected variance.
         """
         size, p, z = self.size[:, None, None], self.predicted[..., None], self.across
         if self.scatter is not None:
@@ -134,18 +135,12 @@ def _events(mean: FloatArray, z: FloatArray) -> FloatArray:
     return np.where(z > ndtri(np.exp(-mean)), counts, 0.0) - mean
 
 
-def cell_noise(
-    induced: Predictions, cells: Cells, n_draws: int, rng: np.random.Generator
-) -> CellNoise:
+def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
     """Sum residuals in cells and draw their noise.
 
     Of two classes only the first component is kept. Of data in clusters, clusters are what varies:
-    V_b = G/(G−1) Σ_g (S_gb − n_gb D_b)², and draws are of whole clusters.
-
-    Notes
-    -----
-    O(n d) for the sums, O(B L d) for the draws; of several classes O(n d²) and O(B L d²), with
-    clusters O(B G d).
+    V_b = G/(G−1) Σ_g (S_gb − n_gb D_b)², and draws are of whole clusters. O(n d + B L d); of
+    several classes O(n d² + B L d²), with clusters O(B G d).
     """
     order, starts = cells.order, cells.starts
     probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]
@@ -162,54 +157,33 @@ def cell_noise(
         squares = np.maximum(np.add.reduceat(residuals**2, first) - sums**2 / size, 0.0)
         variance = squares * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
         normal = _normal(probs, starts, shape, rng)
-        calibrated = (
-            _counts(probs[:, 0], starts, null_variance, shape, rng)
-            if probs.shape[1] == 1
-            else _class_counts(probs, starts, shape, rng)
-        )
+        draw = _counts if probs.shape[1] == 1 else _class_counts
+        calibrated = draw(probs, starts, shape, rng)
     else:
         cell = np.repeat(np.arange(len(sums)), np.diff(starts))
-        variance, normal, scatter = _of_clusters(
-            residuals, cell, induced.clusters[order], sums, shape, rng
-        )
+        own = induced.clusters[order]
+        variance, normal, scatter = _of_clusters(residuals, cell, own, sums, shape, rng)
         null_variance = np.maximum(null_variance, variance)  # labels of a cluster go together
         calibrated = normal
-    return CellNoise(
-        size[:, 0],
-        predicted,
-        sums,
-        null_variance,
-        variance,
-        hidden,
-        calibrated,
-        normal,
-        rng.standard_normal(n_draws),
-        scatter,
-    )
+    seen = (size[:, 0], predicted, sums, null_variance, variance, hidden)
+    return CellNoise(*seen, calibrated, normal, rng.standard_normal(n_draws), scatter)
 
 
-def _counts(
-    p: FloatArray,
-    starts: IntArray,
-    variance: FloatArray,
-    shape: tuple[int, ...],
-    rng: np.random.Generator,
-) -> FloatArray:
+def _counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
     """Draw the counts of the cells from their exact laws, standardised."""
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
+    variances = np.add.reduceat(probs * (1.0 - probs), starts[:-1])[:, 0]
     for b, (first, last) in enumerate(pairwise(starts)):
-        rows = p[first:last]
-        if variance[b, 0] > 0.0:
+        rows = probs[first:last, 0]
+        if variances[b] > 0.0:
             lowest, pmf, _ = poisson_binomial(rows)
             counts = np.searchsorted(np.cumsum(pmf), rng.random(shape[0]), side="right")
             counts = lowest + np.minimum(counts, pmf.size - 1)
-            draws[:, b, 0] = (counts - rows.sum()) / np.sqrt(variance[b, 0])
+            draws[:, b, 0] = (counts - rows.sum()) / np.sqrt(variances[b])
     return draws
 
 
-def _class_counts(
-    probs: FloatArray, starts: IntArray, shape: tuple[int, ...], rng: np.random.Generator
-) -> FloatArray:
+def _class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
     """Draw class counts, standardised: normals, but multinomial counts in cells of few rows."""
     draws = _normal(probs, starts, shape, rng)
     for b, (first, last) in enumerate(pairwise(starts)):
@@ -220,9 +194,7 @@ def _class_counts(
     return draws
 
 
-def _normal(
-    probs: FloatArray, starts: IntArray, shape: tuple[int, ...], rng: np.random.Generator
-) -> FloatArray:
+def _normal(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
     """Draw normals with the correlations of the class counts, Σ diag(p_i) − p_i p_iᵀ."""
     draws = rng.standard_normal(shape)
     if shape[2] > 1:
@@ -240,13 +212,12 @@ def _of_clusters(
     cell: IntArray,
     clusters: IntArray,
     sums: FloatArray,
-    shape: tuple[int, ...],
-    rng: np.random.Generator,
+    shape: Shape,
+    rng: Rng,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance of the cell sums between clusters, draws of them, and their scatter.
 
-    A draw multiplies the centred sums of each cluster by a normal number of its own (the wild
-    bootstrap of clusters), so that cells that share clusters vary together.
+    A draw multiplies the centred sums of a cluster by a normal number of its own: wild bootstrap.
     """
     import scipy.sparse
 

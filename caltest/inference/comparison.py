@@ -22,6 +22,8 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Workers
 from caltest.statistics import DebiasedL2, StatisticLike
 
+IN_ORDER = "a paired comparison needs the same observations in the same order"
+
 
 @overload
 def compare(
@@ -56,9 +58,8 @@ def compare(
     r"""Compare the calibration of two models, or of all pairs of several.
 
     The difference of the debiased squared errors (:class:`DebiasedL2`) is tested, with an interval.
-    Neither the difference of two ECEs nor two p-values side by side answer the question: an ECE
-    contains its noise floor, which differs between models, and a p-value measures evidence against
-    one model's calibration, not the size of its error.
+    Neither the difference of two ECEs, which contain noise floors of their own, nor two p-values,
+    which measure evidence and not the size of an error, answer the question.
 
     Parameters
     ----------
@@ -68,31 +69,25 @@ def compare(
     labels : array_like of shape (n,)
         Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
-        What is compared. For the other binned errors (``ECE``, ``MCE``, ``RMSCE``,
-        ``DebiasedL1``) no valid test of equal error is known: ``DebiasedL2`` on the same bins is
-        tested, which the report says, and each model's own test uses the statistic asked for.
+        What is compared. For the other binned errors no valid test of equal error is known:
+        ``DebiasedL2`` on the same bins is tested, the statistic itself in each own test.
     lens : callable, optional
-        Which aspect is asked about; by default as in :func:`calibration_test`. Labels may
-        depend on the model, as they do for ``TopK``.
+        As in :func:`calibration_test`. Labels may depend on the model, as for ``TopK``.
     paired : bool, default True
         Whether the rows of both models are the same observations.
     labels_b : array_like of shape (m,), optional
-        The labels of the second model, when it was tried on other observations: the comparison is
-        then unpaired.
+        The labels of a second model of other observations: the comparison is then unpaired.
     method : {"auto", "z", "jackknife", "bootstrap", "swap"}, default "auto"
-        ``"z"`` (the default): the level at which a limit of the difference just meets 0. The limits
-        rest on the corrected jackknife variance and on allowances for what the rows cannot show:
-        rare labels, a cell with one bad row more, rows alone in their cell.
-        ``"jackknife"``: without the correction; cautious, with down to a third of the power.
-        ``"bootstrap"``: centred bootstrap of rows; the most cautious.
-        ``"swap"``: exact for another and much stronger hypothesis, that the models could change
-        places in every row; it rejects equally calibrated models that differ otherwise.
+        ``"z"`` (the default): the level at which a limit of the difference just meets 0, by the
+        corrected jackknife variance and allowances for what the rows cannot show. ``"jackknife"``:
+        without the correction, with down to a third of the power. ``"bootstrap"``: centred, of
+        rows; the most cautious. ``"swap"``: exact for the much stronger hypothesis that the models
+        could change places in every row; it rejects equally calibrated ones too.
     level : float, default 0.95
         Of the intervals; differences are called at 1 − ``level``.
     margin : float, default 0.02
-        A difference of root mean squared errors that does not matter. The models are tied when the
-        whole interval of the difference of squares lies within ± ``margin``\ ², because
-        \|√s − √t\| ≤ √\|s − t\|.
+        A difference of root mean squared errors that does not matter. Models are tied when the
+        interval lies within ± ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
     names : tuple of str, default ("A", "B")
         What to call the models.
     n_resamples : int, default 9999
@@ -104,10 +99,9 @@ def compare(
     Returns
     -------
     ComparisonResult
-        With ``difference``, ``pvalue``, ``low``, ``high``, ``verdict``, each model's own test, and
-        the differences in proper scores: a better calibrated model can be the worse forecaster.
-        A :class:`ComparisonTable` for a dictionary, with Holm's p-values and the models that cannot
-        be told apart.
+        With each model's own test, and the differences in proper scores: a better calibrated model
+        can be the worse forecaster. For a dictionary a :class:`ComparisonTable`, with Holm's
+        p-values and the models that cannot be told apart.
 
     Raises
     ------
@@ -121,10 +115,9 @@ def compare(
     -----
     T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
-    the quadratic part twice there, and has the right size otherwise; taking the quadratic part off
-    once, and never going below it, is right for both. The allowances are those of
-    :mod:`caltest.inference.reach`. A fault of which the data contain no instance cannot be seen.
-    Measured sizes and power: the page "Comparing two models, measured". O(n K) plus the own tests.
+    the quadratic part twice there; taking it off once, and never going below it, is right for both.
+    Allowances: :mod:`caltest.inference.reach`. Sizes and power: the page "Comparing two models,
+    measured". O(n K) plus the own tests.
 
     References
     ----------
@@ -153,11 +146,8 @@ def compare(
             raise StatisticError("several models are compared on the same rows: leave out labels_b")
         if callable(labels):  # compare({…}, labels, statistic)
             statistic, labels = labels, None
-        data = (
-            {}
-            if not probs_a
-            else _same_rows(dict(probs_a), labels if probs_b is None else probs_b, facts)
-        )
+        known = labels if probs_b is None else probs_b
+        data = _same_rows(dict(probs_a), known, facts) if probs_a else {}
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:
@@ -166,8 +156,8 @@ def compare(
             raise InvalidPredictionsError(
                 "an unpaired comparison needs labels_b, the labels of the second model"
             )
-        known = ((names[0], probs_a, labels), (names[1], probs_b, labels_b))
-        data = {name: _predictions(name, p, y, facts) for name, p, y in known}
+        both = zip(names, (probs_a, probs_b), (labels, labels_b), strict=True)
+        data = {name: _predictions(name, p, y, facts) for name, p, y in both}
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     method = "z" if method == "auto" else method
@@ -197,6 +187,7 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
     }
     (first, a), *others = data.items()
     for name, b in others:
+        both = f"{first} and {name}"
         if a.probs.shape != b.probs.shape:
             raise InvalidPredictionsError(
                 f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
@@ -204,23 +195,17 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
                 "pass labels_b (--unpaired) for other observations"
             )
         if a.classes != b.classes and a.classes and b.classes:
-            raise InvalidPredictionsError(
-                f"{first} and {name} name their classes differently: {', '.join(a.classes)} and "
-                f"{', '.join(b.classes)}"
-            )
+            told = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
+            raise InvalidPredictionsError(f"{both} name their classes differently: {told}")
         if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
             i = int(np.argmax(a.ids != b.ids))
-            raise InvalidPredictionsError(
-                f"{first} and {name} have different ids, first in row {i} ({a.ids[i]} and "
-                f"{b.ids[i]}): a paired comparison needs the same observations in the same order"
-            )
+            told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
+            raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
         (unlike,) = np.nonzero(a.labels != b.labels)
-        if unlike.size:
-            i = unlike[0]
+        for i in unlike[:1]:
             raise InvalidPredictionsError(
-                f"{first} and {name} have different labels in {several(unlike.size, 'row')}, first "
-                f"in row {i}, counted from 0 ({a.labels[i]} and {b.labels[i]}): a paired "
-                "comparison needs the same observations in the same order"
+                f"{both} have different labels in {several(unlike.size, 'row')}, first in row {i}, "
+                f"counted from 0 ({a.labels[i]} and {b.labels[i]}): {IN_ORDER}"
             )
     return data
 
@@ -229,20 +214,14 @@ def _all_pairs(settings: Settings, models: list[Model], options: dict[str, Any])
     ranked = sorted(models, key=lambda m: m.estimate)
     pairs = [compared(settings, a, b, options) for a, b in combinations(ranked, 2)]
     adjusted = holm([pair.pvalue for pair in pairs])
-    together = {
-        frozenset(pair.names)
-        for pair, p in zip(pairs, adjusted, strict=True)
-        if p > 1.0 - settings.level
-    }
+    judged = list(zip(pairs, adjusted, strict=True))
+    together = {frozenset(pair.names) for pair, p in judged if p > 1.0 - settings.level}
     names = tuple(m.name for m in ranked)
     return ComparisonTable(
         names=names,
         pairs=tuple(pairs),
         adjusted=tuple(adjusted),
-        verdicts=tuple(
-            verdict(settings, r.difference, p, r.low, r.high)
-            for r, p in zip(pairs, adjusted, strict=True)
-        ),
+        verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
         indistinguishable=tuple(_groups(names, together)),
         level=settings.level,
         n=pairs[0].n,

@@ -43,8 +43,8 @@ def cox_recalibration(
     level : float, default 0.95
         Level of the intervals.
     method : {"wald", "profile"}, default "wald"
-        Estimate ± quantile × standard error, as most software reports, or the values that the
-        likelihood-ratio test does not reject, which are better for few events.
+        Estimate ± quantile × standard error, or what the likelihood-ratio test does not reject,
+        which is better for few events.
 
     Returns
     -------
@@ -53,14 +53,12 @@ def cox_recalibration(
     Raises
     ------
     StatisticError
-        For a lens with more than two classes, and when there are no finite estimates: all outcomes
-        equal, all predictions equal, or events and non-events separated by the prediction.
-        ``CoxScore`` and ``CoxLR`` test such data all the same.
+        For more than two classes, and without finite estimates: outcomes or predictions all equal,
+        or events separated by the prediction. ``CoxScore`` and ``CoxLR`` test such data, too.
 
     Notes
     -----
-    O(n) per Newton step. The p-values are asymptotic; see ``CoxLR`` for their size.
-    Probabilities are cut off at 1e-12.
+    O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12.
 
     References
     ----------
@@ -83,7 +81,7 @@ def cox_recalibration(
     _refuse_separated(z, y)
 
     one, none = np.ones((y.size, 1)), np.zeros(y.size)
-    both, slopes = np.column_stack([one, z]), z[:, None]
+    both, only = np.column_stack([one, z]), z[:, None]
     calibrated = log_likelihood(z, y)
     offset_best, (offset,) = fit_logistic(one, z, y)
     best, (intercept, slope) = fit_logistic(both, none, y)
@@ -91,18 +89,13 @@ def cox_recalibration(
     covariance = _covariance(both, intercept + slope * z)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
-    for name, estimate, se, top, profile in [
-        (
-            "intercept",
-            intercept,
-            intercept_se,
-            best,
-            lambda a: fit_logistic(slopes, none + a, y)[0],
-        ),
-        ("slope", slope, slope_se, best, lambda b: fit_logistic(one, b * z, y)[0]),
-        ("offset_intercept", offset, offset_se, offset_best, lambda a: log_likelihood(z + a, y)),
-    ]:
-        reach = float(scipy.special.ndtri(0.5 + level / 2.0))
+    fits: dict[str, Any] = {
+        "intercept": (intercept, intercept_se, best, lambda a: fit_logistic(only, none + a, y)[0]),
+        "slope": (slope, slope_se, best, lambda b: fit_logistic(one, b * z, y)[0]),
+        "offset_intercept": (offset, offset_se, offset_best, lambda a: log_likelihood(z + a, y)),
+    }
+    reach = float(scipy.special.ndtri(0.5 + level / 2.0))
+    for name, (estimate, se, top, profile) in fits.items():
         interval = estimate - reach * se, estimate + reach * se
         if method == "profile":
             interval = _not_rejected(estimate, se, profile, top - 0.5 * reach**2)
@@ -152,12 +145,10 @@ def _not_rejected(
     """Return where a profile likelihood falls below a bound, on both sides of its maximum."""
     from scipy.optimize import brentq
 
-    ends = []
-    for side in (-1.0, 1.0):
+    def distance(side: float) -> float:
         reach = se
         while profile(estimate + side * reach) > bound:
             reach *= 2.0
-        ends.append(
-            brentq(lambda d, s=side: profile(estimate + s * d) - bound, 0.0, reach, xtol=1e-10)
-        )
-    return estimate - ends[0], estimate + ends[1]
+        return brentq(lambda d: profile(estimate + side * d) - bound, 0.0, reach, xtol=1e-10)
+
+    return estimate - distance(-1.0), estimate + distance(1.0)

@@ -27,8 +27,7 @@ def corp_decomposition(
 ) -> CORPDecomposition:
     """Take a mean score apart into miscalibration, discrimination and uncertainty.
 
-    Every part is a difference of scores under the isotonic fit p̂ (Dimitriadis, Gneiting & Jordan
-    2021): no bins, no tuning. O(n log n).
+    Every part is a difference of scores under the isotonic fit: no bins, no tuning. O(n log n).
 
     Parameters
     ----------
@@ -38,9 +37,8 @@ def corp_decomposition(
         A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
         two classes and ``TopK(1)`` for more.
     score : {"brier", "log"}, default "brier"
-        (p − y)², or −log of the probability of what happened. The log score of a label of
-        probability 0 is infinite, and then so are ``mean_score`` and ``miscalibration``; the other
-        parts are always finite, because 0 log 0 = 0.
+        (p − y)², or −log of the probability of what happened: infinite for a label of probability
+        0, and so are then ``mean_score`` and ``miscalibration``.
 
     Returns
     -------

@@ -25,18 +25,7 @@ MANY = 50
 
 
 def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | None]:
-    """Return a scheme that keeps the dependence within clusters, and what it found out.
-
-    Raises
-    ------
-    StatisticError
-        When the null that was asked for is for independent rows, or there are 2 to 4 clusters.
-
-    Warns
-    -----
-    FewClustersWarning
-        With fewer than 10 effective clusters, or 10 clusters in which to expect a rarer label.
-    """
+    """Return a scheme that keeps the dependence within clusters, and what it found out."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
         raise StatisticError(
@@ -60,24 +49,19 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
     agreed = float(agreement(data.labels[None, :], centred=False)[0])
     allowed = float((variance + joint).sum())
     spread = variance + limit * joint
+    commonest = data.probs[:, data.probs.mean(axis=0).argmax()]
     summary = ClusterSummary(
         count=sizes.size,
         smallest=int(sizes.min()),
         largest=int(sizes.max()),
         effective=float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)),
-        shared=_with_another_label(data, agreement, sizes),
+        shared=float((1.0 - np.bincount(agreement.cluster, commonest) / sizes).sum()),
         dependence=limit,
         estimated=given is None,
         inflation=max(1.0, (float(variance.sum()) + agreed) / max(allowed, 1e-300)),
     )
     warn_of_few([summary], 6)
     return replace(scheme, dependence=limit), summary
-
-
-def _with_another_label(data: Predictions, agreement: Agreement, sizes: Any) -> float:
-    commonest = data.probs.mean(axis=0).argmax()
-    mean = np.bincount(agreement.cluster, data.probs[:, commonest]) / sizes
-    return float((1.0 - mean).sum())
 
 
 def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:

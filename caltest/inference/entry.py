@@ -25,25 +25,11 @@ def admitted(
     *,
     stakes: bool = False,
 ) -> Predictions:
-    """Return predictions that a verb may test.
+    """Return predictions that a verb may test, of the arguments of :meth:`Predictions.of`.
 
-    Parameters
-    ----------
-    verb : str
-        Its name, for what is refused.
-    probs, labels, facts
-        As for :meth:`Predictions.of`.
-    takes : collection of {"weights", "clusters", "by"}
-        The facts that the verb honours; data that carry others are refused.
-    stakes : bool, default False
-        Whether weights are meant as they are, not only their ratios.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
-    StatisticError
-        When the verb does not take what the data carry, or the rows were used to make them.
+    Data that carry weights, clusters or subgroups are refused unless the verb ``takes`` them, and
+    rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
+    their ratios.
     """
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
@@ -59,18 +45,13 @@ def admitted(
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
     looked = data.copies or data.induced or data.clusters is not None
-    return data if looked else _noticed(data, "clusters" in takes)
-
-
-def _noticed(data: Predictions, takes_clusters: bool) -> Predictions:
-    """Count the rows that are copies of others, and say what to do about them."""
-    copies = n_copies(data.probs, data.labels)
+    copies = 0 if looked else n_copies(data.probs, data.labels)
     if not copies:
         return data
     note = (
         f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
         "errors look more certain than they are. Keep one row of each"
-        + (", or say by clusters= which rows belong together" if takes_clusters else "")
+        + (", or say by clusters= which rows belong together" if "clusters" in takes else "")
     )
     return replace(data, copies=copies, notes=(*data.notes, note))
 

@@ -27,21 +27,15 @@ def differences(
 ) -> tuple[FloatArray, str]:
     """Return replicates of T_a − T_b, and how the run ended.
 
-    ``"swap"``: in every row the two models' prediction and label change places with probability
-    ½; without pairs, all rows are dealt out anew. ``"bootstrap"``: rows are drawn with
-    replacement, the same ones for both models when they are paired. Whole rows move, probabilities
-    with their labels, because a lens may give each model labels of its own.
+    ``"swap"``: in every row the two models change places with probability ½; without pairs, all
+    rows are dealt out anew. ``"bootstrap"``: rows are drawn with replacement, the same ones for
+    both models when they are paired. Labels move along: a lens may give each model its own.
     """
-    draw: Any = {
-        ("swap", True): _swapped,
-        ("swap", False): _shuffled,
-        ("bootstrap", True): _drawn_together,
-        ("bootstrap", False): _drawn_apart,
-    }[kind, paired]
+    draw = partial(_swapped if kind == "swap" else _resampled, a.n, b.n, paired)
     probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])
     both = Predictions(probs, labels, induced=True)
     evaluate: Any = partial(_difference, statistic, both)
-    return simulate(evaluate, partial(draw, a.n, b.n), n_resamples, rng, workers)
+    return simulate(evaluate, draw, n_resamples, rng, workers)
 
 
 def _difference(statistic: StatisticLike, both: Predictions, rows: Rows) -> float:
@@ -49,20 +43,14 @@ def _difference(statistic: StatisticLike, both: Predictions, rows: Rows) -> floa
     return prepare(statistic, a)(a.labels) - prepare(statistic, b)(b.labels)
 
 
-def _swapped(n: int, _: int, rng: np.random.Generator) -> Rows:
-    swapped, rows = rng.integers(2, size=n), np.arange(n)
-    return rows + n * swapped, rows + n * (1 - swapped)
+def _swapped(n_a: int, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:
+    if not paired:
+        rows = rng.permutation(n_a + n_b)
+        return rows[:n_a], rows[n_a:]
+    swapped, rows = rng.integers(2, size=n_a), np.arange(n_a)
+    return rows + n_a * swapped, rows + n_a * (1 - swapped)
 
 
-def _shuffled(n_a: int, n_b: int, rng: np.random.Generator) -> Rows:
-    rows = rng.permutation(n_a + n_b)
-    return rows[:n_a], rows[n_a:]
-
-
-def _drawn_together(n: int, _: int, rng: np.random.Generator) -> Rows:
-    rows = rng.integers(n, size=n)
-    return rows, rows + n
-
-
-def _drawn_apart(n_a: int, n_b: int, rng: np.random.Generator) -> Rows:
-    return rng.integers(n_a, size=n_a), n_a + rng.integers(n_b, size=n_b)
+def _resampled(n_a: int, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:
+    rows = rng.integers(n_a, size=n_a)
+    return rows, n_a + (rows if paired else rng.integers(n_b, size=n_b))

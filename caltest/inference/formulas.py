@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from caltest.statistics.cells import Cells
 MAX_JACKKNIFE = 200
 
 
-def percentile(values: FloatArray, alpha: float) -> tuple[float, float]:
+def percentile(values: FloatArray, estimate: float, alpha: float) -> tuple[float, float]:
     """Return the ``alpha`` and ``1 - alpha`` quantiles of bootstrap replicates."""
     low, high = np.quantile(values, (alpha, 1.0 - alpha))
     return float(low), float(high)
@@ -22,7 +22,7 @@ def percentile(values: FloatArray, alpha: float) -> tuple[float, float]:
 
 def basic(values: FloatArray, estimate: float, alpha: float) -> tuple[float, float]:
     """Return the percentile interval reflected about the estimate."""
-    low, high = percentile(values, alpha)
+    low, high = percentile(values, estimate, alpha)
     return 2.0 * estimate - high, 2.0 * estimate - low
 
 
@@ -73,8 +73,7 @@ def influence_error(residuals: FloatArray, gaps: FloatArray, clusters: IntArray 
     return float(np.sqrt(squares)) / len(residuals)
 
 
-@dataclass(frozen=True)
-class SunInterval:
+class SunInterval(NamedTuple):
     """The interval of Sun et al. (2024), and whether their test lets 0 in."""
 
     estimate: float
@@ -91,14 +90,8 @@ def sun(probs: FloatArray, residuals: FloatArray, cells: Cells, level: float) ->
     T₊ − z₂ s if T₊ ≥ 2 z₂ s, else T₊/2 if T₊ ≥ 2 z₁ s, else max(T₊ − z₁ s, 0). 0 belongs to the
     interval if T₊ < z₁ σ₀; for σ₀² we take the variance of T given the predictions of a calibrated
     model, (2/n²) Σ_b (|ΣC_i|² − Σ|C_i|²)/(n_b − 1)² with C_i = diag(p_i) − p_i p_iᵀ, where the
-    published code integrates over the cells of a grid.
-
-    Parameters
-    ----------
-    probs, residuals : ndarray of shape (n, k)
-        The k largest predictions, and onehot − probs, without a column for "none of them".
-    cells
-        The partition.
+    published code integrates over the cells of a grid. ``probs`` and ``residuals`` (n, k) are the
+    k largest predictions, and onehot − probs, without a column for "none of them".
     """
     from scipy.special import ndtri
 
@@ -127,7 +120,5 @@ def sun(probs: FloatArray, residuals: FloatArray, cells: Cells, level: float) ->
         low = 0.5 * kept
     else:
         low = max(kept - one, 0.0)
-    contains_zero = kept < ndtri(level) * null_error
-    return SunInterval(
-        statistic, 0.0 if contains_zero else float(low), float(kept + two), bool(contains_zero)
-    )
+    with_zero = bool(kept < ndtri(level) * null_error)
+    return SunInterval(statistic, 0.0 if with_zero else float(low), float(kept + two), with_zero)

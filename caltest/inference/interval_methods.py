@@ -14,15 +14,16 @@ from caltest.exact import cell_null
 from caltest.inference.cell_noise import CellNoise, cell_noise
 from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
 from caltest.inference.inversion import SIZES, reached
-from caltest.inference.pvalues import null_distribution, replicates_of
+from caltest.inference.pvalues import null_distribution, on_sample, replicates_of
 from caltest.lenses import Lens, TopK
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import FloatArray, Predictions
 from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.cells import Cells, Estimand
-from caltest.statistics.prepared import Prepared, StatisticLike, prepare
+from caltest.statistics.prepared import Prepared, StatisticLike
 
 #: Methods that resample rows, for any statistic.
+BY_QUANTILES = {"percentile": percentile, "basic": basic, "bias-corrected": bias_corrected}
 BOOTSTRAP = ("percentile", "basic", "bca", "bias-corrected")
 #: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
 MAX_DRAWN, MIN_DRAWS = 2**17, 999
@@ -65,11 +66,6 @@ class Asked:
         return self.prepared.data
 
     @property
-    def clusters(self) -> IntArray | None:
-        """The cluster of every row, by number."""
-        return self.induced.clusters
-
-    @property
     def cells(self) -> Cells:
         """The partition of a binned statistic."""
         assert self.prepared.cells is not None
@@ -84,17 +80,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds and biases, before bounds are cut to the range of the error."""
+    """Bounds before they are cut to the range of the error; by default of the plain statistic."""
 
     method: str
-    estimate: float
     low: float
     high: float
     corrected: float
-    null_mean: float
     contains_zero: bool
+    estimate: float | None = None
+    null_mean: float | None = None
     pvalue: float | None = None
-    n_cells: int | None = None
     n_draws: int = 0
     ended: str = "complete"
     notes: tuple[str, ...] = ()
@@ -106,7 +101,11 @@ def by_inversion(asked: Asked) -> Bounds:
     noise = cell_noise(asked.induced, cells, _n_draws(asked), _generator(asked.rng))
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
-    if asked.clusters is None and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
+    if (
+        asked.induced.clusters is None
+        and asked.induced.n_classes == 2
+        and len(cells) <= EXACT_CELLS
+    ):
         squared = estimand.size == "squared"
         plain = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
         law, exact = plain.cell_law(), plain(asked.induced.labels)
@@ -123,14 +122,12 @@ def by_inversion(asked: Asked) -> Bounds:
     is_plain = isinstance(asked.prepared, BinnedError) and not asked.prepared.root
     return Bounds(
         method="inversion",
-        estimate=asked.estimate,
         low=estimand.scaled(low),
         high=estimand.scaled(size.high(noise, asked.alpha)),
         corrected=corrected,
-        null_mean=floor if is_plain else _noise_floor(asked),
+        null_mean=floor if is_plain else None,
         contains_zero=plausible or cancels or asked.side == "upper",
         pvalue=pvalue,
-        n_cells=len(cells),
         n_draws=noise.shares.size,
         notes=(*_about_cells(noise), *([CANCEL] if cancels else [])),
     )
@@ -144,8 +141,8 @@ def _n_draws(asked: Asked) -> int:
             f"but n_resamples is {asked.n_resamples}"
         )
     numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
-    if asked.clusters is not None:
-        numbers = max(numbers, int(asked.clusters.max()) // 8)
+    if asked.induced.clusters is not None:
+        numbers = max(numbers, int(asked.induced.clusters.max()) // 8)
     least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
     return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
 
@@ -153,8 +150,7 @@ def _n_draws(asked: Asked) -> int:
 def by_cells(asked: Asked) -> Bounds:
     """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies.
 
-    From above every cell may use the whole error probability, since only the cell with the largest
-    true gap counts; from below the L cells share it (Bonferroni).
+    From above only the cell with the largest true gap counts; from below all share α (Bonferroni).
     """
     cells, size = asked.cells, asked.cells.counts
     predicted = cells.sum(asked.induced.probs[:, 0]) / size
@@ -170,13 +166,10 @@ def by_cells(asked: Asked) -> Bounds:
     values, ended = _bootstrap(asked)
     return Bounds(
         method="cells",
-        estimate=asked.estimate,
         low=_gap(asked, max(float(nearest), 0.0)),
         high=_gap(asked, float(furthest)),
         corrected=2.0 * asked.estimate - float(values.mean()),
-        null_mean=_noise_floor(asked),
         contains_zero=bool(nearest <= 0.0) or asked.side == "upper",
-        n_cells=size.size,
         n_draws=values.size,
         ended=ended,
     )
@@ -190,40 +183,28 @@ def _gap(asked: Asked, gap: float) -> float:
 def by_bootstrap(asked: Asked, method: str) -> Bounds:
     """Use the spread of the statistic over resampled rows, or clusters."""
     values, ended = _bootstrap(asked)
-    if method == "percentile":
-        low, high = percentile(values, asked.alpha)
-    elif method == "basic":
-        low, high = basic(values, asked.estimate, asked.alpha)
-    elif method == "bca":
-        value = partial(_value_of, asked.statistic)
+    if method == "bca":
+        value = partial(on_sample, asked.statistic)
         low, high = bca(values, asked.estimate, asked.alpha, value, asked.induced)
     else:
-        low, high = bias_corrected(values, asked.estimate, asked.alpha)
+        low, high = BY_QUANTILES[method](values, asked.estimate, asked.alpha)
     notes: tuple[str, ...] = ()
     if asked.prepared.estimand is not None and method in ("percentile", "bca"):
         notes = (
             "resampling adds noise to an error that noise has raised already, so this interval "
             "lies too high, and near calibration above the true error; method='auto' does not",
         )
-    n_cells = None if asked.prepared.cells is None else len(asked.cells)
+    above, below = low <= 0.0 or asked.side == "upper", high >= 0.0 or asked.side == "lower"
     return Bounds(
         method=method,
-        estimate=asked.estimate,
         low=low,
         high=high,
         corrected=2.0 * asked.estimate - float(values.mean()),
-        null_mean=_noise_floor(asked),
-        contains_zero=(low <= 0.0 or asked.side == "upper")
-        and (high >= 0.0 or asked.side == "lower"),
-        n_cells=n_cells,
+        contains_zero=above and below,
         n_draws=values.size,
         ended=ended,
         notes=notes,
     )
-
-
-def _value_of(statistic: StatisticLike, part: Predictions) -> float:
-    return prepare(statistic, part)(part.labels)
 
 
 def by_normal(asked: Asked) -> Bounds:
@@ -233,24 +214,21 @@ def by_normal(asked: Asked) -> Bounds:
     estimand, size = asked.estimand, SIZES["squared"]
     noise = cell_noise(asked.induced, asked.cells, 1, _generator(asked.rng))
     residuals = asked.induced.residuals[:, : noise.sums.shape[1]]
-    error = influence_error(residuals, noise.gaps[asked.cells.of_row], asked.clusters)
+    error = influence_error(residuals, noise.gaps[asked.cells.of_row], asked.induced.clusters)
     centre, reach = size.corrected(noise), -float(ndtri(asked.alpha)) * error
     return Bounds(
         method="normal",
-        estimate=asked.estimate,
         low=estimand.scaled(centre - reach),
         high=estimand.scaled(centre + reach),
         corrected=estimand.scaled(centre),
-        null_mean=_noise_floor(asked),
         contains_zero=centre <= reach or asked.side == "upper",
-        n_cells=len(asked.cells),
     )
 
 
 def by_sun(asked: Asked) -> Bounds:
     """Use the interval of Sun et al. for the k largest predictions, or a class of its own."""
     estimand, k = asked.estimand, asked.induced.n_classes - 1
-    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.clusters is not None:
+    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.induced.clusters is not None:
         raise StatisticError(
             "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows"
         )
@@ -258,22 +236,16 @@ def by_sun(asked: Asked) -> Bounds:
         raise StatisticError("method='sun' has no one-sided version; use method='auto'")
     probs, residuals = asked.induced.probs[:, :k], asked.induced.residuals[:, :k]
     answer = sun(probs, residuals, asked.cells, asked.level)
-    notes: tuple[str, ...] = ()
-    if k > 1:
-        notes = (
-            f"the estimate and the interval are of Σ π_b |Δ_b|² over the {k} largest predictions, "
-            "without 'none of them'",
-        )
+    said = f"the estimate and the interval are of Σ π_b |Δ_b|² over the {k} largest predictions, "
     return Bounds(
         method="sun",
-        estimate=estimand.scaled(answer.estimate) if k > 1 else asked.estimate,
+        estimate=estimand.scaled(answer.estimate) if k > 1 else None,
         low=estimand.scaled(answer.low),
         high=estimand.scaled(answer.high),
         corrected=estimand.scaled(answer.estimate),
-        null_mean=0.0 if k > 1 else _noise_floor(asked),
+        null_mean=0.0 if k > 1 else None,
         contains_zero=answer.contains_zero,
-        n_cells=len(asked.cells),
-        notes=notes,
+        notes=(said + "without 'none of them'",) if k > 1 else (),
     )
 
 
@@ -291,7 +263,7 @@ def _bootstrap(asked: Asked) -> tuple[FloatArray, str]:
     return drawn.values, drawn.ended
 
 
-def _noise_floor(asked: Asked) -> float:
+def noise_floor(asked: Asked) -> float:
     """Return the mean of the statistic when the model is calibrated: exact where that is cheap."""
     if asked.prepared.null_mean is not None:
         return asked.prepared.null_mean
@@ -302,9 +274,8 @@ def _noise_floor(asked: Asked) -> float:
 
 def _about_cells(cells: CellNoise) -> tuple[str, ...]:
     mean = cells.n / cells.size.size
-    if mean >= FEW_ROWS:
-        return ()
-    return (
+    said = (
         f"cells hold {mean:.1f} rows on average: so few show little of the error, and the upper "
-        "bound is high for that reason; fewer cells give a shorter interval",
+        "bound is high for that reason; fewer cells give a shorter interval"
     )
+    return (said,) if mean < FEW_ROWS else ()

@@ -12,17 +12,9 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
+from caltest.inference import interval_methods as methods
 from caltest.inference.entry import admitted, evaluated, seed_of
-from caltest.inference.interval_methods import (
-    BOOTSTRAP,
-    Asked,
-    Bounds,
-    by_bootstrap,
-    by_cells,
-    by_inversion,
-    by_normal,
-    by_sun,
-)
+from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
@@ -55,40 +47,27 @@ def confidence_interval(
     """Return an interval for a calibration error, which covers when the model is calibrated, too.
 
     What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
-    statistic: a lower bound of the true error, for fixed cells (Vaicenavicius et al. 2019, Theorem
-    2). Errors of opposite sign in one cell cancel there: the low end bounds the true error as well,
-    the high end the error of the cells only. For a calibrated model that error is 0, and the
-    interval usually contains 0.
+    statistic, a lower bound of the true error (Vaicenavicius et al. 2019, Theorem 2), since errors
+    of opposite sign cancel in a cell: the low end bounds the true error as well, the high end that
+    of the cells only. For a calibrated model that error is 0.
 
     Parameters
     ----------
-    probs : array_like of shape (n,) or (n, K), or Predictions
-        Predicted probabilities; see :meth:`Predictions.of`.
-    labels : array_like of shape (n,)
-        Observed classes; left out when ``probs`` is a :class:`Predictions`.
-    statistic : callable, default ECE(UniformBins(15), distance="tv")
-        A statistic of caltest or any function ``(probs, labels) -> float``.
-    lens : callable, optional
-        Which aspect is asked about; by default as in :func:`calibration_test`.
+    probs, labels, statistic, lens, rng, workers
+        As in :func:`calibration_test`.
     level : float, default 0.95
         Probability with which such an interval contains the error.
     method : str, default "auto"
         ``"auto"`` inverts tests, for ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes,
-        ``RMSCE`` and ``MCE``; for other statistics no method is known to be valid and one has to
-        be named. See Notes for all of them.
+        ``RMSCE`` and ``MCE``; for other statistics one of those in the Notes has to be named.
     side : {"two-sided", "lower", "upper"}, default "two-sided"
         Which bounds; one alone has the whole error probability.
     n_resamples : int, default 9999
         Draws of cell sums (fewer for very many cells) or bootstrap samples.
-    rng : None, int, Generator or SeedSequence
-        As :func:`numpy.random.default_rng`.
-    workers : int or callable, default 1
-        Threads, or a function like :func:`map`, for the bootstrap.
     **facts
-        As in :func:`calibration_test`. With ``clusters``, rows of a cluster may depend on each
-        other. What counts is the number of clusters in each cell and how even they are: with few
-        or uneven ones, or one prediction a cluster, 95 % intervals covered in 32 to 98 % of data
-        sets. Take them as a rough guide below 100 clusters.
+        As in :func:`calibration_test`. With few or uneven ``clusters`` in a cell, or one prediction
+        a cluster, 95 % intervals covered in 32 to 98 % of data sets: below 100 clusters take them
+        as a rough guide.
 
     Returns
     -------
@@ -154,6 +133,8 @@ def confidence_interval(
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     asked = Asked(statistic, seen_through, prepared, estimate, float(level), side, **run)
     bounds = _methods(asked, method)[method](asked)
+    estimate = asked.estimate if bounds.estimate is None else bounds.estimate
+    floor = methods.noise_floor(asked) if bounds.null_mean is None else bounds.null_mean
     estimand = prepared.estimand
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
@@ -161,19 +142,19 @@ def confidence_interval(
         statistic=name_of(statistic),
         lens=name_of(seen_through),
         method=bounds.method,
-        estimate=bounds.estimate,
+        estimate=estimate,
         low=_within(low, estimand),
         high=_within(high, estimand),
         level=float(level),
         side=side,
-        null_mean=bounds.null_mean,
-        bias=bounds.estimate - bounds.corrected,
+        null_mean=floor,
+        bias=estimate - bounds.corrected,
         corrected=bounds.corrected,
         contains_zero=bounds.contains_zero,
         pvalue=bounds.pvalue,
         n=asked.induced.n,
         n_classes=data.n_classes,
-        n_cells=bounds.n_cells,
+        n_cells=None if prepared.cells is None else len(prepared.cells),
         n_clusters=data.n_clusters,
         n_resamples=bounds.n_draws,
         seed=seed_of(rng),
@@ -186,16 +167,16 @@ def confidence_interval(
 def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:
     """Return the methods that fit the statistic, and refuse one that is not among them."""
     fitting: dict[str, Callable[[Asked], Bounds]] = {
-        name: partial(by_bootstrap, method=name) for name in BOOTSTRAP
+        name: partial(methods.by_bootstrap, method=name) for name in BOOTSTRAP
     }
-    estimand, clustered = asked.prepared.estimand, asked.clusters is not None
+    estimand, clustered = asked.prepared.estimand, asked.induced.clusters is not None
     if estimand is not None and asked.prepared.cells is not None:
         if estimand.size != "largest":
-            fitting["auto"] = fitting["inversion"] = by_inversion
+            fitting["auto"] = fitting["inversion"] = methods.by_inversion
         elif not clustered:
-            fitting["auto"] = fitting["inversion"] = by_cells
+            fitting["auto"] = fitting["inversion"] = methods.by_cells
         if estimand.size == "squared":
-            fitting |= {"normal": by_normal, "sun": by_sun}
+            fitting |= {"normal": methods.by_normal, "sun": methods.by_sun}
     if method not in fitting:
         names = ", ".join(map(repr, fitting))
         raise StatisticError(

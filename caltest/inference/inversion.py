@@ -28,19 +28,18 @@ The second part belongs to Δ_b. H_b does not: it comes from errors of opposite 
 the cell, and the cell's error has all this noise even where it is 0.
 
 * Noise adds to T, so a bound from below takes the larger of V and the variance that Δ_b implies,
-  but no more beyond V0 than θ allows: true errors of μ on average change the mean of r² by at most
-  μ. That makes it a bound for the true error. It allows H_b in any case, which makes it one for the
-  error of the cells, too. At θ = 0 only V0 is left: 0 lies within the bound exactly if the test of
-  calibration does not reject. If it does and H_b is large, any θ above 0 may be within the bound.
-  What is added to V0 is drawn as Poisson counts: labels that were not expected are few and skewed.
-* θ₁ from above: noise that is not there would hide error, so only V, which the scatter shows, may
-  raise T. Its spread gets the largest of V0, V and the variance that the hypothesis implies,
-  because a cell in which nothing has gone wrong yet shows no scatter.
+  but no more beyond V0 than θ allows, since true errors of μ on average change the mean of r² by at
+  most μ: it bounds the true error. It allows H_b in any case, and so bounds the error of the cells,
+  too. At θ = 0 only V0 is left: 0 lies within the bound exactly if the test of calibration does not
+  reject. If it does and H_b is large, any θ above 0 may be within it. What is added to V0 is drawn
+  as Poisson counts: labels that were not expected are few and skewed.
+* θ₁ from above: only V, which the scatter shows, may raise T. Its spread gets the largest of V0, V
+  and the variance of the hypothesis: a cell in which nothing has gone wrong shows no scatter.
 * θ₂ from above: T₂ less its noise, Σ V_b / n_b, has no bias. Both are functions of the counts of
-  the cells, which are drawn as whole numbers: few events are far from normal. A cell of one row
-  shows no scatter; the hypothesis takes off noise there and the data do not.
-* An observed T below a quarter of the draws for θ = 0 is luck, and counts as large as that. Else no
-  θ at all might be plausible when the counts meet their predictions.
+  the cells, drawn as whole numbers. In a cell of one row, which shows no scatter, the hypothesis
+  takes off noise and the data do not.
+* An observed T below a quarter of the draws for θ = 0 counts as large as that: else no θ might be
+  plausible when the counts meet their predictions.
 
 The shares π_b are estimated, too, and T varies with them, by Var_π(…)/n: in proportion to θ up to
 the observed T, and not beyond, where the observed gaps are mostly noise.
@@ -63,9 +62,6 @@ MET = 1.0 - 1e-6
 LUCK = 0.25
 
 
-# --- |Δ|, the error of ECE ---------------------------------------------------------------------
-
-
 def absolute_error(cells: CellNoise) -> float:
     """Return T₁."""
     return float(np.abs(cells.sums).sum()) / cells.n
@@ -77,10 +73,7 @@ def absolute_null(cells: CellNoise) -> FloatArray:
 
 
 def absolute_corrected(cells: CellNoise) -> float:
-    """Return T₁ less its bootstrap bias, in the normal limit of the cell sums.
-
-    T₁ − (E T₁* − T₁) with S_b* normal around S_b: the mean of a folded normal is in closed form.
-    """
+    """Return T₁ − (E T₁* − T₁), S_b* normal around S_b: the mean of a folded normal is known."""
     from scipy.special import erf
 
     gap, sigma = np.abs(cells.sums), np.sqrt(cells.variance)
@@ -125,9 +118,6 @@ def absolute_high(cells: CellNoise, alpha: float) -> float:
     return _boundary(plausible, max(2.0 * observed, total))
 
 
-# --- Δ², the squared error ---------------------------------------------------------------------
-
-
 def squared_error(cells: CellNoise) -> float:
     """Return T₂."""
     return float((cells.sums**2 / cells.size[:, None]).sum()) / cells.n
@@ -139,10 +129,7 @@ def squared_null(cells: CellNoise) -> FloatArray:
 
 
 def squared_corrected(cells: CellNoise) -> float:
-    """Return T₂ less what noise adds to it, (1/n) Σ V_b / n_b: the statistic over pairs of rows.
-
-    Negative values mean "less than noise". A cell without a second row keeps its square.
-    """
+    """Return T₂ − (1/n) Σ V_b / n_b, the statistic over pairs; a lone row keeps its square."""
     return float(((cells.sums**2 - cells.variance) / cells.size[:, None]).sum()) / cells.n
 
 
@@ -180,9 +167,6 @@ def squared_high(cells: CellNoise, alpha: float) -> float:
     observed = max(squared_corrected(cells), float(np.quantile(values(0.0), LUCK)))
     k = _boundary(lambda k: reached(-values(k), -observed) >= alpha, 1.0)
     return float((shift(k) ** 2 / size).sum()) / cells.n
-
-
-# --- what both need ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

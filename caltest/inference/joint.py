@@ -35,9 +35,8 @@ def joint_test(
 ) -> JointTestResult:
     """Test several aspects of calibration on the same redrawn labels.
 
-    Each pair of a statistic and a lens gets its own p-value, and one that is adjusted for their
-    number by the step-down max-T of Westfall & Young (1993), which uses the joint law of all of
-    them and is sharper than Holm's method where they depend on each other.
+    Each pair of a statistic and a lens gets its own p-value, and one adjusted for their number by
+    the step-down max-T of Westfall & Young (1993), sharper than Holm's where they are dependent.
 
     Parameters
     ----------
@@ -56,17 +55,14 @@ def joint_test(
 
     Raises
     ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
     StatisticError
         When there is no pair, a statistic is not a finite number, or a user's lens picks rows.
 
     Notes
     -----
-    O(B n) for each pair. Labels are drawn from the whole vectors; from what the lens shows where
-    all pairs have the same one. With one seed they are the labels of :func:`calibration_test`.
-    With clusters every pair is tested by itself, since dependence differs from lens to lens, and
-    p-values are adjusted by Holm's method.
+    O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
+    pairs shows; with one seed they are those of :func:`calibration_test`. With clusters pairs are
+    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens.
 
     References
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,23 +16,23 @@ from caltest.inference.entry import evaluated, seed_of
 from caltest.inference.exchange import differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
-from caltest.inference.score_difference import score_differences
 from caltest.inference.squared_error import SquaredError
 from caltest.lenses import Lens
-from caltest.predictions import Predictions
+from caltest.predictions import FloatArray, Predictions
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
-from caltest.statistics import DebiasedL2, Prepared, StatisticLike
+from caltest.results.comparison import ScoreDifference
+from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.binned import BinnedError
 
 Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
 
 #: What each method tests, in words.
+EQUAL = "equal error: the two models have the same squared calibration error"
 HYPOTHESES = {
-    "z": "equal error: the two models have the same squared calibration error",
-    "jackknife": "equal error: the two models have the same squared calibration error",
-    "bootstrap": "equal error: the two models have the same squared calibration error",
+    **dict.fromkeys(("z", "jackknife", "bootstrap"), EQUAL),
     "swap": "exchangeable models: they predict alike and err alike, much more than equal error",
 }
+SCORES = {"Brier": BrierScore(), "log": LogScore()}
 #: Share of rows alone in their cell above which that is said.
 MANY_ALONE = 0.1
 
@@ -111,8 +111,7 @@ def _squared_version(statistic: StatisticLike, prepared: Prepared) -> StatisticL
     )
 
 
-@dataclass(frozen=True)
-class _Evidence:
+class _Evidence(NamedTuple):
     """What speaks for a difference."""
 
     pvalue: float
@@ -155,7 +154,7 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         test_b=b.test,
         interval_a=a.interval,
         interval_b=b.interval,
-        scores=score_differences(a.data, b.data, settings.paired, settings.level),
+        scores=_score_differences(a.data, b.data, settings.paired, settings.level),
         paired=settings.paired,
         n=a.induced.n,
         n_classes=a.data.n_classes,
@@ -193,8 +192,7 @@ def _by_resampling(settings: Settings, a: Model, b: Model, options: dict[str, An
         settings.method, a.tested, a.induced, b.induced, settings.paired, **options
     )
     difference, drawn = a.estimate - b.estimate, values.size
-    low: float | None = None
-    high: float | None = None
+    low = high = None
     if settings.method == "bootstrap":  # centred: its mean is the biased, not the debiased error
         values = values - values.mean()
         tail = (1.0 - settings.level) / 2.0
@@ -207,11 +205,7 @@ def _by_resampling(settings: Settings, a: Model, b: Model, options: dict[str, An
 def verdict(
     settings: Settings, difference: float, pvalue: float, low: float | None, high: float | None
 ) -> ComparisonVerdict:
-    """Judge a difference.
-
-    "Tied" asks for the whole interval within the margin, which is stronger than not being able to
-    tell; it may come with a small p-value.
-    """
+    """Judge a difference; "tied" is an interval within the margin, also with a small p-value."""
     differs = pvalue <= 1.0 - settings.level
     if low is None or high is None:
         return ComparisonVerdict.NOT_EXCHANGEABLE if differs else ComparisonVerdict.CANNOT_TELL
@@ -221,3 +215,37 @@ def verdict(
         return ComparisonVerdict.CANNOT_TELL
     first = difference < 0.0
     return ComparisonVerdict.FIRST_BETTER if first else ComparisonVerdict.SECOND_BETTER
+
+
+def _score_differences(
+    a: Predictions, b: Predictions, paired: bool, level: float
+) -> tuple[ScoreDifference, ...]:
+    """Compare mean scores by Student's t of paired rows (Diebold & Mariano 1995), else Welch's."""
+    found = []
+    for name, score in SCORES.items():
+        rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))
+        found.append(_score_difference(name, rows_a, rows_b, paired, level))
+    return tuple(found)
+
+
+def _score_difference(
+    name: str, a: FloatArray, b: FloatArray, paired: bool, level: float
+) -> ScoreDifference:
+    from scipy.special import stdtr, stdtrit
+
+    mean_a, mean_b = (float(s.mean()) if np.isfinite(s).all() else None for s in (a, b))
+    if mean_a is None or mean_b is None or min(a.size, b.size) < 2:
+        return ScoreDifference(name, mean_a, mean_b, None, None, None, None)
+    difference = mean_a - mean_b
+    parts = [a - b] if paired else [a, b]
+    variances = np.array([s.var(ddof=1) / s.size for s in parts])
+    error = float(np.sqrt(variances.sum()))
+    if error <= 1e-14 * (abs(mean_a) + abs(mean_b)):  # the same scores up to rounding
+        pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
+        return ScoreDifference(name, mean_a, mean_b, difference, difference, difference, pvalue)
+    freedom = variances.sum() ** 2 / (variances**2 / [s.size - 1 for s in parts]).sum()
+    reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
+    pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)
+    return ScoreDifference(
+        name, mean_a, mean_b, difference, difference - reach, difference + reach, float(pvalue)
+    )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from caltest import simulate as draws
 from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.ties import reaching
 from caltest._base.written import name_of
@@ -20,32 +21,13 @@ from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
 from caltest.results import CalibrationTestResult
-from caltest.simulate import (
-    BLOCK,
-    CHUNK,
-    EXCEEDING,
-    Batches,
-    ConsistencyResampling,
-    LabelScheme,
-    Reaching,
-    RedrawLabels,
-    RowScheme,
-    Scheme,
-    WildSigns,
-    Workers,
-    simulate,
-    simulate_by,
-)
-from caltest.statistics.prepared import (
-    Prepared,
-    PreparedFunction,
-    StatisticLike,
-    as_problem,
-    prepare,
-)
+from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
+from caltest.statistics import Prepared, StatisticLike
+from caltest.statistics.prepared import PreparedFunction, as_problem, prepare
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
+VALID = "null=RedrawLabels(), which is valid at every sample size"
 
 Null = Literal["auto", "exact", "asymptotic", "distribution-free", "betting"] | Scheme
 
@@ -61,23 +43,26 @@ def null_distribution(
     stop_early: bool = False,
 ) -> NullDistribution:
     """Return the law that was asked for; the parameters are those of ``calibration_test``."""
+    run = (n_resamples, rng, workers)
+
+    def stopping(estimate: float) -> draws.Reaching | None:
+        sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
+        return partial(reaching, estimate, **sides) if stop_early else None
+
     if prepared.data.n_clusters is not None:
         scheme, summary = clustered(null, prepared.data)
         factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
         centre = prepared.centre
-        within = centre + (estimate - centre) / factor
-        stop_when = _stopping(prepared, within) if stop_early else None
-        run = (n_resamples, rng, workers)
+        stop_when = stopping(centre + (estimate - centre) / factor)
         drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
         inflated = centre + factor * (drawn.values - centre)
         return replace(drawn, values=inflated, clusters=summary)
     data, laws = prepared.data, prepared.laws()
-    known = null in ("auto", "exact", *laws) if isinstance(null, str) else isinstance(null, Scheme)
-    if not known:
-        choices = ", ".join(repr(name) for name in ("auto", "exact", *laws))
+    words = ("auto", "exact", *laws)
+    if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):
         raise StatisticError(
-            f"the null of {name_of(statistic)} is one of {choices}, RedrawLabels() or "
-            f"ConsistencyResampling(), not {null!r}"
+            f"the null of {name_of(statistic)} is one of {', '.join(map(repr, words))}, "
+            f"RedrawLabels() or ConsistencyResampling(), not {null!r}"
         )
     if isinstance(null, Scheme) and not null.calibrated:
         raise StatisticError(
@@ -85,8 +70,9 @@ def null_distribution(
             "Use null=RedrawLabels(); resampled rows are for confidence_interval"
         )
     if isinstance(null, str) and null in laws:
-        if null == "asymptotic":
-            _warn_of_limit(statistic, prepared)
+        if null == "asymptotic" and (doubt := prepared.doubt()) is not None:
+            said = f"the limit law of {name_of(statistic)} does not hold in such data: {doubt}. Use"
+            warnings.warn(f"{said} {VALID}", LimitLawWarning, stacklevel=3)
         return laws[null](data.labels)
     if isinstance(null, str):
         law = prepared.cell_law() if data.n_classes == 2 else None
@@ -102,15 +88,15 @@ def null_distribution(
                 "or very few rows. Use null=RedrawLabels(), which is valid always"
             )
         null = RedrawLabels()
-    if isinstance(null, ConsistencyResampling):
-        _warn_if_sparse(prepared)
-    stop_when = _stopping(prepared, estimate) if stop_early else None
-    return replicates_of(statistic, prepared, null, n_resamples, rng, workers, stop_when=stop_when)
-
-
-def _stopping(prepared: Prepared, estimate: float) -> Reaching:
-    sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
-    return partial(reaching, estimate, **sides)
+    rows = prepared.rows_per_cell if isinstance(null, draws.ConsistencyResampling) else None
+    if rows is not None and rows < MIN_ROWS_PER_CELL:
+        warnings.warn(
+            f"only {rows:.1f} rows per occupied cell: consistency resampling rejects "
+            f"calibrated models too often below 20 (up to always at 1). Use {VALID}, or fewer bins",
+            SparseBinsWarning,
+            stacklevel=3,
+        )
+    return replicates_of(statistic, prepared, null, *run, stop_when=stopping(estimate))
 
 
 def replicates_of(
@@ -121,7 +107,7 @@ def replicates_of(
     rng: Any,
     workers: Workers,
     *,
-    stop_when: Reaching | None = None,
+    stop_when: draws.Reaching | None = None,
 ) -> SimulatedNull:
     """Evaluate a prepared statistic on the draws of a scheme, the fastest way there is."""
     data = prepared.data
@@ -131,15 +117,15 @@ def replicates_of(
     fused = prepared.fast(scheme)
     if fused is not None:
         drawn = simulate_by(fused, *run, stop_when=stop_when)
-    elif isinstance(scheme, WildSigns):
+    elif isinstance(scheme, draws.WildSigns):
         moved = partial(prepared.of_residuals, data.residuals)
         drawn = simulate_by(Batches(scheme.drawer(data), data.n, moved), *run, stop_when=stop_when)
-    elif isinstance(scheme, LabelScheme):
+    elif isinstance(scheme, draws.LabelScheme):
         batches = Batches.of(scheme, data, prepared.batch)
-        at_once = BLOCK if isinstance(prepared, PreparedFunction) else CHUNK
+        at_once = draws.BLOCK if isinstance(prepared, PreparedFunction) else draws.CHUNK
         drawn = simulate_by(batches, *run, stop_when=stop_when, at_once=at_once)
     else:
-        assert isinstance(scheme, RowScheme)
+        assert isinstance(scheme, draws.RowScheme)
         evaluate = partial(on_sample, statistic)
         drawn = simulate(evaluate, scheme.sampler(data), *run, stop_when=stop_when)
     return SimulatedNull(*drawn)
@@ -171,16 +157,14 @@ def replicate(
         The observed data, seen through the lens.
     n_resamples : int
         Number of replicates, at least 1.
-    rng : None, int, Generator, SeedSequence or BitGenerator
-        As :func:`numpy.random.default_rng`. The numbers do not depend on ``workers``, and the
-        first replicates of a longer run are those of a shorter one.
-    workers : int or callable, default 1
-        Number of threads, or a function like :func:`map` (such as the ``map`` of a process pool).
+    rng, workers
+        As in :func:`calibration_test`. The numbers do not depend on ``workers``, and the first
+        replicates of a longer run are those of a shorter one.
 
     Returns
     -------
     SimulatedNull
-        The replicates; its ``ended`` says whether Ctrl-C made them fewer.
+        The replicates; ``ended`` says whether Ctrl-C made them fewer.
 
     Raises
     ------
@@ -196,29 +180,6 @@ def replicate(
         raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
     prepared = prepare(statistic, as_problem(data.in_ratios()))
     return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
-
-
-def _warn_of_limit(statistic: StatisticLike, prepared: Prepared) -> None:
-    doubt = prepared.doubt()
-    if doubt is not None:
-        warnings.warn(
-            f"the limit law of {name_of(statistic)} does not hold in such "
-            f"data: {doubt}. Use null=RedrawLabels(), which is valid at every sample size",
-            LimitLawWarning,
-            stacklevel=4,
-        )
-
-
-def _warn_if_sparse(prepared: Prepared) -> None:
-    rows = prepared.rows_per_cell
-    if rows is not None and rows < MIN_ROWS_PER_CELL:
-        warnings.warn(
-            f"only {rows:.1f} rows per occupied cell: consistency resampling rejects "
-            "calibrated models too often below 20 (up to always at 1). Use null=RedrawLabels(), "
-            "which is valid at every sample size, or fewer bins",
-            SparseBinsWarning,
-            stacklevel=4,
-        )
 
 
 def result_of(
@@ -237,9 +198,10 @@ def result_of(
     if isinstance(law, SimulatedNull):
         drawn, ended = len(law), law.ended
         exceeding = int(reaching(estimate, law.values, two_sided, centre).sum())
+        pvalue = (1 + exceeding) / (1 + drawn)
         if ended == "early":
-            exceeding = EXCEEDING
-        pvalue = exceeding / drawn if ended == "early" else (1 + exceeding) / (1 + drawn)
+            exceeding = draws.EXCEEDING
+            pvalue = exceeding / drawn
         error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
         bracket = clopper_pearson(exceeding, drawn)
     elif isinstance(law, ExactNull):

@@ -56,21 +56,24 @@ class Side:
         return self._components * (self.error.residuals**2).sum(axis=1)
 
     @cached_property
+    def _size(self) -> FloatArray:
+        return self.error.in_cells(np.ones(self.error.n))
+
+    @cached_property
     def not_shown(self) -> FloatArray:
         """The share of the variance of each label that is added, shape (n,)."""
         promised = self.error.in_cells(self._promised)
         scatter = self._components * self.error.in_cells((self.error.centred**2).sum(axis=1))
         shown = np.divide(scatter, promised, out=np.ones_like(scatter), where=promised > 0.0)
-        size = self.error.in_cells(np.ones(self.error.n))
-        return (PRIOR / (PRIOR + size) * np.maximum(0.0, 1.0 - shown))[self.error.cell]
+        return (PRIOR / (PRIOR + self._size) * np.maximum(0.0, 1.0 - shown))[self.error.cell]
 
     @cached_property
     def worst_cell(self) -> float:
         """The square of what one more row of the worst cell would add."""
-        size = self.error.in_cells(np.ones(self.error.n))
-        without = self.error.omitting.mean() - self.error.in_cells(self.error.omitting) / size
+        mean = self.error.in_cells(self.error.omitting) / self._size
+        without = self.error.omitting.mean() - mean
         excess = self.error.in_cells(self._squares - self._promised)
-        excess /= size * self._components * self.error.n
+        excess /= self._size * self._components * self.error.n
         return float(max(without.max(), excess.max(), 0.0)) ** 2
 
     @cached_property

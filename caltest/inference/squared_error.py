@@ -17,22 +17,10 @@ class SquaredError:
     The weight w_ij is w_b = 1 / (n_b − 1) for two rows of one cell b and 0 otherwise, so that T is
     the value of ``DebiasedL2``.
 
-    Attributes
-    ----------
-    estimate : float
-        T.
-    cell : ndarray of shape (n,)
-        The cell of every row.
-    weights : ndarray of shape (L,)
-        w_b; 0 for cells of one row, which count nothing.
-    residuals : ndarray of shape (n, d)
-        r_i = onehot(y_i) − p_i.
-    centred : ndarray of shape (n, d)
-        r_i less the mean of its cell.
-    omitting : ndarray of shape (n,)
-        T on the other n − 1 rows, when row i is left out and cells are kept.
-    changes : ndarray of shape (n, K)
-        By how much T changes when row i has label k instead of its own.
+    ``cell`` (n,) is the cell of every row, ``weights`` (L,) the w_b, 0 for cells of one row;
+    ``residuals`` (n, d) are r_i = onehot(y_i) − p_i, ``centred`` (n, d) the same less the mean of
+    the cell; ``omitting`` (n,) is T when row i is left out and cells are kept, ``changes`` (n, K)
+    by how much T changes when row i has label k instead of its own.
     """
 
     estimate: float
@@ -94,24 +82,14 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool
 
     with Q₀ = Q without the products of the two models: a floor for their rounding. ``cautious``
     keeps V_J. Paired rows enter through the products of the two kernels; without pairs they are 0.
-
-    Notes
-    -----
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
     """
-    if paired:
-        jackknife = _jackknife(a.omitting - b.omitting)
-    else:
-        jackknife = _jackknife(a.omitting) + _jackknife(b.omitting)
+    omitting = [a.omitting - b.omitting] if paired else [a.omitting, b.omitting]
+    jackknife = sum((values.size - 1) * float(values.var()) for values in omitting)
     centred = _quadratic(a, b, a.centred, b.centred, paired)
     raw = _quadratic(a, b, a.residuals, b.residuals, paired)
     apart = _quadratic(a, b, a.residuals, b.residuals, False)
     return max(jackknife - (0.0 if cautious else centred), raw, centred, 0.0) + 1e-14 * apart
-
-
-def _jackknife(omitting: FloatArray) -> float:
-    n = omitting.size
-    return (n - 1) * float(omitting.var())
 
 
 def _quadratic(
@@ -139,10 +117,8 @@ def _pairs(x: FloatArray, z: FloatArray, group: IntArray, weights: FloatArray) -
     for g in np.flatnonzero((np.diff(starts) > 1) & (weights > 0.0)):
         rows = order[starts[g] : starts[g + 1]]
         xs, zs = x[rows], z[rows]
-        if rows.size < x.shape[1]:
-            whole = ((xs @ xs.T) * (zs @ zs.T)).sum()
-        else:
-            whole = np.square(xs.T @ zs).sum()
+        few = rows.size < x.shape[1]
+        whole = ((xs @ xs.T) * (zs @ zs.T)).sum() if few else np.square(xs.T @ zs).sum()
         own = (np.square(xs).sum(axis=1) * np.square(zs).sum(axis=1)).sum()
         total += weights[g] * float(whole - own)
     return total

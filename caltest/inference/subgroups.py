@@ -31,11 +31,6 @@ def each_subgroup(
 
     Where rows are in two subgroups, labels are drawn once for all of them, unless clusters make
     the tests draw their own, or the lens picks rows.
-
-    Raises
-    ------
-    StatisticError
-        When the statistic has no value in a subgroup; the message names it.
     """
     groups = data.subgroups()
     plain = replace(data, by=None, notes=(), copies=0)

@@ -47,10 +47,10 @@ def read_predictions(
     Parameters
     ----------
     path : path
-        Delimited text (``.csv``, ``.tsv``, ``.txt``), JSON (``.json``, ``.jsonl``, ``.ndjson``),
-        ``.parquet``, ``.arrow``, ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in
-        ``.gz``, ``.zst`` or ``.zip``; samples of lm-evaluation-harness, logs of Inspect
-        (``.eval``, ``.json``), ``per_instance_stats.json`` of HELM; ``-`` is the standard input.
+        ``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow``,
+        ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in ``.gz``, ``.zst`` or ``.zip``;
+        samples of lm-evaluation-harness, logs of Inspect (``.eval``, ``.json``),
+        ``per_instance_stats.json`` of HELM; ``-`` is the standard input.
     probs : str or sequence of str, optional
         Names of the probability columns in the order of the classes, or a pattern such as
         ``"p_*"``. One column of numbers is the probability of label 1. Without it, columns are
@@ -63,25 +63,18 @@ def read_predictions(
         ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then names such as
         ``true_label``, ``ground_truth``, ``correct``.
     predicted_label : str, optional
-        The column of predicted classes, beside one column that says how probable it is that they
-        are right. It is found by names such as ``pred_label``, and used where the probabilities
-        cannot be those of label 1.
+        The predicted classes, beside one column that says how probable it is that they are right.
+        Found by names such as ``pred_label``, where probabilities cannot be those of label 1.
     weights, clusters, by, ids : str, optional
-        Names of the columns with these facts of the rows; see :meth:`Predictions.of`. Logs have
-        ``ids`` of their own, such as ``doc_hash``; those of lm-evaluation-harness have a column
-        ``task``, those of Inspect ``sample``.
-    classes : sequence, optional
-        The label values in the order of the probability columns; taken from the column names
-        when these carry them.
-    pos_label : optional
-        The label whose probability a single column is, where labels are not 0 and 1.
-    from_logits : bool, default False
-        The columns hold logits.
+        Columns with these facts of the rows; see :meth:`Predictions.of`. Logs have ``ids`` of their
+        own and a column ``task`` (lm-evaluation-harness) or ``sample`` (Inspect).
+    classes, pos_label, from_logits
+        As in :meth:`Predictions.of`; column names may carry the classes.
     per_character : bool, default False
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
         the softmax, as its ``acc_norm`` does.
     drop_missing : bool, default False
-        Leave out rows with empty cells; the notes count them, by column.
+        Leave out rows with empty cells; the notes count them.
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
@@ -96,16 +89,14 @@ def read_predictions(
     FileNotFoundError
         When there is no such file.
     InvalidPredictionsError
-        When the file cannot be read, a column is missing, more than one reading is possible, a
-        cell is empty, or the values are not predictions. Rows are counted from 1.
+        When the file cannot be read, a column or cell is missing, more than one reading is
+        possible, or the values are not predictions. Rows are counted from 1.
     ImportError
-        When a package is missing, which ``caltest[parquet]`` (also for Arrow and Zstandard) or
-        ``caltest[excel]`` installs.
+        Without what ``caltest[parquet]`` (also for Arrow and Zstandard) or ``caltest[excel]`` adds.
 
     Notes
     -----
-    One pass over the file; text is read by pyarrow, if that is installed, else by NumPy and Python.
-    Columns that are not asked for are not looked at.
+    One pass over the file, text by pyarrow where installed. Other columns are not looked at.
     """
     facts = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
     options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}

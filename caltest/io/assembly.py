@@ -21,18 +21,8 @@ from caltest._base.reading import in_a_file
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.io import cells, logs
-from caltest.io.columns import (
-    LABELS,
-    PREDICTED,
-    Choice,
-    choose_labels,
-    choose_probs,
-    listing,
-    named,
-    paired,
-    refuse_lone,
-    refuse_unknown,
-)
+from caltest.io import columns as choosing
+from caltest.io.columns import LABELS, PREDICTED, Choice, choose_labels, listing, refuse_unknown
 from caltest.io.formats import READERS
 from caltest.io.opening import Opened, opened
 from caltest.io.source import Column, Source
@@ -101,18 +91,12 @@ def _with_labels(source: Source, path: Path) -> Source:
         named_so = name.lower() in (*LABELS[0], *LABELS[1])
         if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
             truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
-        if (
-            source.bare
-            and n == len(truth) + 1
-            and np.array_equal(own[0][0], range(own[0].shape[1]))
-        ):
+        longer = source.bare and n == len(truth) + 1
+        if longer and np.array_equal(own[0][0], range(own[0].shape[1])):
             columns = iter([own[0][1:]])  # it was one: a data frame numbers its columns
         return [truth if name == str(path) else next(columns) for name in wanted]
 
     return Source([*source.names, str(path)], read)
-
-
-# --- from columns to predictions -----------------------------------------------------------------
 
 
 def predictions_of(
@@ -136,11 +120,11 @@ def predictions_of(
     refuse_unknown(marked.values(), source.names)
     others = [name for name in source.names if name not in (*labels.probs, *marked.values())]
     if probs is not None:
-        choice = named(others, probs)
+        choice = choosing.named(others, probs)
     else:
-        choice = choose_probs(source, others, labels, options.get("from_logits", False))
-    refuse_lone(choice)
-    outcomes = paired(labels, choice)
+        choice = choosing.choose_probs(source, others, labels, options.get("from_logits", False))
+    choosing.refuse_lone(choice)
+    outcomes = choosing.paired(labels, choice)
     guess = [predicted] if predicted else _guess(others, labels, choice, options)
     refuse_unknown(guess, source.names)
     wanted = list(dict.fromkeys([*outcomes, *marked.values(), *choice.probs, *guess]))

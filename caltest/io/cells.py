@@ -14,8 +14,7 @@ from caltest.io.source import MISSING, Column, is_number
 def missing(column: Column) -> Column:
     """Return which rows have no value: empty, ``NA``, ``nan``, ``null`` or ``none``."""
     if column.dtype.kind == "f":
-        absent: Column = np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
-        return absent
+        return np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
     if column.dtype.kind == "U":
         return np.isin(np.char.lower(np.char.strip(column)), MISSING)
     if column.dtype.kind != "O":
@@ -66,8 +65,8 @@ def marks(column: Column) -> Column:
 def right(label: Column, predicted: Column, confidence: Column, name: str, sure: bool) -> Any:
     """Return where a prediction was right, or None where ``confidence`` is that of label 1.
 
-    Of labels 0 and 1, the probability p of label 1 comes with the prediction p ≥ ½, and the
-    confidence in a prediction is never below ½. What is neither is refused unless ``sure``.
+    Of labels 0 and 1, p of label 1 comes with the prediction p ≥ ½, and confidence is never below
+    ½. What is neither is refused unless ``sure``.
     """
     if label.dtype.kind == "U" or predicted.dtype.kind == "U":
         return marks(label).astype(str) == marks(predicted).astype(str)

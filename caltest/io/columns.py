@@ -97,7 +97,8 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
             members = {heads[0] + suffix: suffix for suffix in labels.suffixes}
             return _numbered({name: members[name] for name in names if name in members})
     candidates: dict[str, Choice] = {}
-    families = (*FAMILIES, *(("logit", "logits") if from_logits else ()))
+    logits = ("logit", "logits") * from_logits
+    families = (*FAMILIES, *logits)
     for shape in (*(f"{head}_(.+)" for head in families), *(rf"{head}(\d+)" for head in families)):
         found = {n: m[1] for n in names if (m := re.fullmatch(shape, n, re.IGNORECASE))}
         if found:
@@ -105,8 +106,7 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
     numbers = {name: name for name in names if name.isdecimal()}
     if len(numbers) > 1:
         candidates[listing(numbers)] = _numbered(numbers)
-    own = (*WHOLE[0], *(("logit", "logits") if from_logits else ()))
-    candidates |= {n: Choice([n]) for n in names if n.lower() in own}
+    candidates |= {n: Choice([n]) for n in names if n.lower() in (*WHOLE[0], *logits)}
     candidates = candidates or {n: Choice([n]) for n in names if n.lower() in WHOLE[1]}
     if len(candidates) > 1:
         raise InvalidPredictionsError(

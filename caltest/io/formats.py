@@ -21,8 +21,6 @@ from caltest.io.opening import Opened, imported
 from caltest.io.source import Column, Source
 from caltest.io.text import read_delimited
 
-# --- objects -------------------------------------------------------------------------------------
-
 
 def _read_json(opened: Opened) -> Source:
     text = opened.file.read().decode("utf-8-sig")
@@ -46,9 +44,8 @@ def _read_json(opened: Opened) -> Source:
                 )
         names = dict.fromkeys(chain.from_iterable(records))
         columns = {name: [record.get(name) for record in records] for name in names}
-    return Source(
-        list(columns), lambda names: [_of_objects(n, columns[n]) for n in names], content=content
-    )
+    read = lambda names: [_of_objects(name, columns[name]) for name in names]  # noqa: E731
+    return Source(list(columns), read, content=content)
 
 
 def _parsed(text: str, line: int | None = None) -> Any:
@@ -103,27 +100,20 @@ def _read_excel(opened: Opened) -> Source:
     openpyxl = imported("openpyxl", "excel", "Excel files")
     with readable("Excel"):
         book = openpyxl.load_workbook(opened.file, read_only=True, data_only=True)
-        sheets = {
-            sheet.title: [
-                row for row in sheet.iter_rows(values_only=True) if row.count(None) < len(row)
-            ]
-            for sheet in book.worksheets
-        }
-    filled = [title for title, rows in sheets.items() if rows]
+        sheets = {sheet.title: sheet.iter_rows(values_only=True) for sheet in book.worksheets}
+        cells = {t: [r for r in rows if r.count(None) < len(r)] for t, rows in sheets.items()}
+    filled = [title for title, rows in cells.items() if rows]
     if len(filled) != 1:
         raise InvalidPredictionsError(
             f"there are {len(filled)} sheets with cells ({', '.join(filled)}): save the one with "
             "the predictions as a file of its own"
         )
-    header, *rows = sheets[filled[0]]
+    header, *rows = cells[filled[0]]
     if not rows:
         raise InvalidPredictionsError("there is a header but no rows")
     names = ["" if name is None else str(name).strip() for name in header]
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     return Source(names, lambda wanted: [_of_objects(name, columns[name]) for name in wanted])
-
-
-# --- tables and arrays ---------------------------------------------------------------------------
 
 
 @contextmanager

@@ -63,9 +63,6 @@ def _ids(records: Records, *keys: str) -> list[str]:
     raise InvalidPredictionsError(f"rows are not told apart by {' and '.join(keys)}")
 
 
-# --- lm-evaluation-harness -----------------------------------------------------------------------
-
-
 def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
     """Softmax over the log-likelihoods of the options; the target is the right one."""
     filters = {str(record.get("filter")) for record in records}
@@ -93,15 +90,13 @@ def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
         probs[row, : counts[row]] = weights / weights.sum()
     task = re.match(r"samples_(.+?)(_\d{4}-\d\d-\d\dT|\.jsonl)", name)
     tasks = [record.get("task_name", task[1] if task else name) for record in records]
-    columns = {"probs": probs, "label": labels, "id": _ids(records, "doc_hash", "doc_id")}
-    scale = (
-        "each divided by the characters of its option" if per_character else "not length-normalised"
-    )
-    fewer = sum(count < max(counts) for count in counts)
-    absent = [f"{fewer} rows have fewer options: absent ones have probability 0"] if fewer else []
-    return _source(
-        columns | {"task": tasks}, f"softmax of the options' log-likelihoods, {scale}", *absent
-    )
+    ids = _ids(records, "doc_hash", "doc_id")
+    scale = "each divided by the characters of its option"
+    scale = scale if per_character else "not length-normalised"
+    notes = [f"softmax of the options' log-likelihoods, {scale}"]
+    if fewer := sum(count < max(counts) for count in counts):
+        notes.append(f"{fewer} rows have fewer options: absent ones have probability 0")
+    return _source({"probs": probs, "label": labels, "id": ids, "task": tasks}, *notes)
 
 
 def _options(record: dict[str, Any]) -> list[str]:
@@ -124,9 +119,6 @@ def _target(record: dict[str, Any], row: int, logits: Any) -> int:
     return target
 
 
-# --- HELM ----------------------------------------------------------------------------------------
-
-
 def _helm(records: Records) -> Source:
     """Read the largest probability, and whether that answer was an exact match."""
     own = [record for record in records if record.get("perturbation") is None]
@@ -147,14 +139,9 @@ def _helm(records: Records) -> Source:
         "id": _ids(own, "instance_id", "train_trial_index"),
     }
     out = len(records) - len(own)
-    return _source(
-        columns,
-        "max_prob as the probability of an exact match",
-        *([f"left out {out} rows with perturbed input"] if out else []),
-    )
-
-
-# --- Inspect -------------------------------------------------------------------------------------
+    notes = ["max_prob as the probability of an exact match"]
+    notes += [f"left out {out} rows with perturbed input"] if out else []
+    return _source(columns, *notes)
 
 
 def _samples(opened: Opened) -> Records:
@@ -176,21 +163,17 @@ def _member(log: zipfile.ZipFile, member: zipfile.ZipInfo, opened: Opened) -> by
 def _inspect(samples: Records) -> Source:
     """Read the confidence that a scorer keeps beside its score."""
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
-    found = sorted(
-        {
-            name
-            for sample in samples
-            for name, score in (sample.get("scores") or {}).items()
-            if "confidence" in (score.get("metadata") or {})
-        }
-    )
+    by_scorer = [sample.get("scores") or {} for sample in samples]
+    every = (item for scores in by_scorer for item in scores.items())
+    found = sorted({n for n, score in every if "confidence" in (score.get("metadata") or {})})
     if len(found) != 1:
         raise InvalidPredictionsError(
             f"{len(found)} scorers keep a confidence in the metadata of their scores"
             f"{''.join(f', {name}' for name in found)}: one is needed"
         )
-    scores = [(sample.get("scores") or {}).get(found[0]) or {} for sample in samples]
-    stated = np.array([_number((s.get("metadata") or {}).get("confidence")) for s in scores])
+    scores = [scores.get(found[0]) or {} for scores in by_scorer]
+    confidences = [(score.get("metadata") or {}).get("confidence") for score in scores]
+    stated = np.array(confidences, dtype=np.float64)  # None becomes NaN
     percent = bool((stated > 1.0).any())
     columns = {
         "probs": stated / 100.0 if percent else stated,
@@ -198,15 +181,9 @@ def _inspect(samples: Records) -> Source:
         "id": _ids(samples, "id", "epoch"),
         "sample": [str(sample["id"]) for sample in samples],
     }
-    return _source(
-        columns,
-        f"confidence of the scorer {found[0]}{', in percent' if percent else ''}, as the "
-        "probability that its score is C",
-    )
-
-
-def _number(value: Any) -> float:
-    return np.nan if value is None else float(value)
+    scale = ", in percent" * percent
+    said = f"confidence of the scorer {found[0]}{scale}, as the probability that its score is C"
+    return _source(columns, said)
 
 
 def _right(value: Any) -> float:

@@ -119,6 +119,5 @@ def imported(module: str, extra: str, what: str) -> Any:
         import_module(package)
         return import_module(module)
     except ImportError:
-        raise ImportError(
-            f"reading {what} needs {package}: pip install 'caltest[{extra}]'"
-        ) from None
+        needed = f"reading {what} needs {package}: pip install 'caltest[{extra}]'"
+        raise ImportError(needed) from None

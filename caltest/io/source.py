@@ -19,20 +19,10 @@ MISSING = ("", "na", "n/a", "nan", "null", "none")
 class Source:
     """A file whose columns can be asked for by name.
 
-    Attributes
-    ----------
-    names : list of str
-        The columns, in the order of the file.
-    read : callable
-        Names to columns: text stays text, a column of lists becomes two-dimensional.
-    bare : str
-        What to say of one array without names, whose labels must be in a file of their own.
-    content : object
-        What JSON holds, before it is made into columns.
-    known : dict
-        What the format says of the columns: ``probs``, ``label``, ``ids``.
-    notes : tuple of str
-        How the columns were made.
+    ``read`` turns names into columns: text stays text, a column of lists becomes two-dimensional.
+    ``bare`` is what to say of one array without names, whose labels must be in a file of their own;
+    ``content`` what JSON holds, before it is made into columns; ``known`` what the format says of
+    the columns (``probs``, ``label``, ``ids``); ``notes`` say how they were made.
     """
 
     names: list[str]

@@ -36,12 +36,10 @@ class Curves:
         if len(self.curves) == 1:
             p = self.curves[0](scores[:, 1], scores[:, 0])
             return np.column_stack([1.0 - p, p])
-        rest = _log_rest(scores)
-        columns = [curve(scores[:, k], rest[:, k]) for k, curve in enumerate(self.curves)]
-        probs = np.column_stack(columns)
+        parts = zip(self.curves, scores.T, _log_rest(scores).T, strict=True)
+        probs = np.column_stack([curve(p, rest) for curve, p, rest in parts])
         probs[probs.sum(axis=1) == 0.0] = 1.0
-        normalised: FloatArray = probs / probs.sum(axis=1, keepdims=True)
-        return normalised
+        return probs / probs.sum(axis=1, keepdims=True)
 
 
 def _log_rest(scores: FloatArray) -> FloatArray:
@@ -61,18 +59,11 @@ class _ByCurves(Recalibration):
     def _learn(self, scores: FloatArray, labels: IntArray) -> Curves:
         if scores.shape[1] == 2:
             return Curves((self._curve(scores[:, 1], scores[:, 0], labels == 1),))
-        rest = _log_rest(scores)
-        return Curves(
-            tuple(
-                self._curve(scores[:, k], rest[:, k], labels == k) for k in range(scores.shape[1])
-            )
-        )
+        columns = enumerate(zip(scores.T, _log_rest(scores).T, strict=True))
+        return Curves(tuple(self._curve(p, rest, labels == k) for k, (p, rest) in columns))
 
     @abstractmethod
     def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Curve: ...
-
-
-# --- curves with a formula -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -86,8 +77,7 @@ class BetaCurve:
     def __call__(self, log_p: FloatArray, log_rest: FloatArray) -> FloatArray:
         from scipy.special import expit
 
-        q: FloatArray = expit(self.a * log_p - self.b * log_rest + self.c)
-        return q
+        return expit(self.a * log_p - self.b * log_rest + self.c)
 
 
 def _logistic_fit(
@@ -164,16 +154,12 @@ class BetaCalibration(_ByCurves, Penalised):
         # gradient leads away from a bound.
         for free in ([0, 1, 2], [1, 2], [0, 2], [2]):
             theta = np.zeros(3)
-            theta[free] = _logistic_fit(
-                features[:, free], event, identity[free], self.penalty
-            ).minimised()
+            loss = _logistic_fit(features[:, free], event, identity[free], self.penalty)
+            theta[free] = loss.minimised()
             held = np.setdiff1d(range(3), free)
             if (theta[:2] >= 0.0).all() and (whole.value(theta)[1][held] >= 0.0).all():
                 break
         return BetaCurve(*theta.tolist())
-
-
-# --- curves from the data ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +177,9 @@ class Polyline:
 class IsotonicRegression(_ByCurves):
     """Isotonic regression: the best increasing curve (Zadrozny & Elkan 2002).
 
-    Pool-adjacent-violators on the sorted probabilities, equal ones taken together; between the
-    observed probabilities the curve is straight, as in scikit-learn. It may be exactly 0 or 1, and
-    is 0 throughout for a class that does not occur in the fitting set. O(n log n) for each class.
+    Pool-adjacent-violators, equal probabilities taken together; straight between the observed ones,
+    as in scikit-learn. It may be exactly 0 or 1, and is 0 for classes that do not occur in the fit.
+    O(n log n) for each class.
 
     Examples
     --------
@@ -230,15 +216,14 @@ class Steps:
 class HistogramBinning(_ByCurves):
     """Histogram binning: the frequency of the class in each bin (Zadrozny & Elkan 2001).
 
-    A bin of equal width in which no row of the fit lies keeps its centre. The result has ties, may
-    be exactly 0 or 1, and can have a worse likelihood on the fitting set than the predictions.
-    O(n log n) for each class.
+    An empty bin of equal width keeps its centre. The result has ties, may be exactly 0 or 1, and
+    can be less likely on the fitting set than the predictions. O(n log n) for each class.
 
     Parameters
     ----------
     bins : UniformBins or QuantileBins, default UniformBins(15)
-        Bins of equal width or of equal mass along the probability of a class. With many classes
-        bins of equal mass spend themselves on the small probabilities, and accuracy suffers.
+        Along the probability of a class. With many classes bins of equal mass spend themselves on
+        small probabilities, and accuracy suffers.
 
     Examples
     --------
@@ -253,10 +238,8 @@ class HistogramBinning(_ByCurves):
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, (UniformBins, QuantileBins)):
-            raise StatisticError(
-                f"bins must be UniformBins or QuantileBins, such as UniformBins(15), not "
-                f"{self.bins!r}"
-            )
+            known = "UniformBins or QuantileBins, such as UniformBins(15)"
+            raise StatisticError(f"bins must be {known}, not {self.bins!r}")
 
     def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Steps:
         p = np.exp(log_p)
@@ -274,5 +257,4 @@ class HistogramBinning(_ByCurves):
             return np.arange(1, self.bins.n_bins) / self.bins.n_bins + tolerance
         ordered = np.sort(p)  # a cut lies halfway between two bins
         last = np.flatnonzero(np.diff(self.bins(ordered)))
-        middle: FloatArray = 0.5 * (ordered[last] + ordered[last + 1])
-        return middle
+        return 0.5 * (ordered[last] + ordered[last + 1])

@@ -48,15 +48,10 @@ class Recalibration(ABC):
 
         Parameters
         ----------
-        probs : array_like of shape (n,) or (n, K), or Predictions
-            Predicted probabilities, or logits; rows that the model was not trained on.
-        labels : array_like of shape (n,)
-            Observed classes; left out when ``probs`` is a :class:`Predictions`.
-        **facts
-            As in :meth:`Predictions.of`. With ``from_logits=True`` the probabilities are logits;
-            logits that differ by a constant in each row are the same predictions and give the same
-            map. By their ``ids`` the rows of the fit are known again. Weights are refused; nothing
-            else matters for a fit.
+        probs, labels, **facts
+            As in :meth:`Predictions.of`, of rows that the model was not trained on. Logits that
+            differ by a constant in each row give the same map. By ``ids`` the rows of the fit are
+            known again. Weights are refused.
 
         Returns
         -------
@@ -76,6 +71,7 @@ class Recalibration(ABC):
             raise StatisticError(f"{type(self).__name__} does not take weights yet")
         scores = _scores(data, probs, facts.get("from_logits", False))
         learned = self._learn(scores, data.labels)
+        likely = np.maximum(_of_labels(learned(scores), data.labels), np.finfo(float).tiny)
         rows, count = np.unique(_row_numbers(scores), return_counts=True)
         return Recalibrated(
             method=self,
@@ -83,7 +79,7 @@ class Recalibration(ABC):
             n=data.n,
             n_classes=data.n_classes,
             nll_before=float(-_of_labels(scores, data.labels).mean()),
-            nll_after=mean_nll(learned(scores), data.labels),
+            nll_after=float(-np.log(likely).mean()),
             rows=rows[count == 1],
             alike=float(2 * (count == 2).sum() / data.n),
             ids=data.ids,
@@ -107,36 +103,28 @@ class Penalised(Recalibration):
 class Recalibrated:
     """A fitted recalibration map: call it on new predictions.
 
-    Called on an array it returns an array of the same shape. Called on :class:`Predictions` it
-    returns :class:`Predictions` with all that is known of the rows, and with a
-    :class:`Provenance`: how many of them are rows of the fit. Tests refuse the predictions when
-    more than 5 % are; a note says so when fewer are.
+    An array gives an array of the same shape, :class:`Predictions` give :class:`Predictions` with
+    all that is known of the rows and a :class:`Provenance`: which of them are rows of the fit.
+    Tests refuse them when more than 5 % are; a note says so when fewer are.
 
-    Rows are known again by their ``ids``, where both sides have them. Else two rows are the same
-    when their log-probabilities agree to nine decimals and each occurs once on its side. Rounded
-    predictions, and those of trees and neighbours, agree by chance; about as many rows do so as
-    occur twice in the fit. Rows of probabilities that are all multiples of 0.0001, all rows when
-    more than 1 % of the fit occur twice, and as few rows as would agree with a chance of 1 % (of
-    40 rows: one for a fit on 1000, two on 100) therefore count only where more than half of all
-    rows agree.
+    Rows are known again by their ``ids``, where both sides have them, else by log-probabilities
+    that agree to nine decimals and occur once on each side. Rounded predictions, and those of trees
+    and neighbours, agree by chance, about as often as rows occur twice in the fit. Probabilities
+    that are all multiples of 0.0001, all rows when more than 1 % of the fit occur twice, and as few
+    as would agree with a chance of 1 % count only where more than half of all rows agree.
 
     Attributes
     ----------
-    method : Recalibration
-        The method and its settings.
-    map : Map
-        What was learned; a value with the parameters as attributes.
+    method, map : Recalibration, Map
+        The method with its settings, and what was learned, with the parameters as attributes.
     n, n_classes : int
         Size of the fitting set, and number of classes.
     nll_before, nll_after : float
         Mean negative log-likelihood of the fitting set. Scaling methods, and all methods for two
         classes but :class:`HistogramBinning`, never make it worse.
-    rows : ndarray of uint64
-        Numbers of the rows of the fit that occur once, by which they are known again.
-    alike : float
-        Share of the rows of the fit that occur exactly twice.
-    ids : ndarray of shape (n,), optional
-        The names of the rows of the fit.
+    rows, alike, ids
+        Of the fit: numbers of the rows that occur once (uint64), the share of rows that occur
+        exactly twice, and the names of the rows.
     """
 
     method: Recalibration
@@ -156,19 +144,9 @@ class Recalibrated:
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any: ...
 
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any:
-        """Return the recalibrated probabilities of new predictions.
+        """Return the recalibrated probabilities, of the kind and shape of ``probs``.
 
-        Parameters
-        ----------
-        probs : array_like of shape (n,) or (n, K), or Predictions
-            Probabilities, or logits.
-        from_logits : bool, default False
-            Whether ``probs`` holds logits; never guessed.
-
-        Returns
-        -------
-        ndarray or Predictions
-            Of the same kind and shape as ``probs``.
+        These are (n,) or (n, K), or Predictions; with ``from_logits=True`` they are logits.
         """
         labelled = isinstance(probs, Predictions)
         if not labelled:
@@ -197,9 +175,8 @@ class Recalibrated:
         """Say which rows are rows of the fit, as far as that can be told."""
         if self.ids is not None and data.ids is not None:
             return np.isin(data.ids.astype(str), self.ids.astype(str))
-        numbers, first, count = np.unique(
-            _row_numbers(scores), return_index=True, return_counts=True
-        )
+        own = _row_numbers(scores)
+        numbers, first, count = np.unique(own, return_index=True, return_counts=True)
         found = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
         known = np.zeros(data.n, dtype=bool)
         known[found] = True
@@ -207,7 +184,7 @@ class Recalibrated:
             return known
         from scipy.special import gammainc  # P(Poisson(b) ≥ a)
 
-        known &= ~_rounded(data.probs)
+        known &= np.any(np.abs(data.probs - data.probs.round(4)) >= 1e-9, axis=1)
         many, expected = known.sum(), data.n * max(self.alike, 1.0 / self.n)
         few = many > KNOWN * data.n and gammainc(many, expected) > CHANCE
         return np.zeros_like(known) if few or self.alike > ALIKE else known
@@ -223,9 +200,7 @@ class Recalibrated:
 def refuse_fitted_rows(data: Predictions) -> None:
     """Raise StatisticError when predictions were recalibrated on the rows that are to be tested.
 
-    Labels that were used to make the predictions cannot test them: the null hypothesis of every
-    test of caltest is that labels are drawn from the predictions, independently of how they were
-    made. Up to 5 % of the rows may be rows of the fit; see :class:`Recalibrated`.
+    Labels that made the predictions cannot test them. Up to 5 % of the rows may be of the fit.
     """
     for step in data.provenance:
         if step.n_known > KNOWN * data.n:
@@ -236,14 +211,8 @@ def refuse_fitted_rows(data: Predictions) -> None:
             )
 
 
-def mean_nll(probs: FloatArray, labels: IntArray) -> float:
-    """Return the mean negative log-likelihood; a probability of 0 counts as the smallest float."""
-    return float(-np.log(np.maximum(_of_labels(probs, labels), np.finfo(float).tiny)).mean())
-
-
 def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
-    picked: FloatArray = values[np.arange(labels.size), labels]
-    return picked
+    return values[np.arange(labels.size), labels]
 
 
 def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
@@ -262,14 +231,6 @@ def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
 def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
     """Return a 64-bit number for every row, equal for rows that agree to nine decimals."""
     return row_numbers(np.rint(scores * 10.0**DECIMALS).astype(np.int64))
-
-
-def _rounded(probs: FloatArray) -> BoolArray:
-    """Say which rows have no more than four decimals."""
-    return np.all(np.abs(probs - probs.round(4)) < 1e-9, axis=1)
-
-
-# --- the optimiser -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,19 +279,12 @@ class SoftmaxLoss:
         """Return the optimum, by a trust-region Newton method that is checked to have converged."""
         from scipy.optimize import minimize
 
-        found = minimize(
-            self.value,
-            self.identity,
-            jac=True,
-            hessp=self.curvature,
-            method="trust-ncg",
-            options={"gtol": AIM, "maxiter": 1000},
-        )
+        run: Any = {"method": "trust-ncg", "options": {"gtol": AIM, "maxiter": 1000}}
+        found = minimize(self.value, self.identity, jac=True, hessp=self.curvature, **run)
         norm = float(np.linalg.norm(self.value(found.x)[1]))
         if not norm <= GRADIENT:
             raise StatisticError(
                 f"the fit has not converged after {found.nit} Newton steps (the norm of the "
                 f"gradient is {norm:.2g}, not below {GRADIENT:g}): a larger penalty helps"
             )
-        theta: FloatArray = found.x
-        return theta
+        return found.x

@@ -19,7 +19,7 @@ from caltest.recalibration.fitting import Penalised, SoftmaxLoss
 class Temperature:
     """The map of :class:`TemperatureScaling`: softmax(log p / T).
 
-    The largest entry of every row stays the largest, also where rounding would tie it.
+    The largest entry of every row stays so, also where rounding would tie it.
     """
 
     temperature: float
@@ -36,8 +36,7 @@ class Temperature:
 
 def centred(scores: FloatArray) -> FloatArray:
     """Return the log-probabilities minus their mean over the classes."""
-    z: FloatArray = scores - scores.mean(axis=1, keepdims=True)
-    return z
+    return scores - scores.mean(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +54,7 @@ class Linear:
 
         z = centred(scores)
         moved = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
-        probs: FloatArray = softmax(moved + self.bias, axis=1)
-        return probs
+        return softmax(moved + self.bias, axis=1)
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,8 @@ class TemperatureScaling(Penalised):
 
         q = softmax(z / T),  z the logits or log-probabilities
 
-    T > 1 makes predictions less certain, T < 1 more. The predicted class of no row changes, so
-    that accuracy is untouched. The loss is convex in 1/T; O(n K) for each of some ten steps.
+    T > 1 makes predictions less certain, T < 1 more; no predicted class changes. The loss is convex
+    in 1/T; O(n K) for each of some ten steps.
 
     Parameters
     ----------
@@ -77,8 +75,7 @@ class TemperatureScaling(Penalised):
     Raises
     ------
     StatisticError
-        On fitting, when the labels are less likely than under uniform guessing: no T > 0 repairs
-        that, and labels or columns are probably in the wrong order.
+        On fitting labels less likely than under uniform guessing, which no T > 0 repairs.
 
     Examples
     --------
@@ -113,9 +110,8 @@ class VectorScaling(Penalised):
 
         q = softmax(w ⊙ z + b),  z_k = log p_k − mean_j log p_j
 
-    With logits as they come out of a network in place of the centred z the result is slightly
-    another, because slopes that differ see the constant that the softmax does not. O(n K) for each
-    of some dozens of steps.
+    Slopes that differ see the constant of raw logits, which the centred z leaves out. O(n K) for
+    each of some dozens of steps.
 
     Parameters
     ----------
@@ -151,10 +147,9 @@ class MatrixScaling(Penalised):
 
         q = softmax(W z + b),  z_k = log p_k − mean_j log p_j
 
-    With log p in place of the centred z this would be Dirichlet calibration (Kull et al. 2019).
-    K² + K parameters fit the noise of small fitting sets: the result can be worse than no
-    recalibration (Guo et al. 2017, Table 1), and a larger ``penalty`` is then needed. O(n K²) for
-    each of some dozens to hundreds of steps.
+    With log p in place of z this would be Dirichlet calibration (Kull et al. 2019). K² + K
+    parameters fit the noise of small sets: the result can be worse than none (Guo et al. 2017,
+    Table 1) and needs a larger ``penalty``. O(n K²) for each of dozens to hundreds of steps.
 
     Parameters
     ----------

@@ -1,0 +1,91 @@
+"""The options that commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from caltest._base import defaults
+from caltest.cli.recipes import Recipe
+from caltest.io import FORMATS
+
+EXIT_CODES = """
+Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
+--fail-on-miscalibration; 2 bad input; 130 interrupted.
+"""
+option = partial(click.option, show_default=True)
+
+
+def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Bundle options that several commands have."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def choice(name: str, words: Sequence[str], help: str) -> Callable[..., Any]:
+    """Return an option that is one of some words, by default the first."""
+    return option(name, type=click.Choice(words), default=words[0], help=help)
+
+
+#: A file that is written.
+TARGET = click.Path(path_type=Path, dir_okay=False)
+COLUMNS = options_of(
+    option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
+    option("--label", metavar="COLUMN", help="Label column, outcome columns '*_outcome', or file."),
+    option("--predicted-label", metavar="COLUMN", help="Predicted classes, beside confidences."),
+    option("--classes", metavar="A,B,...", help="Label values in the order of the columns."),
+    option("--pos-label", metavar="VALUE", help="The label whose probability one column is."),
+    option("--from-logits", is_flag=True, help="The columns hold logits."),
+    option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
+    option("--drop-missing", is_flag=True, help="Leave out rows with empty cells, and say so."),
+    option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
+)
+FACTS = options_of(
+    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
+)
+INPUT = options_of(
+    click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS, FACTS
+)
+#: Numbers strictly between 0 and 1.
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+LENS = option(
+    "--lens",
+    type=Recipe("lens"),
+    show_default="OneVsRest(1) for two classes, else TopK(1)",
+    help="Which aspect of calibration is asked about.",
+)
+ASKED = options_of(
+    LENS,
+    option(
+        "--statistic",
+        type=Recipe("statistic"),
+        default="ECE(UniformBins(15))",
+        help="What is computed, as in Python, such as SKCE() or Kuiper().",
+    ),
+)
+N_RESAMPLES = option(
+    "--n-resamples", type=click.IntRange(1), default=defaults.N_RESAMPLES, help="Replicates."
+)
+SIMULATION = options_of(
+    option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated."),
+    option("--workers", type=click.IntRange(1), default=1, help="Threads."),
+)
+OUTPUT = options_of(
+    SIMULATION,
+    option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
+    option("--out", type=TARGET, help="Also write the report to a file; as JSON if it is .json."),
+)
+RUN = options_of(
+    OUTPUT,
+    option("--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on miscalibration."),
+)

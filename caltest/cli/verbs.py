@@ -1,0 +1,83 @@
+"""``caltest audit``, ``test`` and ``interval``: what is asked about one model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import caltest as ct
+from caltest._base import defaults
+from caltest.cli.common import Outcome, finish, read, settings
+from caltest.cli.options import ASKED, EXIT_CODES, INPUT, N_RESAMPLES, RUN, SHARE, choice, option
+from caltest.cli.recipes import Recipe
+from caltest.inference.intervals import METHODS, SIDES
+
+
+@click.command(epilog=EXIT_CODES)
+@INPUT
+@option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
+@option("--tolerance", type=SHARE, default=0.1, help="Errors of this size must not pass as noise.")
+@choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
+@option(
+    "--n-resamples",
+    type=click.IntRange(1),
+    default=defaults.N_TOGETHER,
+    help="Replicates of a row.",
+)
+@RUN
+def audit(**options: Any) -> Outcome:
+    """Ask everything at once: is the model behind FILE calibrated?
+
+    Without FILE, an embedded example is used: a neural network on noisy handwritten digits.
+    """
+    asked = settings(options, "alpha", "tolerance", "adjust", "n_resamples")
+    report = ct.audit(read(options), **asked)
+    return finish(report, report.verdict == ct.AuditVerdict.MISCALIBRATED, options)
+
+
+@click.command(epilog=EXIT_CODES)
+@INPUT
+@ASKED
+@option(
+    "--null",
+    type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free", "betting")),
+    default="auto",
+    help="auto, exact, asymptotic, distribution-free, betting, or a scheme: WildSigns().",
+)
+@option("--alpha", type=SHARE, default=0.05, help="Level of the test, for the exit code.")
+@N_RESAMPLES
+@RUN
+def test(alpha: float, **options: Any) -> Outcome:
+    """Test one aspect of calibration.
+
+    Lens, statistic and null are written as in Python, such as --lens 'OneVsRest(1)' and
+    --statistic 'ECE(QuantileBins(10), distance="l2")'. With --by, --fail-on-miscalibration asks
+    about all rows and about every subgroup, each at half of alpha.
+    """
+    asked = settings(options, "statistic", "lens", "null", "n_resamples")
+    result = ct.calibration_test(read(options), **asked)
+    pvalue = result.pvalue
+    if result.subgroups is not None:
+        pvalue = 2.0 * min(pvalue, result.subgroups.pvalue)
+    return finish(result, pvalue <= alpha or result.impossible > 0, options)
+
+
+@click.command(epilog=EXIT_CODES)
+@INPUT
+@ASKED
+@option("--level", type=SHARE, default=defaults.LEVEL, help="How often such intervals cover.")
+@choice("--method", METHODS, "auto covers; see the docs.")
+@choice("--side", SIDES, "Both bounds, or one.")
+@N_RESAMPLES
+@RUN
+def interval(**options: Any) -> Outcome:
+    """Say how large the calibration error may be.
+
+    Lens and statistic are written as in Python, such as --lens 'OneVsRest(1)' and --statistic
+    'ECE(QuantileBins(10))'. With --fail-on-miscalibration, miscalibrated means that the interval
+    does not contain 0.
+    """
+    asked = settings(options, "statistic", "lens", "level", "method", "side", "n_resamples")
+    result = ct.confidence_interval(read(options), **asked)
+    return finish(result, not result.contains_zero, options)
