@@ -636,6 +636,7 @@ TESTS = [
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::caltest.errors.LimitLawWarning")
 @pytest.mark.parametrize(("statistic", "null", "n_classes"), TESTS)
 def test_type_one_error(statistic, null, n_classes):
     runs = 150

@@ -119,6 +119,7 @@ def as_probabilities(
     probs = as_numbers(array, "probs")
     notes: list[str] = []
     if not from_logits:
+        _refuse_out_of_range(probs)
         probs, rounded = meant(probs, dtype)
         if rounded:
             notes.append(f"{rounded} probabilities read as the short decimals that they round")
@@ -127,7 +128,6 @@ def as_probabilities(
 
         probs = expit(probs) if probs.ndim == 1 else softmax(probs, axis=1)
         notes.append("probabilities computed from logits")
-    _refuse_out_of_range(probs)
     if probs.ndim == 1:
         if above := int((probs > 1.0).sum()):
             probs = np.minimum(probs, 1.0)

@@ -137,21 +137,9 @@ def report_of(
         score = next((row for row in rejected if row.aspect == "score"), None)
         if not direction and score is not None:
             direction = "overconfident" if score.test.excess > 0 else "underconfident"
-    elif rows[0].verdict is Finding.TOO_LITTLE_DATA:
-        verdict = AuditVerdict.TOO_LITTLE_DATA
-        needed = int(np.ceil(data.n * max(1.0, rows[0].critical / tolerance) ** 2 / 100.0)) * 100
-        summary.append(
-            f"With {several(data.n, 'prediction')} an error of the size to be noticed "
-            f"({tolerance:g}) can pass as noise: these data can neither confirm nor refute "
-            f"calibration. At least {needed} predictions are needed."
-        )
     else:
-        verdict = AuditVerdict.CALIBRATED
-        summary.append(
-            "Every error that could be tested is one that a calibrated model would show. "
-            f"An error of up to {rows[0].critical:.3f} ({rows[0].lens}) passes as noise at this "
-            "sample size."
-        )
+        verdict, said = _not_rejected(data, rows[0], tolerance)
+        summary.append(said)
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
             f"Too little data for {row.lens}: errors of up to {row.critical:.3f} pass as noise."
@@ -183,6 +171,21 @@ def report_of(
         impossible=impossible.size,
         notes=tuple(notes),
         copies=data.copies,
+    )
+
+
+def _not_rejected(data: Predictions, row: AuditRow, tolerance: float) -> tuple[AuditVerdict, str]:
+    """Judge the headline, where nothing was found."""
+    if row.verdict is not Finding.TOO_LITTLE_DATA:
+        return AuditVerdict.CALIBRATED, (
+            "Every error that could be tested is one that a calibrated model would show. An error "
+            f"of up to {row.critical:.3f} ({row.lens}) passes as noise at this sample size."
+        )
+    needed = int(np.ceil(data.n * max(1.0, row.critical / tolerance) ** 2 / 100.0)) * 100
+    return AuditVerdict.TOO_LITTLE_DATA, (
+        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({tolerance:g}) "
+        "can pass as noise: these data can neither confirm nor refute calibration. At least "
+        f"{needed} predictions are needed."
     )
 
 

@@ -79,9 +79,8 @@ def monitor(
     """
     asked = ("lens", "alpha", "change", "run_length", "horizon")
     given = {name: options[name] for name in asked if options[name] is not None}
-    for name in ("clusters", "by", "drop_missing"):
-        if options.get(name):
-            raise click.UsageError(f"monitor does not take --{name.replace('_', '-')} yet")
+    if options["drop_missing"]:
+        raise click.UsageError("monitor does not take --drop-missing: rows wait for their label")
     with locked(state):
         watch, known = ct.Monitor(**given), {}
         if state.exists():

@@ -24,7 +24,7 @@ FEW = 10.0
 MANY = 50
 
 
-def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | None]:
+def clustered(null: Any, data: Predictions, stack: int) -> tuple[Scheme, ClusterSummary | None]:
     """Return a scheme that keeps the dependence within clusters, and what it found out."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
@@ -35,7 +35,7 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
     agreement = Agreement.of(data)
     sizes = np.bincount(agreement.cluster)
     if isinstance(scheme, WildSigns) and sizes.size < MANY:
-        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", 5)
+        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", stack)
     if not isinstance(scheme, SharedRedraws):
         return scheme, None
     if sizes.size < FEWEST:
@@ -60,7 +60,7 @@ def clustered(null: Any, data: Predictions) -> tuple[Scheme, ClusterSummary | No
         estimated=given is None,
         inflation=max(1.0, (float(variance.sum()) + agreed) / max(allowed, 1e-300)),
     )
-    warn_of_few([summary], 6)
+    warn_of_few([summary], stack + 1)
     return replace(scheme, dependence=limit), summary
 
 

@@ -44,19 +44,10 @@ def null_distribution(
 ) -> NullDistribution:
     """Return the law that was asked for; the parameters are those of ``calibration_test``."""
     run = (n_resamples, rng, workers)
-
-    def stopping(estimate: float) -> draws.Reaching | None:
-        sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
-        return partial(reaching, estimate, **sides) if stop_early else None
-
+    sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
+    stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
     if prepared.data.n_clusters is not None:
-        scheme, summary = clustered(null, prepared.data)
-        factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
-        centre = prepared.centre
-        stop_when = stopping(centre + (estimate - centre) / factor)
-        drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
-        inflated = centre + factor * (drawn.values - centre)
-        return replace(drawn, values=inflated, clusters=summary)
+        return _of_clusters(statistic, prepared, estimate, null, run, stopping)
     data, laws = prepared.data, prepared.laws()
     words = ("auto", "exact", *laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):
@@ -97,6 +88,22 @@ def null_distribution(
             stacklevel=3,
         )
     return replicates_of(statistic, prepared, null, *run, stop_when=stopping(estimate))
+
+
+def _of_clusters(
+    statistic: StatisticLike,
+    prepared: Prepared,
+    estimate: float,
+    null: Any,
+    run: Any,
+    stopping: Any,
+) -> SimulatedNull:
+    scheme, summary = clustered(null, prepared.data, stack=6)
+    factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
+    centre = prepared.centre
+    stop_when = stopping(centre + (estimate - centre) / factor)
+    drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
+    return replace(drawn, values=centre + factor * (drawn.values - centre), clusters=summary)
 
 
 def replicates_of(

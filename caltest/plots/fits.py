@@ -49,8 +49,7 @@ def fitted(
     scale, deviation = Scale(axis == "log-odds"), style == "deviation"
     top_class = curve.subject == "top"
     ax = canvas.paper(ax, canvas.COLUMN, 2.7 if deviation else 3.2)
-    x = scale(curve.predicted)
-    shown = np.isfinite(x)
+    shown = np.isfinite(x := scale(curve.predicted))
     left, right = (x[shown].min(), x[shown].max()) if scale.log_odds else (0.0, 1.0)
     if deviation and top_class and not scale.log_odds:
         left, right = scales.tenths(x.min(), x.max())
@@ -61,8 +60,7 @@ def fitted(
             y = scale(p) - x if deviation else scale(p)
         return np.clip(y, left - far, right + far)[shown]
 
-    artists: dict[str, Any] = {}
-    twin = ax.twinx()
+    twin, artists = ax.twinx(), dict[str, Any]()
     artists["histogram"] = scales.histogram(twin, curve.spread, curve.n, scale)
     tallest = max(column.get_height() for column in artists["histogram"])
     scales.behind(ax, twin, tallest)

@@ -12,7 +12,7 @@ from caltest._base.written import name_of
 from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, Predictions
+from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.reliability.bars import (
     Bars,
     bootstrap_bars,
@@ -111,13 +111,7 @@ def reliability_curve(
     fraction("level", level)
     one_of("simultaneous", simultaneous, (True, False))
     view = View.of("reliability_curve", probs, labels, facts, lens, takes={"clusters", "weights"})
-    if view.induced.n_clusters is not None:
-        band = _of_clusters(band)
-    weights = view.induced.weights
-    if weights is not None and band in (*CONFIDENCE, "confidence"):
-        raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
-    if weights is not None and band == "consistency" and (weights != np.rint(weights)).any():
-        band = RedrawLabels()  # whose law is no lattice
+    band = _for_weights(_for_clusters(band, view.induced), view.induced.weights)
     binning, seen = as_binning(bins), view.parts
     cells = [Cells.of(binning, part.probs, part.weights) for part in seen]
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
@@ -158,8 +152,10 @@ def reliability_curve(
     )
 
 
-def _of_clusters(band: Band) -> Band:
+def _for_clusters(band: Band, induced: Predictions) -> Band:
     """Return bars that know of the dependence within clusters, or refuse others."""
+    if induced.n_clusters is None:
+        return band
     band = SharedRedraws() if band == "consistency" else band
     if band is not None and (isinstance(band, str) or not band.takes_clusters):
         raise StatisticError(
@@ -167,6 +163,14 @@ def _of_clusters(band: Band) -> Band:
             "band='consistency'"
         )
     return band
+
+
+def _for_weights(band: Band, weights: FloatArray | None) -> Band:
+    """Return bars that know of weights, or refuse others."""
+    if weights is not None and band in (*CONFIDENCE, "confidence"):
+        raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
+    whole = weights is None or bool((weights == np.rint(weights)).all())
+    return band if whole or band != "consistency" else RedrawLabels()  # without a lattice
 
 
 def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
