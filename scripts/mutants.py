@@ -1,0 +1,199 @@
+"""Do the tests notice a wrong operator or constant in the arithmetic? A mutation study.
+
+One change is made in a copy of the package (+ for −, < for ≤, a constant moved, min for max, …),
+and the fast tests of that module run until one fails. ``python scripts/mutants.py --resume FILE``
+draws mutants by their number from a seed, writes a line of JSON for each as it ends, and goes on
+where it was; ``--show`` lists the survivors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+#: Modules of the arithmetic, and the tests that ought to notice, the likeliest first.
+TARGETS = {
+    "predictions.py": ["predictions", "lenses", "invariants", "recalibration"],
+    "_base/reading.py": ["predictions", "lenses", "hardness", "results"],
+    "_base/ties.py": ["multiplicity", "exact", "invariants", "table"],
+    "_base/multiplicity.py": ["multiplicity", "hardness", "comparison"],
+    "_base/clopper_pearson.py": ["intervals", "reliability", "results"],
+    "_base/poisson_binomial.py": ["exact", "reliability"],
+    "lenses.py": ["lenses", "invariants", "table"],
+    "binning.py": ["invariants", "table", "resampling", "simulated_rows", "published", "hardness"],
+    "nulls.py": ["exact", "results", "multiplicity", "invariants", "table"],
+    "exact.py": ["exact", "invariants", "protocol", "table"],
+    "simulate/labels.py": ["simulated_labels", "resampling", "table", "multiplicity"],
+    "simulate/engine.py": ["resampling", "results", "table", "hardness"],
+    "simulate/schemes.py": ["resampling", "simulated_rows", "intervals", "table"],
+    "statistics/binned.py": ["invariants", "table", "published", "resampling", "intervals"],
+    "statistics/debiased.py": ["debiased", "table", "intervals"],
+    "inference/pvalues.py": ["results", "protocol", "invariants", "exact", "hardness", "table"],
+    "inference/reach.py": ["comparison", "attacks"],
+    "inference/pair.py": ["comparison", "attacks"],
+    "inference/squared_error.py": ["comparison", "attacks", "intervals"],
+    "inference/inversion.py": ["intervals", "attacks"],
+    "inference/cell_noise.py": ["intervals", "attacks"],
+    "inference/interval_methods.py": ["intervals", "attacks"],
+    "inference/formulas.py": ["intervals"],
+    "battery/report.py": ["results", "hardness", "multiplicity", "cli", "attacks"],
+}
+OPERATORS = {
+    ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Pow: "*",
+    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
+    ast.And: "or", ast.Or: "and",
+}  # fmt: skip
+WRITTEN = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.And: "and", ast.Or: "or",
+}  # fmt: skip
+NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
+Change = tuple[int, int, str]
+
+
+def changes(source: str) -> list[Change]:
+    """Return every change: where its text begins and ends, and what it becomes."""
+    starts = [0]
+    for line in source.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    raw = source.encode()
+
+    def at(line: int, column: int) -> int:
+        return starts[line - 1] + column
+
+    def between(left: ast.expr, right: ast.expr, operator: ast.AST) -> Iterator[Change]:
+        kind = type(operator)
+        if kind not in OPERATORS:
+            return
+        low = at(left.end_lineno or 0, left.end_col_offset or 0)
+        found = raw.find(WRITTEN[kind].encode(), low, at(right.lineno, right.col_offset))
+        if found >= 0:
+            yield found, found + len(WRITTEN[kind]), OPERATORS[kind]
+
+    def of(node: ast.AST) -> Iterator[Change]:
+        if isinstance(node, ast.BinOp):
+            yield from between(node.left, node.right, node.op)
+        elif isinstance(node, ast.Compare):
+            for left, operator, right in zip(
+                [node.left, *node.comparators], node.ops, node.comparators, strict=False
+            ):
+                yield from between(left, right, operator)
+        elif isinstance(node, ast.BoolOp):
+            for left, right in zip(node.values, node.values[1:], strict=False):
+                yield from between(left, right, node.op)
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            new = node.value + 1 if isinstance(node.value, int) else node.value * 1.5 + 0.25
+            low = at(node.lineno, node.col_offset)
+            yield low, at(node.end_lineno or 0, node.end_col_offset or 0), repr(new)
+        elif isinstance(node, ast.Name | ast.Attribute):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+            if name in NAMES:
+                end = at(node.end_lineno or 0, node.end_col_offset or 0)
+                yield end - len(name), end, NAMES[name]
+
+    tree = ast.parse(source)
+    for node in ast.walk(tree):  # types, messages and the text of errors are no arithmetic
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+            for argument in (*node.args.args, *node.args.kwonlyargs):
+                argument.annotation = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+        elif isinstance(node, ast.Raise | ast.JoinedStr):
+            for name, value in ast.iter_fields(node):
+                if isinstance(value, list):
+                    setattr(node, name, [])
+                elif isinstance(value, ast.AST):
+                    setattr(node, name, None)
+    found = {change for node in ast.walk(tree) for change in of(node)}
+    return sorted(found)
+
+
+def mutant(number: int, seed: int) -> tuple[str, Change]:
+    """Return the module and the change of a mutant; modules in proportion to their changes."""
+    places = [
+        (name, change)
+        for name in TARGETS
+        for change in changes((ROOT / "caltest" / name).read_text(encoding="utf-8"))
+    ]
+    return random.Random(f"{seed}-{number}").choice(places)
+
+
+def survives(name: str, change: Change, house: Path, seconds: float) -> bool:
+    """Run the fast tests on a copy of the package with the change; a hang counts as noticed."""
+    path = house / "caltest" / name
+    original = (ROOT / "caltest" / name).read_bytes()
+    low, high, new = change
+    path.write_bytes(original[:low] + new.encode() + original[high:])
+    tests = [f"tests/test_{t}.py" for t in TARGETS[name] if (house / f"tests/test_{t}.py").exists()]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    try:
+        run = subprocess.run(
+            [*command, *tests], cwd=house, capture_output=True, timeout=seconds,
+            env={**os.environ, "PYTHONPATH": str(house)}, check=False,
+        )  # fmt: skip
+        return run.returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        path.write_bytes(original)
+
+
+def described(number: int, name: str, change: Change) -> dict[str, object]:
+    """Say where a mutant is: module, line, and the line before and after."""
+    raw = (ROOT / "caltest" / name).read_bytes()
+    low, high, new = change
+    line = raw[:low].count(b"\n") + 1
+    begin, end = raw.rfind(b"\n", 0, low) + 1, raw.find(b"\n", high)
+    before = raw[begin:end].decode().strip()
+    after = (raw[begin:low] + new.encode() + raw[high:end]).decode().strip()
+    return {"mutant": number, "module": name, "line": line, "was": before, "became": after}
+
+
+def main() -> None:
+    """Run the mutants that are not yet in the file, and say how many were noticed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--resume", type=Path, default=Path("mutants.jsonl"))
+    parser.add_argument("--mutants", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=20190416)
+    parser.add_argument("--seconds", type=float, default=900.0, help="after which a run hangs")
+    parser.add_argument("--show", action="store_true", help="list survivors, run nothing")
+    options = parser.parse_args()
+    lines = options.resume.read_text().splitlines() if options.resume.exists() else []
+    done = {entry["mutant"]: entry for entry in map(json.loads, lines)}
+    with tempfile.TemporaryDirectory() as folder:
+        house = Path(folder)
+        if not options.show:
+            for part in ("caltest", "tests", "pyproject.toml", "README.md"):
+                copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+                copy(ROOT / part, house / part)
+        for number in range(0 if options.show else options.mutants):
+            if number in done:
+                continue
+            name, change = mutant(number, options.seed)
+            entry = described(number, name, change)
+            entry["survived"] = survives(name, change, house, options.seconds)
+            with options.resume.open("a") as file:
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+            done[number] = entry
+            print(f"{number}: {'SURVIVED' if entry['survived'] else 'noticed'} {name}", flush=True)
+    for entry in done.values():
+        if entry["survived"]:
+            print(f"{entry['module']}:{entry['line']}\n  {entry['was']}\n  {entry['became']}")
+    alive = sum(entry["survived"] for entry in done.values())
+    print(f"{len(done) - alive} of {len(done)} mutants were noticed")
+
+
+if __name__ == "__main__":
+    main()
