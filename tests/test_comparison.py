@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import reference_comparison as reference
@@ -15,6 +17,7 @@ from caltest._base.multiplicity import holm
 from caltest.binning import as_binning
 from caltest.inference import compare
 from caltest.inference.comparison import _groups
+from caltest.inference.reach import Side
 from caltest.inference.squared_error import SquaredError, base_variance
 from caltest.results import ComparisonResult, ComparisonTable
 from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
@@ -481,3 +484,19 @@ def test_rows_without_ids(capsys, files, tmp_path):
     assert run(capsys, base)[0] == 2
     code, _, err = run(capsys, base, cand, "--id", "nope")
     assert (code, "there is no column 'nope'" in err) == (2, True)
+
+
+def test_variances_of_labels_by_enumeration(rng):
+    probs, changes = rng.dirichlet(np.ones(3), 5), rng.normal(size=(5, 3))
+    side = SimpleNamespace(data=ct.Predictions(probs, np.zeros(5, dtype=np.int64)))
+    expected = [
+        np.average((c - p @ c) ** 2, weights=p) for p, c in zip(probs, changes, strict=True)
+    ]
+    np.testing.assert_allclose(Side.label_variances(side, changes), expected, rtol=1e-12)
+
+
+def test_monte_carlo_error_of_a_swap(rng):
+    p, q = rng.random(60), rng.random(60)
+    result = ct.compare(p, q, rng.random(60) < p, method="swap", n_resamples=199, rng=1)
+    error = np.sqrt(result.pvalue * (1.0 - result.pvalue) / 199)
+    assert result.pvalue_error == pytest.approx(error, rel=1e-12)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import reference_intervals as twin
 from scipy.special import expit, logit
-from scipy.stats import binom, bootstrap
+from scipy.stats import binom, bootstrap, norm
 
 import caltest as ct
 from caltest import cli
 from caltest.inference import confidence_interval, inversion
 from caltest.inference.cell_noise import cell_noise
+from caltest.inference.formulas import bca
 from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import DebiasedL1, DebiasedL2
 from caltest.statistics.cells import Cells
@@ -511,3 +512,21 @@ def test_errors_that_cancel_in_a_cell_are_covered(pair):
         covered += found.low <= abs(p.mean() - q.mean()) + 1e-9
         assert found.low <= abs(p - q).mean()  # the low end bounds the true error
     assert covered >= binom.ppf(1e-3, 120, 0.93)
+
+
+def test_bca_as_published(rng):
+    """Efron 1987: z0 from the share below the estimate, a from the skewness of the jackknife."""
+    data = ct.Predictions.of(rng.random(30) ** 3, rng.random(30) < 0.3)
+
+    def value(part):
+        return float((part.probs[:, 1] ** 2).mean())
+
+    values = np.array([value(data.take(rng.integers(30, size=30))) for _ in range(400)])
+    estimate = value(data)
+    out = np.array([value(data.take(np.arange(30) != j)) for j in range(30)])
+    centred = out.mean() - out
+    a = (centred**3).sum() / (6 * (centred**2).sum() ** 1.5)
+    z0 = norm.ppf((values < estimate).mean() + 0.5 * (values == estimate).mean())
+    z = z0 + norm.ppf([0.05, 0.95])
+    expected = np.quantile(values, norm.cdf(z0 + z / (1 - a * z)))
+    np.testing.assert_allclose(bca(values, estimate, 0.05, value, data), expected, rtol=1e-12)
