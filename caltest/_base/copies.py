@@ -26,11 +26,11 @@ COLUMNS = 16
 
 def row_numbers(values: IntArray) -> NDArray[np.uint64]:
     """Return a 64-bit number for every row of whole numbers (n, K), equal where rows are."""
-    odd = np.random.default_rng(0).integers(0, 2**63, (values.shape[1],), dtype=np.uint64)
+    odd = 1 + 2 * np.random.default_rng(0).integers(2**63, size=values.shape[1], dtype=np.uint64)
     numbers = np.zeros(len(values), dtype=np.uint64)
     for k in range(values.shape[1]):
-        mixed = values[:, k].view(np.uint64) * (2 * odd[k] + 1)
-        numbers ^= mixed ^ (mixed >> 29)
+        mixed = values[:, k].view(np.uint64) * odd[k]
+        numbers ^= mixed ^ (mixed >> np.uint64(29))
     return numbers
 
 
