@@ -37,7 +37,7 @@ class Alternative:
 
     @property
     def vectors(self) -> bool:
-        return self in VECTORS
+        return self.key in {other.key for other in VECTORS}  # also in another process
 
     def __call__(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their labels."""

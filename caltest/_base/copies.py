@@ -26,7 +26,7 @@ COLUMNS = 16
 
 def row_numbers(values: IntArray) -> NDArray[np.uint64]:
     """Return a 64-bit number for every row of whole numbers (n, K), equal where rows are."""
-    odd = 1 + 2 * np.random.default_rng(0).integers(2**63, size=values.shape[1], dtype=np.uint64)
+    odd = np.random.default_rng(0).integers(2**63, size=(values.shape[1],), dtype=np.uint64) * 2 + 1
     numbers = np.zeros(len(values), dtype=np.uint64)
     for k in range(values.shape[1]):
         mixed = values[:, k].view(np.uint64) * odd[k]
