@@ -60,8 +60,11 @@ def _copied(probs: FloatArray, labels: IntArray) -> bool:
         order, outcome = np.argsort(probs[:, 1], kind="stable"), labels
         numbers = probs[:, 1].view(np.int64)
     else:
+        largest = probs.max(axis=1)
+        if (np.diff(np.sort(largest)) > 0.0).all():
+            return False
         numbers = row_numbers(_told_apart(probs)).view(np.int64)
-        order, outcome = np.lexsort((numbers, probs.max(axis=1))), labels == probs.argmax(axis=1)
+        order, outcome = np.lexsort((numbers, largest)), labels == probs.argmax(axis=1)
     equal = np.diff(numbers[order]) == 0
     if not equal.any():
         return False

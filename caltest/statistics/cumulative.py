@@ -136,7 +136,7 @@ class _Walked(Prepared):
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the errors for label vectors of shape (B, n), by compiled walks."""
         walks = np.empty((len(labels), self.ends.size))
-        _walk(labels, self.order, self.ends, self.expected, walks)
+        _walk(labels, self.order, self.ends, self.expected, walks, walks[:0])
         return self._measured(walks)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
@@ -152,8 +152,8 @@ class _Walked(Prepared):
 class Walk(_Walked):
     """A cumulative error whose predictions are fixed: how far a walk goes.
 
-    It ends with a standard deviation of ``sigma`` = √(Σ p (1 − p)) / n; one event adds ``unit`` to
-    the statistic, 1 / n unless ``scaled``. With weights n is their total, the ``mass``.
+    Its end has the standard deviation ``sigma``; one event adds ``unit``, 1 / n unless ``scaled``.
+    With weights n is their total, the ``mass``.
     """
 
     sigma: float
@@ -161,6 +161,12 @@ class Walk(_Walked):
     mass: float
     extent: Extent
     enough: float = field(default=2.0, kw_only=True)
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the errors for label vectors of shape (B, n): only turning points are kept."""
+        turns = np.empty((len(labels), 2))
+        _walk(labels, self.order, self.ends, self.expected, turns[:0], turns)
+        return self._measured(turns)
 
     def _measured(self, walks: FloatArray) -> FloatArray:
         highest, lowest = walks.max(axis=1, initial=0.0), walks.min(axis=1, initial=0.0)
@@ -190,22 +196,25 @@ class TwoBins(_Walked):
 
 
 @kernel
-def _walk(labels, order, ends, expected, walks_out):  # type: ignore[no-untyped-def]
-    # Every walk, O(n) for each. One pass for each step of the work: outcomes are gathered from
-    # bytes, which fit into the nearest cache.
+def _walk(labels, order, ends, expected, walks_out, turns_out):  # type: ignore[no-untyped-def]
+    # Every walk, or without room its turning points, O(n). Bytes fit into the nearest cache.
     n = order.size
-    happened = np.empty(n, dtype=np.uint8)
-    events = np.zeros(n + 1, dtype=np.int64)
+    happened, events = np.empty(n, dtype=np.uint8), np.zeros(n + 1, dtype=np.int64)
     for r in range(labels.shape[0]):
-        row = labels[r]
         for i in range(n):
-            happened[i] = row[i] == 0
-        hits = 0
+            happened[i] = labels[r, i] == 0
+        hits, lowest, highest = 0, 0.0, 0.0
         for i in range(n):
             hits += happened[order[i]]
             events[i + 1] = hits
+        if walks_out.size > 0:
+            for g in range(ends.size):
+                walks_out[r, g] = events[ends[g]] - expected[g]
+            continue
         for g in range(ends.size):
-            walks_out[r, g] = events[ends[g]] - expected[g]
+            step = events[ends[g]] - expected[g]
+            lowest, highest = min(lowest, step), max(highest, step)
+        turns_out[r, 0], turns_out[r, 1] = lowest, highest
 
 
 @dataclass(frozen=True, repr=False)
