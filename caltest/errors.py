@@ -14,8 +14,10 @@ def printable(text: str) -> str:
 
 
 class _Plain(ValueError):
+    """An error of one line: names come from files, and line feeds in them are spaces."""
+
     def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
+        super().__init__(printable(message.replace("\n", " ")))
 
 
 class InvalidPredictionsError(_Plain):

@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import caltest as ct
+
+# The same examples every time; `pytest --hypothesis-profile=default` looks for others.
+settings.register_profile("fixed", derandomize=True)
+settings.load_profile("fixed")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from caltest.simulate import Batches, RedrawLabels
 from caltest.statistics.cumulative import BrownianNull, KolmogorovSmirnov, Kuiper
 
 BOTH = [KolmogorovSmirnov, Kuiper]
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=40, deadline=None)
 
 
 def make(seed, n, style="plain"):

@@ -113,19 +113,19 @@ CHOICES = st.sampled_from(
 COMPACT = [kind for kind in VALID if kind not in ("excel", "parquet")]
 
 
-@settings(max_examples=150, deadline=2000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=20000, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from([None, *FORMATS]), st.binary(max_size=300), CHOICES)
 def test_random_bytes(kind, data, choices):
     survive(kind, data, **choices)
 
 
-@settings(max_examples=150, deadline=2000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=20000, suppress_health_check=list(HealthCheck))
 @given(damaged(COMPACT), CHOICES)
 def test_damaged_files(file, choices):
     survive(*file, **choices)
 
 
-@settings(max_examples=100, deadline=2000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=20000, suppress_health_check=list(HealthCheck))
 @given(st.text(alphabet='0123456789.,;"\n\t plabey_-einf\x00é', max_size=200), CHOICES)
 def test_random_text(text, choices):
     survive("csv", ("p,label\n" + text).encode(), **choices)
@@ -143,3 +143,9 @@ def test_many_random_bytes(kind, data, choices):
 @given(damaged(list(VALID)), CHOICES)
 def test_many_damaged_files(file, choices):
     survive(*file, **choices)
+
+
+def test_names_with_line_feeds_make_no_second_line(tmp_path):
+    np.savez(tmp_path / "a.npz", **{"probs": PROBS, "\nabel": LABELS})
+    with pytest.raises(ct.InvalidPredictionsError, match=r"among probs,  abel; name them"):
+        ct.read_predictions(tmp_path / "a.npz")

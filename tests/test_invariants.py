@@ -18,7 +18,7 @@ import caltest as ct
 from caltest.simulate import LabelSampler
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=40, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -453,7 +453,7 @@ def test_replicates_against_the_exact_law():
 # --- p-values ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None)
 @given(
     PROBLEMS,
     st.sampled_from(["auto", ct.RedrawLabels()]),

@@ -20,7 +20,7 @@ from caltest.results import CORPDecomposition
 from caltest.simulate import RedrawLabels
 from caltest.statistics.isotonic import CORP, isotonic_fit
 
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=40, deadline=None)
 SCORES = ["brier", "log"]
 
 

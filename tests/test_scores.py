@@ -19,7 +19,7 @@ from caltest.simulate import RedrawLabels
 from caltest.statistics.prepared import as_problem
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
 
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=40, deadline=None)
 MEANS = {"brier": BrierScore(), "log": LogScore(), "spherical": SphericalScore()}
 NAMES = list(MEANS)
 
