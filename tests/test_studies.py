@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from validation import draws, study
+from validation import coverage, draws, study, type_one_error
 from validation.definition import definition
 from validation.pages import largest_rate, letter, spread, usual_largest
 from validation.study import Found, Study, extend
@@ -174,3 +174,13 @@ def test_limits_of_chance_and_words():
 
 def test_letters_of_columns():
     assert [letter(i) for i in (0, 25, 26, 51, 52)] == ["A", "Z", "AA", "AZ", "BA"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", [coverage, type_one_error])
+def test_also_what_the_small_version_leaves_out_is_measured(module):
+    name, kind = min(module.STUDY.data.items(), key=lambda item: item[1].n)
+    tests = tuple(module.STUDY.tests(kind))
+    assert set(tests) & set(module.STUDY.slow)
+    found = study.measured(module.STUDY.measure, name, kind, tests, range(1), seed=1)
+    assert set(found.sums) == set(tests)

@@ -123,7 +123,7 @@ def limits(scenario, data, statistic, methods, seed):
         induced = lens(data)
         estimate = statistic(induced)
         values = ct.replicate(statistic, ct.Bootstrap(), induced, RESAMPLES, rng=seed).values
-        found["percentile"] = formulas.percentile(values, ALPHA)
+        found["percentile"] = formulas.percentile(values, estimate, ALPHA)
         found["basic"] = formulas.basic(values, estimate, ALPHA)
         found["bias-corrected"] = formulas.bias_corrected(values, estimate, ALPHA)
         found["bca"] = formulas.bca(values, estimate, ALPHA, statistic, induced)
