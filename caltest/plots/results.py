@@ -17,7 +17,7 @@ from caltest.plots.reliability import reliability
 from caltest.plots.simplex import simplex
 from caltest.sequential import ComparisonMonitor, Monitor
 
-PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
+PICTURES: dict[type[results.Record], Callable[..., Picture]] = {
     results.AuditReport: lambda report, ax, **options: pvalues(
         [row.adjusted for row in report.rows],
         [row.lens for row in report.rows],
@@ -51,7 +51,7 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
 }
 
 
-def draw(result: results.Result, ax: Any = None, **options: Any) -> Picture:
+def draw(result: results.Record, ax: Any = None, **options: Any) -> Picture:
     """Draw a result: what its ``.plot()`` does.
 
     Tests are drawn by :func:`null`, joint tests and audits by :func:`pvalues`, comparisons by

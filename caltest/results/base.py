@@ -96,6 +96,29 @@ class Record:
         """Rebuild from :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure, one column (3.25 in) wide.
+        **options
+            Those of the function that draws such results, see :func:`caltest.plots.draw`.
+
+        Returns
+        -------
+        caltest.plots.Picture
+
+        Raises
+        ------
+        StatisticError
+            When there is no picture of such a result.
+        """
+        from caltest import plots
+
+        return plots.draw(self, ax, **options)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Record):
@@ -204,29 +227,6 @@ class Result(Record):
         """Show the result in a notebook."""
         said = [f"<p>{escape(text)}</p>" for text in self._said()]
         return "\n".join(["<div>", *map(tables.html, self._tables()), *said, "</div>"])
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the result.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure, one column (3.25 in) wide.
-        **options
-            Those of the function that draws such results, see :func:`caltest.plots.draw`.
-
-        Returns
-        -------
-        caltest.plots.Picture
-
-        Raises
-        ------
-        StatisticError
-            When there is no picture of such a result.
-        """
-        from caltest import plots
-
-        return plots.draw(self, ax, **options)
 
 
 def _plain_names(value: Any) -> Any:

@@ -78,6 +78,13 @@ class CalibrationTestResult(Result):
     number: ClassVar[str] = "estimate"
     columns: ClassVar[tuple[str, ...]] = ("statistic", "lens", "estimate", "shown_floor", "shown_p")
 
+    of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "shown_floor", "shown_p")
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key that sorts the strongest evidence first."""
+        return self.pvalue, -self.excess
+
     @property
     def excess(self) -> float:
         """The estimate minus the noise floor; not an estimate of the true error."""
@@ -179,6 +186,8 @@ class JointTestResult(Result):
         The smallest of them: a test of all hypotheses together.
     adjust : {"max-T", "Holm"}
         How they were adjusted.
+    subgroups : Subgroups, optional
+        With ``by``: the same tests in every subgroup, which change nothing above.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` label vectors were drawn for all.
     """
@@ -187,7 +196,14 @@ class JointTestResult(Result):
     adjusted: tuple[float, ...]
     pvalue: float
     adjust: str = "max-T"
+    subgroups: Subgroups | None = None
     title: ClassVar[str] = "Joint test of calibration"
+    of_subgroups: ClassVar[tuple[str, ...]] = ("pvalue",)
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key that sorts the strongest evidence first."""
+        return self.pvalue, 0.0
 
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
@@ -196,8 +212,10 @@ class JointTestResult(Result):
     def _tables(self) -> list[Columns]:
         names = CalibrationTestResult.columns
         shown = {name: [getattr(test, name) for test in self.tests] for name in names}
-        return [{**shown, "adjusted": self.adjusted}]
+        parts = [] if self.subgroups is None else [self.subgroups.table]
+        return [{**shown, "adjusted": self.adjusted}, *parts]
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
-        return [f"All together: p {format_p(self.pvalue)} ({source})"]
+        said = [f"All together: p {format_p(self.pvalue)} ({source})"]
+        return said + ([] if self.subgroups is None else self.subgroups.in_words())

@@ -61,7 +61,7 @@ def cell(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if not isinstance(value, (float, np.floating)):
         return str(value)
-    shown = format_p if name.endswith(("pvalue", "adjusted")) else format_value
+    shown = format_p if name.endswith(("pvalue", "adjusted", "alike")) else format_value
     return ("+" if name == "deviation" and value > 0.0 else "") + shown(float(value))
 
 
