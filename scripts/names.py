@@ -199,6 +199,7 @@ MEANINGS = {
     "pvalue_bracket": "Between which numbers the p-value lies.",
     "pvalue_error": "The Monte Carlo standard error of the p-value.",
     "question": "What a row of an audit asks, in words.",
+    "rank": "A key that sorts the strongest evidence first.",
     "recalibration": "How probabilities are recalibrated before they are compared.",
     "recipe": "One line that says how a number was made.",
     "relative": "Whether the value is divided by that of a constant prediction.",
