@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 #: Modules of the arithmetic, and the tests that ought to notice, the likeliest first.
 TARGETS = {
     "predictions.py": ["predictions", "lenses", "invariants", "recalibration"],
-    "_base/reading.py": ["predictions", "lenses", "hardness", "results"],
+    "_base/reading.py": ["reading", "predictions", "lenses", "hardness", "results"],
     "_base/ties.py": ["multiplicity", "exact", "invariants", "table"],
     "_base/multiplicity.py": ["multiplicity", "hardness", "comparison"],
     "_base/clopper_pearson.py": ["intervals", "reliability", "results"],
@@ -39,13 +39,13 @@ TARGETS = {
     "statistics/binned.py": ["invariants", "table", "published", "resampling", "intervals"],
     "statistics/debiased.py": ["debiased", "table", "intervals"],
     "inference/pvalues.py": ["results", "protocol", "invariants", "exact", "hardness", "table"],
-    "inference/reach.py": ["comparison", "attacks"],
-    "inference/pair.py": ["comparison", "attacks"],
-    "inference/squared_error.py": ["comparison", "attacks", "intervals"],
-    "inference/inversion.py": ["intervals", "attacks"],
-    "inference/cell_noise.py": ["intervals", "attacks"],
-    "inference/interval_methods.py": ["intervals", "attacks"],
-    "inference/formulas.py": ["intervals"],
+    "inference/reach.py": ["reach", "comparison", "attacks"],
+    "inference/pair.py": ["reach", "comparison", "attacks"],
+    "inference/squared_error.py": ["reach", "comparison", "attacks", "intervals"],
+    "inference/inversion.py": ["bounds", "intervals", "attacks"],
+    "inference/cell_noise.py": ["bounds", "intervals", "attacks"],
+    "inference/interval_methods.py": ["bounds", "intervals", "attacks"],
+    "inference/formulas.py": ["bounds", "intervals"],
     "battery/report.py": ["results", "hardness", "multiplicity", "cli", "attacks"],
 }
 OPERATORS = {

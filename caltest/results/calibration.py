@@ -107,7 +107,7 @@ class CalibrationTestResult(Result):
     def shown_floor(self) -> str:
         """The noise floor as it is printed."""
         if self.null == "betting":
-            return "1 on average"
+            return "at most 1 on average"
         return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
 
     @property
@@ -121,13 +121,15 @@ class CalibrationTestResult(Result):
         return [self.statistic, self.lens, f"{self.null} null", *weights]
 
     def __str__(self) -> str:
+        betting = self.null == "betting"
+        floor = "" if betting else "  (noise floor: mean ± sd)"
         deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
         if self.n_resamples:
             drawn = several(self.n_resamples, "resample")
             precision = f"{drawn}, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
             precision = f"exact, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
-        elif self.null == "betting":
+        elif betting:
             precision = "1 / e-value, valid at every n"
         else:
             precision = f"{self.null}: not exact"
@@ -136,8 +138,8 @@ class CalibrationTestResult(Result):
             f"  statistic      {self.statistic}",
             f"  lens           {self.lens}",
             f"  observed       {format_value(self.estimate)}",
-            f"  if calibrated  {self.shown_floor}  (noise floor: mean ± sd)",
-            f"  excess         {format_value(self.excess)}{deviations}",
+            f"  if calibrated  {self.shown_floor}{floor}",
+            *([] if betting else [f"  excess         {format_value(self.excess)}{deviations}"]),
             f"  p-value        {self.shown_p}  ({precision})",
             f"  data           n = {self.n}, K = {self.n_classes}{self._weighted}",
             *([] if self.clusters is None else [f"  clusters       {self.clusters}"]),

@@ -33,15 +33,13 @@ class ResidualCells(Prepared):
         flat = self.cells.of_row * n_classes + labels
         seen = np.bincount(flat, minlength=n_cells * n_classes).reshape(n_cells, n_classes)
         gaps = seen[:, : self._columns] - self._sums
-        base, told, factor = self._told
-        own = base + factor * told[np.arange(labels.size), labels]
-        return float(self.weights @ np.square(gaps).sum(axis=1) - self._shares @ own)
+        own = self._own[np.arange(labels.size), labels].sum()
+        return float(self.weights @ np.square(gaps).sum(axis=1) - own)
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
         values = np.empty(len(labels))
-        fixed = (self.cells.of_row, self._sums, self.weights, self._shares)
-        _excess(labels, *fixed, *self._told, values)
+        _excess(labels, self.cells.of_row, self._sums, self.weights, self._own, values)
         return values
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
@@ -68,8 +66,10 @@ class ResidualCells(Prepared):
         return self.weights[self.cells.of_row]
 
     @cached_property
-    def _told(self) -> tuple[FloatArray, FloatArray, float]:
-        return squared_residuals(self.data.probs)
+    def _own(self) -> FloatArray:
+        """What every row adds to Σ_b w_b Q_b under every label, shape (n, K)."""
+        base, told, factor = squared_residuals(self.data.probs)
+        return self._shares[:, None] * (base[:, None] + factor * told)
 
 
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
@@ -99,11 +99,11 @@ def squared_residuals(probs: FloatArray) -> tuple[FloatArray, FloatArray, float]
 
 @kernel
 def _excess(  # type: ignore[no-untyped-def]
-    labels, cell, sums, weights, shares, base, told, factor, values_out
+    labels, cell, sums, weights, own, values_out
 ):
     # O(n + L K) per label vector.
     n_cells, columns = sums.shape
-    seen = np.empty((n_cells, told.shape[1]))
+    seen = np.empty((n_cells, own.shape[1]))
     for r in range(labels.shape[0]):
         row = labels[r]
         seen[:] = 0.0
@@ -111,7 +111,7 @@ def _excess(  # type: ignore[no-untyped-def]
         for i in range(row.size):
             y = row[i]
             seen[cell[i], y] += 1.0
-            value -= shares[i] * (base[i] + factor * told[i, y])
+            value -= own[i, y]
         for b in range(n_cells):
             if weights[b] > 0.0:
                 square = 0.0

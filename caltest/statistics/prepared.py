@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from caltest._base.arrays import largest
 from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
 from caltest.lenses import OneVsRest
@@ -121,7 +122,7 @@ class Prepared:
 
     def doubt(self) -> str | None:
         """Return why the limit law is known to fail in data such as these, if it is."""
-        chance, w = 1.0 - self.data.probs.max(axis=1), self.data.weights
+        chance, w = 1.0 - largest(self.data.probs), self.data.weights
         expected = float(chance.sum())
         if w is not None:
             expected = float((w * chance).sum() ** 2 / max((w**2 * chance).sum(), 1e-300))
