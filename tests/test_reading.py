@@ -241,9 +241,7 @@ def test_class_names_that_are_numbers():
     assert Predictions.of(probs, [0, 1, 2], [0, 1, 2]).labels.tolist() == [0, 1, 2]
     assert Predictions.of(probs, [0, 1, 2], ["x", "y", "z"]).labels.tolist() == [0, 1, 2]
     said = refusal(probs, [0, 1, 2], classes=[1, 2, 3])
-    assert said.endswith(
-        "is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: add 1"
-    )
+    assert said.endswith("is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: add 1")
     assert "add 1" not in refusal(probs, [0, 1, 5], classes=[1, 2, 3])
     assert "labels: row 2 is 5," in refusal(probs, [3, 1, 5], classes=[1, 2, 3])
 
