@@ -25,6 +25,7 @@ from .inference import confidence_interval as confidence_interval
 from .inference import corp_decomposition as corp_decomposition
 from .inference import cox_recalibration as cox_recalibration
 from .inference import joint_test as joint_test
+from .inference import meta_analysis as meta_analysis
 from .inference import replicate as replicate
 from .io import read_predictions as read_predictions
 from .lenses import Canonical as Canonical
@@ -54,6 +55,8 @@ from .results import CORPDecomposition as CORPDecomposition
 from .results import CoxRecalibration as CoxRecalibration
 from .results import Finding as Finding
 from .results import JointTestResult as JointTestResult
+from .results import MetaAnalysis as MetaAnalysis
+from .results import PooledEffect as PooledEffect
 from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit

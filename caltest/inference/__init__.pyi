@@ -8,3 +8,4 @@ from .decompositions import corp_decomposition as corp_decomposition
 from .intervals import confidence_interval as confidence_interval
 from .joint import joint_test as joint_test
 from .pvalues import replicate as replicate
+from .sites import meta_analysis as meta_analysis

@@ -49,7 +49,9 @@ def each_subgroup(
     if len(notes) == len(groups):
         raise StatisticError(f"no subgroup can be tested: {notes[0]}")
     counts = tuple(map(len, groups.values()))
-    found = Subgroups(tuple(groups), counts, tuple(tests), (), 1.0, "Holm", notes=tuple(notes))
+    n = np.unique(np.concatenate(list(groups.values()))).size
+    known: Any = {"n": n, "notes": tuple(notes)}
+    found = Subgroups(tuple(groups), counts, tuple(tests), (), 1.0, "Holm", **known)
     return _adjusted(found, holm([test.pvalue for test in found.tested]), "Holm")
 
 
@@ -68,9 +70,7 @@ def on_shared_labels(
     Clusters make the tests draw labels of their own, and a lens may pick rows: Holm's stand then.
     """
     groups = data.subgroups()
-    if sum(found.counts) == len(np.unique(np.concatenate(list(groups.values())))) or (
-        data.n_clusters is not None or induced.n != data.n
-    ):
+    if sum(found.counts) == found.n or data.n_clusters is not None or induced.n != data.n:
         return found
     tested = [
         (test, rows)

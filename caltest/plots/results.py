@@ -11,6 +11,7 @@ from caltest.plots.canvas import Picture
 from caltest.plots.comparison import difference, differences
 from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
+from caltest.plots.forest import forest, sites
 from caltest.plots.laws import null, pvalues, sensitivity
 from caltest.plots.numbers import cox, decomposition, interval
 from caltest.plots.reliability import reliability
@@ -42,10 +43,12 @@ PICTURES: dict[type[results.Record], Callable[..., Picture]] = {
         ax,
         **{"xlabel": "adjusted p-value", "text": result.recipe, **options},
     ),
+    results.MetaAnalysis: sites,
     results.ReliabilityCurve: reliability,
     results.ReliabilityDifference: difference,
     results.ReliabilityFit: fitted,
     results.ReliabilitySimplex: simplex,
+    results.Subgroups: forest,
     Monitor: evidence,
     ComparisonMonitor: evidence,
 }
@@ -54,10 +57,11 @@ PICTURES: dict[type[results.Record], Callable[..., Picture]] = {
 def draw(result: results.Record, ax: Any = None, **options: Any) -> Picture:
     """Draw a result: what its ``.plot()`` does.
 
-    Tests are drawn by :func:`null`, joint tests and audits by :func:`pvalues`, comparisons by
-    :func:`differences`, monitors by :func:`evidence`, what :mod:`caltest.reliability` returns by
-    :func:`reliability`, :func:`fitted`, :func:`difference`, :func:`sensitivity` and
-    :func:`simplex`; intervals, decompositions and Cox's recalibration have pictures of their own.
+    Tests are drawn by :func:`null`, joint tests and audits by :func:`pvalues`, subgroups by
+    :func:`forest`, sites by :func:`sites`, comparisons by :func:`differences`, monitors by
+    :func:`evidence`, what :mod:`caltest.reliability` returns by :func:`reliability`,
+    :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`simplex`; intervals,
+    decompositions and Cox's recalibration have pictures of their own.
 
     Parameters
     ----------

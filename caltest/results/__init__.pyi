@@ -23,6 +23,8 @@ from .decompositions import CORPDecomposition as CORPDecomposition
 from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .reliability import ReliabilityCurve as ReliabilityCurve
 from .simplex import ReliabilitySimplex as ReliabilitySimplex
+from .sites import MetaAnalysis as MetaAnalysis
+from .sites import PooledEffect as PooledEffect
 from .subgroups import Subgroups as Subgroups
 from .verdicts import AuditVerdict as AuditVerdict
 from .verdicts import ComparisonVerdict as ComparisonVerdict

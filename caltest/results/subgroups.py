@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from caltest.results.base import Record, format_p
@@ -31,6 +31,8 @@ class Subgroups(Record):
     alike : tuple of float
         For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the other
         rows are": see :func:`calibration_test`. Empty where this is not tested.
+    n : int
+        Rows of all together, each counted once.
     notes : tuple of str
         What could not be tested, and why.
     """
@@ -41,6 +43,7 @@ class Subgroups(Record):
     adjusted: tuple[float | None, ...]
     pvalue: float
     adjust: str
+    n: int
     alike: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -59,6 +62,12 @@ class Subgroups(Record):
     def alike_pvalue(self) -> float | None:
         """The smallest of ``alike``: "are all calibrated alike?"; None where not tested."""
         return min(self.alike, default=None)
+
+    @property
+    def recipe(self) -> str:
+        """One line that says how the numbers were made."""
+        kind = f"{len(self.names)} subgroups, {self.adjust}"
+        return f"{kind} · {replace(self.tested[0], n=self.n).recipe}"
 
     @property
     def table(self) -> Columns:
