@@ -24,6 +24,7 @@ from .inference import compare as compare
 from .inference import confidence_interval as confidence_interval
 from .inference import corp_decomposition as corp_decomposition
 from .inference import cox_recalibration as cox_recalibration
+from .inference import equivalence_test as equivalence_test
 from .inference import joint_test as joint_test
 from .inference import replicate as replicate
 from .io import read_predictions as read_predictions
@@ -52,6 +53,7 @@ from .results import ComparisonVerdict as ComparisonVerdict
 from .results import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .results import CORPDecomposition as CORPDecomposition
 from .results import CoxRecalibration as CoxRecalibration
+from .results import EquivalenceTestResult as EquivalenceTestResult
 from .results import Finding as Finding
 from .results import JointTestResult as JointTestResult
 from .results import ReliabilityCurve as ReliabilityCurve

@@ -20,6 +20,7 @@ from .curves import ReliabilityDifference as ReliabilityDifference
 from .curves import ReliabilityFit as ReliabilityFit
 from .decompositions import BrierDecomposition as BrierDecomposition
 from .decompositions import CORPDecomposition as CORPDecomposition
+from .equivalence import EquivalenceTestResult as EquivalenceTestResult
 from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .reliability import ReliabilityCurve as ReliabilityCurve
 from .simplex import ReliabilitySimplex as ReliabilitySimplex

@@ -13,11 +13,20 @@ class Verdict(StrEnum):
 
 
 class AuditVerdict(Verdict):
-    """What an audit says of the model."""
+    """What an audit says of the model: one of three without a tolerance, of four with one."""
 
     MISCALIBRATED = "miscalibrated"
     CALIBRATED = "calibrated"
     TOO_LITTLE_DATA = "too little data"
+    MATTERS = "miscalibrated, and it matters"
+    TOO_LITTLE_TO_MATTER = "miscalibrated, too little to matter"
+    WITHIN_TOLERANCE = "calibrated to within the tolerance"
+    CANNOT_TELL = "cannot tell"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the model is miscalibrated, and by more than the tolerance if there is one."""
+        return self in (AuditVerdict.MISCALIBRATED, AuditVerdict.MATTERS)
 
 
 class Finding(Verdict):
