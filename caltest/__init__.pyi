@@ -7,6 +7,7 @@ from . import presets as presets
 from . import recalibration as recalibration
 from ._version import __version__ as __version__
 from .battery import audit as audit
+from .battery import gate as gate
 from .binning import EdgeBins as EdgeBins
 from .binning import QuantileBins as QuantileBins
 from .binning import UniformBins as UniformBins
@@ -55,6 +56,9 @@ from .results import CORPDecomposition as CORPDecomposition
 from .results import CoxRecalibration as CoxRecalibration
 from .results import EquivalenceTestResult as EquivalenceTestResult
 from .results import Finding as Finding
+from .results import GateCheck as GateCheck
+from .results import GateResult as GateResult
+from .results import GateVerdict as GateVerdict
 from .results import JointTestResult as JointTestResult
 from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
