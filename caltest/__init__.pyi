@@ -2,6 +2,7 @@
 
 from . import distances as distances
 from . import examples as examples
+from . import planning as planning
 from . import plots as plots
 from . import presets as presets
 from . import recalibration as recalibration
@@ -34,6 +35,7 @@ from .lenses import Lens as Lens
 from .lenses import OneVsRest as OneVsRest
 from .lenses import Partition as Partition
 from .lenses import TopK as TopK
+from .planning import plan as plan
 from .predictions import Predictions as Predictions
 from .reliability import SimplexGrid as SimplexGrid
 from .reliability import bin_sensitivity as bin_sensitivity
@@ -60,6 +62,7 @@ from .results import GateCheck as GateCheck
 from .results import GateResult as GateResult
 from .results import GateVerdict as GateVerdict
 from .results import JointTestResult as JointTestResult
+from .results import Plan as Plan
 from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit

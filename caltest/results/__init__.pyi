@@ -24,6 +24,7 @@ from .equivalence import EquivalenceTestResult as EquivalenceTestResult
 from .gate import GateCheck as GateCheck
 from .gate import GateResult as GateResult
 from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
+from .plan import Plan as Plan
 from .reliability import ReliabilityCurve as ReliabilityCurve
 from .simplex import ReliabilitySimplex as ReliabilitySimplex
 from .subgroups import Subgroups as Subgroups
