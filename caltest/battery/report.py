@@ -8,6 +8,7 @@ from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.battery.questions import Question
+from caltest.battery.size import Bounds
 from caltest.predictions import Predictions
 from caltest.results import (
     AuditReport,
@@ -22,6 +23,8 @@ from caltest.results.tables import format_p
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups.
 Answer = tuple[Tests, float, Subgroups | None]
+#: An error of this size must not pass as noise where no tolerance is given.
+NOTICED = 0.1
 
 
 def row_of(
@@ -30,7 +33,7 @@ def row_of(
     answer: Answer,
     adjusted: float,
     alpha: float,
-    tolerance: float,
+    noticed: float,
 ) -> AuditRow:
     """Judge one question."""
     tests, pvalue, parts = answer
@@ -38,14 +41,14 @@ def row_of(
     test = tests[worst]
     assert test.null_distribution is not None
     critical = test.null_distribution.ppf(1.0 - alpha)
-    # So few rows that a shift by the tolerance would as likely as not leave no trace.
-    few = data.n < np.log(0.2) / np.log1p(-tolerance)
+    # So few rows that a shift by that would as likely as not leave no trace.
+    few = data.n < np.log(0.2) / np.log1p(-noticed)
     if any(t.impossible for t in tests):
         verdict = Finding.IMPOSSIBLE_OUTCOME
     elif adjusted <= alpha:
         verdict = Finding.MISCALIBRATED
     else:
-        blunt = question.kind in ("error", "classes", "groups") and critical > tolerance
+        blunt = question.kind in ("error", "classes", "groups") and critical > noticed
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
     shown = _worst(data, question, worst)
     detail = _detail(data, question, tests, worst, adjusted <= alpha, alpha)
@@ -125,7 +128,11 @@ def _detail(
 
 
 def report_of(
-    data: Predictions, rows: tuple[AuditRow, ...], alpha: float, tolerance: float
+    data: Predictions,
+    rows: tuple[AuditRow, ...],
+    alpha: float,
+    tolerance: float | None,
+    bounds: Bounds | None,
 ) -> AuditReport:
     """Judge all of them together."""
     if data.classes == RIGHT:
@@ -151,8 +158,13 @@ def report_of(
         if not direction and score is not None:
             direction = "overconfident" if score.test.excess > 0 else "underconfident"
     else:
-        verdict, said = _not_rejected(data, rows[0], tolerance)
-        summary.append(said)
+        verdict, said = _not_rejected(data, rows[0], tolerance or NOTICED)
+        summary += [said] if tolerance is None else []
+    if bounds is not None:
+        said = "."
+        if tolerance is not None:
+            verdict, said = _beside(tolerance, data.n, rows, bounds)
+        summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
             f"Too little data for {row.lens}: errors of up to {row.critical:.3f} pass as noise."
@@ -179,6 +191,8 @@ def report_of(
         n_classes=data.n_classes,
         accuracy=accuracy,
         confidence=confidence,
+        low=None if bounds is None else bounds.low,
+        high=None if bounds is None else bounds.high,
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
@@ -187,16 +201,45 @@ def report_of(
     )
 
 
-def _not_rejected(data: Predictions, row: AuditRow, tolerance: float) -> tuple[AuditVerdict, str]:
+def _beside(
+    tolerance: float, n: int, rows: tuple[AuditRow, ...], bounds: Bounds
+) -> tuple[AuditVerdict, str]:
+    """Judge the error of the first row beside the tolerance, unless another row shows more."""
+    rejected = any(row.verdict.rejects for row in rows)
+    larger = [
+        row.lens
+        for row in rows[1:]
+        if row.verdict.rejects
+        and row.aspect in ("error", "classes", "groups")
+        and row.test.excess > tolerance
+    ]
+    within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
+    if within is False:
+        return AuditVerdict.MATTERS, f", so it is larger than {limit}."
+    if within and larger:
+        said = f", within {limit}, but that of {', '.join(larger)} exceeds chance by more."
+        return AuditVerdict.CANNOT_TELL, said
+    if within and rejected:
+        said = f", so it is within {limit}: real, but too little to matter."
+        return AuditVerdict.TOO_LITTLE_TO_MATTER, said
+    if within:
+        return AuditVerdict.WITHIN_TOLERANCE, f", so it is within {limit}."
+    needed = bounds.rows_to_tell(n, tolerance)
+    tells = "" if needed is None else f"; about {needed} predictions would tell"
+    said = f", so whether it is larger than {limit} cannot be told{tells}."
+    return AuditVerdict.CANNOT_TELL, said + " It is real, whatever its size." * rejected
+
+
+def _not_rejected(data: Predictions, row: AuditRow, noticed: float) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
             "Every error that could be tested is one that a calibrated model would show. An error "
             f"of up to {row.critical:.3f} ({row.lens}) passes as noise at this sample size."
         )
-    needed = int(np.ceil(data.n * max(1.0, row.critical / tolerance) ** 2 / 100.0)) * 100
+    needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
     return AuditVerdict.TOO_LITTLE_DATA, (
-        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({tolerance:g}) "
+        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:g}) "
         "can pass as noise: these data can neither confirm nor refute calibration. At least "
         f"{needed} predictions are needed."
     )

@@ -83,7 +83,7 @@ SIMULATION = options_of(
 OUTPUT = options_of(
     SIMULATION,
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
-    option("--out", type=TARGET, help="Also write the report to a file; as JSON if it is .json."),
+    option("--out", type=TARGET, help="Also write the report: .json, .md, or as text."),
 )
 RUN = options_of(
     OUTPUT,

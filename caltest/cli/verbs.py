@@ -28,7 +28,7 @@ from caltest.inference.intervals import METHODS, SIDES
 @INPUT
 @BY
 @option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
-@option("--tolerance", type=SHARE, default=0.1, help="Errors of this size must not pass as noise.")
+@option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
 @choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
 @option(
     "--n-resamples",
@@ -40,11 +40,12 @@ from caltest.inference.intervals import METHODS, SIDES
 def audit(**options: Any) -> Outcome:
     """Ask everything at once: is the model behind FILE calibrated?
 
-    Without FILE, an embedded example is used: a neural network on noisy handwritten digits.
+    Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
+    --tolerance the verdict says whether the error matters, and --fail-on-miscalibration asks that.
     """
     asked = settings(options, "alpha", "tolerance", "adjust", "n_resamples")
     report = ct.audit(read(options), **asked)
-    return finish(report, report.verdict == ct.AuditVerdict.MISCALIBRATED, options)
+    return finish(report, report.verdict.failed, options)
 
 
 @click.command(epilog=EXIT_CODES)

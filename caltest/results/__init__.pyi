@@ -20,7 +20,11 @@ from .curves import ReliabilityDifference as ReliabilityDifference
 from .curves import ReliabilityFit as ReliabilityFit
 from .decompositions import BrierDecomposition as BrierDecomposition
 from .decompositions import CORPDecomposition as CORPDecomposition
+from .equivalence import EquivalenceTestResult as EquivalenceTestResult
+from .gate import GateCheck as GateCheck
+from .gate import GateResult as GateResult
 from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
+from .plan import Plan as Plan
 from .reliability import ReliabilityCurve as ReliabilityCurve
 from .simplex import ReliabilitySimplex as ReliabilitySimplex
 from .sites import MetaAnalysis as MetaAnalysis
@@ -29,3 +33,4 @@ from .subgroups import Subgroups as Subgroups
 from .verdicts import AuditVerdict as AuditVerdict
 from .verdicts import ComparisonVerdict as ComparisonVerdict
 from .verdicts import Finding as Finding
+from .verdicts import GateVerdict as GateVerdict
