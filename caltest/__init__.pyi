@@ -42,6 +42,7 @@ from .reliability import reliability_simplex as reliability_simplex
 from .results import AuditReport as AuditReport
 from .results import AuditRow as AuditRow
 from .results import AuditVerdict as AuditVerdict
+from .results import BandTest as BandTest
 from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult

@@ -19,7 +19,7 @@ from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")
-CURVES = ("isotonic", "smooth")
+CURVES = ("isotonic", "smooth", "band")
 PAIRS = ("comparison", "difference")
 BANDS = ("consistency", "clopper-pearson", "wilson", "bootstrap")
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
@@ -31,7 +31,7 @@ HONOURED_BY = {
     "bins": (*DIAGRAMS, "simplex", "null", *PAIRS),
     "band": (*DIAGRAMS, "comparison"),
     "level": (*DIAGRAMS, *CURVES, "simplex", "bins", *PAIRS),
-    "simultaneous": (*DIAGRAMS, *CURVES, *PAIRS),
+    "simultaneous": (*DIAGRAMS, *CURVES[:2], *PAIRS),
     "log_odds": (*DIAGRAMS, *CURVES),
 }
 
@@ -65,9 +65,9 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     """Draw a picture, and print its numbers.
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
-    isotonic and smooth are curves without bins; simplex is the triangle of three classes; bins
-    shows what the number of bins does, null how unusual the error is, audit all lenses; comparison
-    shows two models, difference what lies between them.
+    isotonic and smooth are curves without bins, band says where the true one lies; simplex is the
+    triangle of three classes; bins shows what the number of bins does, null how unusual the error
+    is, audit all lenses; comparison shows two models, difference what lies between them.
     """
     _refuse_idle(kind)
     if (kind in PAIRS) != (against is not None):
