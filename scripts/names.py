@@ -152,7 +152,7 @@ MEANINGS = {
     "lr_pvalue": "The p-value of `lr`.",
     "lr_slope": "Likelihood ratio of slope 1, with the intercept free.",
     "lr_slope_pvalue": "The p-value of `lr_slope`.",
-    "margin": "A difference that does not matter: of root mean squared errors, or of outcome and prediction.",
+    "margin": "A difference that does not matter, of errors or of outcome and prediction.",
     "mass": "The total weight of the rows, of each cell or of all.",
     "mean_a": "The mean score of the first model.",
     "mean_b": "The mean score of the second model.",

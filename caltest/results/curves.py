@@ -151,9 +151,11 @@ class BandTest(Result):
         judged = "within" if self.at_most <= self.margin else "not shown to be within"
         if self.at_least > self.margin:
             judged = "beyond"
-        said = f"The outcome is nowhere further than {far} from the prediction"
-        said += f", and somewhere at least {some}" if self.at_least > 0.0 else ""
-        return [f"{said}: {judged} the margin of {self.margin:g}."]
+        ends = f"{self.between[0]:.3g} and {self.between[1]:.3g}"
+        said = f"For predictions between {ends} the curve is no further than {far} from them"
+        said += f", and somewhere at least {some}" if self.at_least >= 0.0005 else ""
+        said += f": {judged} the margin of {self.margin:g}" if self.margin else ""
+        return [f"{said} ({100 * self.level:g} % band for any increasing curve)."]
 
 
 @dataclass(frozen=True, eq=False)
