@@ -44,9 +44,12 @@ from .reliability import reliability_curve as reliability_curve
 from .reliability import reliability_difference as reliability_difference
 from .reliability import reliability_fit as reliability_fit
 from .reliability import reliability_simplex as reliability_simplex
+from .reporting import Report as Report
+from .reporting import report as report
 from .results import AuditReport as AuditReport
 from .results import AuditRow as AuditRow
 from .results import AuditVerdict as AuditVerdict
+from .results import BandTest as BandTest
 from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult

@@ -19,7 +19,7 @@ from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")
-CURVES = ("isotonic", "smooth")
+CURVES = ("isotonic", "smooth", "band")
 PAIRS = ("comparison", "difference")
 BANDS = ("consistency", "clopper-pearson", "wilson", "bootstrap")
 SITES = ("forest", "sites")
@@ -33,7 +33,7 @@ HONOURED_BY = {
     "bins": (*DIAGRAMS, "simplex", "null", "forest", *PAIRS),
     "band": (*DIAGRAMS, "comparison"),
     "level": (*DIAGRAMS, *CURVES, "simplex", "bins", "sites", *PAIRS),
-    "simultaneous": (*DIAGRAMS, *CURVES, *PAIRS),
+    "simultaneous": (*DIAGRAMS, *CURVES[:2], *PAIRS),
     "log_odds": (*DIAGRAMS, *CURVES),
 }
 
@@ -68,11 +68,11 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     """Draw a picture, and print its numbers.
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
-    isotonic and smooth are curves without bins; simplex is the triangle of three classes; bins
-    shows what the number of bins does, null how unusual the error is, audit all lenses; forest
-    shows the errors of subgroups, sites how calibration varies over them, and deviation and
-    classical have a panel for each, all with --by; comparison shows two models, difference what
-    lies between them.
+    isotonic and smooth are curves without bins, band says where the true one lies; simplex is the
+    triangle of three classes; bins shows what the number of bins does, null how unusual the error
+    is, audit all lenses; forest shows the errors of subgroups, sites how calibration varies over
+    them, and deviation and classical have a panel for each, all with --by; comparison shows two
+    models, difference what lies between them.
     """
     _refuse_idle(kind)
     if kind in SITES and options["by"] is None:

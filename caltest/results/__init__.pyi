@@ -15,6 +15,7 @@ from .comparison import ComparisonResult as ComparisonResult
 from .comparison import ComparisonTable as ComparisonTable
 from .comparison import ScoreDifference as ScoreDifference
 from .cox import CoxRecalibration as CoxRecalibration
+from .curves import BandTest as BandTest
 from .curves import BinSensitivity as BinSensitivity
 from .curves import ReliabilityDifference as ReliabilityDifference
 from .curves import ReliabilityFit as ReliabilityFit
