@@ -242,6 +242,7 @@ def second_high(c, alpha):
         return squares + min(1.0, k * k) * error * c.shares
 
     t = max(second_corrected(c), float(np.quantile(values(0.0), 0.25)))
+
     def holds(k):
         return share_reaching(-values(k), -t) >= alpha
 

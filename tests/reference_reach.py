@@ -36,7 +36,7 @@ def other_labels(probs, labels, cells):
 
 
 def linear_labels(probs, labels, cells):
-    """The same in closed form, (2/n) Σ_j r_j · (e_k − e_y) / (m − 1) over the others of the cell."""
+    """The same in closed form, (2/n) Σ_j r_j · (e_k − e_y) / (m − 1) over others of the cell."""
     n, k = probs.shape
     found = np.zeros((n, k))
     for i in range(n):

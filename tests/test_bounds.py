@@ -471,3 +471,16 @@ def test_largest_gap_of_both_ends():
         assert (found.low, found.high) == pytest.approx((below, above))
         assert found.contains_zero == (side == "upper")
         assert found.n_draws == 99
+
+
+def test_largest_gap_says_that_cells_are_empty():
+    """Γ(.2, .02) at half the rate: the largest error of all cells is .175, of few rows' .04."""
+    rng = np.random.default_rng(3)
+    p = np.clip(rng.gamma(0.2, 0.02, 1000), 1e-6, 0.9)
+    labels = (rng.random(1000) < p / 2).astype(int)
+    full = np.unique(np.ceil(p * 15)).size
+    options = {"lens": ct.OneVsRest(1), "n_resamples": 99, "rng": 1}
+    found = ct.confidence_interval(p, labels, ct.MCE(15), **options)
+    assert f"the {full} of 15 cells that hold rows" in " ".join(found.notes)
+    for bins in (ct.QuantileBins(5), 1):
+        assert not ct.confidence_interval(p, labels, ct.MCE(bins), **options).notes

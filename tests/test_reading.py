@@ -212,7 +212,7 @@ def test_a_column_is_a_list():
 def test_advice_on_labels(labels, advice):
     said = refusal(np.full((3, 3), 1 / 3), labels)
     assert said.endswith(f"labels run from 0 to 2{'. ' * bool(advice)}{advice}")
-    wrong = [i for i, y in enumerate(labels) if not 0 <= y < 3][0]
+    wrong = next(i for i, y in enumerate(labels) if not 0 <= y < 3)
     assert said.startswith(f"labels: row {wrong} is {labels[wrong]},")
 
 
@@ -241,7 +241,9 @@ def test_class_names_that_are_numbers():
     assert Predictions.of(probs, [0, 1, 2], [0, 1, 2]).labels.tolist() == [0, 1, 2]
     assert Predictions.of(probs, [0, 1, 2], ["x", "y", "z"]).labels.tolist() == [0, 1, 2]
     said = refusal(probs, [0, 1, 2], classes=[1, 2, 3])
-    assert said.endswith("is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: add 1")
+    assert said.endswith(
+        "is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: add 1"
+    )
     assert "add 1" not in refusal(probs, [0, 1, 5], classes=[1, 2, 3])
     assert "labels: row 2 is 5," in refusal(probs, [3, 1, 5], classes=[1, 2, 3])
 
@@ -269,9 +271,9 @@ def test_many_names_of_labels_are_cut_at_five():
     labels = list("gfedcba")
     said = refusal(np.full((7, 7), 1 / 7), labels)
     assert "labels are text ('a', 'b', 'c', 'd', 'e', …)" in said
-    with pytest.raises(InvalidPredictionsError, match="leaves 6 other labels .b, c, d, e, f.;"):
+    with pytest.raises(InvalidPredictionsError, match=r"leaves 6 other labels .b, c, d, e, f.;"):
         reading.as_event(np.array(labels), "a")
-    with pytest.raises(InvalidPredictionsError, match="the labels are 'a', 'b', 'c', 'd', 'e'$"):
+    with pytest.raises(InvalidPredictionsError, match=r"the labels are 'a', 'b', 'c', 'd', 'e'$"):
         reading.as_event(np.array(labels), "x")
 
 
@@ -292,3 +294,9 @@ def test_rows_and_columns_of_a_file_are_named():
     with reading.in_a_file(rows, ["p"]):
         assert "probs: row 12, column 1 is nan" in refusal([[0.5, np.nan], [0.5, 0.5]], [0, 1])
     assert "probs: row 1, column 1 is nan" in refusal([[0.5, 0.5], [0.5, np.nan]], [0, 1])
+
+
+def test_bfloat16_between_a_thousandth_and_more():
+    rows = np.tile([0.5, 0.375, 0.0625, 0.0625 + 3 * 2.0**-11], (2, 1))  # off by .00146
+    data = Predictions.of(rows, [0, 1])
+    assert "values have the resolution of bfloat16" in data.notes[0]

@@ -49,7 +49,8 @@ def confidence_interval(
     What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
     statistic, a lower bound of the true error (Vaicenavicius et al. 2019, Theorem 2), since errors
     of opposite sign cancel in a cell: the low end bounds the true error as well, the high end that
-    of the cells only. For a calibrated model that error is 0.
+    of the cells only. For a calibrated model that error is 0. For ``MCE`` it is the largest error
+    of the cells that hold rows: nothing is known of cells that only new data enter, which is noted.
 
     Parameters
     ----------
