@@ -57,8 +57,6 @@ class DataSummary(Result):
     largest: float
     distinct: int
     classes: tuple[str, ...]
-    effective_n: float
-    clusters: int | None
     subgroups: int
     impossible: int
     lens: str
@@ -77,8 +75,8 @@ class DataSummary(Result):
             largest=float(p.max()),
             distinct=np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
-            effective_n=data.effective_n,
-            clusters=data.n_clusters,
+            effective_n=None if data.weights is None else data.effective_n,
+            n_clusters=data.n_clusters,
             subgroups=len(data.subgroups()),
             impossible=data.impossible.size,
             **told(data, lens),
@@ -97,9 +95,9 @@ class DataSummary(Result):
             "mean prediction": f"{self.mean_prediction:.1%}",
             "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} distinct",
             "weights": f"yes, effective n = {self.effective_n:.1f}"
-            if self.effective_n < self.n
+            if self.effective_n is not None
             else "none",
-            "clusters": "none" if self.clusters is None else str(self.clusters),
+            "clusters": "none" if self.n_clusters is None else str(self.n_clusters),
             "subgroups": str(self.subgroups or "none given"),
             "outcomes of probability 0": str(self.impossible),
             "repeated rows": str(self.copies or "no more than by chance"),
