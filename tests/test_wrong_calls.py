@@ -561,7 +561,7 @@ curve(band=ct.Bootstrap()) -> band must be 'consistency', 'confidence'
 curve(level=95) -> level must lie in (0, 1), not 95
 curve(lens="a") -> lens must be a lens such as TopK(1)
 curve(simultaneous="a") -> simultaneous must be True or False, not 'a'
-ct.reliability_fit(p, y, fit="spline") -> fit must be one of 'isotonic', 'smooth', 'band', not 'spline'
+ct.reliability_fit(p, y, fit="spline") -> fit must be one of 'isotonic', 'smooth', 'band'
 ct.reliability_fit(P, Y, lens=ct.Canonical()) -> a curve needs a two-class lens
 ct.reliability_fit(p, y, level=2) -> level must lie in (0, 1), not 2
 ct.reliability_simplex(p, y) -> is for three classes, or four without a picture
