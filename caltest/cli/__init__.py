@@ -13,6 +13,7 @@ import click
 
 from caltest._version import __version__
 from caltest.cli.compare import compare
+from caltest.cli.gate import gate
 from caltest.cli.monitor import monitor
 from caltest.cli.options import EXIT_CODES
 from caltest.cli.plot import plot
@@ -27,7 +28,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, monitor, plot):
+for command in (audit, test, compare, interval, gate, monitor, plot):
     cli.add_command(command)
 
 

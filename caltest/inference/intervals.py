@@ -17,7 +17,7 @@ from caltest.inference.entry import admitted, design, evaluated, seed_of
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
-from caltest.predictions import Facts
+from caltest.predictions import Facts, Predictions
 from caltest.results import ConfidenceIntervalResult
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, Estimand, StatisticLike
@@ -49,7 +49,8 @@ def confidence_interval(
     What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
     statistic, a lower bound of the true error (Vaicenavicius et al. 2019, Theorem 2), since errors
     of opposite sign cancel in a cell: the low end bounds the true error as well, the high end that
-    of the cells only. For a calibrated model that error is 0.
+    of the cells only. For a calibrated model that error is 0. For ``MCE`` it is the largest error
+    of the cells that hold rows: nothing is known of cells that only new data enter, which is noted.
 
     Parameters
     ----------
@@ -126,22 +127,18 @@ def confidence_interval(
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
-    check_run(n_resamples, rng, workers)
-    seen_through = as_lens(lens, data)
-    prepared, estimate = evaluated(statistic, seen_through(data))
-    if data.clusters is not None and np.unique(data.clusters).size < 2:
-        raise StatisticError("an interval from clusters needs at least two of them")
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    asked = Asked(statistic, seen_through, prepared, estimate, float(level), side, **run)
+    asked = ask(data, statistic, lens, float(level), side, run)
+    prepared, estimate = asked.prepared, asked.estimate
     bounds = _methods(asked, method)[method](asked)
-    estimate = asked.estimate if bounds.estimate is None else bounds.estimate
+    estimate = estimate if bounds.estimate is None else bounds.estimate
     floor = methods.noise_floor(asked) if bounds.null_mean is None else bounds.null_mean
     estimand = prepared.estimand
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
     return ConfidenceIntervalResult(
         statistic=name_of(statistic),
-        lens=name_of(seen_through),
+        lens=name_of(asked.lens),
         method=bounds.method,
         estimate=estimate,
         low=_within(low, estimand),
@@ -163,6 +160,23 @@ def confidence_interval(
         notes=(*data.notes, *bounds.notes),
         copies=data.copies,
     )
+
+
+def ask(
+    data: Predictions,
+    statistic: StatisticLike,
+    lens: LensLike | None,
+    level: float,
+    side: str,
+    run: dict[str, Any],
+) -> Asked:
+    """Return what bounds of a statistic of these data are asked for."""
+    check_run(**run)
+    seen_through = as_lens(lens, data)
+    prepared, estimate = evaluated(statistic, seen_through(data))
+    if data.clusters is not None and np.unique(data.clusters).size < 2:
+        raise StatisticError("an interval from clusters needs at least two of them")
+    return Asked(statistic, seen_through, prepared, estimate, level, side, **run)
 
 
 def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:

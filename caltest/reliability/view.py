@@ -51,9 +51,13 @@ class View:
     @property
     def parts(self) -> list[Predictions]:
         """The two-class problems of the induced problem: its event, or each class in turn."""
-        if self.induced.n_classes == 2:
-            return [self.induced]
-        return [OneVsRest(j)(self.induced) for j in range(self.induced.n_classes)]
+        return two_class_problems(self.induced)
+
+    @property
+    def groups(self) -> dict[str, Predictions]:
+        """The induced problem of every subgroup, by its name; of all rows, "", without ``by``."""
+        plain = replace(self.induced, by=None)
+        return {n: plain.take(rows) for n, rows in self.induced.subgroups().items()} or {"": plain}
 
     def test(
         self, statistic: StatisticLike, part: Predictions, options: dict[str, Any]
@@ -76,3 +80,10 @@ class View:
             "copies": self.data.copies,
             **design(self.data),
         }
+
+
+def two_class_problems(induced: Predictions) -> list[Predictions]:
+    """Return the event of an induced problem, or each class in turn."""
+    if induced.n_classes == 2:
+        return [induced]
+    return [OneVsRest(j)(induced) for j in range(induced.n_classes)]

@@ -19,7 +19,7 @@ from caltest.results import tables
 from caltest.results.tables import SMALLEST_SHOWN as SMALLEST_SHOWN
 from caltest.results.tables import format_p as format_p
 from caltest.results.tables import format_value as format_value
-from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
+from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding, GateVerdict
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
@@ -29,6 +29,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "IntArray": partial(np.asarray, dtype=np.int64),
     "AuditVerdict": AuditVerdict,
     "Finding": Finding,
+    "GateVerdict": GateVerdict,
     "ComparisonVerdict": ComparisonVerdict,
     "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(ComparisonVerdict, words)),
 }
@@ -95,6 +96,29 @@ class Record:
     def from_json(cls, text: str) -> Self:
         """Rebuild from :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure, one column (3.25 in) wide.
+        **options
+            Those of the function that draws such results, see :func:`caltest.plots.draw`.
+
+        Returns
+        -------
+        caltest.plots.Picture
+
+        Raises
+        ------
+        StatisticError
+            When there is no picture of such a result.
+        """
+        from caltest import plots
+
+        return plots.draw(self, ax, **options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,29 +241,6 @@ class Result(Record):
         """Show the result in a notebook."""
         said = [f"<p>{escape(text)}</p>" for text in self._said()]
         return "\n".join(["<div>", *map(tables.html, self._tables()), *said, "</div>"])
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the result.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure, one column (3.25 in) wide.
-        **options
-            Those of the function that draws such results, see :func:`caltest.plots.draw`.
-
-        Returns
-        -------
-        caltest.plots.Picture
-
-        Raises
-        ------
-        StatisticError
-            When there is no picture of such a result.
-        """
-        from caltest import plots
-
-        return plots.draw(self, ax, **options)
 
 
 def _plain_names(value: Any) -> Any:
