@@ -14,7 +14,7 @@ from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import admitted, evaluated, seed_of
+from caltest.inference.entry import admitted, design, evaluated, seed_of
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
 from caltest.lens_choice import as_lens
@@ -208,7 +208,7 @@ def _by_one_row_per_cluster(
         pvalue_error=0.0,
         n=data.n,
         impossible=options["lens"](data).impossible.size,
-        effective_n=None if data.weights is None else data.effective_n,
+        **design(data),
         n_resamples=null.draws,
         seed=seed_of(rng),
         notes=(*data.notes, said),

@@ -13,7 +13,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.entry import admitted, evaluated, seed_of
+from caltest.inference.entry import admitted, design, evaluated, seed_of
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
@@ -155,7 +155,7 @@ def confidence_interval(
         n=asked.induced.n,
         n_classes=data.n_classes,
         n_cells=None if prepared.cells is None else len(prepared.cells),
-        n_clusters=data.n_clusters,
+        **design(data),
         n_resamples=bounds.n_draws,
         seed=seed_of(rng),
         ended=bounds.ended,

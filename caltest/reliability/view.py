@@ -10,7 +10,7 @@ from typing import Any, Self
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.entry import admitted, seed_of
+from caltest.inference.entry import admitted, design, seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
@@ -78,6 +78,7 @@ class View:
             "ended": ending(*ends),
             "notes": self.data.notes,
             "copies": self.data.copies,
+            **design(self.data),
         }
 
 

@@ -137,6 +137,10 @@ class Result(Record):
         Ctrl-C.
     notes : tuple of str
         What was done to the input on the way in, and what else should be known.
+    effective_n : float, optional
+        (Σ w)² / Σ w², where rows are weighted.
+    n_clusters : int, optional
+        Number of clusters, where rows come in any.
     copies : int
         Rows that repeat another, probabilities and label, more often than by chance; of several
         models the most. They are not independent.
@@ -150,6 +154,8 @@ class Result(Record):
     seed: int | None = None
     ended: str = "complete"
     notes: tuple[str, ...] = ()
+    effective_n: float | None = None
+    n_clusters: int | None = None
     copies: int = 0
     version: str = __version__
 
@@ -171,7 +177,7 @@ class Result(Record):
         drawn = [f"B={self.n_resamples}"] if self.n_resamples else []
         if drawn and self.seed is not None:
             drawn.append(f"seed={self.seed}")
-        data = [self._rows(), f"K={self.n_classes}", f"caltest {self.version}"]
+        data = [self._rows() + self._design, f"K={self.n_classes}", f"caltest {self.version}"]
         return " · ".join([*self._made(), *drawn, *data])
 
     def _made(self) -> list[str]:
@@ -180,6 +186,13 @@ class Result(Record):
 
     def _rows(self) -> str:
         return f"n={self.n}"
+
+    @property
+    def _design(self) -> str:
+        clusters = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
+        if self.effective_n is None:
+            return clusters
+        return f"{clusters}, weighted: effective n = {self.effective_n:.1f}"
 
     def _foot(self) -> list[str]:
         """Return the lines that end a report."""

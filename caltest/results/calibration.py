@@ -45,8 +45,6 @@ class CalibrationTestResult(Result):
         From where a two-sided estimate is measured.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
-    effective_n : float, optional
-        With weights, (Σ w)² / Σ w²: as many rows of equal weight would tell as much.
     clusters : ClusterSummary, optional
         Where rows come in clusters: how many, and how much their labels depend on each other.
     subgroups : Subgroups, optional
@@ -69,7 +67,6 @@ class CalibrationTestResult(Result):
     two_sided: bool
     centre: float
     impossible: int
-    effective_n: float | None = None
     clusters: ClusterSummary | None = None
     subgroups: Subgroups | None = None
     null_distribution: NullDistribution | None = field(
@@ -110,15 +107,8 @@ class CalibrationTestResult(Result):
             return "at most 1 on average"
         return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
 
-    @property
-    def _weighted(self) -> str:
-        if self.effective_n is None:
-            return ""
-        return f", weighted: effective n = {self.effective_n:.1f}"
-
     def _made(self) -> list[str]:
-        weights = [] if self.effective_n is None else ["weighted"]
-        return [self.statistic, self.lens, f"{self.null} null", *weights]
+        return [self.statistic, self.lens, f"{self.null} null"]
 
     def __str__(self) -> str:
         betting = self.null == "betting"
@@ -141,7 +131,7 @@ class CalibrationTestResult(Result):
             f"  if calibrated  {self.shown_floor}{floor}",
             *([] if betting else [f"  excess         {format_value(self.excess)}{deviations}"]),
             f"  p-value        {self.shown_p}  ({precision})",
-            f"  data           n = {self.n}, K = {self.n_classes}{self._weighted}",
+            f"  data           n = {self.n}, K = {self.n_classes}{self._design}",
             *([] if self.clusters is None else [f"  clusters       {self.clusters}"]),
             "",
             *(f"  {sentence}" for sentence in self._in_words()),
