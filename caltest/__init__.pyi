@@ -28,6 +28,7 @@ from .inference import corp_decomposition as corp_decomposition
 from .inference import cox_recalibration as cox_recalibration
 from .inference import equivalence_test as equivalence_test
 from .inference import joint_test as joint_test
+from .inference import meta_analysis as meta_analysis
 from .inference import replicate as replicate
 from .io import read_predictions as read_predictions
 from .lenses import Canonical as Canonical
@@ -43,9 +44,12 @@ from .reliability import reliability_curve as reliability_curve
 from .reliability import reliability_difference as reliability_difference
 from .reliability import reliability_fit as reliability_fit
 from .reliability import reliability_simplex as reliability_simplex
+from .reporting import Report as Report
+from .reporting import report as report
 from .results import AuditReport as AuditReport
 from .results import AuditRow as AuditRow
 from .results import AuditVerdict as AuditVerdict
+from .results import BandTest as BandTest
 from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
@@ -62,7 +66,9 @@ from .results import GateCheck as GateCheck
 from .results import GateResult as GateResult
 from .results import GateVerdict as GateVerdict
 from .results import JointTestResult as JointTestResult
+from .results import MetaAnalysis as MetaAnalysis
 from .results import Plan as Plan
+from .results import PooledEffect as PooledEffect
 from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit

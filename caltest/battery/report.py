@@ -10,30 +10,34 @@ from caltest._base.written import several
 from caltest.battery.questions import Question
 from caltest.battery.size import Bounds
 from caltest.predictions import Predictions
-from caltest.results import AuditReport, AuditRow, AuditVerdict, CalibrationTestResult, Finding
+from caltest.results import (
+    AuditReport,
+    AuditRow,
+    AuditVerdict,
+    CalibrationTestResult,
+    Finding,
+    Subgroups,
+)
 from caltest.results.tables import format_p
 
 Tests = list[CalibrationTestResult]
+#: The tests of a question, their p-value together, and what was found in subgroups.
+Answer = tuple[Tests, float, Subgroups | None]
 #: An error of this size must not pass as noise where no tolerance is given.
 NOTICED = 0.1
-
-
-def rank(test: CalibrationTestResult) -> tuple[float, float]:
-    """Return a key that sorts the strongest evidence first."""
-    return test.pvalue, -test.excess
 
 
 def row_of(
     data: Predictions,
     question: Question,
-    tests: Tests,
-    pvalue: float,
+    answer: Answer,
     adjusted: float,
     alpha: float,
     noticed: float,
 ) -> AuditRow:
     """Judge one question."""
-    worst = min(range(len(tests)), key=lambda j: rank(tests[j]))
+    tests, pvalue, parts = answer
+    worst = min(range(len(tests)), key=lambda j: tests[j].rank)
     test = tests[worst]
     assert test.null_distribution is not None
     critical = test.null_distribution.ppf(1.0 - alpha)
@@ -46,6 +50,10 @@ def row_of(
     else:
         blunt = question.kind in ("error", "classes", "groups") and critical > noticed
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
+    shown = _worst(data, question, worst)
+    detail = _detail(data, question, tests, worst, adjusted <= alpha, alpha)
+    if parts is not None:
+        shown, detail = _of_subgroups(parts, alpha)
     return AuditRow(
         subject=question.subject,
         lens=question.lens,
@@ -56,19 +64,32 @@ def row_of(
         adjusted=adjusted,
         critical=critical,
         verdict=verdict,
-        worst=_worst(data, question, worst),
-        detail=_detail(data, question, tests, worst, adjusted <= alpha, alpha),
+        worst=shown,
+        detail=detail,
     )
 
 
 def _worst(data: Predictions, question: Question, worst: int) -> str:
     if question.kind == "classes":
         return f"class {data.class_name(worst)}"
-    if question.kind == "groups":
-        return list(data.subgroups())[worst]
     if len(question.pairs) == 1:
         return ""
     return type(question.pairs[worst][0]).__name__
+
+
+def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
+    named = zip(parts.names, parts.adjusted, strict=True)
+    found = [name for name, p in named if p is not None and p <= alpha]
+    listed = f" ({', '.join(found[:5])}{', …' * (len(found) > 5)})" if found else ""
+    worst, test = parts.names[parts.worst], parts.tests[parts.worst]
+    said = [
+        f"Subgroups: {len(found)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
+        f"the worst is {worst}: error {test.estimate:.3f}, chance alone "
+        f"{test.null_mean:.3f} ± {test.null_std:.3f}."
+    ]
+    if parts.alike_pvalue is not None:
+        said.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
+    return worst, " ".join([*said, *(f"Note: {note}." for note in parts.notes)])
 
 
 def _detail(
@@ -83,14 +104,6 @@ def _detail(
             f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
             f"{data.class_name(worst)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
             f"{predicted:.1%} on average, observed {occurred:.1%})."
-        )
-    if question.kind == "groups":
-        names, own = list(data.subgroups()), holm([t.pvalue for t in tests])
-        found = [name for name, p in zip(names, own, strict=True) if p <= alpha]
-        listed = f" ({', '.join(found[:5])}{', …' * (len(found) > 5)})" if found else ""
-        return (
-            f"Subgroups: {len(found)} of {len(tests)} are miscalibrated on their own{listed}; the "
-            f"worst is {names[worst]}: error {test.estimate:.3f}, chance alone {floor}."
         )
     if question.kind == "shape":
         parts = [

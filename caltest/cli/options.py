@@ -51,11 +51,11 @@ COLUMNS = options_of(
 )
 FACTS = options_of(
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
-    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
 )
 INPUT = options_of(
     click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS, FACTS
 )
+BY = option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too.")
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 LENS = option(

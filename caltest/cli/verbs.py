@@ -9,13 +9,24 @@ import click
 import caltest as ct
 from caltest._base import defaults
 from caltest.cli.common import Outcome, finish, read, settings
-from caltest.cli.options import ASKED, EXIT_CODES, INPUT, N_RESAMPLES, RUN, SHARE, choice, option
+from caltest.cli.options import (
+    ASKED,
+    BY,
+    EXIT_CODES,
+    INPUT,
+    N_RESAMPLES,
+    RUN,
+    SHARE,
+    choice,
+    option,
+)
 from caltest.cli.recipes import Recipe
 from caltest.inference.intervals import METHODS, SIDES
 
 
 @click.command(epilog=EXIT_CODES)
 @INPUT
+@BY
 @option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
 @option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
 @choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
@@ -39,6 +50,7 @@ def audit(**options: Any) -> Outcome:
 
 @click.command(epilog=EXIT_CODES)
 @INPUT
+@BY
 @ASKED
 @option(
     "--null",

@@ -9,3 +9,4 @@ from .equivalence import equivalence_test as equivalence_test
 from .intervals import confidence_interval as confidence_interval
 from .joint import joint_test as joint_test
 from .pvalues import replicate as replicate
+from .sites import meta_analysis as meta_analysis

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from caltest._base.clopper_pearson import clopper_pearson
+from caltest.binning import UniformBins
 from caltest.errors import StatisticError
 from caltest.exact import cell_null
 from caltest.inference.cell_noise import CellNoise, cell_noise
@@ -35,6 +36,11 @@ EXACT_CELLS = 24
 CANCEL = (
     "the model is miscalibrated, but residuals scatter so much within cells that their error may "
     "be 0: errors of opposite sign cancel there, and finer cells would show them"
+)
+#: Said of the largest gap where cells of a grid are empty.
+EMPTY = (
+    "the largest error of the {full} of {all} cells that hold rows: new data may enter the others, "
+    "where it may be larger"
 )
 #: Rows per cell below which an interval is wide because little can be known.
 FEW_ROWS = 5.0
@@ -169,6 +175,7 @@ def by_cells(asked: Asked) -> Bounds:
     above, below = outside(asked.alpha)
     furthest = np.maximum(-above, -below).max()
     values, ended = _bootstrap(asked)
+    full, grid = len(cells), cells.bins.n_bins if isinstance(cells.bins, UniformBins) else 0
     return Bounds(
         method="cells",
         low=_gap(asked, max(float(nearest), 0.0)),
@@ -177,6 +184,7 @@ def by_cells(asked: Asked) -> Bounds:
         contains_zero=bool(nearest <= 0.0) or asked.side == "upper",
         n_draws=values.size,
         ended=ended,
+        notes=(EMPTY.format(full=full, all=grid),) if full < grid else (),
     )
 
 

@@ -13,7 +13,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.entry import admitted, evaluated, seed_of
+from caltest.inference.entry import admitted, design, evaluated, seed_of
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
@@ -49,7 +49,8 @@ def confidence_interval(
     What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
     statistic, a lower bound of the true error (Vaicenavicius et al. 2019, Theorem 2), since errors
     of opposite sign cancel in a cell: the low end bounds the true error as well, the high end that
-    of the cells only. For a calibrated model that error is 0.
+    of the cells only. For a calibrated model that error is 0. For ``MCE`` it is the largest error
+    of the cells that hold rows: nothing is known of cells that only new data enter, which is noted.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def confidence_interval(
         n=asked.induced.n,
         n_classes=data.n_classes,
         n_cells=None if prepared.cells is None else len(prepared.cells),
-        n_clusters=data.n_clusters,
+        **design(data),
         n_resamples=bounds.n_draws,
         seed=seed_of(rng),
         ended=bounds.ended,

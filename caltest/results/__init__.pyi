@@ -15,6 +15,7 @@ from .comparison import ComparisonResult as ComparisonResult
 from .comparison import ComparisonTable as ComparisonTable
 from .comparison import ScoreDifference as ScoreDifference
 from .cox import CoxRecalibration as CoxRecalibration
+from .curves import BandTest as BandTest
 from .curves import BinSensitivity as BinSensitivity
 from .curves import ReliabilityDifference as ReliabilityDifference
 from .curves import ReliabilityFit as ReliabilityFit
@@ -27,6 +28,8 @@ from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .plan import Plan as Plan
 from .reliability import ReliabilityCurve as ReliabilityCurve
 from .simplex import ReliabilitySimplex as ReliabilitySimplex
+from .sites import MetaAnalysis as MetaAnalysis
+from .sites import PooledEffect as PooledEffect
 from .subgroups import Subgroups as Subgroups
 from .verdicts import AuditVerdict as AuditVerdict
 from .verdicts import ComparisonVerdict as ComparisonVerdict
