@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest import statistics
+from caltest import planning, statistics
 from caltest._base.foreign import refuse_misfit
 from caltest.reliability.simplex import SimplexGrid
 
@@ -29,6 +29,8 @@ HEADS: dict[str, tuple[Any, ...]] = {
         *(ct.OneRowPerCluster, ct.PopulationWeights, ct.ConsistencyResampling),
     ),
     "bins": (int, *BINNINGS, SimplexGrid),
+    "alternative": (planning.Slope, planning.Shift, planning.Bump),
+    "like": (planning.LogisticNormal,),
 }
 #: What else it may be made of, or by.
 PARTS: dict[str, tuple[Any, ...]] = {
