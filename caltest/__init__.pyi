@@ -67,8 +67,8 @@ from .results import GateResult as GateResult
 from .results import GateVerdict as GateVerdict
 from .results import JointTestResult as JointTestResult
 from .results import MetaAnalysis as MetaAnalysis
-from .results import PooledEffect as PooledEffect
 from .results import Plan as Plan
+from .results import PooledEffect as PooledEffect
 from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit

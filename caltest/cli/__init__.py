@@ -17,6 +17,7 @@ from caltest.cli.gate import gate
 from caltest.cli.monitor import monitor
 from caltest.cli.options import EXIT_CODES
 from caltest.cli.plot import plot
+from caltest.cli.report import report
 from caltest.cli.verbs import audit, interval, test
 from caltest.errors import printable
 from caltest.results import AuditReport
@@ -28,7 +29,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, gate, monitor, plot):
+for command in (audit, test, compare, interval, gate, monitor, plot, report):
     cli.add_command(command)
 
 

@@ -127,9 +127,7 @@ def by_width(
                  size * len(seen))  # fmt: skip
 
 
-def by_alarms(
-    alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng
-) -> Found:
+def by_alarms(alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng) -> Found:
     """Find the rows after which an alarm has rung in this share of data sets: a quantile."""
     from scipy.special import bdtr
 
