@@ -52,7 +52,7 @@ def pytest_configure(config: Any) -> None:
     import pytest
 
     class Fixtures:
-        @pytest.fixture(name="assert_calibrated", scope="session")
+        @pytest.fixture(name="assert_calibrated", scope="session")  # type: ignore[untyped-decorator,unused-ignore]
         def fixture(self) -> Any:
             """Return :func:`assert_calibrated`."""
             return assert_calibrated

@@ -45,6 +45,7 @@ def gate(file: Path, against: Path | None, **options: Any) -> Outcome:
         data = matched(data)
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
     limits = ("tolerance", "margin", "alpha", "statistic", "lens", "n_resamples")
-    result = ct.gate(**sides, names=(*names, "old")[:2], **settings(options, *limits))
+    first, second = (*names, "old")[:2]
+    result = ct.gate(**sides, names=(first, second), **settings(options, *limits))
     printed, code = finish(result, False, options | {"gate": False})
     return printed, code or result.verdict.exit_code

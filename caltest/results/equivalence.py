@@ -24,8 +24,6 @@ class EquivalenceTestResult(Result):
         The chance of an observed error as small as this one, if the true one is ``margin``.
     smallest_margin : float
         The smallest margin that the test accepts at ``alpha``: the upper bound of the error.
-    n_clusters : int or None
-        Clusters, where there are any.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` draws of cell sums, 0 for exact tests.
     """
@@ -37,7 +35,6 @@ class EquivalenceTestResult(Result):
     pvalue: float
     smallest_margin: float
     alpha: float
-    n_clusters: int | None
     title: ClassVar[str] = "Test of equivalence"
     number: ClassVar[str] = "pvalue"
     columns: ClassVar[tuple[str, ...]] = (
@@ -51,9 +48,6 @@ class EquivalenceTestResult(Result):
 
     def _made(self) -> list[str]:
         return [self.statistic, self.lens, f"error ≥ {self.margin:g} tested by inversion"]
-
-    def _rows(self) -> str:
-        return f"n={self.n}" + (f" in {self.n_clusters} clusters" if self.n_clusters else "")
 
     def _in_words(self) -> list[str]:
         shown, bound = format_p(self.pvalue), format_value(self.smallest_margin)
