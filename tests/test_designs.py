@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import seen
 from scipy.special import ndtr
-from scipy.stats import t
+from scipy.stats import f, t
 
 import caltest as ct
 from caltest.binning import as_binning
@@ -221,6 +221,45 @@ def test_swapping_clusters_by_enumeration(rng):
     drawn, _ = differences("swap", ct.ECE(3), *sides, True, 4999, 3, 1)
     share = (np.abs(drawn) >= observed - 1e-12).mean()
     assert share == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 4999) ** 0.5 + 1e-3)
+
+
+def test_cox_with_weights_and_clusters(rng):
+    p, w = rng.uniform(0.1, 0.9, 80), rng.integers(1, 4, 80)
+    y, g = (rng.random(80) < p).astype(int), np.repeat(np.arange(20), 4)
+    plain = ct.cox_recalibration(p, y)
+    assert ct.cox_recalibration(p, y, weights=np.full(80, 3), clusters=np.arange(80)) == plain
+    heavy = ct.cox_recalibration(p, y, weights=0.5 * w, clusters=g)
+    copied = ct.cox_recalibration(np.repeat(p, w), np.repeat(y, w), clusters=np.repeat(g, w))
+    for name in ("intercept", "slope", "offset_intercept"):
+        for value in (name, f"{name}_se"):
+            assert getattr(heavy, value) == pytest.approx(getattr(copied, value), rel=1e-9)
+    z = np.log(p / (1 - p))
+    x, q = np.column_stack([np.ones(80), z]), 1 / (1 + np.exp(-heavy.intercept - heavy.slope * z))
+    information = (x * (w * q * (1 - q))[:, None]).T @ x
+    moved = []
+    for u in range(20):
+        rows = g == u
+        own = (x[rows] * (w * q * (1 - q))[rows, None]).T @ x[rows]
+        moved.append(np.linalg.solve(information - own, x[rows].T @ (w * (y - q))[rows]))
+    covariance = 0.95 * np.array(moved).T @ np.array(moved)
+    assert heavy.slope_se == pytest.approx(covariance[1, 1] ** 0.5)
+    assert heavy.covariance == pytest.approx(covariance[0, 1])
+    size = np.bincount(g, w)
+    freedom = size.sum() ** 2 / (size**2).sum() - 1
+    reach = t.ppf(0.975, freedom) * heavy.slope_se
+    assert heavy.slope_interval == pytest.approx((heavy.slope - reach, heavy.slope + reach))
+    assert heavy.lr_slope_pvalue == pytest.approx(
+        2 * t.sf(abs(heavy.slope - 1) / heavy.slope_se, freedom)
+    )
+    d = np.array([heavy.intercept, heavy.slope - 1])
+    wald = d @ np.linalg.inv(covariance) @ d
+    assert heavy.lr == pytest.approx(wald)
+    share = (freedom - 1) / (2 * freedom)
+    assert heavy.lr_pvalue == pytest.approx(f.sf(wald * share, 2, freedom - 1))
+    assert "Wald test, by the jackknife, of" in str(heavy)
+    assert "20 clusters, weighted: effective n" in heavy.recipe
+    with pytest.raises(ct.StatisticError, match="takes no clusters or weights"):
+        ct.cox_recalibration(p, y, clusters=g, method="profile")
 
 
 @pytest.mark.slow
