@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from scipy.stats import f, t
 
 import caltest as ct
+from caltest import recalibration
 from caltest.binning import as_binning
 from caltest.errors import FewClustersWarning
 from caltest.inference.exchange import differences
@@ -260,6 +261,52 @@ def test_cox_with_weights_and_clusters(rng):
     assert "20 clusters, weighted: effective n" in heavy.recipe
     with pytest.raises(ct.StatisticError, match="takes no clusters or weights"):
         ct.cox_recalibration(p, y, clusters=g, method="profile")
+
+
+METHODS = [
+    *(recalibration.TemperatureScaling(), recalibration.VectorScaling()),
+    *(recalibration.MatrixScaling(), recalibration.PlattScaling()),
+    *(recalibration.BetaCalibration(), recalibration.IsotonicRegression()),
+    recalibration.HistogramBinning(),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize("k", [2, 3])
+def test_recalibration_with_weights_is_that_of_repeated_rows(rng, method, k):
+    probs = rng.dirichlet(np.ones(k), 120)
+    labels = (rng.random(120)[:, None] > (probs**0.6).cumsum(axis=1) / (probs**0.6).sum(
+        axis=1, keepdims=True)).sum(axis=1)  # fmt: skip
+    w = rng.integers(0, 4, 120)
+    new = rng.dirichlet(np.ones(k), 9)
+    heavy = method.fit(probs, labels, weights=0.3 * w)
+    copied = method.fit(np.repeat(probs, w, axis=0), np.repeat(labels, w))
+    np.testing.assert_allclose(heavy(new), copied(new), atol=1e-6)
+    assert heavy.nll_before == pytest.approx(copied.nll_before)
+    assert heavy.nll_after == pytest.approx(copied.nll_after, abs=1e-6)
+    equal, plain = method.fit(probs, labels, weights=np.full(120, 2.0)), method.fit(probs, labels)
+    np.testing.assert_allclose(equal(new), plain(new), atol=1e-12)
+
+
+def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
+    p, g = rng.random(60), np.repeat(np.arange(20), 3)
+    y, w = (rng.random(60) < p).astype(int), rng.uniform(0.5, 2.0, 60)
+    for statistic in (ct.VariationalError(), ct.RefinementError("log")):
+        fixed = statistic.given(designed(p, y, g, w))
+        assert all(np.unique(fixed.fold[g == j]).size == 1 for j in range(20))
+        q = p.copy()
+        for k in range(5):
+            held = fixed.fold == k
+            fit = recalibration.IsotonicRegression().fit(p[~held], y[~held], weights=w[~held])
+            q[held] = fit(p[held])
+        gain = np.where(q == p, 0.0, np.sign(q - p)) * (y - p)
+        if isinstance(statistic, ct.RefinementError):
+            gain = -np.log(np.maximum(np.where(y == 1, q, 1 - q), 2.0**-53))
+        assert fixed(1 - y) == pytest.approx(np.average(gain, weights=w), rel=1e-9)
+    with pytest.raises(
+        ct.StatisticError, match="two clusters in each fold, 10 in all; there are 9"
+    ):
+        ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
 
 
 @pytest.mark.slow
