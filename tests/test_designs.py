@@ -18,6 +18,7 @@ from caltest.errors import FewClustersWarning
 from caltest.inference.exchange import differences
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError, base_variance
+from caltest.simulate.dependent import Agreement
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])
@@ -261,6 +262,26 @@ def test_cox_with_weights_and_clusters(rng):
     assert "20 clusters, weighted: effective n" in heavy.recipe
     with pytest.raises(ct.StatisticError, match="takes no clusters or weights"):
         ct.cox_recalibration(p, y, clusters=g, method="profile")
+
+
+def test_agreement_of_large_clusters_by_part_of_the_pairs(rng):
+    probs, w = rng.dirichlet(np.ones(4), 700), rng.uniform(0.5, 2.0, 700)
+    clusters = np.repeat([0, 1], [600, 100])
+    data = ct.Canonical()(
+        ct.Predictions.of(probs, np.zeros(700, int), clusters=clusters, weights=w)
+    )
+    found = Agreement.of(data).sums()[1]
+    expected = []
+    for rows in (slice(0, 600), slice(600, 700)):
+        p, v, total = probs[rows], w[rows], 0.0
+        for i in range(len(p)):
+            largest = np.maximum(p[i] / p[i][:, None], p[:, None, :] / p[:, :, None])  # (m, k, l)
+            shared = (1.0 / largest.sum(axis=2)).sum(axis=1) - p @ p[i]
+            total += v[i] * (v @ shared - v[i] * shared[i])
+        expected.append(total)
+    assert found[1] == pytest.approx(expected[1], rel=1e-12)
+    assert found[0] == pytest.approx(expected[0], rel=5e-3)
+    assert found[0] != pytest.approx(expected[0], rel=1e-9)
 
 
 METHODS = [
