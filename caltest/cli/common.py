@@ -15,7 +15,7 @@ from caltest.results import Result
 Outcome = tuple[Result | str, int]
 #: The options of ``COLUMNS`` and ``FACTS`` that ``read_predictions`` takes as they are.
 _READ = (
-    *("predicted_label", "pos_label", "from_logits", "clusters", "by"),
+    *("predicted_label", "pos_label", "from_logits", "clusters", "weights", "by"),
     *("per_character", "drop_missing", "format"),
 )
 
