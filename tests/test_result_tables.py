@@ -34,6 +34,7 @@ RESULTS = {
     "JointTestResult": lambda: ct.joint_test(
         DATA, None, [(ct.ECE(), ct.TopK(1)), (ct.ScoreGap(), ct.Canonical())], **FEW
     ),
+    "MetaAnalysis": lambda: ct.meta_analysis(EVENT, by=np.array(EVIL)[np.arange(60) % 2]),
     "ReliabilityCurve": lambda: ct.reliability_curve(DATA, lens=ct.Canonical(), bins=2),
     "ReliabilityDifference": lambda: ct.reliability_difference(DATA, DATA, bins=3),
     "ReliabilityFit": lambda: ct.reliability_fit(DATA, n_resamples=99),
