@@ -52,9 +52,8 @@ def pytest_configure(config: Any) -> None:
     import pytest
 
     class Fixtures:
-        @pytest.fixture(name="assert_calibrated", scope="session")  # type: ignore[untyped-decorator,unused-ignore]
-        def fixture(self) -> Any:
-            """Return :func:`assert_calibrated`."""
-            return assert_calibrated
+        fixture = pytest.fixture(name="assert_calibrated", scope="session")(
+            lambda self: assert_calibrated
+        )
 
     config.pluginmanager.register(Fixtures(), "caltest.testing.fixtures")

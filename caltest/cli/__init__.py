@@ -16,6 +16,7 @@ from caltest.cli.compare import compare
 from caltest.cli.gate import gate
 from caltest.cli.monitor import monitor
 from caltest.cli.options import EXIT_CODES
+from caltest.cli.plan import plan
 from caltest.cli.plot import plot
 from caltest.cli.report import report
 from caltest.cli.verbs import audit, interval, test
@@ -29,7 +30,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, gate, monitor, plot, report):
+for command in (audit, test, compare, interval, gate, plan, monitor, plot, report):
     cli.add_command(command)
 
 

@@ -45,7 +45,6 @@ def gate(file: Path, against: Path | None, **options: Any) -> Outcome:
         data = matched(data)
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
     limits = ("tolerance", "margin", "alpha", "statistic", "lens", "n_resamples")
-    first, second = (*names, "old")[:2]
-    result = ct.gate(**sides, names=(first, second), **settings(options, *limits))
+    result = ct.gate(**sides, names=(names[0], names[-1]), **settings(options, *limits))
     printed, code = finish(result, False, options | {"gate": False})
     return printed, code or result.verdict.exit_code

@@ -76,15 +76,15 @@ ASKED = options_of(
 N_RESAMPLES = option(
     "--n-resamples", type=click.IntRange(1), default=defaults.N_RESAMPLES, help="Replicates."
 )
+SEED = option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated.")
 SIMULATION = options_of(
-    option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated."),
-    option("--workers", type=click.IntRange(1), default=1, help="Threads."),
+    SEED, option("--workers", type=click.IntRange(1), default=1, help="Threads.")
 )
-OUTPUT = options_of(
-    SIMULATION,
+OUT = options_of(
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
     option("--out", type=TARGET, help="Also write the report: .json, .md, or as text."),
 )
+OUTPUT = options_of(SIMULATION, OUT)
 RUN = options_of(
     OUTPUT,
     option("--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on miscalibration."),

@@ -92,8 +92,8 @@ def interval(task: Task) -> Found:
 
     def length(rng: Rng, n: int) -> float:
         data, run = task.drawn(rng, n)
-        asked: dict[str, Any] = {"level": 1.0 - task.alpha, "n_resamples": N_DRAWS, **run}
-        found = confidence_interval(data, None, task.statistic, **asked)
+        run |= {"level": 1.0 - task.alpha, "n_resamples": N_DRAWS}
+        found = confidence_interval(data, None, task.statistic, **run)
         if found.low is None or found.high is None:
             raise StatisticError("the interval is open: its length cannot be planned")
         return found.high - found.low
