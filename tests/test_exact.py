@@ -682,6 +682,9 @@ def test_both_tails_together_are_at_most_one():
         assert low == pytest.approx(1.0)
         assert high == 1.0
     assert law.bracket(1.5, two_sided=True) == (0.0, 1e-15)
+    thirds = ExactNull(np.array([-1.0, 0.0, 1.0]), np.array([1.0, 2 / 3, 1 / 3]), 0.0, 1.0)
+    assert thirds.bracket(0.0, two_sided=True) == (1.0, 1.0)  # the centre is in both tails
+    assert thirds.bracket(1.0, two_sided=True) == pytest.approx((2 / 3, 2 / 3))
     shifted = ExactNull(np.array([4.0, 5.0, 8.0]), np.array([1.0, 0.75, 0.25]), 5.5, 1.0)
     low, high = shifted.bracket(8.0, two_sided=True, centre=6.0)
     assert (low, high) == pytest.approx((0.5, 0.5), abs=1e-14)  # 4 and 8
