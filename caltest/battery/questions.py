@@ -49,7 +49,7 @@ def questions(data: Predictions) -> list[Question]:
     def groups(lens: Lens) -> list[Question]:
         words = "and in every subgroup?"
         found = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
-        return [found] if data.subgroups() else []
+        return [found] if data.by is not None else []
 
     top = error(TopK(1), "is its confidence right?", binary)
     if data.n_classes == 2:

@@ -59,7 +59,8 @@ def read_file(
 def finish(result: Result, found: bool, options: dict[str, Any]) -> Outcome:
     """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
     if options["out"] is not None:
-        text = result.to_json() if options["out"].suffix == ".json" else str(result)
-        options["out"].write_text(text + "\n", encoding="utf-8")
+        written = {".json": result.to_json, ".md": result.to_markdown}
+        text = written.get(options["out"].suffix, result.__str__)()
+        options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     code = 130 if result.ended == "interrupted" else int(found and options["gate"])
     return (result.to_json() if options["as_json"] else result), code

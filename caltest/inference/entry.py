@@ -81,6 +81,15 @@ def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared,
     return prepared, value
 
 
+def design(data: Predictions) -> dict[str, Any]:
+    """Return what every result says of weights and clusters."""
+    weighted = data.weights is not None
+    return {
+        "effective_n": data.effective_n if weighted else None,
+        "n_clusters": data.n_clusters,
+    }
+
+
 def seed_of(rng: Any) -> int | None:
     """Return the seed, if the generator was given by one."""
     return int(rng) if isinstance(rng, (int, np.integer)) else None

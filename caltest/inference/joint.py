@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -14,11 +15,13 @@ from caltest.errors import StatisticError
 from caltest.inference.calibration import calibration_test
 from caltest.inference.entry import admitted, evaluated, seed_of
 from caltest.inference.pvalues import result_of
+from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.results import JointTestResult, ending
+from caltest.results.base import go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, SharedRedraws, Workers, simulate_by
 from caltest.statistics.prepared import Prepared, StatisticLike
 
@@ -62,7 +65,8 @@ def joint_test(
     -----
     O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
     pairs shows; with one seed they are those of :func:`calibration_test`. With clusters pairs are
-    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens.
+    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens. With
+    ``by`` all pairs are tested in every subgroup, too, and these adjusted by Holm's method.
 
     References
     ----------
@@ -76,8 +80,14 @@ def joint_test(
     >>> [p < 0.05 for p in ct.joint_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
     [False, True]
     """
-    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "weights"})
+    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     statistics, lenses = _unzipped(pairs)
+    if data.by is not None:
+        again: Any = {"pairs": pairs, "n_resamples": n_resamples, "rng": rng, "workers": workers}
+        ask: Any = partial(joint_test, labels=None, **again)
+        whole = ask(replace(data, by=None))
+        go_on(whole.ended)
+        return replace(whole, subgroups=each_subgroup(data, ask))
     size: Any = {"n": data.n, "n_classes": data.n_classes}
     size |= {"notes": data.notes, "copies": data.copies}
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
