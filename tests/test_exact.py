@@ -10,7 +10,8 @@ from conftest import seen
 from scipy.special import betaincinv
 
 import caltest as ct
-from caltest.exact import cell_null, enumerated_null, poisson_binomial
+from caltest._base.poisson_binomial import poisson_binomial
+from caltest.exact import cell_null, enumerated_null
 from caltest.nulls import ExactNull, SimulatedNull
 from caltest.simulate import LabelSampler
 
