@@ -176,7 +176,7 @@ def report_of(
         tolerance=tolerance,
         impossible=impossible.size,
         notes=tuple(notes),
-        copies=rows[0].test.copies,
+        copies=data.copies,
     )
 
 

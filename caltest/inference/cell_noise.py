@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +13,7 @@ import numpy as np
 from caltest._base.poisson_binomial import poisson_binomial
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells
+from caltest.tally import MicroCells
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
@@ -135,13 +137,17 @@ def _events(mean: FloatArray, z: FloatArray) -> FloatArray:
     return np.where(z > ndtri(np.exp(-mean)), counts, 0.0) - mean
 
 
-def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
+def cell_noise(
+    induced: Predictions | MicroCells, cells: Cells, n_draws: int, rng: Rng
+) -> CellNoise:
     """Sum residuals in cells and draw their noise.
 
     Of two classes only the first component is kept. Of data in clusters, clusters are what varies:
     V_b = G/(G−1) Σ_g (S_gb − n_gb D_b)², and draws are of whole clusters. O(n d + B L d); of
     several classes O(n d² + B L d²), with clusters O(B G d).
     """
+    if isinstance(induced, MicroCells):
+        return _tally_noise(induced, cells, n_draws, rng)
     order, starts = cells.order, cells.starts
     probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]
     residuals = (induced.labels[order][:, None] == np.arange(probs.shape[1])) - probs
@@ -157,8 +163,11 @@ def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> Ce
         squares = np.maximum(np.add.reduceat(residuals**2, first) - sums**2 / size, 0.0)
         variance = squares * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
         normal = _normal(probs, starts, shape, rng)
-        draw = _counts if probs.shape[1] == 1 else _class_counts
-        calibrated = draw(probs, starts, shape, rng)
+        if probs.shape[1] == 1:
+            laws = (poisson_binomial(probs[a:b, 0]) for a, b in pairwise(starts))
+            calibrated = _counts(laws, size * predicted, null_variance, shape, rng)
+        else:
+            calibrated = _class_counts(probs, starts, shape, rng)
     else:
         cell = np.repeat(np.arange(len(sums)), np.diff(starts))
         own = induced.clusters[order]
@@ -169,17 +178,36 @@ def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> Ce
     return CellNoise(*seen, calibrated, normal, rng.standard_normal(n_draws), scatter)
 
 
-def _counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
+def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
+    """Read the same off a tally."""
+
+    def added(values: FloatArray) -> FloatArray:
+        return np.asarray(cells.sum(values))[:, None]
+
+    size, sums, null_variance = (added(v) for v in (micro.count, micro.residuals, micro.variance))
+    predicted = added(micro.count * micro.probs[:, 0]) / size
+    products = added(micro.event_sums - micro.squares)  # Σ r p
+    hidden = np.maximum(-2.0 * (products - predicted * sums), 0.0)
+    squares = added(micro.labels - 2.0 * micro.event_sums + micro.squares) - sums**2 / size
+    variance = np.maximum(squares, 0.0) * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
+    shape = (n_draws, *sums.shape)
+    normal = rng.standard_normal(shape)
+    laws = cells.laws(micro.probs)
+    calibrated = _counts(laws, size * predicted, null_variance, shape, rng)
+    seen = (size[:, 0], predicted, sums, null_variance, variance, hidden)
+    return CellNoise(*seen, calibrated, normal, rng.standard_normal(n_draws))
+
+
+def _counts(
+    laws: Iterable[Any], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
+) -> FloatArray:
     """Draw the counts of the cells from their exact laws, standardised."""
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
-    variances = np.add.reduceat(probs * (1.0 - probs), starts[:-1])[:, 0]
-    for b, (first, last) in enumerate(pairwise(starts)):
-        rows = probs[first:last, 0]
-        if variances[b] > 0.0:
-            lowest, pmf, _ = poisson_binomial(rows)
+    for b, (lowest, pmf, _) in enumerate(laws):
+        if variances[b, 0] > 0.0:
             counts = np.searchsorted(np.cumsum(pmf), rng.random(shape[0]), side="right")
             counts = lowest + np.minimum(counts, pmf.size - 1)
-            draws[:, b, 0] = (counts - rows.sum()) / np.sqrt(variances[b])
+            draws[:, b, 0] = (counts - means[b, 0]) / np.sqrt(variances[b, 0])
     return draws
 
 

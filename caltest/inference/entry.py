@@ -15,7 +15,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import MicroCells, Tally, tallied
+from caltest.tally import MicroCells, Tallied, Tally, tallied
 
 
 def admitted(
@@ -95,6 +95,11 @@ def evaluated(
             "finite number"
         )
     return prepared, value
+
+
+def told(prepared: Prepared) -> tuple[str, ...]:
+    """Return what a result says of a statistic that comes from a tally."""
+    return (prepared.said,) if isinstance(prepared, Tallied) else ()
 
 
 def seed_of(rng: Any) -> int | None:

@@ -21,6 +21,7 @@ from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.cells import Cells, Estimand
 from caltest.statistics.prepared import Prepared, StatisticLike
+from caltest.tally import MicroCells, Tallied, by_residuals
 
 #: Methods that resample rows, for any statistic.
 BY_QUANTILES = {"percentile": percentile, "basic": basic, "bias-corrected": bias_corrected}
@@ -107,7 +108,9 @@ def by_inversion(asked: Asked) -> Bounds:
         and len(cells) <= EXACT_CELLS
     ):
         squared = estimand.size == "squared"
-        plain = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
+        plain: Prepared = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
+        if isinstance(asked.induced, MicroCells):
+            plain = by_residuals(asked.induced, plain)
         law, exact = plain.cell_law(), plain(asked.induced.labels)
         assert law is not None
         computed = cell_null(law, asked.induced.probs, exact)
@@ -119,7 +122,8 @@ def by_inversion(asked: Asked) -> Bounds:
     low = 0.0 if plausible else size.low(noise, asked.alpha)
     cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
     low = 0.0 if cancels else low
-    is_plain = isinstance(asked.prepared, BinnedError) and not asked.prepared.root
+    own = asked.prepared.inner if isinstance(asked.prepared, Tallied) else asked.prepared
+    is_plain = isinstance(own, BinnedError) and not own.root
     return Bounds(
         method="inversion",
         low=estimand.scaled(low),
@@ -268,7 +272,9 @@ def noise_floor(asked: Asked) -> float:
     if asked.prepared.null_mean is not None:
         return asked.prepared.null_mean
     run = (asked.n_resamples, asked.rng, asked.workers)
-    prepared = replace(asked.prepared, data=replace(asked.induced, clusters=None))  # marginal law
+    prepared = asked.prepared
+    if asked.induced.clusters is not None:
+        prepared = replace(prepared, data=replace(asked.induced, clusters=None))  # marginal law
     return null_distribution(asked.statistic, prepared, asked.estimate, "auto", *run).mean()
 
 

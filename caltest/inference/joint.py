@@ -160,7 +160,7 @@ def _stepped(
     evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
     size: Any = {"n": n, "n_classes": data.n_classes, "notes": data.notes, "ended": ended}
-    size |= {"n_resamples": len(values), "seed": seed_of(rng), "copies": tests[0].copies}
+    size |= {"n_resamples": len(values), "seed": seed_of(rng), "copies": data.copies}
     return JointTestResult(tests, adjusted, min(adjusted), **size)
 
 

@@ -16,7 +16,7 @@ from caltest._base.written import name_of
 from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
 from caltest.inference.dependence import clustered
-from caltest.inference.entry import seed_of
+from caltest.inference.entry import seed_of, told
 from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
@@ -24,7 +24,7 @@ from caltest.results import CalibrationTestResult
 from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
 from caltest.statistics import Prepared, StatisticLike
 from caltest.statistics.prepared import PreparedFunction, as_problem, prepare
-from caltest.tally import Tallied, Tally
+from caltest.tally import Tally
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
@@ -238,9 +238,9 @@ def result_of(
         seed=seed_of(rng),
         impossible=prepared.data.impossible.size,
         ended=ended,
-        notes=(*data.notes, *([prepared.said] if isinstance(prepared, Tallied) else [])),
+        notes=(*data.notes, *told(prepared)),
         effective_n=None if data.weights is None else data.effective_n,
         clusters=law.clusters if isinstance(law, SimulatedNull) else None,
-        copies=data.copies if isinstance(data, Predictions) else 0,
+        copies=data.copies,
         null_distribution=law,
     )

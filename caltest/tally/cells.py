@@ -17,7 +17,7 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import MAX_MASS
-from caltest.tally.grid import UNIT, Grid, total
+from caltest.tally.grid import UNIT, Grid, mean_position, total
 from caltest.tally.laws import Atoms
 from caltest.tally.tally import Tally
 
@@ -59,7 +59,7 @@ class MicroCells:
         order = np.lexsort((tally.stratum, tally.key))
         key, stratum, sums = tally.key[order], tally.stratum[order], tally.sums[order]
         centre, rest, half, place = Grid(tally.grid).of(key)
-        moved = half * sums[:, 1] / (sums[:, 0] * UNIT)
+        moved = half * mean_position(sums)
         strata = in_whole_numbers(tally.strata)
         return cls(
             tally, key, stratum, sums, np.column_stack([centre + moved, rest - moved]), sums[:, 5],
@@ -90,7 +90,9 @@ class MicroCells:
 
     def moment(self, *coefficients: Any) -> FloatArray:
         """Return Σ_i Σ_k c_k (p_i − centre)^k of every cell, for coefficients (C,)."""
-        powers = (self.half**k * self.sums[:, k] / UNIT ** min(k, 1) for k in range(5))
+        moments = [self.sums[:, 0], self.count * mean_position(self.sums)]
+        moments += [self.sums[:, k] / UNIT for k in range(2, 5)]
+        powers = (self.half**k * moments[k] for k in range(5))
         return np.asarray(sum(c * m for c, m in zip(coefficients, powers, strict=False)))
 
     @cached_property
@@ -174,9 +176,13 @@ class TalliedCells(Cells):
         """
         number = _numbers(bins, micro)
         order = np.argsort(number, kind="stable")
-        ordered = number[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        starts = np.flatnonzero(np.diff(number[order], prepend=-1))
         return cls(order, np.append(starts, order.size), bins, micro.weights, micro=micro)
+
+    @property
+    def numbers(self) -> IntArray:
+        """The numbers of the occupied bins."""
+        return _numbers(self.bins, self.micro)[self.order[self.starts[:-1]]]
 
     @property
     def counts(self) -> IntArray:

@@ -21,8 +21,11 @@ OCTAVES = 48
 UNIT = 2.0**30
 #: Totals are held in two whole numbers, of multiples of 2⁻²⁰ and of 2⁻⁶³.
 HIGH, LOW = 2.0**20, 43
-#: The columns of sums: rows, Σt, Σt², Σt³, Σt⁴ with t in [−1, 1] the position; events, Σ y t.
-SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t")
+#: What is left of a position is a multiple of 2⁻⁵²: their sums say where the mean is.
+FINE = 2.0**52
+#: The columns of sums: rows, Σt, Σt², Σt³, Σt⁴ with t in [−1, 1] the position; events, Σ y t; what
+#: rounding has left of Σt.
+SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t", "t1_rest")
 #: The totals over rows: with r = y − p, v = p (1 − p) and z = logit p, where p is cut off at 1e-12
 #: for the first four, Σ r z, Σ v z of z < 0 and of z > 0, Σ v z², Σ r z, Σ v z², the log score and
 #: its promise.
@@ -84,7 +87,7 @@ class Grid:
         return np.where(upper, far, near), np.where(upper, near, far), half[low], place
 
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the occupied cells of rows (n, 2), their sums (C, 7), and the totals (8, 2)."""
+        """Return the occupied cells of rows (n, 2), their sums (C, 8), and the totals (8, 2)."""
         room = np.zeros((self.last + 1, len(SUMS)), dtype=np.int64)
         totals = np.zeros((len(TOTALS), 2), dtype=np.int64)
         for first in range(0, len(probs), AT_ONCE):
@@ -123,6 +126,7 @@ def _add_up(p, rest, events, size, sums_out, totals_out):  # type: ignore[no-unt
         if upper:
             key, t = last - key, -t
         whole = int(np.rint(t * UNIT))
+        left = int(np.rint((t - whole / UNIT) * FINE))
         t = whole / UNIT
         row = sums_out[key]
         row[0] += 1
@@ -130,6 +134,7 @@ def _add_up(p, rest, events, size, sums_out, totals_out):  # type: ignore[no-unt
         row[2] += int(np.rint(t * t * UNIT))
         row[3] += int(np.rint(t * t * t * UNIT))
         row[4] += int(np.rint(t * t * t * t * UNIT))
+        row[7] += left
         if events[i]:
             row[5] += 1
             row[6] += whole
@@ -155,6 +160,11 @@ def _add_up(p, rest, events, size, sums_out, totals_out):  # type: ignore[no-unt
             high = np.floor(scaled)
             totals_out[k, 0] += int(high)
             totals_out[k, 1] += int((scaled - high) * 2.0**LOW)
+
+
+def mean_position(sums: IntArray) -> FloatArray:
+    """Return the mean position of the rows of every cell."""
+    return np.asarray((sums[:, 1] / UNIT + sums[:, 7] / FINE) / sums[:, 0])
 
 
 def total(totals: IntArray, name: str) -> FloatArray:

@@ -10,7 +10,7 @@ from numpy.fft import irfft
 
 from caltest._base.poisson_binomial import NEGLIGIBLE, ROUNDING, fast_length, poisson_binomial
 from caltest.predictions import FloatArray, IntArray
-from caltest.tally.grid import UNIT
+from caltest.tally.grid import FINE, UNIT, mean_position
 
 #: Variance of positions, in half widths squared, below which a cell counts as one prediction.
 NARROW = 1e-7
@@ -25,10 +25,10 @@ class Atoms:
     """Predictions that stand for the rows of C micro-cells: one or two a cell, with multiplicities.
 
     Two atoms have the moments 0 to 3 of the rows; one or two rows are their own atoms. ``p``,
-    ``rest`` = 1 − p and ``times`` have the shape (2, C). ``fourth`` and ``second`` (C,) are
-    Σ |p − centre|⁴ / 4 of rows and atoms together, and Σ (p − atom)² / 2 and the rounding of squares,
-    of what atoms leave open; ``half`` (C,) is half the width of such a cell, and 0 elsewhere; ``moved`` (C,) is how far
-    predictions may have been rounded, in all.
+    ``rest`` = 1 − p and ``times`` have the shape (2, C). ``fourth`` and ``second`` (C,) bound what
+    atoms leave open: Σ |p − centre|⁴ / 4 of rows and atoms together, and Σ (p − atom)² / 2 with the
+    rounding of squares. ``half`` (C,) is half the width of cells of several atoms, 0 of others;
+    ``moved`` (C,) is how far predictions may have been rounded, in all.
     """
 
     p: FloatArray
@@ -43,7 +43,8 @@ class Atoms:
     def of(cls, sums: IntArray, centre: FloatArray, rest: FloatArray, half: FloatArray) -> Self:
         """Return the atoms of micro-cells, which are those of Gauss's quadrature."""
         n = sums[:, 0].astype(np.float64)
-        mean, square, cube, fourth = (sums[:, k] / (n * UNIT) for k in range(1, 5))
+        mean = mean_position(sums)
+        square, cube, fourth = (sums[:, k] / (n * UNIT) for k in range(2, 5))
         variance = np.maximum(square - mean**2, 0.0)
         two = (variance > NARROW) & (n > 1)
         sd = np.sqrt(np.where(two, variance, 1.0))
@@ -64,7 +65,7 @@ class Atoms:
             np.where(several, left, 0.0),
             np.where(n > 1, n * spread * half**2, 0.0),
             np.where(several, half, 0.0),
-            n * half / (2.0 * UNIT),
+            n * half / (2.0 * FINE),
         )
 
     def take(self, cells: IntArray) -> Atoms:

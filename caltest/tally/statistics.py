@@ -143,7 +143,7 @@ def tallied(statistic: Any, micro: MicroCells) -> Tallied:
     return build(statistic, micro)
 
 
-def _by_residuals(micro: MicroCells, inner: Prepared) -> Tallied:
+def by_residuals(micro: MicroCells, inner: Prepared) -> Tallied:
     """Use that a statistic sees outcomes through the sums of their residuals."""
     each = np.tile([1.0, -1.0], (micro.count.size, 1))
 
@@ -164,10 +164,10 @@ def _binned(statistic: ECE | MCE | RMSCE, micro: MicroCells) -> Tallied:
     bins = TalliedCells.made_of(statistic.bins, micro)
     data: Any = micro
     if isinstance(statistic, RMSCE):
-        return _by_residuals(micro, BinnedError.of(data, bins, "sqeuclidean", root=True))
+        return by_residuals(micro, BinnedError.of(data, bins, "sqeuclidean", root=True))
     if not isinstance(statistic.distance, str):
         raise StatisticError(f"{statistic!r} needs the rows: from a tally come named distances")
-    return _by_residuals(micro, BinnedError.of(data, bins, statistic.distance, statistic.combine))
+    return by_residuals(micro, BinnedError.of(data, bins, statistic.distance, statistic.combine))
 
 
 def _debiased(statistic: DebiasedL1 | DebiasedL2, micro: MicroCells) -> Tallied:
@@ -252,14 +252,14 @@ def _all_in_all(statistic: CalibrationInTheLarge | OERatio, micro: MicroCells) -
     bins = TalliedCells(*whole, weights=micro.weights, micro=micro)
     expected = float(micro.weights @ micro.probs[:, 0])
     variance = float(micro.weight**2 @ micro.variance)
-    return _by_residuals(micro, all_in_all(statistic, micro, bins, expected, variance))
+    return by_residuals(micro, all_in_all(statistic, micro, bins, expected, variance))
 
 
 def _hosmer_lemeshow(statistic: HosmerLemeshow, micro: MicroCells) -> Tallied:
     bins = TalliedCells.made_of(statistic.bins, micro)
     expected, rest = (bins.sum(micro.weights * column) for column in micro.probs.T)
     true, own = (bins.sum(micro.weight**2 * part) for part in (micro.variance, micro.count))
-    return _by_residuals(micro, statistic.of_sums(micro, bins, expected, rest, true, own))
+    return by_residuals(micro, statistic.of_sums(micro, bins, expected, rest, true, own))
 
 
 def _cox(statistic: CoxScore, micro: MicroCells) -> Tallied:
@@ -280,7 +280,7 @@ def _cox(statistic: CoxScore, micro: MicroCells) -> Tallied:
         v = micro.weight**2 * micro.variance
         inner = replace(inner, information=np.array([total, float(v @ centred**2)]))
     observed = level**2 / total + (slope**2 / spread if df == 2 else 0.0)
-    return replace(_by_residuals(micro, inner), observed=observed)
+    return replace(by_residuals(micro, inner), observed=observed)
 
 
 def _linear(
@@ -363,7 +363,7 @@ def _walk(statistic: KolmogorovSmirnov | Kuiper, micro: MicroCells) -> Tallied:
     order, along = np.arange(micro.key.size), np.empty(0)
     data: Any = micro
     walk = Walk(data, order, ends, along, sigma, unit, mass, statistic.extent, degree=1)
-    return replace(_by_residuals(micro, walk), remark=", between which nothing is seen")
+    return replace(by_residuals(micro, walk), remark=", between which nothing is seen")
 
 
 BUILDERS: dict[type, Callable[[Any, MicroCells], Tallied]] = {

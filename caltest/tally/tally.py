@@ -67,8 +67,9 @@ class Tally:
         The occupied micro-cells, numbered from 0 to 1, for each weight in turn.
     stratum : ndarray of shape (C,), int64
         The number of its weight.
-    sums : ndarray of shape (C, 7), int64
-        The sums above; those of t in multiples of 2⁻³⁰.
+    sums : ndarray of shape (C, 8), int64
+        The sums above, those of t in multiples of 2⁻³⁰; the last has what is left of Σt, in
+        multiples of 2⁻⁵².
     totals : ndarray of shape (W, 8, 2), int64
         The sums over all rows, in multiples of 2⁻²⁰ and of 2⁻⁶³.
     notes : tuple of str
@@ -76,7 +77,7 @@ class Tally:
 
     Notes
     -----
-    O(n) and some 40 ns a row, in one pass; 7 numbers for each occupied cell, some hundred
+    O(n) and some 40 ns a row, in one pass; 8 numbers for each occupied cell, some hundred
     kilobytes. Up to 2³³ rows.
 
     Examples
@@ -98,6 +99,11 @@ class Tally:
     sums: IntArray = field(repr=False)
     totals: IntArray = field(repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
+
+    #: What sums do not know of.
+    clusters = n_clusters = None
+    copies = 0
+    class_index, class_name = Predictions.class_index, Predictions.class_name
 
     @classmethod
     def of(
@@ -170,9 +176,11 @@ class Tally:
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def class_name(self, index: int) -> str:
-        """Return the name of a class, or its number when there are no names."""
-        return self.classes[index] if self.classes else str(index)
+    def components(self) -> tuple[str, ...]:
+        """Return what the event is called."""
+        whole = isinstance(self.lens, Canonical)
+        seen: Any = self
+        return ("class 0",) if whole else self.lens.components(seen)
 
     def subgroups(self) -> dict[str, IntArray]:
         """Return no subgroups: sums know none."""
@@ -400,8 +408,8 @@ def _sums_of(
 
 def _turned(sums: IntArray) -> IntArray:
     """Return the sums of the same rows for the other event: t changes its sign, y is 1 − y."""
-    n, t1, t2, t3, t4, events, events_t = sums.T
-    return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1])
+    n, t1, t2, t3, t4, events, events_t, rest = sums.T
+    return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])
 
 
 def of_batches(batches: Sequence[Tally]) -> Tally:
