@@ -119,3 +119,4 @@ from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
 from .statistics import VariationalError as VariationalError
 from .tally import Tally as Tally
+from .tally import scan as scan

@@ -9,13 +9,13 @@ import click
 import caltest as ct
 from caltest._base import defaults
 from caltest.cli.common import Outcome, finish, read, settings
-from caltest.cli.options import ASKED, EXIT_CODES, INPUT, N_RESAMPLES, RUN, SHARE, choice, option
+from caltest.cli.options import ASKED, EXIT_CODES, FILES, N_RESAMPLES, RUN, SHARE, choice, option
 from caltest.cli.recipes import Recipe
 from caltest.inference.intervals import METHODS, SIDES
 
 
 @click.command(epilog=EXIT_CODES)
-@INPUT
+@FILES
 @option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
 @option("--tolerance", type=SHARE, default=0.1, help="Errors of this size must not pass as noise.")
 @choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
@@ -29,7 +29,9 @@ from caltest.inference.intervals import METHODS, SIDES
 def audit(**options: Any) -> Outcome:
     """Ask everything at once: is the model behind FILE calibrated?
 
-    Without FILE, an embedded example is used: a neural network on noisy handwritten digits.
+    Without FILE, an embedded example is used: a neural network on noisy handwritten digits. Several
+    files, or a pattern such as 'part-*.parquet', are read in batches and answered from their sums:
+    the event of two classes, or the top class of more.
     """
     asked = settings(options, "alpha", "tolerance", "adjust", "n_resamples")
     report = ct.audit(read(options), **asked)
@@ -37,7 +39,7 @@ def audit(**options: Any) -> Outcome:
 
 
 @click.command(epilog=EXIT_CODES)
-@INPUT
+@FILES
 @ASKED
 @option(
     "--null",
@@ -64,7 +66,7 @@ def test(alpha: float, **options: Any) -> Outcome:
 
 
 @click.command(epilog=EXIT_CODES)
-@INPUT
+@FILES
 @ASKED
 @option("--level", type=SHARE, default=defaults.LEVEL, help="How often such intervals cover.")
 @choice("--method", METHODS, "auto covers; see the docs.")

@@ -133,14 +133,18 @@ def tallied(statistic: Any, micro: MicroCells) -> Tallied:
     StatisticError
         When the sums of a tally do not say what it is.
     """
-    build = BUILDERS.get(type(statistic))
-    if build is None:
+    refuse_unknown(statistic)
+    return BUILDERS[type(statistic)](statistic, micro)
+
+
+def refuse_unknown(statistic: Any) -> None:
+    """Refuse what a tally cannot say, and name what it can."""
+    if type(statistic) not in BUILDERS:
         known = ", ".join(kind.__name__ for kind in BUILDERS)
         raise StatisticError(
             f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
             f"keeps sums over micro-cells, come {known}"
         )
-    return build(statistic, micro)
 
 
 def by_residuals(micro: MicroCells, inner: Prepared) -> Tallied:
