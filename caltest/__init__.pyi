@@ -2,11 +2,13 @@
 
 from . import distances as distances
 from . import examples as examples
+from . import planning as planning
 from . import plots as plots
 from . import presets as presets
 from . import recalibration as recalibration
 from ._version import __version__ as __version__
 from .battery import audit as audit
+from .battery import gate as gate
 from .binning import EdgeBins as EdgeBins
 from .binning import QuantileBins as QuantileBins
 from .binning import UniformBins as UniformBins
@@ -24,7 +26,9 @@ from .inference import compare as compare
 from .inference import confidence_interval as confidence_interval
 from .inference import corp_decomposition as corp_decomposition
 from .inference import cox_recalibration as cox_recalibration
+from .inference import equivalence_test as equivalence_test
 from .inference import joint_test as joint_test
+from .inference import meta_analysis as meta_analysis
 from .inference import replicate as replicate
 from .io import read_predictions as read_predictions
 from .lenses import Canonical as Canonical
@@ -32,6 +36,7 @@ from .lenses import Lens as Lens
 from .lenses import OneVsRest as OneVsRest
 from .lenses import Partition as Partition
 from .lenses import TopK as TopK
+from .planning import plan as plan
 from .predictions import Predictions as Predictions
 from .reliability import SimplexGrid as SimplexGrid
 from .reliability import bin_sensitivity as bin_sensitivity
@@ -39,9 +44,12 @@ from .reliability import reliability_curve as reliability_curve
 from .reliability import reliability_difference as reliability_difference
 from .reliability import reliability_fit as reliability_fit
 from .reliability import reliability_simplex as reliability_simplex
+from .reporting import Report as Report
+from .reporting import report as report
 from .results import AuditReport as AuditReport
 from .results import AuditRow as AuditRow
 from .results import AuditVerdict as AuditVerdict
+from .results import BandTest as BandTest
 from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
@@ -52,8 +60,15 @@ from .results import ComparisonVerdict as ComparisonVerdict
 from .results import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .results import CORPDecomposition as CORPDecomposition
 from .results import CoxRecalibration as CoxRecalibration
+from .results import EquivalenceTestResult as EquivalenceTestResult
 from .results import Finding as Finding
+from .results import GateCheck as GateCheck
+from .results import GateResult as GateResult
+from .results import GateVerdict as GateVerdict
 from .results import JointTestResult as JointTestResult
+from .results import MetaAnalysis as MetaAnalysis
+from .results import Plan as Plan
+from .results import PooledEffect as PooledEffect
 from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
@@ -66,6 +81,7 @@ from .simulate import Bootstrap as Bootstrap
 from .simulate import ConsistencyResampling as ConsistencyResampling
 from .simulate import LabelScheme as LabelScheme
 from .simulate import OneRowPerCluster as OneRowPerCluster
+from .simulate import PopulationWeights as PopulationWeights
 from .simulate import RedrawLabels as RedrawLabels
 from .simulate import RowScheme as RowScheme
 from .simulate import Scheme as Scheme

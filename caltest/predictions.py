@@ -282,13 +282,13 @@ class Predictions:
         return None if count == self.n else count
 
     def subgroups(self) -> dict[str, IntArray]:
-        """Return the rows of every subgroup, by its name; {} where the only one holds all."""
+        """Return the rows of every subgroup, by its name; {} without ``by``."""
         found: dict[str, IntArray] = {}
         for column in () if self.by is None else self.by.reshape(self.n, -1).T:
             for name in np.unique(column):
                 if str(name):
                     found[str(name)] = np.flatnonzero(column == name)
-        return found if len(found) > 1 or sum(map(len, found.values())) < self.n else {}
+        return found
 
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import scipy.stats
 
 # --- cumulative errors (Arrieta-Ibarra et al. 2022) ---------------------------------------------
 
@@ -137,3 +138,25 @@ def murphy(p, y, cells):
         parts[3] += sum((p[i] - forecast) ** 2 for i in rows) / n
         parts[4] += sum(2 * (p[i] - forecast) * (y[i] - happened) for i in rows) / n
     return parts
+
+
+def clopper_pearson_band(p, happened, level, grid):
+    """(x, low, high) at all distinct predictions, from all intervals of rounded ones."""
+    x = np.unique(p)
+    low, high = np.zeros(x.size), np.ones(x.size)
+    for upward in (True, False):
+        side = "left" if upward else "right"
+        rounded = grid[np.searchsorted(grid, p, side=side) - (0 if upward else 1)]
+        values = np.unique(rounded)
+        alpha = (1.0 - level) / (values.size * (values.size + 1))
+        for first in values:
+            for last in values[values >= first]:
+                inside = (rounded >= first) & (rounded <= last)
+                n, hits = inside.sum(), happened[inside].sum()
+                if upward and hits:
+                    bound = scipy.stats.beta.ppf(alpha, hits, n - hits + 1)
+                    low[x >= last] = np.maximum(low[x >= last], bound)
+                if not upward and hits < n:
+                    bound = scipy.stats.beta.isf(alpha, hits + 1, n - hits)
+                    high[x <= first] = np.minimum(high[x <= first], bound)
+    return x, low, high

@@ -279,3 +279,13 @@ def test_clusters_and_subgroups_of_a_file(capsys, tmp_path):
     code, out, _ = run(capsys, "test", path, *facts)
     assert "clusters       30 of 4 rows, effective" in out
     assert "calibrated in every subgroup" in out
+    assert run(capsys, "interval", path, "--by", "ward")[0] == 2
+    for kind in ("forest", "sites", "deviation", "audit"):
+        drawn = ("plot", path, "--by", "ward", "--kind", kind, "-o", tmp_path / "f.svg", "--json")
+        code, out, _ = run(capsys, *drawn)
+        assert code == 0
+        assert json.loads(out)
+        assert (tmp_path / "f.svg").stat().st_size > 0
+        (tmp_path / "f.svg").unlink()
+    assert run(capsys, "plot", path, "--kind", "sites", "-o", tmp_path / "f.svg")[0] == 2
+    assert run(capsys, *drawn[:4], "--kind", "isotonic", "-o", tmp_path / "f.svg")[0] == 2

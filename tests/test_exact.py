@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import reference as ref
@@ -10,6 +13,7 @@ from conftest import seen
 from scipy.special import betaincinv
 
 import caltest as ct
+from caltest import exact
 from caltest._base.poisson_binomial import poisson_binomial
 from caltest.exact import cell_null, enumerated_null
 from caltest.nulls import ExactNull, SimulatedNull
@@ -628,3 +632,131 @@ def test_rare_events_have_brackets_that_hold_and_are_narrow():
         assert upper >= most * (1 - 1e-9)
         wide.append((upper - lower) / (upper - min(least, upper) + 0.011 * upper))
     assert max(wide) <= 1.0  # but for the atom at the estimate
+
+
+# --- pieces --------------------------------------------------------------------------------------
+
+
+def test_a_law_that_ends_early_is_continued():
+    law = ExactNull(np.array([2.0, 2.5, 3.0]), np.array([1.0, 0.5, 0.2]), 2.4, 0.3, slack=0.1)
+    tail = np.array([1.0, 1.0, 0.3, 0.25, 0.05])
+    found = exact._continued(law, tail, 0.4, origin=1.0, step=1.0)
+    assert found.support.tolist() == [2.0, 2.5, 3.0, 4.0, 5.0]
+    assert found.tail.tolist() == [1.0, 0.5, 0.2, 0.2, 0.05]  # no larger than where it ends
+    assert (found.edge, found.slack_beyond) == (3.0 - 0.2, 0.4)
+    finer = exact._continued(replace(law, slack=0.5), tail, 0.4, origin=1.0, step=1.0)
+    assert finer.slack_beyond == 0.5
+    assert found.bracket(4.3) == (0.05, 0.2)  # 0.4 either way
+    assert found.bracket(2.5) == (0.2, 0.5)  # 0.1 either way
+    assert found.bracket(2.75) == (0.2, 0.2)
+
+
+def test_a_law_continues_beyond_its_fine_grid():
+    """Many rows of rare events: the fine grid ends near the estimate, the rest is coarse."""
+    n, p = 6000, 0.002
+    probs = np.full(n, p)
+    probs[: n // 2] = 0.3
+    labels = np.zeros(n, dtype=int)
+    labels[: 3 * n // 20] = 1
+    labels[n // 2 : n // 2 + 6] = 1
+    data = ct.Predictions.of(probs, labels)
+    found = ct.calibration_test(data, None, ct.ECE(4), lens=ct.OneVsRest(1))
+    law = found.null_distribution
+    assert np.isfinite(law.edge) == (law.slack_beyond > 0.0)
+    k = np.arange(n // 2 + 1)
+    first = scipy.stats.binom.pmf(k, n // 2, 0.3)
+    gaps = np.abs(k - 0.3 * n / 2)
+    second = scipy.stats.binom.pmf(np.arange(60), n // 2, p)
+    others = np.abs(np.arange(60) - p * n / 2)
+    for t in (20.0, 60.0, 120.0, 200.0):
+        expected = sum(
+            m * first[gaps >= t - g - 1e-9].sum() for g, m in zip(others, second, strict=True)
+        )
+        low, high = law.bracket(t / n)
+        assert low - 1e-13 <= expected <= high + 1e-13
+
+
+def test_both_tails_together_are_at_most_one():
+    law = ExactNull(np.array([-1.0, 1.0]), np.array([1.0, 0.5]), 0.0, 1.0)
+    for t in (0.0, 1.0):
+        low, high = law.bracket(t, two_sided=True)
+        assert low == pytest.approx(1.0)
+        assert high == 1.0
+    assert law.bracket(1.5, two_sided=True) == (0.0, 1e-15)
+    shifted = ExactNull(np.array([4.0, 5.0, 8.0]), np.array([1.0, 0.75, 0.25]), 5.5, 1.0)
+    low, high = shifted.bracket(8.0, two_sided=True, centre=6.0)
+    assert (low, high) == pytest.approx((0.5, 0.5), abs=1e-14)  # 4 and 8
+    low, high = shifted.bracket(5.0, two_sided=True, centre=6.0)
+    assert low == pytest.approx(1.0)
+    assert high == 1.0
+
+
+def test_a_root_squares_the_estimate():
+    """Enumeration of √(Σ …), where an estimate and its square differ by orders of magnitude."""
+    rng = np.random.default_rng(0)
+    p = np.round(rng.beta(0.5, 3.0, 300), 3)
+    labels = (rng.random(300) < p).astype(int)
+    root = ct.calibration_test(p, labels, ct.RMSCE(ct.UniformBins(20)), lens=ct.OneVsRest(1))
+    squared = ct.calibration_test(
+        p, labels, ct.ECE(20, distance="sqeuclidean"), lens=ct.OneVsRest(1)
+    )
+    assert root.estimate == pytest.approx(math.sqrt(squared.estimate / 2.0))
+    assert root.pvalue == pytest.approx(squared.pvalue, rel=1e-2)
+    low, high = root.pvalue_bracket
+    assert high - low <= 0.011 * high + 1e-12
+
+
+@pytest.mark.parametrize("p", [1e-4, 0.003, 0.05, 0.5])
+def test_the_window_is_as_wide_as_bernstein_says(monkeypatch, p):
+    """P(|S − μ| ≥ h) ≤ 2 exp(−h² / (2 (V + h/3))), solved for h at 1e-17: no wider, no narrower."""
+    from caltest._base import poisson_binomial as module
+
+    n, asked, fast_length = 5000, [], module.fast_length
+    monkeypatch.setattr(module, "fast_length", lambda size: asked.append(size) or fast_length(size))
+    _, pmf, lost = module.poisson_binomial(np.full(n, p))
+    low, high = 0.0, 1e5
+    while high - low > 1e-9:
+        h = 0.5 * (low + high)
+        bound = 2.0 * math.exp(-h * h / 2.0 / (n * p * (1.0 - p) + h / 3.0))
+        low, high = (h, high) if bound > 1e-17 else (low, h)
+    assert asked == [min(n, int(n * p + low) + 1) - max(0, int(n * p - low)) + 1]
+    assert pmf.sum() == pytest.approx(1.0, abs=lost)
+    assert min(pmf[0], pmf[-1]) > 1e-17
+    assert 2e-17 < lost == pytest.approx(2e-17 + 2e-14 + 5e-17 * math.sqrt(n))
+
+
+def test_lengths_that_transform_fast():
+    fast = sorted(2**i * 3**j * 5**k for i in range(14) for j in range(9) for k in range(6))
+    for size in range(1, 2100):
+        assert poisson_binomial_module().fast_length(size) == next(f for f in fast if f >= size)
+
+
+def poisson_binomial_module():
+    from caltest._base import poisson_binomial as module
+
+    return module
+
+
+@pytest.mark.parametrize("sizes", [(3, 5), (70, 65), (65, 200), (64, 300), (1, 1)])
+def test_convolution_of_two_laws(sizes):
+    rng = np.random.default_rng(sizes)
+    a, b = (rng.dirichlet(np.ones(size)) for size in sizes)
+    b[-1] = 1e-30
+    found, expected = exact._convolved(a, b), np.convolve(a, b)
+    beyond = np.cumsum(expected[::-1])[::-1]
+    assert found.size == (beyond >= exact.NEGLIGIBLE).sum()
+    assert found == pytest.approx(expected[: found.size], abs=1e-16)
+    assert np.array_equal(exact._convolved(b, a), found)
+
+
+def test_reach_is_chernoffs_bound():
+    masses, values = [np.array([0.9, 0.1])] * 40, [np.array([0.0, 1.0])] * 40
+    deviation = math.sqrt(40 * 0.09)
+    found = exact._reach(masses, values, deviation)
+    thetas = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]) / deviation
+    bounds = [(40 * math.log(0.9 + 0.1 * math.exp(t)) - math.log(1e-17)) / t for t in thetas]
+    assert found == pytest.approx(min(40.0, *bounds))
+    assert exact._reach(masses[:2], values[:2], deviation) == 2.0
+    assert exact._reach([np.array([1.0, 0.0])], [np.array([0.0, 5.0])], 1.0) == pytest.approx(
+        -math.log(1e-17) / 12.0
+    )

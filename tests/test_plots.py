@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import matplotlib as mpl
@@ -16,7 +16,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 import caltest as ct
-from caltest import cli, plots
+from caltest import cli, plots, results
 from caltest.inference import compare
 from caltest.plots import marks
 from caltest.plots.results import PICTURES
@@ -74,6 +74,9 @@ def every():
         "CORP": ct.corp_decomposition(DIGITS),
         "Brier": ct.brier_decomposition(DIGITS),
         "Cox": ct.cox_recalibration(DIGITS),
+        "groups": reliability_curve(DIGITS, bins=5, by=DIGITS.labels % 3),
+        "forest": ct.calibration_test(DIGITS, by=DIGITS.labels % 3, **run).subgroups,
+        "sites": ct.meta_analysis(DIGITS, by=DIGITS.labels % 3),
     }
 
 
@@ -88,7 +91,7 @@ def rare_events():
 KINDS = (
     "curve", "panels", "fit", "triangle", "null", "joint",
     "audit", "sensitivity", "difference", "pair",
-    "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
+    "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox", "groups", "forest", "sites",
 )  # fmt: skip
 
 
@@ -162,9 +165,15 @@ def test_there_is_one_key_and_it_says_nothing_twice(drawn, kind):
     assert len(set(said)) == len(said) > 0
 
 
+#: Answers to yes or no, about rows or a curve that have pictures of their own.
+OF_NONE = {results.BandTest, results.GateResult}
+
+
 def test_every_result_has_a_picture():
     kinds = {kind for kind in Record.kinds.values() if issubclass(kind, Result)}
-    assert {kind for kind in kinds if not kind.__subclasses__()} == set(PICTURES)
+    assert {kind for kind in kinds if not kind.__subclasses__()} == (set(PICTURES) | OF_NONE) - {
+        ct.Subgroups
+    }
 
 
 def test_long_recipes_and_names_stay_on_the_paper():
@@ -839,3 +848,38 @@ def test_command_line_says_what_is_wrong(capsys, arguments, message):
         cli.main(["plot", *arguments])
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_forest_has_a_line_for_every_subgroup(rng):
+    p, ward = rng.random(400), rng.choice(["a", "b", "c"], 400)
+    y = rng.random(400) < np.where(ward == "b", p**2, p)
+    found = ct.calibration_test(p, y, by=ward).subgroups
+    picture = found.plot()
+    assert picture.recipe == f"3 subgroups, Holm · {replace(found.tests[0], n=400).recipe}"
+    drawn = picture.artists["estimates"]
+    np.testing.assert_allclose(drawn.get_offsets()[:, 0], [t.estimate for t in found.tests])
+    filled = drawn.get_facecolors()[:, 0] < 0.5
+    np.testing.assert_array_equal(filled, np.array(found.adjusted) <= 0.05)
+    ends = segments(picture.artists["floors"])[:, :, 0]
+    for test, (low, high) in zip(found.tests, ends, strict=True):
+        assert (low, high) == pytest.approx(
+            (test.null_mean - test.null_std, test.null_mean + test.null_std)
+        )
+    gap = replace(found, tests=(None, *found.tests[1:]), adjusted=(None, *found.adjusted[1:]))
+    said = [label.get_text() for label in gap.plot().artists["labels"]]
+    assert said[0] == "not tested"
+    assert said[1].startswith("p ")
+    joint = ct.joint_test(p, y, [(ct.ECE(5), None), (ct.Kuiper(), None)], by=ward, n_resamples=99)
+    assert len(joint.subgroups.plot().artists["values"]) == 3
+
+
+@pytest.mark.parametrize("effect", ["O:E", "intercept", "slope"])
+def test_sites_are_drawn_with_their_mean(every, effect):
+    result = every["sites"]
+    of = {"O:E": result.log_oe, "intercept": result.intercept, "slope": result.slope}[effect]
+    artists = result.plot(effect=effect).artists
+    shown = np.exp if effect == "O:E" else np.asarray
+    np.testing.assert_allclose(artists["sites"].get_offsets()[:, 0], shown(of.values))
+    np.testing.assert_allclose(segments(artists["prediction"])[0, :, 0], shown(of.prediction))
+    corners = artists["mean"].get_xy()[:, 0]
+    assert (corners.min(), corners.max()) == pytest.approx(tuple(shown(of.interval)))

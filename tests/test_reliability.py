@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -150,8 +152,57 @@ def test_two_classes_are_seen_as_label_1_and_facts_are_checked(rng):
     assert (curve.lens, curve.subject, curve.names) == ("OneVsRest(1)", "event", ("class yes",))
     own = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=3)
     np.testing.assert_array_equal(curve.observed, own.observed)
-    with pytest.raises(ct.StatisticError, match="reliability_curve does not take by"):
-        reliability_curve(p, y, by=np.arange(60) // 2)
+    with pytest.raises(ct.StatisticError, match="reliability_fit does not take by"):
+        ct.reliability_fit(p, y, by=np.arange(60) // 2)
+
+
+@pytest.mark.parametrize("band", ["consistency", "wilson", ct.RedrawLabels(), None])
+def test_every_subgroup_has_its_curve(rng, band):
+    p, ward = rng.random(300), rng.choice(["a", "b", "c"], 300)
+    y = rng.random(300) < p
+    options = {"bins": 3, "band": band, "n_resamples": 199, "rng": 1}
+    curve = reliability_curve(p, y, by=ward, **options)
+    assert curve.names == ("a", "b", "c")
+    for j, name in enumerate("abc"):
+        part, own = curve.of(j), reliability_curve(p[ward == name], y[ward == name], **options)
+        for column in ("count", "predicted", "observed", "low", "high"):
+            np.testing.assert_array_equal(getattr(part, column), getattr(own, column))
+        np.testing.assert_array_equal(part.spread, own.spread)
+        assert part.tests == own.tests
+    assert type(curve).from_json(curve.to_json()).names == curve.names
+
+
+def test_bars_of_subgroups_hold_together(rng):
+    held, runs = 0, 200
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 3])
+        p, ward = rng.random(200), rng.integers(0, 3, 200)
+        curve = reliability_curve(p, rng.random(200) < p, by=ward, bins=3, simultaneous=True)
+        held += not curve.outside.any()
+    assert held / runs >= 0.9 - 3 * (0.09 / runs) ** 0.5
+
+
+def test_curves_of_classes_in_subgroups(rng):
+    probs = rng.dirichlet(np.ones(3), 200)
+    labels = (rng.random(200)[:, None] > probs.cumsum(axis=1)).sum(axis=1)
+    curve = reliability_curve(probs, labels, by=np.arange(200) % 2, lens=ct.Canonical(), bins=3)
+    assert curve.names == tuple(f"{g} · class {c}" for g in range(2) for c in range(3))
+    own = reliability_curve(probs[1::2], labels[1::2], lens=ct.Canonical(), bins=3)
+    np.testing.assert_array_equal(curve.of(5).observed, own.of(2).observed)
+
+
+def test_a_subgroup_that_cannot_be_tested_is_left_out_and_named(rng):
+    p = rng.random(300)
+    ward = np.repeat(["a", "b"], [30, 270])
+    options = {"clusters": np.arange(300) // 10, "n_resamples": 199, "bins": 3}
+    y = rng.random(300) < p
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ct.FewClustersWarning)
+        curve = reliability_curve(p, y, by=ward, **options)
+    assert curve.names == ("b",)
+    assert "subgroup a is left out: too few clusters (3)" in str(curve)
+    with pytest.raises(ct.StatisticError, match="too few clusters"):
+        reliability_curve(p, y, by={"a": ward == "a"}, **options)
 
 
 def test_what_ctrl_c_cut_short_says_so(monkeypatch):

@@ -553,3 +553,15 @@ def test_a_state_stays_small_whatever_was_seen():
     for _ in range(20):
         monitor = monitor.update(p, y)
     assert len(monitor.to_json()) < 100_000
+
+
+@pytest.mark.parametrize("watch", [ct.Monitor(), ct.ComparisonMonitor()])
+def test_classes_keep_their_order(watch):
+    def after(watch, names):
+        data = ct.Predictions.of([[0.3, 0.7]], [names[0]], classes=names)
+        return watch.update(*[data] * (1 if isinstance(watch, ct.Monitor) else 2))
+
+    watch = type(watch).from_json(after(watch, ["cat", "dog"]).to_json())
+    assert after(watch, ["cat", "dog"]).n == 2
+    with pytest.raises(ct.InvalidPredictionsError, match="dog, cat, those before cat, dog: bring"):
+        after(watch, ["dog", "cat"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -281,3 +282,54 @@ def test_only_named_distances():
     probs = predictions(5, 3)
     fixed = ct.ECE(distance=lambda r, g: 0.0).given(seen(probs))
     assert fixed.fast(ct.RedrawLabels()) is None
+
+
+# --- draws that meet a threshold ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+@pytest.mark.parametrize("short", [0, 1])
+def test_a_draw_on_a_threshold_has_passed_it(place, short):
+    """Label k is drawn when U lies in [c_{k−1}, c_k): whole numbers meet their bound."""
+    n = 700
+    met = (words(SEED, 4, 1, n)[0] >> 11).astype(np.int64) + short
+    thresholds = np.full((4, n), streams.WHOLE)
+    thresholds[: place + 1] = met
+    drawn = LabelDrawer(thresholds, np.empty((n, 0), dtype=np.int32))(SEED, 4, 1)[0]
+    assert (drawn == (0 if short else place + 1)).all()
+    if place == 0:
+        drawn = LabelDrawer(met[None, :], np.empty((n, 0), dtype=np.int32))(SEED, 4, 1)[0]
+        assert (drawn == 1 - short).all()
+
+
+@pytest.mark.parametrize("short", [0, 1])
+@pytest.mark.parametrize("moved", [0, 1])
+def test_a_draw_on_a_threshold_of_many_has_passed_it(short, moved):
+    n, n_classes = 300, 64
+    drawer = LabelDrawer.of(np.full((n, n_classes), 1.0 / n_classes))
+    before = drawer(SEED, 4, 1)[0]
+    met = (words(SEED, 4, 1, n)[0] >> 11).astype(np.int64) + short
+    thresholds, rows = drawer.thresholds.copy(), np.flatnonzero(before < n_classes - 2)
+    for step in range(moved + 1):  # of one label, or of the next one too
+        thresholds[rows, before[rows] + step] = met[rows]
+    after = LabelDrawer(thresholds, drawer.guide)(SEED, 4, 1)[0]
+    expected = before.copy()
+    expected[rows] += 0 if short else moved + 1
+    np.testing.assert_array_equal(after, expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, BIG])
+@pytest.mark.parametrize("short", [0, 1])
+def test_fused_draws_on_a_threshold_have_passed_it(n_classes, short):
+    n = 60
+    probs = np.full((n, n_classes), 1.0 / n_classes)
+    fused = redraws(ct.ECE(1), probs)
+    first = LabelDrawer.of(probs)(SEED, 4, 1)[0]
+    rows = np.flatnonzero(first < n_classes - 1)
+    met = (words(SEED, 4, 1, n)[0] >> 11).astype(np.int64) + short
+    thresholds = fused.thresholds.copy()
+    thresholds[rows, first[rows]] = met[rows]  # one cell: in the order of the rows
+    expected = first.copy()
+    expected[rows] += 0 if short else 1
+    moved = replace(fused, thresholds=thresholds).replicates(SEED, 4, 1)[0]
+    assert moved == pytest.approx(ct.ECE(1).given(seen(probs))(expected), rel=1e-12)

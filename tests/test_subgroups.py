@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 import caltest as ct
-from caltest._base.multiplicity import holm
+from caltest._base.multiplicity import holm, max_t
+from caltest.simulate import permuted
+from caltest.simulate.permuted import Permutations
 
 
 @pytest.fixture
@@ -70,7 +74,9 @@ def test_one_marked_subgroup_is_one(rng):
     assert found.names == ("old",)
     assert found.tests == (ct.calibration_test(p[marks], y[marks]),)
     assert found.pvalue == found.tests[0].pvalue
-    assert ct.calibration_test(p, y, by={"all": marks | True}).subgroups is None
+    single = ct.calibration_test(p, y, by={"all": marks | True})
+    assert single.subgroups.tests == (replace(single, subgroups=None),)
+    assert "not tested: there is one subgroup, and no other row" in str(single)
     with pytest.raises(ct.InvalidPredictionsError, match=r"by\['old'\] marks no row"):
         ct.calibration_test(p, y, by={"old": marks & False})
 
@@ -138,8 +144,13 @@ def test_subgroups_keep_their_clusters_and_refuse_in_words(people):
     assert all(t.null == "SharedRedraws()" for t in result.subgroups.tests)
     assert result.subgroups.adjust == "Holm"
     certain = np.where(sex == "F", 1.0, p)
-    with pytest.raises(ct.StatisticError, match="subgroup F: CoxScore"):
-        ct.calibration_test(certain, np.where(sex == "F", 1, y), ct.CoxScore(), by=sex)
+    labels = np.where(sex == "F", 1, y)
+    found = ct.calibration_test(certain, labels, ct.CoxScore(), by=sex, n_resamples=99).subgroups
+    assert found.tests[0] is found.adjusted[0] is None
+    assert found.adjusted[1] == found.tests[1].pvalue == found.pvalue
+    assert found.notes[0].startswith("subgroup F cannot be tested: CoxScore")
+    with pytest.raises(ct.StatisticError, match="no subgroup can be tested: subgroup F cannot"):
+        ct.calibration_test(certain, labels, ct.CoxScore(), by={"F": sex == "F"}, n_resamples=99)
     with pytest.raises(ct.InvalidPredictionsError, match="by holds no column"):
         ct.calibration_test(p, y, by={})
     with pytest.raises(ct.InvalidPredictionsError, match=r"by\['a'\]: row 1 has no value"):
@@ -155,4 +166,124 @@ def test_an_audit_asks_every_subgroup(people):
     assert row.pvalue == ct.calibration_test(p, y, by=sex).subgroups.pvalue
     assert [r.pvalue for r in report.rows[:-1]] == [r.pvalue for r in plain.rows]
     assert "1 of 2 are miscalibrated on their own (M); the worst is M" in str(report)
-    assert ct.audit(p, y, by=["all"] * 300, rng=0, n_resamples=199).rows[-1].aspect != "groups"
+    single = ct.audit(p, y, by=["all"] * 300, rng=0, n_resamples=199).rows[-1]
+    assert (single.aspect, single.worst, single.pvalue) == ("groups", "all", plain.rows[0].pvalue)
+
+
+def test_a_subgroup_of_few_clusters_is_a_row_without_a_test(rng):
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    ward = np.repeat(["a", "b", "c"], [30, 120, 150])
+    options = {"by": ward, "clusters": np.arange(300) // 10, "n_resamples": 199, "rng": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ct.FewClustersWarning)
+        result = ct.calibration_test(p, y, **options)
+        report = ct.audit(p, y, **options)
+        single = ct.audit(p, y, **options | {"by": {"a": ward == "a"}})
+    found = result.subgroups
+    assert found.tests[0] is found.adjusted[0] is None
+    assert found.adjusted[1:] == tuple(holm([t.pvalue for t in found.tests[1:]]))
+    assert "  a          30         –" in str(result)
+    assert "subgroup a cannot be tested: too few clusters (3)" in str(result)
+    assert "| a | 30 | – | – | – | – |" in result.to_markdown()
+    assert type(result).from_json(result.to_json()) == result
+    assert "of 2 are miscalibrated on their own" in report.rows[-1].detail
+    assert single.rows[-1].aspect != "groups"
+    assert any("no subgroup can be tested" in note for note in single.notes)
+
+
+def test_joint_tests_of_subgroups(people):
+    p, y, sex, _ = people
+    pairs = [(ct.ECE(5), None), (ct.Kuiper(), None)]
+    result = ct.joint_test(p, y, pairs, by=sex, n_resamples=199, rng=1)
+    assert replace(result, subgroups=None) == ct.joint_test(p, y, pairs, n_resamples=199, rng=1)
+    parts = tuple(
+        ct.joint_test(p[sex == s], y[sex == s], pairs, n_resamples=199, rng=1) for s in "FM"
+    )
+    found = result.subgroups
+    assert found.tests == parts
+    assert found.adjusted == tuple(holm([part.pvalue for part in parts]))
+    assert "calibrated in every subgroup: p" in str(result)
+    assert type(result).from_json(result.to_json()) == result
+
+
+def ranges(p, excess, members):
+    """The ranges of walks along ``p``, stratum by stratum."""
+    walks = [[excess[(p <= q) & own].sum() for q in np.unique(p)] for own in members]
+    return np.array([max([0, *walk]) - min([0, *walk]) for walk in walks])
+
+
+def test_alike_against_all_permutations():
+    p = np.repeat([0.2, 0.6], [20, 24])
+    y, group = np.zeros(44, dtype=int), np.arange(44) % 2
+    y[[1, 3, 5, 20, 21, 23, 25, 27]] = 1
+    members = [group == 0, group == 1]
+    excess = (p - y) - np.where(p == 0.2, (p - y)[:20].mean(), (p - y)[20:].mean())
+    observed = ranges(p, excess, members)
+    # Hypergeometric: how many of the 3 and 5 events fall among the 10 and 12 rows of group 1.
+    exact = sum(
+        hypergeom(20, 3, 10).pmf(a) * hypergeom(24, 5, 12).pmf(b)
+        for a in range(4)
+        for b in range(6)
+        if walked(a - 1.5, b - 2.5) >= observed[0] - 1e-12
+    )
+    found = ct.calibration_test(p, y, by=group, n_resamples=20_000, rng=1).subgroups
+    assert observed[0] == pytest.approx(observed[1], abs=1e-12)
+    assert found.alike == (found.alike_pvalue,) * 2
+    assert found.alike_pvalue == pytest.approx(exact, abs=4 * (exact / 20_000) ** 0.5)
+
+
+def walked(first, second):
+    return max(0, first, first + second) - min(0, first, first + second)
+
+
+def test_walks_of_overlapping_subgroups(rng, monkeypatch):
+    p = rng.choice([0.1, 0.4, 0.8], 200)
+    y = (rng.random(200) < p).astype(int)
+    members = np.stack([rng.random(200) < 0.5, rng.random(200) < 0.2], axis=1)
+    means = np.array([(y - p)[p == q].mean() for q in p])
+    walks = Permutations.of(p, y - p, members)
+    np.testing.assert_allclose(walks.observed(), ranges(p, y - p - means, members.T), atol=1e-12)
+    order = rng.permutation(200)
+    moved = Permutations.of(p[order], (y - p)[order], members[order])
+    np.testing.assert_allclose(moved.observed(), walks.observed(), atol=1e-12)
+    drawn = walks.replicates((1, 2), 0, 50)
+    np.testing.assert_array_equal(walks.replicates((1, 2), 10, 5), drawn[10:15])
+    own = replace(walks, row=np.arange(200), group=np.arange(200) * 0, n_groups=1)
+    assert own.replicates((1, 2), 0, 5) == pytest.approx(0.0, abs=1e-12)  # strata keep their sums
+    monkeypatch.setattr(permuted, "_walk", permuted._walk.py_func)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(walks.replicates((1, 2), 0, 3), drawn[:3])
+
+
+def test_alike_says_what_it_does_not_test(people, rng):
+    p, y, sex, _ = people
+    few = {"by": sex, "n_resamples": 99}
+    found = ct.calibration_test(p, y, weights=rng.random(300), **few).subgroups
+    assert found.alike == ()
+    assert found.alike_pvalue is None
+    assert "calibrated alike is not tested: rows are weighted" in found.notes[0]
+    found = ct.calibration_test(p, y, clusters=np.arange(300) // 3, **few).subgroups
+    assert "rows come in clusters" in found.notes[0]
+    found = ct.calibration_test(
+        rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300), lens=ct.Canonical(), **few
+    ).subgroups
+    assert "more than two classes" in found.notes[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slope", [1.0, 0.4])
+def test_size_and_power_of_alike(slope):
+    rejected, runs = np.zeros(2), 400
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 11])
+        p, chance = rng.beta(0.5, 0.5, 300), rng.random(300)
+        group = (3 * (0.6 * p + 0.4 * rng.random(300))).astype(int)  # who differs in predictions
+        for j, shift in enumerate((0.0, 1.0)):
+            logit = slope * np.log(p / (1 - p)) + 0.5 + shift * (group == 0)
+            y = chance < 1 / (1 + np.exp(-logit))
+            walks = Permutations.of(p, y - p, group[:, None] == np.arange(3))
+            adjusted = max_t(walks.observed(), walks.replicates((seed, 1), 0, 199))
+            rejected[j] += min(adjusted) <= 0.05
+    assert rejected[0] / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+    assert rejected[1] / runs > 0.3

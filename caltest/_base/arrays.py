@@ -1,4 +1,6 @@
-"""Types of arrays."""
+"""Types of arrays, and what NumPy does slowly."""
+
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,3 +8,12 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+#: Up to so many columns, comparing columns takes a third to a thirtieth of ``max(axis=1)``.
+FEW_COLUMNS = 16
+
+
+def largest(rows: FloatArray) -> FloatArray:
+    """Return the largest value of each row."""
+    few = rows.shape[1] <= FEW_COLUMNS
+    return np.array(reduce(np.maximum, rows.T) if few else rows.max(axis=1))

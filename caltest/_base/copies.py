@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import FloatArray, IntArray, largest
 
 #: Rows that are looked at first; of more, those whose confidence is drawn by lot.
 ROWS = 20_000
@@ -41,7 +41,7 @@ def n_copies(probs: FloatArray, labels: IntArray) -> int:
     """
     n, rows = len(probs), np.arange(len(probs))
     if n > ROWS:  # copies are drawn together; what is certain never differs
-        p = np.maximum(*probs.T) if probs.shape[1] == 2 else probs.max(axis=1)
+        p = largest(probs)
         lots = (p.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
         rows = np.flatnonzero((lots % np.uint64(n // ROWS + 1) == 0) & (p < 1.0))
     if rows.size < 2 or not _copied(probs[rows], labels[rows]):
@@ -52,19 +52,17 @@ def n_copies(probs: FloatArray, labels: IntArray) -> int:
 def _told_apart(probs: FloatArray) -> IntArray:
     step = max(1, probs.shape[1] // COLUMNS)
     few = probs[:, ::step] if step > 1 else probs
-    return np.column_stack([few, probs.max(axis=1)]).view(np.int64)
+    return np.column_stack([few, largest(probs)]).view(np.int64)
 
 
 def _copied(probs: FloatArray, labels: IntArray) -> bool:
-    if probs.shape[1] == 2:
-        order, outcome = np.argsort(probs[:, 1], kind="stable"), labels
-        numbers = probs[:, 1].view(np.int64)
-    else:
-        largest = probs.max(axis=1)
-        if (np.diff(np.sort(largest)) > 0.0).all():
-            return False
-        numbers = row_numbers(_told_apart(probs)).view(np.int64)
-        order, outcome = np.lexsort((numbers, largest)), labels == probs.argmax(axis=1)
+    two = probs.shape[1] == 2
+    p = np.ascontiguousarray(probs[:, 1]) if two else largest(probs)
+    if (np.diff(np.sort(p)) > 0.0).all():
+        return False
+    numbers = p.view(np.int64) if two else row_numbers(_told_apart(probs)).view(np.int64)
+    order = np.lexsort((numbers, p))
+    outcome = labels if two else labels == probs.argmax(axis=1)
     equal = np.diff(numbers[order]) == 0
     if not equal.any():
         return False

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import FloatArray, IntArray, largest
 from caltest._base.reading import as_array
 
 #: Labels that are all predicted are doubted when so many misses were to be expected; values that
@@ -17,14 +17,14 @@ MISSES = 7.0
 
 def doubts(probs: FloatArray, labels: IntArray, given: Any, from_logits: bool) -> Iterator[str]:
     """Say what the values may be in truth."""
-    largest, n = probs.max(axis=1), len(probs)
-    missed = float((1.0 - largest).sum())
+    top, n = largest(probs), len(probs)
+    missed = float((1.0 - top).sum())
     if from_logits:
         values = as_array(given, "probs").astype(np.float64)
         whole = n > MISSES if values.ndim == 1 else np.allclose(values.sum(axis=1), 1.0, 1e-3)
         if whole and values.min() >= 0.0 and values.max() <= 1.0:
             yield "from_logits was asked for, but the values look like probabilities already"
-    elif largest.min() == 1.0 and n > MISSES:
+    elif top.min() == 1.0 and n > MISSES:
         yield "all probabilities are 0 or 1: these may be class labels, not probabilities"
     elif missed >= MISSES and all(
         np.array_equal(probs[:some].argmax(axis=1), labels[:some]) for some in (1000, None)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import fields
 from inspect import Signature, signature
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from caltest._base.foreign import refuse_misfit
 
-
-@runtime_checkable
-class _Named(Protocol):
-    """A function or a type; partial functions and callable values have no name of their own."""
-
-    __name__: str
+#: What is written by its name; partial functions and callable values have none of their own.
+NAMED = (type, FunctionType, BuiltinFunctionType, np.ufunc)
 
 
 def name_of(value: Any) -> str:
@@ -29,7 +26,7 @@ def name_of(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(name_of, value))}]"
     plain = value.item() if isinstance(value, np.generic) else value
-    return plain.__name__ if isinstance(plain, _Named) else repr(plain)
+    return plain.__name__ if isinstance(plain, NAMED) else repr(plain)
 
 
 def several(n: int, word: str) -> str:

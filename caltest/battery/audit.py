@@ -13,7 +13,8 @@ from caltest._base.defaults import N_TOGETHER
 from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
 from caltest.battery.questions import Pair, Question, questions
-from caltest.battery.report import rank, report_of, row_of
+from caltest.battery.report import NOTICED, Answer, report_of, row_of
+from caltest.battery.size import Bounds
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.dependence import warn_of_few
@@ -30,7 +31,7 @@ def audit(
     labels: Any = None,
     *,
     alpha: float = 0.05,
-    tolerance: float = 0.1,
+    tolerance: float | None = None,
     adjust: Literal["holm", "max-T"] = "holm",
     n_resamples: int = N_TOGETHER,
     rng: Any = None,
@@ -57,10 +58,16 @@ def audit(
         can.
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
-    tolerance : float, default 0.1
-        The size of error that has to be noticed. A row that finds nothing says "too little data"
-        when the 1 − ``alpha`` point of its null distribution lies above it, or a shift by it would
-        leave no trace in more than 20 % of data sets (fewer than 16 rows for 0.1).
+    tolerance : float, optional
+        The largest error that can be lived with, in the first row. The verdict then says whether
+        the error matters, from bounds of the first row that are each wrong with a chance of at most
+        ``alpha``: "miscalibrated, and it matters" (the lower bound is larger), "miscalibrated, too
+        little to matter" (calibration is rejected, the upper bound is not larger), "calibrated to
+        within the tolerance" (not rejected, the upper bound is not larger) or "cannot tell", which
+        is also said where another row is rejected with an error that exceeds its noise floor by
+        more. Rows that find nothing say "too little data" when the 1 − ``alpha`` point of their
+        null distribution lies above the tolerance (0.1 without one), or a shift by it would leave
+        no trace in more than 20 % of data sets (fewer than 16 rows for 0.1). Not with weights.
     adjust : {"holm", "max-T"}, default "holm"
         Holm's method takes every row's own p-value, exact where there is one, and the worst class
         times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
@@ -89,10 +96,13 @@ def audit(
         else admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
     )
     fraction("alpha", alpha)
-    fraction("tolerance", tolerance)
+    if tolerance is not None:
+        fraction("tolerance", tolerance)
+        if data.weights is not None:
+            raise StatisticError("audit does not take weights together with a tolerance yet")
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
-    if adjust == "max-T" and not tally and (data.n_clusters is not None or data.subgroups()):
+    if adjust == "max-T" and not tally and (data.n_clusters is not None or data.by is not None):
         raise StatisticError(
             "with clusters or subgroups no label vector is drawn for all questions together: use "
             "adjust='holm'"
@@ -108,40 +118,54 @@ def audit(
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", FewClustersWarning)
         if adjust == "holm":
-            answers = [_answer(data, question, options) for question in asked]
-            adjusted = holm([pvalue for _, pvalue in answers])
+            data, asked, answers = _answers(data, asked, options)
+            adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, asked, options)
-    found = [test.clusters for tests, _ in answers for test in tests if test.clusters is not None]
+        sized = data.weights is None
+        bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options) if sized else None
+    found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)
     rows = tuple(
-        row_of(data, question, tests, p, q, alpha, tolerance)
-        for question, (tests, p), q in zip(asked, answers, adjusted, strict=True)
+        row_of(data, question, answer, q, alpha, tolerance or NOTICED)
+        for question, answer, q in zip(asked, answers, adjusted, strict=True)
     )
-    return report_of(data, rows, alpha, tolerance)
+    return report_of(data, rows, alpha, tolerance, bounds)
 
 
 def _whole(data: Predictions | Tally) -> Any:
     return data if isinstance(data, Tally) else replace(data, by=None)
 
 
-#: The tests of a question, and their p-value together.
-Answer = tuple[list[CalibrationTestResult], float]
+def _answers(
+    data: Predictions | Tally, asked: list[Question], options: dict[str, Any]
+) -> tuple[Predictions | Tally, list[Question], list[Answer]]:
+    """Answer all questions; where no subgroup can be tested, a note says so."""
+    answered, answers = [], []
+    for question in asked:
+        try:
+            answers.append(_answer(data, question, options))
+            answered.append(question)
+        except StatisticError as error:
+            if question.kind != "groups":
+                raise
+            data = replace(data, notes=(*data.notes, str(error)))
+    return data, answered, answers
 
 
 def _answer(data: Predictions | Tally, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
         joint = joint_test(_whole(data), None, question.pairs, **options)
         go_on(joint.ended)
-        return list(joint.tests), joint.pvalue
+        return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
         ((statistic, lens),) = question.pairs
         found = calibration_test(data, None, statistic, lens=lens, **options).subgroups
         assert found is not None
-        return list(found.tests), found.pvalue
+        return found.tested, found.pvalue, found
     tests = _one_by_one(_whole(data), question.pairs, options)
-    return tests, min(1.0, len(tests) * min(t.pvalue for t in tests))  # of Bonferroni
+    return tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None  # of Bonferroni
 
 
 def _one_by_one(
@@ -155,7 +179,7 @@ def _one_by_one(
             test = calibration_test(data, None, statistic, lens=lens, **options)
             go_on(test.ended)
             tests.append(test)
-            loser = worst if rank(test) < rank(tests[worst]) else j
+            loser = worst if test.rank < tests[worst].rank else j
             if j > 0:
                 tests[loser] = replace(tests[loser], null_distribution=None)
                 worst = j if loser == worst else worst
@@ -174,4 +198,5 @@ def _together(
     cuts = [slice(end - len(q.pairs), end) for end, q in zip(ends, asked, strict=True)]
     tests = [list(joint.tests[c]) for c in cuts]
     own = [min(1.0, len(group) * min(t.pvalue for t in group)) for group in tests]
-    return list(zip(tests, own, strict=True)), [min(joint.adjusted[c]) for c in cuts]
+    answers: list[Answer] = [(group, p, None) for group, p in zip(tests, own, strict=True)]
+    return answers, [min(joint.adjusted[c]) for c in cuts]

@@ -50,7 +50,7 @@ def questions(data: Predictions | Tally) -> list[Question]:
     def groups(lens: Lens) -> list[Question]:
         words = "and in every subgroup?"
         found = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
-        return [found] if data.subgroups() else []
+        return [found] if data.by is not None else []
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):

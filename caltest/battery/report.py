@@ -8,43 +8,54 @@ from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.battery.questions import Question
+from caltest.battery.size import Bounds
 from caltest.lenses import TopK
 from caltest.predictions import Predictions
-from caltest.results import AuditReport, AuditRow, AuditVerdict, CalibrationTestResult, Finding
+from caltest.results import (
+    AuditReport,
+    AuditRow,
+    AuditVerdict,
+    CalibrationTestResult,
+    Finding,
+    Subgroups,
+)
 from caltest.results.tables import format_p
 from caltest.tally import MicroCells, Tally
 
 Tests = list[CalibrationTestResult]
-
-
-def rank(test: CalibrationTestResult) -> tuple[float, float]:
-    """Return a key that sorts the strongest evidence first."""
-    return test.pvalue, -test.excess
+#: The tests of a question, their p-value together, and what was found in subgroups.
+Answer = tuple[Tests, float, Subgroups | None]
+#: An error of this size must not pass as noise where no tolerance is given.
+NOTICED = 0.1
 
 
 def row_of(
     data: Predictions | Tally,
     question: Question,
-    tests: Tests,
-    pvalue: float,
+    answer: Answer,
     adjusted: float,
     alpha: float,
-    tolerance: float,
+    noticed: float,
 ) -> AuditRow:
     """Judge one question."""
-    worst = min(range(len(tests)), key=lambda j: rank(tests[j]))
+    tests, pvalue, parts = answer
+    worst = min(range(len(tests)), key=lambda j: tests[j].rank)
     test = tests[worst]
     assert test.null_distribution is not None
     critical = test.null_distribution.ppf(1.0 - alpha)
-    # So few rows that a shift by the tolerance would as likely as not leave no trace.
-    few = data.n < np.log(0.2) / np.log1p(-tolerance)
+    # So few rows that a shift by that would as likely as not leave no trace.
+    few = data.n < np.log(0.2) / np.log1p(-noticed)
     if any(t.impossible for t in tests):
         verdict = Finding.IMPOSSIBLE_OUTCOME
     elif adjusted <= alpha:
         verdict = Finding.MISCALIBRATED
     else:
-        blunt = question.kind in ("error", "classes", "groups") and critical > tolerance
+        blunt = question.kind in ("error", "classes", "groups") and critical > noticed
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
+    shown = _worst(data, question, worst)
+    detail = _detail(data, question, tests, worst, adjusted <= alpha, alpha)
+    if parts is not None:
+        shown, detail = _of_subgroups(parts, alpha)
     return AuditRow(
         subject=question.subject,
         lens=question.lens,
@@ -55,19 +66,32 @@ def row_of(
         adjusted=adjusted,
         critical=critical,
         verdict=verdict,
-        worst=_worst(data, question, worst),
-        detail=_detail(data, question, tests, worst, adjusted <= alpha, alpha),
+        worst=shown,
+        detail=detail,
     )
 
 
 def _worst(data: Predictions | Tally, question: Question, worst: int) -> str:
     if question.kind == "classes":
         return f"class {data.class_name(worst)}"
-    if question.kind == "groups":
-        return list(data.subgroups())[worst]
     if len(question.pairs) == 1:
         return ""
     return type(question.pairs[worst][0]).__name__
+
+
+def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
+    named = zip(parts.names, parts.adjusted, strict=True)
+    found = [name for name, p in named if p is not None and p <= alpha]
+    listed = f" ({', '.join(found[:5])}{', …' * (len(found) > 5)})" if found else ""
+    worst, test = parts.names[parts.worst], parts.tests[parts.worst]
+    said = [
+        f"Subgroups: {len(found)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
+        f"the worst is {worst}: error {test.estimate:.3f}, chance alone "
+        f"{test.null_mean:.3f} ± {test.null_std:.3f}."
+    ]
+    if parts.alike_pvalue is not None:
+        said.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
+    return worst, " ".join([*said, *(f"Note: {note}." for note in parts.notes)])
 
 
 def _detail(
@@ -87,14 +111,6 @@ def _detail(
             f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
             f"{data.class_name(worst)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
             f"{predicted:.1%} on average, observed {occurred:.1%})."
-        )
-    if question.kind == "groups":
-        names, own = list(data.subgroups()), holm([t.pvalue for t in tests])
-        found = [name for name, p in zip(names, own, strict=True) if p <= alpha]
-        listed = f" ({', '.join(found[:5])}{', …' * (len(found) > 5)})" if found else ""
-        return (
-            f"Subgroups: {len(found)} of {len(tests)} are miscalibrated on their own{listed}; the "
-            f"worst is {names[worst]}: error {test.estimate:.3f}, chance alone {floor}."
         )
     if question.kind == "shape":
         parts = [
@@ -119,7 +135,11 @@ def _detail(
 
 
 def report_of(
-    data: Predictions | Tally, rows: tuple[AuditRow, ...], alpha: float, tolerance: float
+    data: Predictions | Tally,
+    rows: tuple[AuditRow, ...],
+    alpha: float,
+    tolerance: float | None,
+    bounds: Bounds | None,
 ) -> AuditReport:
     """Judge all of them together."""
     if data.classes == RIGHT:
@@ -144,8 +164,13 @@ def report_of(
         if not direction and score is not None:
             direction = "overconfident" if score.test.excess > 0 else "underconfident"
     else:
-        verdict, said = _not_rejected(data, rows[0], tolerance)
-        summary.append(said)
+        verdict, said = _not_rejected(data, rows[0], tolerance or NOTICED)
+        summary += [said] if tolerance is None else []
+    if bounds is not None:
+        said = "."
+        if tolerance is not None:
+            verdict, said = _beside(tolerance, data.n, rows, bounds)
+        summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
             f"Too little data for {row.lens}: errors of up to {row.critical:.3f} pass as noise."
@@ -172,6 +197,8 @@ def report_of(
         n_classes=data.n_classes,
         accuracy=accuracy,
         confidence=confidence,
+        low=None if bounds is None else bounds.low,
+        high=None if bounds is None else bounds.high,
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
@@ -180,8 +207,37 @@ def report_of(
     )
 
 
+def _beside(
+    tolerance: float, n: int, rows: tuple[AuditRow, ...], bounds: Bounds
+) -> tuple[AuditVerdict, str]:
+    """Judge the error of the first row beside the tolerance, unless another row shows more."""
+    rejected = any(row.verdict.rejects for row in rows)
+    larger = [
+        row.lens
+        for row in rows[1:]
+        if row.verdict.rejects
+        and row.aspect in ("error", "classes", "groups")
+        and row.test.excess > tolerance
+    ]
+    within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
+    if within is False:
+        return AuditVerdict.MATTERS, f", so it is larger than {limit}."
+    if within and larger:
+        said = f", within {limit}, but that of {', '.join(larger)} exceeds chance by more."
+        return AuditVerdict.CANNOT_TELL, said
+    if within and rejected:
+        said = f", so it is within {limit}: real, but too little to matter."
+        return AuditVerdict.TOO_LITTLE_TO_MATTER, said
+    if within:
+        return AuditVerdict.WITHIN_TOLERANCE, f", so it is within {limit}."
+    needed = bounds.rows_to_tell(n, tolerance)
+    tells = "" if needed is None else f"; about {needed} predictions would tell"
+    said = f", so whether it is larger than {limit} cannot be told{tells}."
+    return AuditVerdict.CANNOT_TELL, said + " It is real, whatever its size." * rejected
+
+
 def _not_rejected(
-    data: Predictions | Tally, row: AuditRow, tolerance: float
+    data: Predictions | Tally, row: AuditRow, noticed: float
 ) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
     if row.verdict is not Finding.TOO_LITTLE_DATA:
@@ -189,9 +245,9 @@ def _not_rejected(
             "Every error that could be tested is one that a calibrated model would show. An error "
             f"of up to {row.critical:.3f} ({row.lens}) passes as noise at this sample size."
         )
-    needed = int(np.ceil(data.n * max(1.0, row.critical / tolerance) ** 2 / 100.0)) * 100
+    needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
     return AuditVerdict.TOO_LITTLE_DATA, (
-        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({tolerance:g}) "
+        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:g}) "
         "can pass as noise: these data can neither confirm nor refute calibration. At least "
         f"{needed} predictions are needed."
     )

@@ -13,8 +13,10 @@ import click
 
 from caltest._version import __version__
 from caltest.cli.compare import compare
+from caltest.cli.gate import gate
 from caltest.cli.monitor import monitor
 from caltest.cli.options import EXIT_CODES
+from caltest.cli.plan import plan
 from caltest.cli.plot import plot
 from caltest.cli.verbs import audit, interval, test
 from caltest.errors import printable
@@ -27,7 +29,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, monitor, plot):
+for command in (audit, test, compare, interval, gate, plan, monitor, plot):
     cli.add_command(command)
 
 

@@ -44,7 +44,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
         return read_file(files[0], options)
     rows = ("clusters", "by", "per_character", "format")
-    for name in (name for name in rows if options[name]):
+    for name in (name for name in rows if options.get(name)):
         raise click.UsageError(
             f"--{name.replace('_', '-')} needs the rows of one file of up to {LARGE >> 20} MB"
         )
@@ -78,7 +78,8 @@ def read_file(
 def finish(result: Result, found: bool, options: dict[str, Any]) -> Outcome:
     """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
     if options["out"] is not None:
-        text = result.to_json() if options["out"].suffix == ".json" else str(result)
-        options["out"].write_text(text + "\n", encoding="utf-8")
+        written = {".json": result.to_json, ".md": result.to_markdown}
+        text = written.get(options["out"].suffix, result.__str__)()
+        options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     code = 130 if result.ended == "interrupted" else int(found and options["gate"])
     return (result.to_json() if options["as_json"] else result), code

@@ -50,13 +50,17 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     if len(files) == 1 and options["probs"] is not None:
         data = read_file(files[0], options, read_forecasters)
         names = list(data)
+    elif len(files) < 2:
+        raise click.UsageError(
+            "compare needs two files or more, or the models in columns of one: --probs A,B,…"
+        )
     else:
-        names = _names(files)
+        names = names_of(files)
         data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
     if len(files) > 1 and all(d.ids is not None for d in data.values()):
         if unpaired:
             raise click.UsageError("--unpaired rows have no ids to match")
-        data = _matched(data)
+        data = matched(data)
     elif not unpaired and len({d.n for d in data.values()}) > 1:
         sizes = ", ".join(f"{name} {d.n}" for name, d in data.items())
         raise ct.InvalidPredictionsError(
@@ -77,19 +81,16 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     return finish(table, worse, options)
 
 
-def _names(files: tuple[Path, ...]) -> list[str]:
-    if len(files) < 2:
-        raise click.UsageError(
-            "compare needs two files or more, or the models in columns of one: --probs A,B,…"
-        )
+def names_of(files: tuple[Path, ...]) -> list[str]:
+    """Return what to call the models of some files."""
     stems = [path.stem for path in files]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
     if len(set(names)) < len(names):
-        raise click.UsageError("compare was given one file twice")
+        raise click.UsageError("one file was given twice")
     return names
 
 
-def _matched(data: dict[str, ct.Predictions]) -> dict[str, ct.Predictions]:
+def matched(data: dict[str, ct.Predictions]) -> dict[str, ct.Predictions]:
     """Bring all files into the order of the first."""
     ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
     (first, wanted), *others = ids.items()

@@ -51,7 +51,6 @@ COLUMNS = options_of(
 )
 FACTS = options_of(
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
-    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
 )
 INPUT = options_of(
     click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS, FACTS
@@ -63,6 +62,7 @@ FILES = options_of(
     COLUMNS,
     FACTS,
 )
+BY = option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too.")
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 LENS = option(
@@ -83,15 +83,15 @@ ASKED = options_of(
 N_RESAMPLES = option(
     "--n-resamples", type=click.IntRange(1), default=defaults.N_RESAMPLES, help="Replicates."
 )
+SEED = option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated.")
 SIMULATION = options_of(
-    option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated."),
-    option("--workers", type=click.IntRange(1), default=1, help="Threads."),
+    SEED, option("--workers", type=click.IntRange(1), default=1, help="Threads.")
 )
-OUTPUT = options_of(
-    SIMULATION,
+OUT = options_of(
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
-    option("--out", type=TARGET, help="Also write the report to a file; as JSON if it is .json."),
+    option("--out", type=TARGET, help="Also write the report: .json, .md, or as text."),
 )
+OUTPUT = options_of(SIMULATION, OUT)
 RUN = options_of(
     OUTPUT,
     option("--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on miscalibration."),

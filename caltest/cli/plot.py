@@ -13,25 +13,27 @@ import caltest as ct
 from caltest import plots
 from caltest._base import defaults
 from caltest.cli.common import Outcome, finish, read, settings
-from caltest.cli.options import INPUT, LENS, SHARE, SIMULATION, TARGET, choice, option
+from caltest.cli.options import BY, INPUT, LENS, SHARE, SIMULATION, TARGET, choice, option
 from caltest.cli.recipes import Recipe
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")
-CURVES = ("isotonic", "smooth")
+CURVES = ("isotonic", "smooth", "band")
 PAIRS = ("comparison", "difference")
 BANDS = ("consistency", "clopper-pearson", "wilson", "bootstrap")
-KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *PAIRS)
+SITES = ("forest", "sites")
+KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
 
 
 #: The kinds of pictures that honour an option.
 HONOURED_BY = {
-    "lens": (*DIAGRAMS, *CURVES, "simplex", "bins", "null", *PAIRS),
-    "bins": (*DIAGRAMS, "simplex", "null", *PAIRS),
+    "by": (*DIAGRAMS, "audit", *SITES),
+    "lens": (*DIAGRAMS, *CURVES, "simplex", "bins", "null", *SITES, *PAIRS),
+    "bins": (*DIAGRAMS, "simplex", "null", "forest", *PAIRS),
     "band": (*DIAGRAMS, "comparison"),
-    "level": (*DIAGRAMS, *CURVES, "simplex", "bins", *PAIRS),
-    "simultaneous": (*DIAGRAMS, *CURVES, *PAIRS),
+    "level": (*DIAGRAMS, *CURVES, "simplex", "bins", "sites", *PAIRS),
+    "simultaneous": (*DIAGRAMS, *CURVES[:2], *PAIRS),
     "log_odds": (*DIAGRAMS, *CURVES),
 }
 
@@ -49,6 +51,7 @@ def _refuse_idle(kind: str) -> None:
 
 @click.command(epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
 @INPUT
+@BY
 @choice("--kind", KINDS, "What to draw.")
 @option("-o", "--out", type=TARGET, required=True, help="The picture: .pdf, .svg or .png.")
 @LENS
@@ -65,11 +68,15 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     """Draw a picture, and print its numbers.
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
-    isotonic and smooth are curves without bins; simplex is the triangle of three classes; bins
-    shows what the number of bins does, null how unusual the error is, audit all lenses; comparison
-    shows two models, difference what lies between them.
+    isotonic and smooth are curves without bins, band says where the true one lies; simplex is the
+    triangle of three classes; bins shows what the number of bins does, null how unusual the error
+    is, audit all lenses; forest shows the errors of subgroups, sites how calibration varies over
+    them, and deviation and classical have a panel for each, all with --by; comparison shows two
+    models, difference what lies between them.
     """
     _refuse_idle(kind)
+    if kind in SITES and options["by"] is None:
+        raise click.UsageError(f"--kind {kind} needs --by COLUMN")
     if (kind in PAIRS) != (against is not None):
         raise click.UsageError(f"{' and '.join(PAIRS)} need --against FILE, and only they")
     if options["out"].suffix.lower() not in RECIPE_IN:
@@ -93,8 +100,10 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
         result = ct.reliability_simplex(data, **given("level"), **asked, **cut, **run)
     elif kind == "bins":
         result = ct.bin_sensitivity(data, **given("level"), **asked, **run)
-    elif kind == "null":
+    elif kind in ("null", "forest"):
         result = ct.calibration_test(data, None, ct.ECE(*cut.values()), **asked, **run)
+    elif kind == "sites":
+        result = ct.meta_analysis(data, **given("level"), **asked)
     elif kind == "audit":
         result = ct.audit(data, **run)
     else:
@@ -109,6 +118,6 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
         result = replace(result, ended=ending(*(one.ended for one in both)))
         picture = plots.comparison(both, names=stems, **drawn)
     else:
-        picture = result.plot(**drawn)
+        picture = (result.subgroups if kind == "forest" else result).plot(**drawn)
     picture.save(options["out"])
     return finish(result, False, options | {"out": None})

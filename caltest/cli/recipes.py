@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest import statistics
+from caltest import planning, statistics
 from caltest._base.foreign import refuse_misfit
 from caltest.reliability.simplex import SimplexGrid
 
@@ -26,9 +26,11 @@ HEADS: dict[str, tuple[Any, ...]] = {
     "statistic": STATISTICS,
     "null": (
         *(ct.RedrawLabels, ct.SharedRedraws, ct.WildSigns),
-        *(ct.OneRowPerCluster, ct.ConsistencyResampling),
+        *(ct.OneRowPerCluster, ct.PopulationWeights, ct.ConsistencyResampling),
     ),
     "bins": (int, *BINNINGS, SimplexGrid),
+    "alternative": (planning.Slope, planning.Shift, planning.Bump),
+    "like": (planning.LogisticNormal,),
 }
 #: What else it may be made of, or by.
 PARTS: dict[str, tuple[Any, ...]] = {

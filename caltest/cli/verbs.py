@@ -9,15 +9,26 @@ import click
 import caltest as ct
 from caltest._base import defaults
 from caltest.cli.common import Outcome, finish, read, settings
-from caltest.cli.options import ASKED, EXIT_CODES, FILES, N_RESAMPLES, RUN, SHARE, choice, option
+from caltest.cli.options import (
+    ASKED,
+    BY,
+    EXIT_CODES,
+    FILES,
+    N_RESAMPLES,
+    RUN,
+    SHARE,
+    choice,
+    option,
+)
 from caltest.cli.recipes import Recipe
 from caltest.inference.intervals import METHODS, SIDES
 
 
 @click.command(epilog=EXIT_CODES)
 @FILES
+@BY
 @option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
-@option("--tolerance", type=SHARE, default=0.1, help="Errors of this size must not pass as noise.")
+@option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
 @choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
 @option(
     "--n-resamples",
@@ -29,17 +40,19 @@ from caltest.inference.intervals import METHODS, SIDES
 def audit(**options: Any) -> Outcome:
     """Ask everything at once: is the model behind FILE calibrated?
 
-    Without FILE, an embedded example is used: a neural network on noisy handwritten digits. Several
-    files, or a pattern such as 'part-*.parquet', are read in batches and answered from their sums:
-    the event of two classes, or the top class of more.
+    Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
+    --tolerance the verdict says whether the error matters, and --fail-on-miscalibration asks that.
+    Several files, or a pattern such as 'part-*.parquet', are read in batches and answered from
+    their sums: the event of two classes, or the top class of more.
     """
     asked = settings(options, "alpha", "tolerance", "adjust", "n_resamples")
     report = ct.audit(read(options), **asked)
-    return finish(report, report.verdict == ct.AuditVerdict.MISCALIBRATED, options)
+    return finish(report, report.verdict.failed, options)
 
 
 @click.command(epilog=EXIT_CODES)
 @FILES
+@BY
 @ASKED
 @option(
     "--null",

@@ -14,16 +14,24 @@ from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import admitted, admitted_tally, evaluated, seed_of
+from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of
 from caltest.inference.pvalues import Null, null_distribution, result_of
-from caltest.inference.subgroups import each_subgroup
+from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
 from caltest.results.base import go_on
-from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers, check_run
+from caltest.simulate import (
+    OneRowPerCluster,
+    PopulationWeights,
+    RedrawLabels,
+    SharedRedraws,
+    WildSigns,
+    Workers,
+    check_run,
+)
 from caltest.statistics import ECE, EValue, StatisticLike
 from caltest.tally import MicroCells, Tally
 
@@ -78,7 +86,8 @@ def calibration_test(
         Threads, or a function like :func:`map`.
     **facts
         The keywords of :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the
-        dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too.
+        dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too, and whether
+        all are calibrated alike.
 
     Returns
     -------
@@ -105,9 +114,16 @@ def calibration_test(
     Where observations are independent and labels were not used to make the predictions, observed
     and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition.
 
+    Subgroups may be calibrated alike and the model be wrong. Residuals y − p of a subgroup, less
+    their mean among all rows of about the same prediction, are added up by increasing prediction,
+    and the range of this walk compared with those of residuals permuted among these rows: strata of
+    20 neighbours, equal predictions in one. O(B n).
+
     References
     ----------
     Vaicenavicius et al., "Evaluating model calibration in classification", AISTATS 2019, §4.3.
+    Tygert, "A graphical method of cumulative differences between two subpopulations", Journal of
+    Big Data 8, 2021.
 
     Examples
     --------
@@ -133,15 +149,23 @@ def calibration_test(
         statistic = EValue()
     seen_through = as_lens(lens, data)
     options: Any = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
-    if data.subgroups():
+    if data.by is not None:
         options |= {"statistic": statistic, "null": null, "stop": stop, "rng": rng}
         ask: Any = partial(calibration_test, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
-        parts = each_subgroup(data, seen_through(data), statistic, ask, run)
-        return replace(whole, subgroups=parts)
+        induced = seen_through(data)
+        parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
+        return replace(whole, subgroups=alike(parts, induced, run))
     if isinstance(null, OneRowPerCluster):
         return _by_one_row_per_cluster(data, statistic, null, rng, options)
+    if isinstance(null, PopulationWeights):
+        null.refuse(seen_through(data))
+        ask = partial(calibration_test, data, None, statistic, rng=rng, **options)
+        both = [ask(null=scheme) for scheme in (RedrawLabels(), WildSigns())]
+        said = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
+        larger = max(both, key=lambda test: test.pvalue)
+        return replace(larger, null=repr(null), notes=(*larger.notes, said))
     return _tested(data, seen_through(data), statistic, seen_through, null, run, early)
 
 
@@ -151,7 +175,7 @@ def _tested(
     statistic: StatisticLike,
     lens: Lens,
     null: Null,
-    run: Any,
+    run: tuple[int, Any, Workers],
     early: bool,
 ) -> CalibrationTestResult:
     prepared, estimate = evaluated(statistic, induced)
@@ -201,7 +225,7 @@ def _by_one_row_per_cluster(
         pvalue_error=0.0,
         n=data.n,
         impossible=options["lens"](data).impossible.size,
-        effective_n=None if data.weights is None else data.effective_n,
+        **design(data),
         n_resamples=null.draws,
         seed=seed_of(rng),
         notes=(*data.notes, said),

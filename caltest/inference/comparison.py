@@ -94,7 +94,9 @@ def compare(
         Replicates of what is simulated.
     rng, workers, **facts
         As in :func:`calibration_test`; facts are those of the rows, for all models. Rows with
-        ``ids`` must have the same ones in both models of a pair.
+        ``ids`` must have the same ones in both models of a pair. Pairs of rows of one cluster are
+        left out of T, and clusters are what varies; of weighted rows the error of the weighted
+        population is compared. Not with ``method="bootstrap"`` for clusters.
 
     Returns
     -------
@@ -117,7 +119,8 @@ def compare(
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
     the quadratic part twice there; taking it off once, and never going below it, is right for both.
     Allowances: :mod:`caltest.inference.reach`. Sizes and power: the page "Comparing two models,
-    measured". O(n K) plus the own tests.
+    measured". With clusters or weights Student's law replaces the normal one, with the effective
+    number of units, (Σ W_u)² / Σ W_u², less 1. O(n K) plus the own tests.
 
     References
     ----------
@@ -172,7 +175,7 @@ def compare(
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:
     try:
-        return admitted("compare", probs, labels, facts)
+        return admitted("compare", probs, labels, facts, takes={"clusters", "weights"})
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 
@@ -201,6 +204,10 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
             i = int(np.argmax(a.ids != b.ids))
             told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
             raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
+        for fact in ("weights", "clusters"):
+            values = getattr(a, fact), getattr(b, fact)
+            if not np.array_equal(*values):
+                raise InvalidPredictionsError(f"{both} have different {fact}: {IN_ORDER}")
         (unlike,) = np.nonzero(a.labels != b.labels)
         for i in unlike[:1]:
             raise InvalidPredictionsError(
@@ -226,6 +233,8 @@ def _all_pairs(settings: Settings, models: list[Model], options: dict[str, Any])
         level=settings.level,
         n=pairs[0].n,
         n_classes=pairs[0].n_classes,
+        effective_n=pairs[0].effective_n,
+        n_clusters=pairs[0].n_clusters,
         n_resamples=pairs[0].n_resamples,
         seed=pairs[0].seed,
         ended=ending(*(pair.ended for pair in pairs)),

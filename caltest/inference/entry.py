@@ -79,8 +79,11 @@ def evaluated(
         if isinstance(statistic, Preset):
             raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
-        tally = isinstance(induced, MicroCells)
-        prepared = tallied(statistic, induced) if tally else prepare(statistic, induced)
+        prepared: Prepared
+        if isinstance(induced, MicroCells):
+            prepared = tallied(statistic, induced)
+        else:
+            prepared = prepare(statistic, induced)
         value = prepared(induced.labels)
     except (StatisticError, InvalidPredictionsError):
         raise
@@ -100,6 +103,15 @@ def evaluated(
 def told(prepared: Prepared) -> tuple[str, ...]:
     """Return what a result says of a statistic that comes from a tally."""
     return (prepared.said,) if isinstance(prepared, Tallied) else ()
+
+
+def design(data: Predictions | Tally) -> dict[str, Any]:
+    """Return what every result says of weights and clusters."""
+    weighted = data.weights is not None
+    return {
+        "effective_n": data.effective_n if weighted else None,
+        "n_clusters": data.n_clusters,
+    }
 
 
 def seed_of(rng: Any) -> int | None:

@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Workers, simulate
+from caltest.simulate.dependent import by_appearance
 from caltest.statistics.prepared import StatisticLike, prepare
 
 #: Which of the rows of both models, stacked, each model gets.
@@ -29,11 +31,28 @@ def differences(
 
     ``"swap"``: in every row the two models change places with probability ½; without pairs, all
     rows are dealt out anew. ``"bootstrap"``: rows are drawn with replacement, the same ones for
-    both models when they are paired. Labels move along: a lens may give each model its own.
+    both models when they are paired. Labels move along: a lens may give each model its own. Of
+    paired rows in clusters, whole clusters are swapped.
+
+    Raises
+    ------
+    StatisticError
+        When rows come in clusters and are not paired, or for the bootstrap.
     """
+    clusters = None if a.n_clusters is None and b.n_clusters is None else a.clusters
+    if clusters is not None and (kind == "bootstrap" or not paired):
+        raise StatisticError(
+            f"method={kind!r} {'of rows without pairs ' * (not paired)}does not take clusters: use "
+            "method='z'"
+        )
     draw = partial(_swapped if kind == "swap" else _resampled, a.n, b.n, paired)
+    if clusters is not None:
+        draw = partial(_swapped_clusters, by_appearance(clusters))
     probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])
-    both = Predictions(probs, labels, induced=True)
+    weights = None
+    if a.weights is not None and b.weights is not None:
+        weights = np.concatenate([a.weights, b.weights])
+    both = Predictions(probs, labels, weights=weights, induced=True)
     evaluate: Any = partial(_difference, statistic, both)
     return simulate(evaluate, draw, n_resamples, rng, workers)
 
@@ -49,6 +68,12 @@ def _swapped(n_a: int, n_b: int, paired: bool, rng: np.random.Generator) -> Rows
         return rows[:n_a], rows[n_a:]
     swapped, rows = rng.integers(2, size=n_a), np.arange(n_a)
     return rows + n_a * swapped, rows + n_a * (1 - swapped)
+
+
+def _swapped_clusters(cluster: IntArray, rng: np.random.Generator) -> Rows:
+    swapped = rng.integers(2, size=int(cluster.max()) + 1)[cluster]
+    rows = np.arange(cluster.size)
+    return rows + cluster.size * swapped, rows + cluster.size * (1 - swapped)
 
 
 def _resampled(n_a: int, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:

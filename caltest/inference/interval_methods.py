@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from caltest._base.clopper_pearson import clopper_pearson
+from caltest.binning import UniformBins
 from caltest.errors import StatisticError
 from caltest.exact import cell_null
 from caltest.inference.cell_noise import CellNoise, cell_noise
 from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
-from caltest.inference.inversion import SIZES, reached
+from caltest.inference.inversion import SIZES, Above, reached
 from caltest.inference.pvalues import null_distribution, on_sample, replicates_of
 from caltest.lenses import Lens, TopK
 from caltest.predictions import FloatArray, Predictions
@@ -36,6 +37,11 @@ EXACT_CELLS = 24
 CANCEL = (
     "the model is miscalibrated, but residuals scatter so much within cells that their error may "
     "be 0: errors of opposite sign cancel there, and finer cells would show them"
+)
+#: Said of the largest gap where cells of a grid are empty.
+EMPTY = (
+    "the largest error of the {full} of {all} cells that hold rows: new data may enter the others, "
+    "where it may be larger"
 )
 #: Rows per cell below which an interval is wide because little can be known.
 FEW_ROWS = 5.0
@@ -65,6 +71,13 @@ class Asked:
     def induced(self) -> Predictions:
         """The data, seen through the lens."""
         return self.prepared.data
+
+    @property
+    def designed(self) -> bool:
+        """Whether rows have clusters or weights."""
+        if isinstance(self.induced, MicroCells):
+            return False
+        return self.induced.n_clusters is not None or self.induced.weights is not None
 
     @property
     def cells(self) -> Cells:
@@ -99,14 +112,10 @@ class Bounds:
 def by_inversion(asked: Asked) -> Bounds:
     """Invert tests of the size of the error; see :mod:`caltest.inference.inversion`."""
     estimand, size, cells = asked.estimand, SIZES[asked.estimand.size], asked.cells
-    noise = cell_noise(asked.induced, cells, _n_draws(asked), _generator(asked.rng))
+    noise = noise_of(asked)
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
-    if (
-        asked.induced.clusters is None
-        and asked.induced.n_classes == 2
-        and len(cells) <= EXACT_CELLS
-    ):
+    if noise.parts is None and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
         plain: Prepared = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
         if isinstance(asked.induced, MicroCells):
@@ -127,14 +136,19 @@ def by_inversion(asked: Asked) -> Bounds:
     return Bounds(
         method="inversion",
         low=estimand.scaled(low),
-        high=estimand.scaled(size.high(noise, asked.alpha)),
+        high=estimand.scaled(size.above(noise).high(asked.alpha)),
         corrected=corrected,
         null_mean=floor if is_plain else None,
         contains_zero=plausible or cancels or asked.side == "upper",
         pvalue=pvalue,
         n_draws=noise.shares.size,
-        notes=(*_about_cells(noise), *([CANCEL] if cancels else [])),
+        notes=(*about_cells(noise), *([CANCEL] if cancels else [])),
     )
+
+
+def noise_of(asked: Asked) -> CellNoise:
+    """Sum the residuals of the cells, and draw their noise."""
+    return cell_noise(asked.induced, asked.cells, _n_draws(asked), _generator(asked.rng))
 
 
 def _n_draws(asked: Asked) -> int:
@@ -145,8 +159,8 @@ def _n_draws(asked: Asked) -> int:
             f"but n_resamples is {asked.n_resamples}"
         )
     numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
-    if asked.induced.clusters is not None:
-        numbers = max(numbers, int(asked.induced.clusters.max()) // 8)
+    if asked.designed:
+        numbers = max(numbers, asked.induced.n // 64)
     least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
     return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
 
@@ -168,6 +182,7 @@ def by_cells(asked: Asked) -> Bounds:
     above, below = outside(asked.alpha)
     furthest = np.maximum(-above, -below).max()
     values, ended = _bootstrap(asked)
+    full, grid = len(cells), cells.bins.n_bins if isinstance(cells.bins, UniformBins) else 0
     return Bounds(
         method="cells",
         low=_gap(asked, max(float(nearest), 0.0)),
@@ -176,7 +191,25 @@ def by_cells(asked: Asked) -> Bounds:
         contains_zero=bool(nearest <= 0.0) or asked.side == "upper",
         n_draws=values.size,
         ended=ended,
+        notes=(EMPTY.format(full=full, all=grid),) if full < grid else (),
     )
+
+
+def largest_above(asked: Asked) -> Above:
+    """Return how plausible each largest gap is from above: all cells have to refute it."""
+    from scipy.special import bdtr, bdtrc
+
+    cells, n = asked.cells, asked.cells.counts
+    predicted = cells.sum(asked.induced.probs[:, 0]) / n
+    seen = cells.sum(asked.induced.labels == 0)
+
+    def chance(gap: float) -> float:
+        rise, fall = predicted + gap, predicted - gap
+        fewer = np.where(rise < 1.0, bdtr(seen, n, np.minimum(rise, 1.0)), 0.0)
+        more = np.where(seen > 0, bdtrc(seen - 1, n, np.maximum(fall, 0.0)), 1.0)
+        return float(np.maximum(fewer, np.where(fall > 0.0, more, 0.0)).max())
+
+    return Above(chance, lambda gap: asked.estimand.unscaled(_gap(asked, gap)), asked.estimate)
 
 
 def _gap(asked: Asked, gap: float) -> float:
@@ -217,8 +250,7 @@ def by_normal(asked: Asked) -> Bounds:
 
     estimand, size = asked.estimand, SIZES["squared"]
     noise = cell_noise(asked.induced, asked.cells, 1, _generator(asked.rng))
-    residuals = asked.induced.residuals[:, : noise.sums.shape[1]]
-    error = influence_error(residuals, noise.gaps[asked.cells.of_row], asked.induced.clusters)
+    error = influence_error(asked.induced, noise.gaps[asked.cells.of_row])
     centre, reach = size.corrected(noise), -float(ndtri(asked.alpha)) * error
     return Bounds(
         method="normal",
@@ -232,9 +264,10 @@ def by_normal(asked: Asked) -> Bounds:
 def by_sun(asked: Asked) -> Bounds:
     """Use the interval of Sun et al. for the k largest predictions, or a class of its own."""
     estimand, k = asked.estimand, asked.induced.n_classes - 1
-    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.induced.clusters is not None:
+    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.designed:
         raise StatisticError(
-            "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows"
+            "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows "
+            "without weights"
         )
     if asked.side != "two-sided":
         raise StatisticError("method='sun' has no one-sided version; use method='auto'")
@@ -278,8 +311,9 @@ def noise_floor(asked: Asked) -> float:
     return null_distribution(asked.statistic, prepared, asked.estimate, "auto", *run).mean()
 
 
-def _about_cells(cells: CellNoise) -> tuple[str, ...]:
-    mean = cells.n / cells.size.size
+def about_cells(cells: CellNoise) -> tuple[str, ...]:
+    """Return what is said of cells of few rows."""
+    mean = float((cells.size / cells.grain.mean(axis=1)).mean())
     said = (
         f"cells hold {mean:.1f} rows on average: so few show little of the error, and the upper "
         "bound is high for that reason; fewer cells give a shorter interval"

@@ -62,6 +62,27 @@ MET = 1.0 - 1e-6
 LUCK = 0.25
 
 
+@dataclass(frozen=True)
+class Above:
+    """How plausible errors are from above: the chance that one shows no more than was observed.
+
+    Errors are numbered by k ≥ 0: ``theta(k)`` is the error, ``chance(k)`` falls; searches begin at
+    ``start``.
+    """
+
+    chance: Callable[[float], float]
+    theta: Callable[[float], float]
+    start: float
+
+    def high(self, alpha: float) -> float:
+        """Return the largest error for which the observed one is surprisingly small, ``alpha``."""
+        return self.theta(_boundary(lambda k: self.chance(k) >= alpha, self.start))
+
+    def pvalue(self, margin: float) -> float:
+        """Return the p-value of errors of this size or more."""
+        return self.chance(_boundary(lambda k: self.theta(k) <= margin, self.start))
+
+
 def absolute_error(cells: CellNoise) -> float:
     """Return T₁."""
     return float(np.abs(cells.sums).sum()) / cells.n
@@ -95,8 +116,8 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
     return _boundary(lambda theta: not plausible(theta), observed)
 
 
-def absolute_high(cells: CellNoise, alpha: float) -> float:
-    """Return the largest θ₁ for which T₁ is surprisingly small with a chance of ``alpha``."""
+def absolute_above(cells: CellNoise) -> Above:
+    """Return how plausible each θ₁ is from above."""
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
     towards = np.where(cells.sums < 0.0, -cells.unit, cells.unit)
     total = float(cells.unit.sum()) / cells.n
@@ -111,11 +132,11 @@ def absolute_high(cells: CellNoise, alpha: float) -> float:
 
     observed = max(absolute_error(cells), float(np.quantile(values(0.0, 0.0), LUCK)))
 
-    def plausible(theta: float) -> bool:
+    def chance(theta: float) -> float:
         share = min(1.0, theta / max(observed, 1e-300))
-        return reached(-values(theta, share), -observed) >= alpha
+        return reached(-values(theta, share), -observed)
 
-    return _boundary(plausible, max(2.0 * observed, total))
+    return Above(chance, lambda theta: theta, max(2.0 * observed, total))
 
 
 def squared_error(cells: CellNoise) -> float:
@@ -148,8 +169,8 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
     return _boundary(lambda k: not plausible(k), 1.0) ** 2 * observed
 
 
-def squared_high(cells: CellNoise, alpha: float) -> float:
-    """Return the largest θ₂ for which T₂ less its noise is surprisingly small with ``alpha``."""
+def squared_above(cells: CellNoise) -> Above:
+    """Return how plausible each θ₂ is from above, of T₂ less its noise."""
     size, middle = cells.size[:, None], cells.towards_middle
     along = (cells.sums * middle).sum(axis=1, keepdims=True)
     towards = np.where(along < 0.0, -cells.sums, cells.sums) + middle
@@ -165,8 +186,12 @@ def squared_high(cells: CellNoise, alpha: float) -> float:
         return squares + min(1.0, k * k) * error * cells.shares
 
     observed = max(squared_corrected(cells), float(np.quantile(values(0.0), LUCK)))
-    k = _boundary(lambda k: reached(-values(k), -observed) >= alpha, 1.0)
-    return float((shift(k) ** 2 / size).sum()) / cells.n
+
+    return Above(
+        chance=lambda k: reached(-values(k), -observed),
+        theta=lambda k: float((shift(k) ** 2 / size).sum()) / cells.n,
+        start=1.0,
+    )
 
 
 @dataclass(frozen=True)
@@ -177,14 +202,14 @@ class Size:
     calibrated: Callable[[CellNoise], FloatArray]
     corrected: Callable[[CellNoise], float]
     low: Callable[[CellNoise, float], float]
-    high: Callable[[CellNoise, float], float]
+    above: Callable[[CellNoise], Above]
 
 
 SIZES = {
     "absolute": Size(
-        absolute_error, absolute_null, absolute_corrected, absolute_low, absolute_high
+        absolute_error, absolute_null, absolute_corrected, absolute_low, absolute_above
     ),
-    "squared": Size(squared_error, squared_null, squared_corrected, squared_low, squared_high),
+    "squared": Size(squared_error, squared_null, squared_corrected, squared_low, squared_above),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -14,11 +15,13 @@ from caltest.errors import StatisticError
 from caltest.inference.calibration import calibration_test
 from caltest.inference.entry import admitted, admitted_tally, evaluated, seed_of
 from caltest.inference.pvalues import result_of
+from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.results import JointTestResult, ending
+from caltest.results.base import go_on
 from caltest.simulate import (
     BLOCK,
     Batches,
@@ -71,7 +74,8 @@ def joint_test(
     -----
     O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
     pairs shows; with one seed they are those of :func:`calibration_test`. With clusters pairs are
-    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens.
+    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens. With
+    ``by`` all pairs are tested in every subgroup, too, and these adjusted by Holm's method.
 
     References
     ----------
@@ -89,7 +93,13 @@ def joint_test(
     if isinstance(probs, Tally):
         tally = admitted_tally("joint_test", probs, labels, facts)
         return _of_tally(tally, statistics, lenses, n_resamples, rng, workers)
-    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "weights"})
+    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
+    if data.by is not None:
+        again: Any = {"pairs": pairs, "n_resamples": n_resamples, "rng": rng, "workers": workers}
+        ask: Any = partial(joint_test, labels=None, **again)
+        whole = ask(replace(data, by=None))
+        go_on(whole.ended)
+        return replace(whole, subgroups=each_subgroup(data, ask))
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         single = tuple(
@@ -128,8 +138,8 @@ def _of_tally(
     observed = [evaluated(s, c) for s, c in zip(statistics, cells, strict=True)]
     fold = own.folding(folded) if folded is not own else None
 
-    def jointly(events: FloatArray) -> FloatArray:
-        top = events if fold is None else fold(events)
+    def jointly(events: Any) -> FloatArray:
+        top: Any = events if fold is None else fold(events)
         both = zip(observed, cells, strict=True)
         return np.column_stack([x.batch(events if c is own else top) for (x, _), c in both])
 

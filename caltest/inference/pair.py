@@ -12,7 +12,7 @@ from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import evaluated, seed_of
+from caltest.inference.entry import design, evaluated, seed_of
 from caltest.inference.exchange import differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
@@ -162,6 +162,7 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         seed=seed_of(options["rng"]),
         ended=ending(a.test.ended, b.test.ended, evidence.ended),
         notes=(*(f"{m.name}: {note}" for m in (a, b) for note in m.data.notes), *evidence.notes),
+        **design(a.induced),
         copies=max(a.data.copies, b.data.copies),
     )
 
@@ -172,8 +173,9 @@ def _by_variance(settings: Settings, a: Model, b: Model, options: dict[str, Any]
     sides = Side(a.error, a.induced), Side(b.error, b.induced)
     found = Difference(*sides, settings.paired, cautious=settings.method == "jackknife")
     pvalue, (low, high) = found.pvalue(), found.limits(settings.level)
+    alone = "alone in their cell" if sides[0].error.parts.rows else "without other clusters there"
     notes = [
-        f"{m.error.alone} of {m.error.n} rows of {m.name} are alone in their cell and count "
+        f"{m.error.alone} of {m.error.n} rows of {m.name} are {alone} and count "
         "nothing: take fewer bins"
         for m in (a, b)
         if m.error is not None and m.error.alone > MANY_ALONE * m.error.n
@@ -181,8 +183,8 @@ def _by_variance(settings: Settings, a: Model, b: Model, options: dict[str, Any]
     better, side = (a, sides[0]) if found.value < 0.0 else (b, sides[1])
     if found.pvalue(lone=False) <= 1.0 - settings.level < pvalue:
         notes.append(
-            f"{side.lone.size} rows of {better.name} are alone in their cell and could carry the "
-            "difference: take fewer bins"
+            f"{side.lone.size} {'rows' if side.error.parts.rows else 'clusters'} of {better.name} "
+            "are alone in their cell and could carry the difference: take fewer bins"
         )
     return _Evidence(pvalue, low, high, notes=tuple(notes))
 
@@ -220,32 +222,43 @@ def verdict(
 def _score_differences(
     a: Predictions, b: Predictions, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
-    """Compare mean scores by Student's t of paired rows (Diebold & Mariano 1995), else Welch's."""
+    """Compare mean scores by Student's t of paired units (Diebold & Mariano 1995), else Welch's."""
     found = []
     for name, score in SCORES.items():
-        rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))
-        found.append(_score_difference(name, rows_a, rows_b, paired, level))
+        rows = [score.per_row(d.probs, d.labels) for d in (a, b)]
+        own = list(zip(rows, (a, b), strict=True))
+        first, second = (_mean(*part)[0] if np.isfinite(part[0]).all() else None for part in own)
+        if first is None or second is None or min(a.n, b.n) < 2:
+            found.append(ScoreDifference(name, first, second, None, None, None, None))
+            continue
+        parts = [_mean(*part) for part in ([(rows[0] - rows[1], a)] if paired else own)]
+        found.append(_score_difference(name, first, second, parts, level))
     return tuple(found)
 
 
+def _mean(values: FloatArray, data: Predictions) -> tuple[float, float, float]:
+    """Return a weighted mean, its variance by the units, and the degrees of freedom of that."""
+    w = np.ones(data.n) if data.weights is None else data.weights
+    unit = np.arange(data.n) if data.clusters is None else data.clusters
+    mean, mass = float(w @ values / w.sum()), np.bincount(unit, w)
+    mass, moved = mass[mass > 0.0], np.bincount(unit, w * (values - mean))
+    variance = float(moved @ moved) / mass.sum() ** 2 * mass.size / max(mass.size - 1, 1)
+    return mean, variance, float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
+
+
 def _score_difference(
-    name: str, a: FloatArray, b: FloatArray, paired: bool, level: float
+    name: str, a: float, b: float, parts: list[tuple[float, float, float]], level: float
 ) -> ScoreDifference:
     from scipy.special import stdtr, stdtrit
 
-    mean_a, mean_b = (float(s.mean()) if np.isfinite(s).all() else None for s in (a, b))
-    if mean_a is None or mean_b is None or min(a.size, b.size) < 2:
-        return ScoreDifference(name, mean_a, mean_b, None, None, None, None)
-    difference = mean_a - mean_b
-    parts = [a - b] if paired else [a, b]
-    variances = np.array([s.var(ddof=1) / s.size for s in parts])
-    error = float(np.sqrt(variances.sum()))
-    if error <= 1e-14 * (abs(mean_a) + abs(mean_b)):  # the same scores up to rounding
+    _, variances, freedoms = np.array(parts).T
+    difference, error = a - b, float(np.sqrt(variances.sum()))
+    if error <= 1e-14 * (abs(a) + abs(b)):  # the same scores up to rounding
         pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
-        return ScoreDifference(name, mean_a, mean_b, difference, difference, difference, pvalue)
-    freedom = variances.sum() ** 2 / (variances**2 / [s.size - 1 for s in parts]).sum()
+        return ScoreDifference(name, a, b, difference, difference, difference, pvalue)
+    freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
     reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
     pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)
     return ScoreDifference(
-        name, mean_a, mean_b, difference, difference - reach, difference + reach, float(pvalue)
+        name, a, b, difference, difference - reach, difference + reach, float(pvalue)
     )

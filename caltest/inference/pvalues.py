@@ -16,7 +16,7 @@ from caltest._base.written import name_of
 from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
 from caltest.inference.dependence import clustered
-from caltest.inference.entry import seed_of, told
+from caltest.inference.entry import design, seed_of, told
 from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
@@ -239,7 +239,7 @@ def result_of(
         impossible=prepared.data.impossible.size,
         ended=ended,
         notes=(*data.notes, *told(prepared)),
-        effective_n=None if data.weights is None else data.effective_n,
+        **design(data),
         clusters=law.clusters if isinstance(law, SimulatedNull) else None,
         copies=data.copies,
         null_distribution=law,

@@ -15,6 +15,9 @@ sums over rows or cells, so that nothing is resampled; z is the normal quantile 
   the square of what one more row of it would add.
 * *Rows alone in their cell* count nothing in T. Those of the model that looks better may carry an
   error of Σ \|r_i\|² / n; U(z) is its upper limit, of a weighted count (Fay & Feuer 1997).
+
+Where rows come in clusters, those are the units of all this but for "labels anywhere", and labels
+not shown go together in a cluster. z is then a quantile of Student's law, also for weighted rows.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from functools import cached_property
 
 import numpy as np
 
-from caltest.inference.squared_error import SquaredError, base_variance
+from caltest.inference.squared_error import SquaredError, added, base_variance, summed
 from caltest.predictions import FloatArray, Predictions
 
 #: Rows of a cell that count as much as what was promised of it.
@@ -47,40 +50,52 @@ class Side:
         # Of two classes the second component is not stored, and is like the first.
         return 2.0 if self.data.n_classes == 2 else 1.0
 
+    def _of_rows(self, values: FloatArray) -> FloatArray:
+        """Return the weighted sums of row values (n,) in the cells."""
+        w = self.data.weights
+        weighted = values if w is None else w * values
+        return summed(weighted, self.error.cell, self.error.mass.size)
+
     @cached_property
     def _promised(self) -> FloatArray:
-        return np.asarray(1.0 - (self.data.probs**2).sum(axis=1))
+        return self._of_rows(1.0 - (self.data.probs**2).sum(axis=1))
 
     @cached_property
     def _squares(self) -> FloatArray:
-        return self._components * (self.error.residuals**2).sum(axis=1)
+        each = 1.0 + (self.data.probs**2).sum(axis=1)
+        return self._of_rows(each - 2.0 * self.data.probs[np.arange(self.data.n), self.data.labels])
 
     @cached_property
-    def _size(self) -> FloatArray:
-        return self.error.in_cells(np.ones(self.error.n))
+    def _units(self) -> FloatArray:
+        """Effective number of units in each cell."""
+        return self.error.mass**2 / self.error.in_cells(self.error.parts.mass**2)
 
     @cached_property
     def not_shown(self) -> FloatArray:
         """The share of the variance of each label that is added, shape (n,)."""
-        promised = self.error.in_cells(self._promised)
-        scatter = self._components * self.error.in_cells((self.error.centred**2).sum(axis=1))
-        shown = np.divide(scatter, promised, out=np.ones_like(scatter), where=promised > 0.0)
-        return (PRIOR / (PRIOR + self._size) * np.maximum(0.0, 1.0 - shown))[self.error.cell]
+        sums = added(self.error.parts.sums, self.error.parts.cell, self.error.mass.size)
+        scatter = self._squares - self._components * (sums**2).sum(axis=1) / self.error.mass
+        shown = np.divide(
+            scatter, self._promised, out=np.ones_like(scatter), where=self._promised > 0.0
+        )
+        return (PRIOR / (PRIOR + self._units) * np.maximum(0.0, 1.0 - shown))[self.error.cell]
 
     @cached_property
     def worst_cell(self) -> float:
-        """The square of what one more row of the worst cell would add."""
-        mean = self.error.in_cells(self.error.omitting) / self._size
+        """The square of what one more unit of the worst cell would add."""
+        parts, mass = self.error.parts, self.error.mass
+        mean = self.error.in_cells(parts.mass * self.error.omitting[parts.unit]) / mass
         without = self.error.omitting.mean() - mean
-        excess = self.error.in_cells(self._squares - self._promised)
-        excess /= self._size * self._components * self.error.n
+        excess = (self._squares - self._promised) / (self._units * self._components * mass.sum())
         return float(max(without.max(), excess.max(), 0.0)) ** 2
 
     @cached_property
     def lone(self) -> FloatArray:
-        """What each row that is alone in its cell may carry."""
-        alone = self.error.weights[self.error.cell] == 0.0
-        return self._squares[alone] / (self._components * self.error.n)
+        """What each unit that is alone in its cell may carry."""
+        parts = self.error.parts
+        alone = self.error.weights[parts.cell] == 0.0
+        squares = (parts.sums[alone] ** 2).sum(axis=1)
+        return squares / (parts.mass[alone] * self.error.mass.sum())
 
     def lone_limit(self, z: float) -> float:
         """Return the upper limit U(z) of what the lone rows carry; 0 without any."""
@@ -123,27 +138,33 @@ class Difference:
         a, b = self.a, self.b
         va, vb = a.label_variances(a.error.changes), b.label_variances(b.error.changes)
         if not self.paired:
-            return float(a.not_shown @ va + b.not_shown @ vb)
+            both = zip((a, b), (va, vb), strict=True)
+            return sum(side.error.together(side.not_shown * v) for side, v in both)
         together = a.error.changes - b.error.changes
         ab = b.label_variances(a.error.changes)
         ba = a.label_variances(b.error.changes)
         by_a = np.where(self._same, a.label_variances(together), va + ba)
         by_b = np.where(self._same, b.label_variances(together), vb + ab)
-        return float(np.maximum(a.not_shown * by_a, b.not_shown * by_b).sum())
+        return a.error.together(np.maximum(a.not_shown * by_a, b.not_shown * by_b))
 
     @cached_property
     def anywhere(self) -> float:
-        """The mean squared change of D by another label, summed over the rows and over n."""
-        a, b = self.a.error.changes, self.b.error.changes
+        """The mean squared change of D by other labels of one unit."""
+        a, b = self.a.error, self.b.error
         if not self.paired:
-            return sum(float((c**2).sum()) / (len(c) * (c.shape[1] - 1)) for c in (a, b))
-        squares = np.where(self._same[:, None], (a - b) ** 2, a**2 + b**2)
-        return float(squares.sum()) / (len(a) * (a.shape[1] - 1))
+            return sum(_of_one_unit(error, error.changes**2) for error in (a, b))
+        apart = a.changes**2 + b.changes**2
+        return _of_one_unit(a, np.where(self._same[:, None], (a.changes - b.changes) ** 2, apart))
 
     @property
     def _same(self) -> FloatArray:
         # A lens may give each model labels of its own.
         return np.asarray(self.a.data.labels == self.b.data.labels)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of what the units show."""
+        return min(self.a.error.freedom, self.b.error.freedom)
 
     def reach(self, z: float, side: Side, lone: bool = True) -> float:
         """Return how far the limit lies from D on the side where ``side`` looks better."""
@@ -158,15 +179,18 @@ class Difference:
 
     def limits(self, level: float) -> tuple[float, float]:
         """Return the interval of the difference."""
-        from scipy.special import ndtri
+        from scipy.special import stdtrit
 
-        z = float(ndtri(0.5 + level / 2.0))
+        z = float(stdtrit(self.freedom, 0.5 + level / 2.0))
         return self.value - self.reach(z, self.b), self.value + self.reach(z, self.a)
 
     def pvalue(self, lone: bool = True) -> float:
-        """Return 2Φ(−z) at the z whose limit just meets 0; ``lone`` counts rows alone in a cell."""
+        """Return 2Φ(−z) at the z whose limit just meets 0; ``lone`` counts rows alone in a cell.
+
+        Φ is Student's law where units are clusters, or rows do not weigh alike.
+        """
         from scipy.optimize import brentq
-        from scipy.special import ndtr
+        from scipy.special import stdtr
 
         better, distance = self.a if self.value < 0.0 else self.b, abs(self.value)
         if distance <= 1e-14 or self.reach(0.0, better, lone) >= distance:
@@ -175,4 +199,9 @@ class Difference:
         if self.reach(LARGEST_Z, better, lone) <= distance:
             return smallest
         z = brentq(lambda z: self.reach(z, better, lone) - distance, 0.0, LARGEST_Z, xtol=1e-12)
-        return max(2.0 * float(ndtr(-z)), smallest)
+        return max(2.0 * float(stdtr(self.freedom, -z)), smallest)
+
+
+def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
+    """Return the mean over units of the squared changes (n, K) by other labels of their rows."""
+    return float(squares.sum()) / ((squares.shape[1] - 1) * error.omitting.size)

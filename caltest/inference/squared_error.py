@@ -3,30 +3,83 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
+from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cells import Cells
 
 
 @dataclass(frozen=True, eq=False)
+class Parts:
+    """The rows of one unit in one cell, for every such pair; a unit is a row, or a cluster of rows.
+
+    ``unit`` and ``cell`` (P,) number both; ``mass`` (P,) is W_ub = Σ w_i, ``sums`` (P, d) are
+    S_ub = Σ w_i r_i with r_i = onehot(y_i) − p_i, of two classes one component. Parts of a unit lie
+    together; ``of_row`` (n,) is the part of every row, and ``rows`` whether each row is a unit.
+    """
+
+    unit: IntArray
+    cell: IntArray
+    mass: FloatArray
+    sums: FloatArray
+    of_row: IntArray
+    rows: bool
+
+    @classmethod
+    def of(cls, induced: Predictions, cell: IntArray) -> Parts:
+        """Sum the rows, in O(n d), and O(n log n) with clusters."""
+        r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
+        w = np.ones(induced.n) if induced.weights is None else induced.weights
+        every = np.arange(induced.n)
+        if induced.n_clusters is None:
+            return cls(every, cell, w, r, every, rows=True)
+        unit = by_appearance(induced.clusters)
+        n_cells = int(cell.max()) + 1
+        codes, place = np.unique(unit * n_cells + cell, return_inverse=True)
+        sums, mass = added(r, place.ravel(), codes.size), summed(w, place.ravel(), codes.size)
+        return cls(*np.divmod(codes, n_cells), mass, sums, place.ravel(), rows=False)
+
+    def crossed(self, other: Parts) -> tuple[IntArray, IntArray]:
+        """Return all pairs of a part and another of the same unit, of a second partition."""
+        if self.rows:
+            return self.of_row, self.of_row
+        counts = np.bincount(other.unit)
+        repeat = counts[self.unit]
+        left = np.repeat(np.arange(self.unit.size), repeat)
+        first = (np.cumsum(counts) - counts)[self.unit] - (np.cumsum(repeat) - repeat)
+        return left, np.arange(left.size) + first[left]
+
+
+def added(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
+    """Return the column sums of every group, shape (n_groups, d)."""
+    return np.stack([np.bincount(group, column, n_groups) for column in values.T], axis=1)
+
+
+def summed(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
+    """Return the sum of every group, shape (n_groups,)."""
+    return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class SquaredError:
-    """T = (1/n) Σ_{i≠j} w_ij r_i · r_j, with all that its variance needs.
+    """T = (1/W) Σ_b w_b (|S_b|² − Σ_u |S_ub|²): products of residuals of two units in one cell.
 
-    The weight w_ij is w_b = 1 / (n_b − 1) for two rows of one cell b and 0 otherwise, so that T is
-    the value of ``DebiasedL2``.
+    With w_b = W_b / (W_b² − Σ_u W_ub²), 1 / (n_b − 1) for plain rows and 0 for cells of one unit, T
+    is the value of ``DebiasedL2`` if units are rows; of clusters it leaves out the pairs within.
 
-    ``cell`` (n,) is the cell of every row, ``weights`` (L,) the w_b, 0 for cells of one row;
-    ``residuals`` (n, d) are r_i = onehot(y_i) − p_i, ``centred`` (n, d) the same less the mean of
-    the cell; ``omitting`` (n,) is T when row i is left out and cells are kept, ``changes`` (n, K)
-    by how much T changes when row i has label k instead of its own.
+    ``cell`` (n,) is the cell of every row, ``weights`` (L,) are the w_b, ``mass`` (L,) the W_b,
+    ``centred`` (P, d) S_ub − W_ub S_b / W_b; ``omitting`` (U,) is T when unit u is left out and
+    cells are kept, ``changes`` (n, K) by how much T changes when row i has label k.
     """
 
     estimate: float
     cell: IntArray
+    parts: Parts
     weights: FloatArray
-    residuals: FloatArray
+    mass: FloatArray
     centred: FloatArray
     omitting: FloatArray
     changes: FloatArray
@@ -34,22 +87,29 @@ class SquaredError:
     @classmethod
     def of(cls, cells: Cells, induced: Predictions) -> SquaredError:
         """Compute everything in O(n d)."""
-        n, cell, counts = induced.n, cells.of_row, cells.counts
-        r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
-        sums = cells.sum(r)
-        squares = (r * r).sum(axis=1)
-        totals = (sums * sums).sum(axis=1) - np.bincount(cell, squares)  # |S_b|² − Q_b
-        weights = _reciprocal(counts - 1)
-        # Without row i: |S − r|² − (Q − |r|²) = |S|² − Q − 2 S·r + 2 |r|².
-        left = totals[cell] - 2.0 * (sums[cell] * r).sum(axis=1) + 2.0 * squares
-        whole = float(weights @ totals)
-        others = whole - (weights * totals)[cell] + _reciprocal(counts - 2)[cell] * left
-        centred = r - sums[cell] / counts[cell, None]
-        rest = 2.0 * weights[cell, None] * (sums[cell] - r) / n
+        n, cell, size = induced.n, cells.of_row, len(cells)
+        parts = Parts.of(induced, cell)
+        own, mass, x = parts.cell, parts.mass, parts.sums
+        sums, units = added(x, own, size), np.bincount(own, minlength=size)
+        squares = (x * x).sum(axis=1)
+        totals = (sums * sums).sum(axis=1) - summed(squares, own, size)
+        total, squared = (summed(mass**e, own, size) for e in (1, 2))
+        weights = _over(total, total**2 - squared, units > 1)
+        # Without a unit: |S − x|² − (Q − |x|²) = |S|² − Q − 2 S·x + 2 |x|².
+        left = totals[own] - 2.0 * (sums[own] * x).sum(axis=1) + 2.0 * squares
+        rest = total[own] - mass
+        others = _over(rest, rest**2 - squared[own] + mass**2, units[own] > 2)
+        gone = np.bincount(parts.unit, others * left - (weights * totals)[own])
+        whole, everything = float(weights @ totals), float(mass.sum())
+        remaining = everything - np.bincount(parts.unit, mass)
+        omitting = (whole + gone) / np.where(remaining > 0.0, remaining, 1.0)
+        change = 2.0 * weights[cell, None] * (sums[cell] - x[parts.of_row]) / everything
+        change = change if induced.weights is None else change * induced.weights[:, None]
         if induced.n_classes == 2:  # the second component is not counted
-            rest = np.column_stack([rest, np.zeros(n)])
-        changes = rest - rest[np.arange(n), induced.labels, None]
-        return cls(whole / n, cell, weights, r, centred, others / max(n - 1, 1), changes)
+            change = np.column_stack([change, np.zeros(n)])
+        changes = change - change[np.arange(n), induced.labels, None]
+        centred = x - sums[own] * (mass / total[own])[:, None]
+        return cls(whole / everything, cell, parts, weights, total, centred, omitting, changes)
 
     @property
     def n(self) -> int:
@@ -57,68 +117,92 @@ class SquaredError:
         return self.cell.size
 
     def in_cells(self, values: FloatArray) -> FloatArray:
-        """Return the sums of row values (n,) in the cells, shape (L,)."""
-        return np.asarray(np.bincount(self.cell, values, self.weights.size), dtype=np.float64)
+        """Return the sums of values of the parts (P,) in the cells, shape (L,)."""
+        return summed(values, self.parts.cell, self.weights.size)
+
+    def together(self, variances: FloatArray) -> float:
+        """Return the variance of a sum over rows (n,), where those of one unit vary as one."""
+        if self.parts.rows:
+            return float(variances.sum())
+        unit = self.parts.unit[self.parts.of_row]
+        return float((np.bincount(unit, np.sqrt(variances)) ** 2).sum())
 
     @property
     def alone(self) -> int:
-        """Number of rows that have their cell for themselves."""
+        """Number of rows in cells of one unit."""
         return int((self.weights[self.cell] == 0.0).sum())
 
+    @cached_property
+    def freedom(self) -> float:
+        """Effective number of units less 1; infinite for rows that weigh alike."""
+        mass = np.bincount(self.parts.unit, self.parts.mass)
+        if self.parts.rows and mass.min() == mass.max():
+            return np.inf
+        return float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
 
-def _reciprocal(counts: IntArray) -> FloatArray:
-    return np.where(counts > 0, 1.0 / np.maximum(counts, 1), 0.0)
+
+def _over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
+    return np.divide(a, b, out=np.zeros(a.shape), where=where)
 
 
 def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool = False) -> float:
-    """Return the variance of T_a − T_b that the rows show, whether models are calibrated or not.
+    """Return the variance of T_a − T_b that the units show, whether models are calibrated or not.
 
-    With h_ij the kernel of T_a − T_b, the variance has a linear part V₁, which is 0 when both
-    models are calibrated, and a quadratic part 2 Σ_{i≠j} h_ij² / n². The jackknife V_J counts the
-    second twice, and its expectation is never too small (Efron & Stein 1981). With ĥ_ij from
+    With T_a − T_b = Σ_{u≠v} h_uv / W, the variance has a linear part V₁, which is 0 when both
+    models are calibrated, and a quadratic part 2 Σ_{u≠v} h_uv² / W². The jackknife V_J counts the
+    second twice, and its expectation is never too small (Efron & Stein 1981). With ĥ_uv from
     residuals centred in their cells, the variance used is
 
-        V = max(V_J − Q̂, Q, Q̂) + 1e-14 Q₀,  Q = 2 Σ h_ij² / n², Q̂ = 2 Σ ĥ_ij² / n²,
+        V = max(V_J − Q̂, Q, Q̂) + 1e-14 Q₀,  Q = 2 Σ h_uv² / W², Q̂ = 2 Σ ĥ_uv² / W²,
 
     with Q₀ = Q without the products of the two models: a floor for their rounding. ``cautious``
-    keeps V_J. Paired rows enter through the products of the two kernels; without pairs they are 0.
+    keeps V_J. Paired units enter through the products of the two kernels; without pairs they are 0.
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
+    Clusters meet in several pairs of cells, each of which costs as much.
     """
     omitting = [a.omitting - b.omitting] if paired else [a.omitting, b.omitting]
     jackknife = sum((values.size - 1) * float(values.var()) for values in omitting)
-    centred = _quadratic(a, b, a.centred, b.centred, paired)
-    raw = _quadratic(a, b, a.residuals, b.residuals, paired)
-    apart = _quadratic(a, b, a.residuals, b.residuals, False)
+    centred, _ = _quadratic(a, b, a.centred, b.centred, paired)
+    raw, apart = _quadratic(a, b, a.parts.sums, b.parts.sums, paired)
     return max(jackknife - (0.0 if cautious else centred), raw, centred, 0.0) + 1e-14 * apart
 
 
 def _quadratic(
     a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray, paired: bool
-) -> float:
-    """Return 2 Σ_{i≠j} h_ij² / n² for the residuals x of a and z of b."""
-    own_a = _pairs(x, x, a.cell, a.weights**2)
-    own_b = _pairs(z, z, b.cell, b.weights**2)
-    if not paired:
-        return 2.0 * (own_a / a.n**2 + own_b / b.n**2)
-    both, shared = np.unique(a.cell * b.weights.size + b.cell, return_inverse=True)
-    weights = a.weights[both // b.weights.size] * b.weights[both % b.weights.size]
-    return 2.0 * (own_a + own_b - 2.0 * _pairs(x, z, shared.ravel(), weights)) / a.n**2
+) -> tuple[float, float]:
+    """Return 2 Σ_{u≠v} h_uv² / W² for the sums x of a and z of b, and the same without pairs."""
+    scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
+    own = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
+    both = _products(a, b, x, z) if paired else 0.0
+    return own - 4.0 * both / (scale_a * scale_b), own
 
 
-def _pairs(x: FloatArray, z: FloatArray, group: IntArray, weights: FloatArray) -> float:
-    """Return Σ_g w_g Σ_{i≠j in g} (x_i · x_j)(z_i · z_j); inner sums are |XᵀZ|² − Σ |x|² |z|²."""
+def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) -> float:
+    """Return Σ_{u≠v} g_uv h_uv with g_uv = Σ_b w_b x_ub · x_vb, and h_uv so of z.
+
+    That is Σ w_b w_c (|X_bᵀ Z_c|² − …) over the pairs of a cell b of a and a cell c of b, X_b and
+    Z_c the sums of the units that have parts in both, less the products of a unit and itself.
+    """
+    left, right = a.parts.crossed(b.parts)
+    n_cells = b.weights.size
+    codes = a.parts.cell[left] * n_cells + b.parts.cell[right]
+    pairs, group = np.unique(codes, return_inverse=True)
+    weights = a.weights[pairs // n_cells] * b.weights[pairs % n_cells]
+    group = group.ravel()
+    own = np.ones(1)
+    for error, values in ((a, x), (b, z)):
+        squares = error.weights[error.parts.cell] * np.square(values).sum(axis=1)
+        own = own * np.bincount(error.parts.unit, squares)
     if x.shape[1] == 1:
-        products = (x * z)[:, 0]
-        sums = np.bincount(group, products, minlength=weights.size)
-        return float(weights @ (sums**2 - np.bincount(group, products**2, weights.size)))
+        products = np.bincount(group, (x[left] * z[right])[:, 0], weights.size)
+        return float(weights @ products**2 - own.sum())
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(weights.size + 1))
-    total = 0.0
-    for g in np.flatnonzero((np.diff(starts) > 1) & (weights > 0.0)):
+    total = -float(own.sum())
+    for g in np.flatnonzero(weights > 0.0):
         rows = order[starts[g] : starts[g + 1]]
-        xs, zs = x[rows], z[rows]
+        xs, zs = x[left[rows]], z[right[rows]]
         few = rows.size < x.shape[1]
         whole = ((xs @ xs.T) * (zs @ zs.T)).sum() if few else np.square(xs.T @ zs).sum()
-        own = (np.square(xs).sum(axis=1) * np.square(zs).sum(axis=1)).sum()
-        total += weights[g] * float(whole - own)
+        total += weights[g] * float(whole)
     return total

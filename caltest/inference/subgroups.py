@@ -1,4 +1,4 @@
-"""The same test in every subgroup, and one p-value for all of them."""
+"""The same test in every subgroup, one p-value for all of them, and whether they are alike."""
 
 from __future__ import annotations
 
@@ -14,56 +14,106 @@ from caltest._base.multiplicity import holm, max_t
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.results import CalibrationTestResult, Subgroups
+from caltest.results import CalibrationTestResult, JointTestResult, Subgroups
 from caltest.results.base import go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
+from caltest.simulate.permuted import Permutations
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
+
+#: The number of resamples, the generator and the workers.
+Run = tuple[int, Any, Any]
 
 
 def each_subgroup(
-    data: Predictions,
-    induced: Predictions,
-    statistic: StatisticLike,
-    test: Callable[[Predictions], CalibrationTestResult],
-    run: tuple[int, Any, Any],
+    data: Predictions, test: Callable[[Predictions], CalibrationTestResult | JointTestResult]
 ) -> Subgroups:
-    """Test every subgroup; ``run`` is the number of resamples, the generator and the workers.
-
-    Where rows are in two subgroups, labels are drawn once for all of them, unless clusters make
-    the tests draw their own, or the lens picks rows.
-    """
+    """Test every subgroup, and adjust by Holm's method; those that cannot be tested say why."""
     groups = data.subgroups()
     plain = replace(data, by=None, notes=(), copies=0)
-    tests = []
+    tests: list[Any] = []
+    notes = []
     with progress(len(groups), "subgroups") as advance:
         for name, rows in groups.items():
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 try:
                     tests.append(test(plain.take(rows)))
+                    go_on(tests[-1].ended)
                 except StatisticError as error:
-                    raise StatisticError(f"subgroup {name}: {error}") from None
-            go_on(tests[-1].ended)
+                    tests.append(None)
+                    notes.append(f"subgroup {name} cannot be tested: {error}")
             for doubt in said:
                 if doubt.category is not DegenerateDataWarning:
                     warnings.warn(f"subgroup {name}: {doubt.message}", doubt.category, stacklevel=3)
             advance(1)
-    membership = np.bincount(np.concatenate(list(groups.values())), minlength=data.n)
-    together = membership.max() > 1 and data.n_clusters is None and induced.n == data.n
-    if together:
-        parts = [(prepare(statistic, induced.take(rows)), rows) for rows in groups.values()]
-        batches = Batches.of(RedrawLabels(), induced, partial(_in_groups, parts))
-        values, ended = simulate_by(batches, *run, at_once=BLOCK)
-        go_on(ended)
-        both, centre = np.array([(test.two_sided, test.centre) for test in tests]).T
-        observed = np.array([t.estimate for t in tests])
-        sides = [np.where(both, np.abs(v - centre), v) for v in (observed, values)]
-        adjusted = max_t(sides[0], sides[1])
-    else:
-        adjusted = holm([t.pvalue for t in tests])
-    how = "max-T" if together else "Holm"
-    return Subgroups(tuple(groups), tuple(tests), tuple(adjusted), min(adjusted), how)
+    if len(notes) == len(groups):
+        raise StatisticError(f"no subgroup can be tested: {notes[0]}")
+    counts = tuple(map(len, groups.values()))
+    n = np.unique(np.concatenate(list(groups.values()))).size
+    known: Any = {"n": n, "notes": tuple(notes)}
+    found = Subgroups(tuple(groups), counts, tuple(tests), (), 1.0, "Holm", **known)
+    return _adjusted(found, holm([test.pvalue for test in found.tested]), "Holm")
+
+
+def _adjusted(found: Subgroups, values: list[float], adjust: str) -> Subgroups:
+    """Return the adjusted p-values of what was tested, in their places."""
+    steps = iter(values)
+    adjusted = tuple(None if test is None else next(steps) for test in found.tests)
+    return replace(found, adjusted=adjusted, pvalue=min(values), adjust=adjust)
+
+
+def on_shared_labels(
+    found: Subgroups, data: Predictions, induced: Predictions, statistic: StatisticLike, run: Run
+) -> Subgroups:
+    """Adjust by the joint law on the same redrawn labels where rows are in two subgroups.
+
+    Clusters make the tests draw labels of their own, and a lens may pick rows: Holm's stand then.
+    """
+    groups = data.subgroups()
+    if sum(found.counts) == found.n or data.n_clusters is not None or induced.n != data.n:
+        return found
+    tested = [
+        (test, rows)
+        for test, rows in zip(found.tests, groups.values(), strict=True)
+        if test is not None
+    ]
+    parts = [(prepare(statistic, induced.take(rows)), rows) for _, rows in tested]
+    batches = Batches.of(RedrawLabels(), induced, partial(_in_groups, parts))
+    values, ended = simulate_by(batches, *run, at_once=BLOCK)
+    go_on(ended)
+    both, centre = np.array([(test.two_sided, test.centre) for test, _ in tested]).T
+    observed = np.array([test.estimate for test, _ in tested])
+    sides = [np.where(both, np.abs(v - centre), v) for v in (observed, values)]
+    return _adjusted(found, max_t(sides[0], sides[1]), "max-T")
 
 
 def _in_groups(parts: list[tuple[Prepared, IntArray]], labels: IntArray) -> FloatArray:
     return np.column_stack([prepared.batch(labels[:, rows]) for prepared, rows in parts])
+
+
+def alike(found: Subgroups, induced: Predictions, run: Run) -> Subgroups:
+    """Ask whether every subgroup is calibrated as the other rows are, calibrated or not.
+
+    The residuals of a subgroup, less the mean of all rows of about the same prediction, are added
+    up by increasing prediction; the range of this walk (Tygert 2021) is compared with those of
+    residuals permuted among these rows, and adjusted by max-T. Exact where strata hold equal
+    predictions only.
+    """
+    groups = induced.subgroups()
+    members = np.zeros((induced.n, len(found.names)), dtype=bool)
+    for name, rows in groups.items():
+        members[rows, found.names.index(name)] = True
+    why = {
+        "there is one subgroup, and no other row": bool(members.all()),
+        "rows come in clusters": induced.n_clusters is not None,
+        "rows are weighted": induced.weights is not None,
+        "the lens leaves more than two classes": induced.n_classes > 2,
+    }
+    for reason, holds in why.items():
+        if holds:
+            said = f"whether subgroups are calibrated alike is not tested: {reason}"
+            return replace(found, notes=(*found.notes, said))
+    walks = Permutations.of(induced.probs[:, 0], induced.residuals[:, 0], members)
+    values, ended = simulate_by(walks, *run)
+    go_on(ended)
+    return replace(found, alike=tuple(max_t(walks.observed(), values)))

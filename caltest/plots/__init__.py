@@ -9,6 +9,7 @@ from caltest.plots.canvas import Picture
 from caltest.plots.comparison import comparison, difference, differences
 from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
+from caltest.plots.forest import forest, sites
 from caltest.plots.laws import null, pvalues, sensitivity
 from caltest.plots.reliability import reliability
 from caltest.plots.results import draw
@@ -22,9 +23,11 @@ __all__ = [
     "draw",
     "evidence",
     "fitted",
+    "forest",
     "null",
     "pvalues",
     "reliability",
     "sensitivity",
     "simplex",
+    "sites",
 ]

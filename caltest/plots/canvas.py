@@ -65,17 +65,26 @@ class Picture:
 
         Text stays text in PDF and SVG, and two runs write the same bytes.
         """
-        from matplotlib import rc_context
-
         kind = Path(path).suffix.lower()
         if kind not in RECIPE_IN:
             raise StatisticError(f"a picture is saved as .pdf, .svg or .png, not as {path}")
+        self._write(path, kind)
+
+    def to_svg(self) -> str:
+        """Return the picture as SVG, in which text stays text."""
+        file = BytesIO()
+        self._write(file, ".svg")
+        return file.getvalue().decode()
+
+    def _write(self, file: Any, kind: str) -> None:
+        from matplotlib import rc_context
+
         undated = {".pdf": "CreationDate", ".svg": "Date"}
         metadata: dict[str, Any] = {RECIPE_IN[kind]: self.recipe}
         metadata |= {undated[kind]: None} if kind in undated else {}
         settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "caltest"}
         with rc_context(settings):  # restored on leaving
-            self.figure.savefig(path, dpi=300, metadata=metadata)
+            self.figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
 
     def _repr_png_(self) -> bytes | None:
         """Show the picture in a notebook, unless pyplot manages the figure and will do so."""

@@ -24,7 +24,7 @@ def fitted(
     truth: Callable[[FloatArray], FloatArray] | None = None,
     recipe: bool = True,
 ) -> Picture:
-    """Draw an isotonic or smooth reliability curve with its consistency band.
+    """Draw an isotonic or smooth reliability curve with its band.
 
     Parameters
     ----------
@@ -69,12 +69,14 @@ def fitted(
     (artists["diagonal"],) = ax.plot([left, right], line, **dashed)
     solid = {"linestyle": "-", "marker": "", "color": "#12406f", "linewidth": 1.5, "zorder": 3}
     (artists["curve"],) = ax.plot(x[shown], height(curve.fitted), **solid)
-    entries = {f"{curve.fit} curve": artists["curve"]}
-    if curve.n_resamples:
+    honest = curve.band == "confidence"
+    entries = {f"{'isotonic' if honest else curve.fit} curve": artists["curve"]}
+    if curve.band != "none":
         band = {"color": "#f0b7b0", "alpha": 0.75, "linewidth": 0, "zorder": 1}
         ends = height(curve.low), height(curve.high)
         artists["band"] = ax.fill_between(x[shown], *ends, **band)
-        entries[f"{100 * curve.level:g} % if calibrated"] = artists["band"]
+        held = "band of the true curve" if honest else "if calibrated"
+        entries[f"{100 * curve.level:g} % {held}"] = artists["band"]
     entries["outcome = prediction"] = artists["diagonal"]
     if truth is not None:
         artists["truth"] = scales.true_curve(ax, truth, left, right, scale, deviation)
@@ -93,5 +95,6 @@ def fitted(
     said = "outcome − prediction" if deviation else outcome
     canvas.tidy(ax, "confidence" if top_class else "prediction", said)
     artists["key"] = canvas.key(ax, entries)
-    artists["headline"] = canvas.headline(ax, curve.test, artists["key"])
+    if curve.test is not None:
+        artists["headline"] = canvas.headline(ax, curve.test, artists["key"])
     return canvas.finished(ax, artists, curve.recipe, recipe)

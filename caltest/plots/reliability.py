@@ -242,7 +242,7 @@ def _frame(curves: Sequence[ReliabilityCurve], scale: Scale, truth: Any, *, whol
         marks.reach(c.count, *(scale.gap(v, c.predicted) for v in (c.observed, c.low, c.high)))
         for c in curves
     )
-    tallest = max(float(c.count.max() / c.n) for c in curves)
+    tallest = max(float(c.count.max() / c.count.sum()) for c in curves)
     left, right = 0.0, 1.0
     if scale.log_odds:
         values = np.concatenate([scale(v) for c in curves for v in (c.predicted, c.observed)])
@@ -262,4 +262,4 @@ def _shares(ax: Any, curve: ReliabilityCurve, frame: Frame) -> Any:
         for side in (curve.bin_low, curve.bin_high)
     )
     width = np.maximum(high - low, 0.01 * far)
-    return scales.columns(ax, 0.5 * (low + high - width), width, curve.count / curve.n)
+    return scales.columns(ax, 0.5 * (low + high - width), width, curve.count / curve.count.sum())

@@ -11,13 +11,14 @@ from caltest.plots.canvas import Picture
 from caltest.plots.comparison import difference, differences
 from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
+from caltest.plots.forest import forest, sites
 from caltest.plots.laws import null, pvalues, sensitivity
 from caltest.plots.numbers import cox, decomposition, interval
 from caltest.plots.reliability import reliability
 from caltest.plots.simplex import simplex
 from caltest.sequential import ComparisonMonitor, Monitor
 
-PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
+PICTURES: dict[type[results.Record], Callable[..., Picture]] = {
     results.AuditReport: lambda report, ax, **options: pvalues(
         [row.adjusted for row in report.rows],
         [row.lens for row in report.rows],
@@ -42,22 +43,25 @@ PICTURES: dict[type[results.Result], Callable[..., Picture]] = {
         ax,
         **{"xlabel": "adjusted p-value", "text": result.recipe, **options},
     ),
+    results.MetaAnalysis: sites,
     results.ReliabilityCurve: reliability,
     results.ReliabilityDifference: difference,
     results.ReliabilityFit: fitted,
     results.ReliabilitySimplex: simplex,
+    results.Subgroups: forest,
     Monitor: evidence,
     ComparisonMonitor: evidence,
 }
 
 
-def draw(result: results.Result, ax: Any = None, **options: Any) -> Picture:
+def draw(result: results.Record, ax: Any = None, **options: Any) -> Picture:
     """Draw a result: what its ``.plot()`` does.
 
-    Tests are drawn by :func:`null`, joint tests and audits by :func:`pvalues`, comparisons by
-    :func:`differences`, monitors by :func:`evidence`, what :mod:`caltest.reliability` returns by
-    :func:`reliability`, :func:`fitted`, :func:`difference`, :func:`sensitivity` and
-    :func:`simplex`; intervals, decompositions and Cox's recalibration have pictures of their own.
+    Tests are drawn by :func:`null`, joint tests and audits by :func:`pvalues`, subgroups by
+    :func:`forest`, sites by :func:`sites`, comparisons by :func:`differences`, monitors by
+    :func:`evidence`, what :mod:`caltest.reliability` returns by :func:`reliability`,
+    :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`simplex`; intervals,
+    decompositions and Cox's recalibration have pictures of their own.
 
     Parameters
     ----------

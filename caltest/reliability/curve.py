@@ -20,13 +20,15 @@ from caltest.reliability.bars import (
     consistency_bars,
     simulated_bars,
 )
-from caltest.reliability.view import View
-from caltest.results import ReliabilityCurve
+from caltest.reliability.view import View, two_class_problems
+from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
 from caltest.simulate import LabelScheme, RedrawLabels, RowScheme, SharedRedraws, Workers
 from caltest.statistics import ECE, Cells
 from caltest.tally import MicroCells, TalliedCells, Tally
 
+#: What is honoured besides probabilities and labels.
+FACTS = {"by", "clusters", "weights"}
 Band = (
     Literal["consistency", "confidence", "clopper-pearson", "wilson", "bootstrap"]
     | LabelScheme
@@ -77,7 +79,7 @@ def reliability_curve(
     n_resamples, rng, workers
         For simulated bars, and for tests over more than 128 bins.
     **facts
-        As in :func:`calibration_test`.
+        As in :func:`calibration_test`. With ``by`` every subgroup has its curves.
 
     Returns
     -------
@@ -111,25 +113,24 @@ def reliability_curve(
     """
     fraction("level", level)
     one_of("simultaneous", simultaneous, (True, False))
-    view = View.of(
-        "reliability_curve", probs, labels, facts, lens, takes={"clusters", "weights", "tally"}
-    )
+    view = View.of("reliability_curve", probs, labels, facts, lens, takes={*FACTS, "tally"})
     tally = isinstance(view.data, Tally)
     band = _for_weights(_for_clusters(band, view.induced), view.data.weights)
     if tally and not (band is None or isinstance(band, str)):
         raise StatisticError(f"{band!r} draws rows, which a tally does not have")
-    binning, seen = as_binning(bins), view.parts
-    cells = [_cells(binning, part) for part in seen]
+    binning = as_binning(bins)
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    names, groups, tests, notes = _tested(view, binning, options)
+    seen = [part for induced in groups for part in two_class_problems(induced)]
+    cells = [_cells(binning, part) for part in seen]
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
     low = high = np.full(sum(map(len, cells)), np.nan)
     drawn, ended = 0, "complete"
     table = _joined([_table(p, c, binning) for p, c in zip(seen, cells, strict=True)])
     if isinstance(band, (LabelScheme, RowScheme)) and band.calibrated:
-        (low, high), drawn, ended = simulated_bars(
-            view.induced, cells, band, level, simultaneous=simultaneous, **options
-        )
+        options |= {"simultaneous": simultaneous}
+        (low, high), drawn, ended = _simulated(groups, cells, band, level, options)
         low, high = low + table["predicted"], high + table["predicted"]
     elif name in ("exact", *CONFIDENCE):
         low, high = _bars(name, seen, cells, level, simultaneous, n_resamples, rng)
@@ -139,14 +140,13 @@ def reliability_curve(
             "band must be 'consistency', 'confidence', 'clopper-pearson', 'wilson', 'bootstrap', "
             f"RedrawLabels(), ConsistencyResampling() or None, not {band!r}"
         )
-    tests = [view.test(ECE(binning), part, options) for part in seen]
     order = np.lexsort((table["predicted"], table["component"]))
     return ReliabilityCurve(
         **{column: values[order] for column, values in table.items()},
         low=low[order],
         high=high[order],
         spread=np.array([_spread(part) for part in seen]),
-        names=view.data.components() if tally else view.lens.components(view.data),
+        names=names,
         subject=view.lens.subject,
         bins=name_of(binning),
         band=name,
@@ -154,8 +154,51 @@ def reliability_curve(
         simultaneous=simultaneous,
         tests=tuple(tests),
         n_resamples=drawn,
-        **view.told(rng, ended, *(test.ended for test in tests)),
+        **view.told(rng, ended, *(test.ended for test in tests)) | {"notes": notes},
     )
+
+
+def _tested(
+    view: View, binning: Binning, options: dict[str, Any]
+) -> tuple[tuple[str, ...], list[Predictions], list[CalibrationTestResult], tuple[str, ...]]:
+    """Return names, data and tests of what can be tested, and a note of each subgroup left out."""
+    names, tests, notes = [], [], list(view.data.notes)
+    kept = []
+    for group, induced in view.groups.items():
+        try:
+            own = [view.test(ECE(binning), part, options) for part in two_class_problems(induced)]
+        except StatisticError as error:
+            if not group or len(notes) - len(view.data.notes) == len(view.groups) - 1:
+                raise
+            notes.append(f"subgroup {group} is left out: {error}")
+            continue
+        data: Any = view.data
+        tally = isinstance(data, Tally)
+        components = data.components() if tally else view.lens.components(data)
+        inner = components if len(components) > 1 or not group else ("",)
+        names += [" · ".join(filter(None, (group, component))) for component in inner]
+        tests += own
+        kept.append(induced)
+    return tuple(names), kept, tests, tuple(notes)
+
+
+def _simulated(
+    groups: list[Predictions],
+    cells: list[Cells],
+    band: LabelScheme | RowScheme,
+    level: float,
+    options: dict[str, Any],
+) -> tuple[Bars, int, str]:
+    """Return simulated deviations of all cells, group by group."""
+    if options["simultaneous"]:  # a share for each group
+        level = 1.0 - (1.0 - level) / len(groups)
+    each = len(cells) // len(groups)
+    parts = [
+        simulated_bars(induced, cells[each * g : each * (g + 1)], band, level, **options)
+        for g, induced in enumerate(groups)
+    ]
+    low, high = (np.concatenate(side) for side in zip(*(bars for bars, _, _ in parts), strict=True))
+    return (low, high), parts[0][1], ending(*(ended for _, _, ended in parts))
 
 
 def _for_clusters(band: Band, induced: Predictions) -> Band:

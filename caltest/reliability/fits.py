@@ -1,4 +1,4 @@
-"""Reliability curves without bins: isotonic (CORP) and smooth, with consistency bands."""
+"""Reliability curves without bins: isotonic (CORP) and smooth, with bands."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from caltest._base.checks import fraction, one_of
+from caltest._base.checks import fraction, one_of, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.reliability.bars import quantile_bars
+from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View
-from caltest.results import ReliabilityFit
+from caltest.results import ReliabilityFit, ending
 from caltest.results.reliability import SPREAD_EDGES
 from caltest.simulate import Batches, RedrawLabels, Workers, simulate_by
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import smooth_curve
 
-Fit = Literal["isotonic", "smooth"]
+Fit = Literal["isotonic", "smooth", "band"]
 #: Steps of the grid on which residuals are smoothed.
 GRID = 1000
 
@@ -50,29 +51,34 @@ def reliability_fit(
         As in :func:`calibration_test`.
     lens : lens, optional
         A lens that leaves two classes; by default as in :func:`calibration_test`.
-    fit : {"isotonic", "smooth"}, default "isotonic"
+    fit : {"isotonic", "smooth", "band"}, default "isotonic"
         ``"isotonic"``: the CORP reliability curve, pool adjacent violators (Dimitriadis, Gneiting &
         Jordan 2021). ``"smooth"``: kernel smoothing at the scale of the error itself (Błasiok &
-        Nakkiran 2024).
+        Nakkiran 2024). ``"band"``: the isotonic curve, and where the true curve lies if it is
+        increasing: everywhere together, at every n, whatever its form (Dimitriadis, Dümbgen, Henzi,
+        Puke & Ziegel 2023). Nothing is simulated, and there is no test; what the band proves is
+        told by :meth:`ReliabilityFit.band_test`.
     band : {"consistency"} or None, default "consistency"
         Where the curve of a calibrated model lies: labels are redrawn from the predictions and the
         curve is fitted anew; a kernel keeps the width that it has for the observed labels.
     level : float, default 0.9
-        Probability that the band holds the curve, at each point.
+        Probability that the band holds the curve, at each point; for ``fit="band"`` everywhere.
     simultaneous : bool, default False
         Whether ``level`` is for all points together (max-T).
     points : int, default 200
         Where the curve is evaluated: half of them at quantiles of the predictions, half equally
-        spaced between the smallest and the largest.
+        spaced between the smallest and the largest. For ``fit="band"`` more distinct predictions
+        than this are rounded to these points, outward, which costs no validity and makes the band
+        narrower where there are thousands.
     n_resamples, rng, workers
-        For the band and the test.
+        For the consistency band and the test.
     **facts
         As in :func:`calibration_test`.
 
     Returns
     -------
     ReliabilityFit
-        Its test is of :class:`CORP` or :class:`SmoothECE`.
+        Its test is of :class:`CORP` or :class:`SmoothECE`; None for ``fit="band"``.
 
     Raises
     ------
@@ -81,7 +87,10 @@ def reliability_fit(
 
     Notes
     -----
-    O(n log n + B n).
+    O(n log n + B n). For ``"band"`` O(n log n + N²), N the distinct predictions after rounding:
+    with [l_ij, u_ij] the Clopper–Pearson interval of the outcomes at predictions i … j, each side
+    at (1 − level) / (N (N + 1)), the curve at x lies between the largest l_ij with x_j ≤ x and the
+    smallest u_ij with x_i ≥ x. A band that crosses itself refutes that the curve is increasing.
 
     Examples
     --------
@@ -89,29 +98,43 @@ def reliability_fit(
     >>> curve = reliability_fit(ct.examples.digits(), n_resamples=99, rng=1)
     >>> bool((np.diff(curve.fitted) >= 0).all()), curve.test.statistic
     (True, "CORP('brier')")
+    >>> band = reliability_fit(ct.examples.digits(), fit="band")
+    >>> found = band.band_test(margin=0.1)
+    >>> round(found.at_least, 3), round(found.at_most, 3), band.crosses
+    (0.0, 0.44, False)
     """
-    one_of("fit", fit, ("isotonic", "smooth"))
+    one_of("fit", fit, ("isotonic", "smooth", "band"))
     one_of("band", band, ("consistency", None))
     fraction("level", level)
+    whole("points", points, 2)
     view = View.of("reliability_fit", probs, labels, facts, lens, "a curve")
     induced, p = view.induced, view.induced.probs[:, 0]
     quantiles = np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest")
     at = np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
-    if fit == "isotonic":
-        statistic: CORP | SmoothECE = CORP()
-        curves: Callable[[IntArray], FloatArray] = partial(_isotonic, CORP().given(induced), at)
-    else:
-        statistic = SmoothECE()
-        curves = _Smooth.of(p, at, smooth_curve(induced).width)
     low = high = np.full(at.size, np.nan)
-    drawn, ended = 0, "complete"
-    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    if band is not None:
-        drawer = RedrawLabels().drawer(induced)
-        draws, ended = simulate_by(Batches(drawer, p.size, curves), **options)
-        low, high = quantile_bars(draws, level, simultaneous=simultaneous)
-        drawn = len(draws)
-    test = view.test(statistic, induced, options)
+    shown, drawn, ended, test = "none", 0, "complete", None
+    if fit == "smooth":
+        statistic: CORP | SmoothECE = SmoothECE()
+        curves: Callable[[IntArray], FloatArray] = _Smooth.of(p, at, smooth_curve(induced).width)
+    else:
+        statistic, pools = CORP(), CORP().given(induced)
+        if fit == "band":
+            x, count = (curve := pools.fit(induced.labels)).predicted, curve.count
+            hits = np.add.reduceat(
+                (induced.labels == 0)[pools.order], pools.ends - count, dtype=int
+            )
+            at, low, high = honest_band(x, count, hits, level, at if x.size > points else x)
+            shown = "confidence"
+        curves = partial(_isotonic, pools, at)
+    if fit != "band":
+        options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+        if band is not None:
+            drawer = RedrawLabels().drawer(induced)
+            draws, ended = simulate_by(Batches(drawer, p.size, curves), **options)
+            low, high = quantile_bars(draws, level, simultaneous=simultaneous)
+            shown, drawn = band, len(draws)
+        test = view.test(statistic, induced, options)
+        ended = ending(ended, test.ended)
     return ReliabilityFit(
         predicted=at,
         fitted=curves(induced.labels[None, :])[0],
@@ -121,11 +144,12 @@ def reliability_fit(
         name=view.lens.components(view.data)[0],
         subject=view.lens.subject,
         fit=fit,
+        band=shown,
         level=level,
-        simultaneous=simultaneous,
+        simultaneous=simultaneous or fit == "band",
         test=test,
         n_resamples=drawn,
-        **view.told(rng, ended, test.ended),
+        **view.told(rng, ended),
     )
 
 

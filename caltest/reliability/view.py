@@ -10,7 +10,7 @@ from typing import Any, Self
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, seed_of
+from caltest.inference.entry import admitted, admitted_tally, design, seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
@@ -55,9 +55,15 @@ class View:
     @property
     def parts(self) -> list[Predictions]:
         """The two-class problems of the induced problem: its event, or each class in turn."""
-        if self.induced.n_classes == 2:
-            return [self.induced]
-        return [OneVsRest(j)(self.induced) for j in range(self.induced.n_classes)]
+        return two_class_problems(self.induced)
+
+    @property
+    def groups(self) -> dict[str, Predictions]:
+        """The induced problem of every subgroup, by its name; of all rows, "", without ``by``."""
+        if isinstance(self.induced, MicroCells):
+            return {"": self.induced}
+        plain = replace(self.induced, by=None)
+        return {n: plain.take(rows) for n, rows in self.induced.subgroups().items()} or {"": plain}
 
     def test(
         self, statistic: StatisticLike, part: Predictions, options: dict[str, Any]
@@ -80,4 +86,12 @@ class View:
             "ended": ending(*ends),
             "notes": self.data.notes,
             "copies": self.data.copies,
+            **design(self.data),
         }
+
+
+def two_class_problems(induced: Predictions) -> list[Predictions]:
+    """Return the event of an induced problem, or each class in turn."""
+    if induced.n_classes == 2:
+        return [induced]
+    return [OneVsRest(j)(induced) for j in range(induced.n_classes)]

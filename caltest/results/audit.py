@@ -19,6 +19,10 @@ HEADLINES = {
     AuditVerdict.MISCALIBRATED: ("MISCALIBRATED", "bold red"),
     AuditVerdict.CALIBRATED: ("CALIBRATED, AS FAR AS THESE DATA CAN TELL", "bold green"),
     AuditVerdict.TOO_LITTLE_DATA: ("TOO LITTLE DATA TO TELL", "bold yellow"),
+    AuditVerdict.MATTERS: ("MISCALIBRATED, AND IT MATTERS", "bold red"),
+    AuditVerdict.TOO_LITTLE_TO_MATTER: ("MISCALIBRATED, TOO LITTLE TO MATTER", "bold green"),
+    AuditVerdict.WITHIN_TOLERANCE: ("CALIBRATED TO WITHIN THE TOLERANCE", "bold green"),
+    AuditVerdict.CANNOT_TELL: ("CANNOT TELL WHETHER IT MATTERS", "bold yellow"),
 }
 
 
@@ -89,7 +93,9 @@ class AuditReport(Result):
     ----------
     verdict : AuditVerdict
         ``"miscalibrated"``, ``"calibrated"`` (as far as these data can tell) or
-        ``"too little data"``.
+        ``"too little data"``; with a tolerance ``"miscalibrated, and it matters"``,
+        ``"miscalibrated, too little to matter"``, ``"calibrated to within the tolerance"`` or
+        ``"cannot tell"``.
     summary : tuple of str
         The verdict in sentences.
     direction : str
@@ -99,8 +105,11 @@ class AuditReport(Result):
     accuracy, confidence : float
         Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is right,
         and its mean probability.
+    low, high : float or None
+        Bounds of the error of the first row, each wrong with a chance of at most ``alpha``; None
+        for weighted rows.
     alpha, tolerance : float
-        The settings.
+        The settings; ``tolerance`` may be None.
     impossible : int
         Observed labels whose predicted probability was exactly 0.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -113,14 +122,21 @@ class AuditReport(Result):
     rows: tuple[AuditRow, ...]
     accuracy: float
     confidence: float
+    low: float | None
+    high: float | None
     alpha: float
-    tolerance: float
+    tolerance: float | None
     impossible: int
+
+    @property
+    def rejects(self) -> bool:
+        """Whether calibration is rejected, by any row, however little it matters."""
+        return any(row.verdict.rejects for row in self.rows)
 
     def _made(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)
-        settings = f"alpha={self.alpha:g}", f"tolerance={self.tolerance:g}"
-        return [f"audit of {lenses}", *settings]
+        tolerance = [] if self.tolerance is None else [f"tolerance={self.tolerance:g}"]
+        return [f"audit of {lenses}", f"alpha={self.alpha:g}", *tolerance]
 
     def _tables(self) -> list[Columns]:
         return [self._columns(10_000)]

@@ -19,7 +19,7 @@ from caltest.results import tables
 from caltest.results.tables import SMALLEST_SHOWN as SMALLEST_SHOWN
 from caltest.results.tables import format_p as format_p
 from caltest.results.tables import format_value as format_value
-from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding
+from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding, GateVerdict
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
@@ -29,6 +29,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "IntArray": partial(np.asarray, dtype=np.int64),
     "AuditVerdict": AuditVerdict,
     "Finding": Finding,
+    "GateVerdict": GateVerdict,
     "ComparisonVerdict": ComparisonVerdict,
     "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(ComparisonVerdict, words)),
 }
@@ -96,6 +97,29 @@ class Record:
         """Rebuild from :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure, one column (3.25 in) wide.
+        **options
+            Those of the function that draws such results, see :func:`caltest.plots.draw`.
+
+        Returns
+        -------
+        caltest.plots.Picture
+
+        Raises
+        ------
+        StatisticError
+            When there is no picture of such a result.
+        """
+        from caltest import plots
+
+        return plots.draw(self, ax, **options)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Record):
@@ -114,6 +138,10 @@ class Result(Record):
         Ctrl-C.
     notes : tuple of str
         What was done to the input on the way in, and what else should be known.
+    effective_n : float, optional
+        (Σ w)² / Σ w², where rows are weighted.
+    n_clusters : int, optional
+        Number of clusters, where rows come in any.
     copies : int
         Rows that repeat another, probabilities and label, more often than by chance; of several
         models the most. They are not independent.
@@ -127,6 +155,8 @@ class Result(Record):
     seed: int | None = None
     ended: str = "complete"
     notes: tuple[str, ...] = ()
+    effective_n: float | None = None
+    n_clusters: int | None = None
     copies: int = 0
     version: str = __version__
 
@@ -148,7 +178,7 @@ class Result(Record):
         drawn = [f"B={self.n_resamples}"] if self.n_resamples else []
         if drawn and self.seed is not None:
             drawn.append(f"seed={self.seed}")
-        data = [self._rows(), f"K={self.n_classes}", f"caltest {self.version}"]
+        data = [self._rows() + self._design, f"K={self.n_classes}", f"caltest {self.version}"]
         return " · ".join([*self._made(), *drawn, *data])
 
     def _made(self) -> list[str]:
@@ -157,6 +187,13 @@ class Result(Record):
 
     def _rows(self) -> str:
         return f"n={self.n}"
+
+    @property
+    def _design(self) -> str:
+        clusters = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
+        if self.effective_n is None:
+            return clusters
+        return f"{clusters}, weighted: effective n = {self.effective_n:.1f}"
 
     def _foot(self) -> list[str]:
         """Return the lines that end a report."""
@@ -204,29 +241,6 @@ class Result(Record):
         """Show the result in a notebook."""
         said = [f"<p>{escape(text)}</p>" for text in self._said()]
         return "\n".join(["<div>", *map(tables.html, self._tables()), *said, "</div>"])
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the result.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure, one column (3.25 in) wide.
-        **options
-            Those of the function that draws such results, see :func:`caltest.plots.draw`.
-
-        Returns
-        -------
-        caltest.plots.Picture
-
-        Raises
-        ------
-        StatisticError
-            When there is no picture of such a result.
-        """
-        from caltest import plots
-
-        return plots.draw(self, ax, **options)
 
 
 def _plain_names(value: Any) -> Any:

@@ -45,8 +45,6 @@ class CalibrationTestResult(Result):
         From where a two-sided estimate is measured.
     impossible : int
         Observed labels whose predicted probability was exactly 0. One refutes calibration.
-    effective_n : float, optional
-        With weights, (Σ w)² / Σ w²: as many rows of equal weight would tell as much.
     clusters : ClusterSummary, optional
         Where rows come in clusters: how many, and how much their labels depend on each other.
     subgroups : Subgroups, optional
@@ -69,7 +67,6 @@ class CalibrationTestResult(Result):
     two_sided: bool
     centre: float
     impossible: int
-    effective_n: float | None = None
     clusters: ClusterSummary | None = None
     subgroups: Subgroups | None = None
     null_distribution: NullDistribution | None = field(
@@ -77,6 +74,13 @@ class CalibrationTestResult(Result):
     )
     number: ClassVar[str] = "estimate"
     columns: ClassVar[tuple[str, ...]] = ("statistic", "lens", "estimate", "shown_floor", "shown_p")
+
+    of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "shown_floor", "shown_p")
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key that sorts the strongest evidence first."""
+        return self.pvalue, -self.excess
 
     @property
     def excess(self) -> float:
@@ -100,27 +104,22 @@ class CalibrationTestResult(Result):
     def shown_floor(self) -> str:
         """The noise floor as it is printed."""
         if self.null == "betting":
-            return "1 on average"
+            return "at most 1 on average"
         return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
 
-    @property
-    def _weighted(self) -> str:
-        if self.effective_n is None:
-            return ""
-        return f", weighted: effective n = {self.effective_n:.1f}"
-
     def _made(self) -> list[str]:
-        weights = [] if self.effective_n is None else ["weighted"]
-        return [self.statistic, self.lens, f"{self.null} null", *weights]
+        return [self.statistic, self.lens, f"{self.null} null"]
 
     def __str__(self) -> str:
+        betting = self.null == "betting"
+        floor = "" if betting else "  (noise floor: mean ± sd)"
         deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
         if self.n_resamples:
             drawn = several(self.n_resamples, "resample")
             precision = f"{drawn}, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
             precision = f"exact, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
-        elif self.null == "betting":
+        elif betting:
             precision = "1 / e-value, valid at every n"
         else:
             precision = f"{self.null}: not exact"
@@ -129,10 +128,10 @@ class CalibrationTestResult(Result):
             f"  statistic      {self.statistic}",
             f"  lens           {self.lens}",
             f"  observed       {format_value(self.estimate)}",
-            f"  if calibrated  {self.shown_floor}  (noise floor: mean ± sd)",
-            f"  excess         {format_value(self.excess)}{deviations}",
+            f"  if calibrated  {self.shown_floor}{floor}",
+            *([] if betting else [f"  excess         {format_value(self.excess)}{deviations}"]),
             f"  p-value        {self.shown_p}  ({precision})",
-            f"  data           n = {self.n}, K = {self.n_classes}{self._weighted}",
+            f"  data           n = {self.n}, K = {self.n_classes}{self._design}",
             *([] if self.clusters is None else [f"  clusters       {self.clusters}"]),
             "",
             *(f"  {sentence}" for sentence in self._in_words()),
@@ -177,6 +176,8 @@ class JointTestResult(Result):
         The smallest of them: a test of all hypotheses together.
     adjust : {"max-T", "Holm"}
         How they were adjusted.
+    subgroups : Subgroups, optional
+        With ``by``: the same tests in every subgroup, which change nothing above.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` label vectors were drawn for all.
     """
@@ -185,7 +186,14 @@ class JointTestResult(Result):
     adjusted: tuple[float, ...]
     pvalue: float
     adjust: str = "max-T"
+    subgroups: Subgroups | None = None
     title: ClassVar[str] = "Joint test of calibration"
+    of_subgroups: ClassVar[tuple[str, ...]] = ("pvalue",)
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key that sorts the strongest evidence first."""
+        return self.pvalue, 0.0
 
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
@@ -194,8 +202,10 @@ class JointTestResult(Result):
     def _tables(self) -> list[Columns]:
         names = CalibrationTestResult.columns
         shown = {name: [getattr(test, name) for test in self.tests] for name in names}
-        return [{**shown, "adjusted": self.adjusted}]
+        parts = [] if self.subgroups is None else [self.subgroups.table]
+        return [{**shown, "adjusted": self.adjusted}, *parts]
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
-        return [f"All together: p {format_p(self.pvalue)} ({source})"]
+        said = [f"All together: p {format_p(self.pvalue)} ({source})"]
+        return said + ([] if self.subgroups is None else self.subgroups.in_words())

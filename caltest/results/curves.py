@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.checks import number
+from caltest.errors import StatisticError
 from caltest.results.base import Result, short
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.tables import Columns
@@ -106,6 +108,56 @@ class BinSensitivity(Result):
         return [f"ECE({kinds}, distance={self.distance})", self.lens, band]
 
 
+@dataclass(frozen=True)
+class BandTest(Result):
+    """The answer of :meth:`ReliabilityFit.band_test`.
+
+    Attributes
+    ----------
+    at_least : float
+        Somewhere, outcome and prediction are at least this far from each other; 0 if calibration is
+        within the band.
+    at_most : float
+        Nowhere are they further from each other than this: the smallest margin that is accepted.
+        NaN for a band that crosses itself.
+    crosses : bool
+        Whether the curve is not increasing, which refutes calibration, too.
+    margin, between : float, tuple of float
+        What was asked.
+    lens, level
+        The recipe.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    at_least: float
+    at_most: float
+    crosses: bool
+    margin: float
+    between: tuple[float, float]
+    lens: str
+    level: float
+    number: ClassVar[str] = "at_most"
+    title: ClassVar[str] = "Test by the confidence band"
+
+    def _made(self) -> list[str]:
+        ends = f"between {self.between[0]:g} and {self.between[1]:g}"
+        return [f"confidence band {ends}", self.lens, f"{100 * self.level:g} %"]
+
+    def _in_words(self) -> list[str]:
+        if self.crosses:
+            return ["The band crosses itself: the outcome does not increase with the prediction."]
+        far, some = f"{self.at_most:.3f}", f"{self.at_least:.3f}"
+        judged = "within" if self.at_most <= self.margin else "not shown to be within"
+        if self.at_least > self.margin:
+            judged = "beyond"
+        ends = f"{self.between[0]:.3g} and {self.between[1]:.3g}"
+        said = f"For predictions between {ends} the curve is no further than {far} from them"
+        said += f", and somewhere at least {some}" if self.at_least >= 0.0005 else ""
+        said += f": {judged} the margin of {self.margin:g}" if self.margin else ""
+        return [f"{said} ({100 * self.level:g} % band for any increasing curve)."]
+
+
 @dataclass(frozen=True, eq=False)
 class ReliabilityFit(Result):
     """The answer of :func:`caltest.reliability_fit`: a curve without bins.
@@ -115,19 +167,22 @@ class ReliabilityFit(Result):
     predicted, fitted : ndarray of shape (m,)
         Predictions, increasing, and the estimated frequency of the outcome there.
     low, high : ndarray of shape (m,)
-        The consistency band, where the curve of a calibrated model lies; NaN without one.
+        The band; NaN without one. Between neighbours, that of ``fit="band"`` is ``low`` of the left
+        and ``high`` of the right one.
     spread : ndarray of shape (len(SPREAD_EDGES) − 1,), int
         Histogram of the predictions.
     name, subject : str
         The event; ``subject`` is ``"top"`` for the top class.
-    fit : {"isotonic", "smooth"}
-        How the curve was fitted.
+    fit : {"isotonic", "smooth", "band"}
+        How the curve was fitted; an isotonic one is within a ``"band"``.
+    band : {"consistency", "confidence", "none"}
+        Whether the band holds the curve of a calibrated model, or the true curve.
     lens, level, simultaneous
         The recipe.
-    test : CalibrationTestResult
+    test : CalibrationTestResult or None
         The test of the error that belongs to the curve.
     n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` replicates for the band, 0 without one.
+        As for every :class:`Result`; ``n_resamples`` replicates for the band, 0 for none.
     """
 
     predicted: FloatArray
@@ -138,16 +193,79 @@ class ReliabilityFit(Result):
     name: str
     subject: str
     fit: str
+    band: str
     lens: str
     level: float
     simultaneous: bool
-    test: CalibrationTestResult
+    test: CalibrationTestResult | None
     title: ClassVar[str] = "Reliability curve without bins"
 
     @property
     def deviation(self) -> FloatArray:
         """Outcome minus prediction: above 0 the model underestimates."""
         return self.fitted - self.predicted
+
+    @property
+    def crosses(self) -> bool:
+        """Whether the band crosses itself: no increasing curve is within, the true one is none."""
+        return bool((self.low > self.high).any())
+
+    def band_test(self, margin: float = 0.0, between: tuple[float, float] = (0, 1)) -> BandTest:
+        """Say what the band proves of the error: that it matters nowhere, or does somewhere.
+
+        Parameters
+        ----------
+        margin : float, default 0
+            A distance of outcome and prediction that does not matter.
+        between : tuple of float, default (0, 1)
+            The predictions that are looked at. The band is wide where rows are few, as at its ends.
+
+        Returns
+        -------
+        BandTest
+
+        Raises
+        ------
+        StatisticError
+            For a consistency band, which says nothing of the size of an error, and where there are
+            no predictions.
+
+        Notes
+        -----
+        O(N). Both claims hold together, for every margin and all predictions at once, with
+        probability ``level`` if the true curve is increasing.
+
+        Examples
+        --------
+        >>> import caltest as ct
+        >>> data = ct.examples.GaussianMixture().sample(100_000, rng=1)
+        >>> band = ct.reliability_fit(data, fit="band")
+        >>> found = band.band_test(margin=0.1, between=(0.1, 0.9))
+        >>> found.at_least, round(found.at_most, 3)
+        (0.0, 0.095)
+        """
+        number("margin", margin, 0.0, 1.0, "[)")
+        if self.band != "confidence":
+            raise StatisticError("a test of the size of an error needs fit='band'")
+        x = self.predicted
+        seen = (x >= between[0]) & (x <= between[1])
+        if not seen.any():
+            raise StatisticError(f"there are no predictions between {between[0]} and {between[1]}")
+        over, under = self.low[seen] - x[seen], x[seen] - self.high[seen]
+        far = float(np.maximum(-over, -under).max())
+        return BandTest(
+            at_least=float(max(0.0, over.max(), under.max())),
+            at_most=float("nan") if self.crosses else far,
+            crosses=self.crosses,
+            margin=margin,
+            between=(float(between[0]), float(between[1])),
+            level=self.level,
+            lens=self.lens,
+            n=self.n,
+            n_classes=self.n_classes,
+            notes=self.notes,
+            copies=self.copies,
+        )
 
     def _tables(self) -> list[Columns]:
         shown = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
@@ -156,5 +274,6 @@ class ReliabilityFit(Result):
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
-        band = f"{100 * self.level:g} % {how}consistency band" if self.n_resamples else "no band"
-        return [f"{self.fit} curve", self.lens, band]
+        known = self.band != "none"
+        band = f"{100 * self.level:g} % {how}{self.band} band" if known else "no band"
+        return [f"{'isotonic' if self.fit == 'band' else self.fit} curve", self.lens, band]

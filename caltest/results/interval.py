@@ -50,8 +50,6 @@ class ConfidenceIntervalResult(Result):
         belongs to the interval if it is above ``(1 - level) / 2`` (one-sided: ``1 - level``).
     n_cells : int or None
         Occupied cells of a binned error.
-    n_clusters : int or None
-        Clusters, where there are any.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` draws for the bounds, 0 where nothing was
         drawn.
@@ -71,15 +69,11 @@ class ConfidenceIntervalResult(Result):
     contains_zero: bool
     pvalue: float | None
     n_cells: int | None
-    n_clusters: int | None
     number: ClassVar[str] = "estimate"
 
     def _made(self) -> list[str]:
         side = "" if self.side == "two-sided" else f" {self.side} bound"
         return [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
-
-    def _rows(self) -> str:
-        return f"n={self.n}" + (f" in {self.n_clusters} clusters" if self.n_clusters else "")
 
     def __str__(self) -> str:
         percent = f"{100.0 * self.level:.4g} %"
@@ -87,8 +81,7 @@ class ConfidenceIntervalResult(Result):
         data = f"n = {self.n}, K = {self.n_classes}"
         if self.n_cells is not None:
             data += f", {self.n_cells} cells"
-        if self.n_clusters is not None:
-            data += f", {self.n_clusters} clusters"
+        data += self._design
         rows = [
             ("statistic", self.statistic),
             ("lens", self.lens),

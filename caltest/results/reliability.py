@@ -37,7 +37,7 @@ class ReliabilityCurve(Result):
     ----------
     component : ndarray of shape (L,), int
         The induced class whose probability is looked at: always 0 for a two-class problem, else
-        0 … K'−1, one after the other.
+        0 … K'−1, one after the other; with subgroups those of one after those of the other.
     cell : ndarray of shape (L,), int
         The number of the bin, as the binning numbers them.
     bin_low, bin_high : ndarray of shape (L,)

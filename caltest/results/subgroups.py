@@ -2,56 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import Any
 
 from caltest.results.base import Record, format_p
 from caltest.results.tables import Columns, aligned
 
-if TYPE_CHECKING:
-    from caltest.results.calibration import CalibrationTestResult
-
-#: What is shown of each test.
-SHOWN = ("n", "estimate", "shown_floor", "shown_p")
-
 
 @dataclass(frozen=True)
 class Subgroups(Record):
-    """The same question, asked of every subgroup by itself.
+    """The same question, asked of every subgroup by itself, and whether they differ.
 
     Attributes
     ----------
     names : tuple of str
         The subgroups, in the order of their names.
-    tests : tuple of CalibrationTestResult
-        The test of each.
-    adjusted : tuple of float
+    counts : tuple of int
+        Their numbers of rows.
+    tests : tuple of CalibrationTestResult, JointTestResult or None
+        The test of each; None where it cannot be tested, which ``notes`` explain.
+    adjusted : tuple of float or None
         Their p-values, adjusted for the number of subgroups.
     pvalue : float
         The smallest of these: "is it calibrated in every subgroup?".
     adjust : {"Holm", "max-T"}
         By Holm's method where no row is in two subgroups, else by the joint law on the same
         redrawn labels (Westfall & Young 1993).
+    alike : tuple of float
+        For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the other
+        rows are": see :func:`calibration_test`. Empty where this is not tested.
+    n : int
+        Rows of all together, each counted once.
+    notes : tuple of str
+        What could not be tested, and why.
     """
 
     names: tuple[str, ...]
-    tests: tuple[CalibrationTestResult, ...]
-    adjusted: tuple[float, ...]
+    counts: tuple[int, ...]
+    tests: tuple[Any, ...]
+    adjusted: tuple[float | None, ...]
     pvalue: float
     adjust: str
+    n: int
+    alike: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tested(self) -> list[Any]:
+        """The tests that there are."""
+        return [test for test in self.tests if test is not None]
 
     @property
     def worst(self) -> int:
         """The number of the subgroup with the strongest evidence."""
-        order = [(p, t.pvalue, -t.excess) for p, t in zip(self.adjusted, self.tests, strict=True)]
-        return min(range(len(order)), key=order.__getitem__)
+        keys = {j: test.rank for j, test in enumerate(self.tests) if test is not None}
+        return min(keys, key=lambda j: (self.adjusted[j], keys[j]))
+
+    @property
+    def alike_pvalue(self) -> float | None:
+        """The smallest of ``alike``: "are all calibrated alike?"; None where not tested."""
+        return min(self.alike, default=None)
+
+    @property
+    def recipe(self) -> str:
+        """One line that says how the numbers were made."""
+        kind = f"{len(self.names)} subgroups, {self.adjust}"
+        return f"{kind} · {replace(self.tested[0], n=self.n).recipe}"
 
     @property
     def table(self) -> Columns:
         """A row for every subgroup."""
-        found = {name: [getattr(test, name) for test in self.tests] for name in SHOWN}
-        return {"subgroup": self.names, **found, "adjusted": self.adjusted}
+        shown = self.tested[0].of_subgroups
+        found = {name: [t and getattr(t, name) for t in self.tests] for name in shown}
+        last = {"alike": self.alike} if self.alike else {}
+        named = {"subgroup": self.names, "n": self.counts}
+        return {**named, **found, "adjusted": self.adjusted, **last}
+
+    def in_words(self) -> list[str]:
+        """Return the finding in sentences."""
+        said = [f"calibrated in every subgroup: p {format_p(self.pvalue)} ({self.adjust})"]
+        if self.alike_pvalue is not None:
+            said.append(f"calibrated alike: p {format_p(self.alike_pvalue)} (residuals permuted)")
+        return said + [f"Note: {note}." for note in self.notes]
 
     def __str__(self) -> str:
-        together = f"calibrated in every subgroup: p {format_p(self.pvalue)} ({self.adjust})"
-        return "\n".join([*aligned(self.table), f"  {together}"])
+        return "\n".join([*aligned(self.table), *(f"  {line}" for line in self.in_words())])

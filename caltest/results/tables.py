@@ -15,6 +15,7 @@ SMALLEST_SHOWN = 1e-12
 HEADS = {
     **{"shown_floor": "if calibrated", "null_mean": "if calibrated", "shown_p": "p", "pvalue": "p"},
     **{"bin_low": "from", "bin_high": "to", "count_a": "count a", "count_b": "count b"},
+    **{"in_sd": "in sd", "at_least": "at least", "at_most": "at most"},
     **{"estimate_a": "estimate a", "estimate_b": "estimate b"},
 }
 _MARKDOWN = str.maketrans(
@@ -61,7 +62,7 @@ def cell(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if not isinstance(value, (float, np.floating)):
         return str(value)
-    shown = format_p if name.endswith(("pvalue", "adjusted")) else format_value
+    shown = format_p if name.endswith(("pvalue", "adjusted", "alike")) else format_value
     return ("+" if name == "deviation" and value > 0.0 else "") + shown(float(value))
 
 
@@ -94,13 +95,14 @@ def markdown(columns: Columns) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
 
 
+def latex_text(text: str) -> str:
+    """Return text that LaTeX shows as it is."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text).translate(_LATEX)
+
+
 def latex(columns: Columns) -> str:
     """Return a ``tabular`` with the rules of the package booktabs."""
-
-    def written(text: str) -> str:
-        return re.sub(r"(?<![\w.])-(?=\d)", "−", text).translate(_LATEX)
-
-    heads, rows, numeric = _text(columns, written)
+    heads, rows, numeric = _text(columns, latex_text)
     begin = rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}"
     lines = [rf"  {' & '.join(cells)} \\" for cells in (heads, *rows)]
     rules = [begin, r"  \toprule", lines[0], r"  \midrule", *lines[1:], r"  \bottomrule"]

@@ -13,11 +13,20 @@ class Verdict(StrEnum):
 
 
 class AuditVerdict(Verdict):
-    """What an audit says of the model."""
+    """What an audit says of the model: one of three without a tolerance, of four with one."""
 
     MISCALIBRATED = "miscalibrated"
     CALIBRATED = "calibrated"
     TOO_LITTLE_DATA = "too little data"
+    MATTERS = "miscalibrated, and it matters"
+    TOO_LITTLE_TO_MATTER = "miscalibrated, too little to matter"
+    WITHIN_TOLERANCE = "calibrated to within the tolerance"
+    CANNOT_TELL = "cannot tell"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the model is miscalibrated, and by more than the tolerance if there is one."""
+        return self in (AuditVerdict.MISCALIBRATED, AuditVerdict.MATTERS)
 
 
 class Finding(Verdict):
@@ -52,3 +61,16 @@ class ComparisonVerdict(Verdict):
     def about(self, names: tuple[str, str]) -> str:
         """Return the words, with the name of the better model."""
         return self.value if self.better is None else f"{names[self.better]} is better calibrated"
+
+
+class GateVerdict(Verdict):
+    """What a gate says of a model, and with which exit code."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CANNOT_TELL = "cannot tell"
+
+    @property
+    def exit_code(self) -> int:
+        """0 for passed, 1 for failed, 3 where the rows cannot tell."""
+        return {GateVerdict.PASSED: 0, GateVerdict.FAILED: 1, GateVerdict.CANNOT_TELL: 3}[self]

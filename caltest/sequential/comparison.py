@@ -66,6 +66,8 @@ class ComparisonMonitor(Watch):
         Rows, the logarithms of both evidences, ``low`` and ``high``; at most 512 points.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``notes`` are those of the last update.
+    classes : tuple of str or None
+        Names of the classes, which all rows must have in the same order.
 
     Raises
     ------
@@ -127,7 +129,7 @@ class ComparisonMonitor(Watch):
         if a.n != b.n or not np.array_equal(a.labels, b.labels):
             raise InvalidPredictionsError("the forecasts are not of the same rows and outcomes")
         seen = lens(a)
-        return self._moved(lens=lens, n_classes=a.n_classes, notes=a.notes)._after(
+        return self._moved(lens=lens, notes=a.notes, **self._same_classes(a))._after(
             seen.probs[:, 0], lens(b).probs[:, 0], seen.labels == 0
         )
 

@@ -75,6 +75,8 @@ class Monitor(Watch):
         The time of the last row; dates are seconds since 1970.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``notes`` are those of the last update.
+    classes : tuple of str or None
+        Names of the classes, which all rows must have in the same order.
 
     Raises
     ------
@@ -154,15 +156,10 @@ class Monitor(Watch):
                 f"weights: row {row_at} is {weights[row_at]:g}; a monitor stakes at most its "
                 "wealth: divide the weights by the largest there can be"
             )
-        new = self
+        new = self._moved(**self._same_classes(data))
         if self.n == 0:
             state = np.tile(mixture.start(induced.n_classes), self.horizon).tobytes()
-            sizes = {"n_classes": data.n_classes, "n_induced": induced.n_classes}
-            new = self._moved(lens=lens, state=state, **sizes)
-        elif (data.n_classes, induced.n_classes) != (self.n_classes, self.n_induced):
-            raise InvalidPredictionsError(
-                f"these rows have {data.n_classes} classes, those before {self.n_classes}"
-            )
+            new = new._moved(lens=lens, state=state, n_induced=induced.n_classes)
         steps, last = self._steps(induced.n, time)
         rows = np.empty((induced.n, induced.n_classes + 2))
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights

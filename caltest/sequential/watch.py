@@ -12,8 +12,9 @@ import numpy as np
 from caltest._base.arrays import FloatArray
 from caltest._base.written import name_of
 from caltest.bets.kernels import REFUTED
-from caltest.errors import StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
+from caltest.predictions import Predictions
 from caltest.results import Result
 
 #: Points that a history keeps at most; every second goes when there are more.
@@ -27,6 +28,7 @@ class Watch(Result):
 
     n: int = 0
     n_classes: int = 0
+    classes: tuple[str, ...] | None = None
     lens: LensLike | None = None
     alpha: float = 0.05
     alarm: int | None = None
@@ -41,6 +43,19 @@ class Watch(Result):
         new: Self = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
+
+    def _same_classes(self, data: Predictions) -> dict[str, Any]:
+        """Return number and names of the classes; refuse other ones than those before."""
+        if self.n and data.n_classes != self.n_classes:
+            raise InvalidPredictionsError(
+                f"these rows have {data.n_classes} classes, those before {self.n_classes}"
+            )
+        if self.classes and data.classes and data.classes != self.classes:
+            raise InvalidPredictionsError(
+                f"these rows name their classes {', '.join(data.classes)}, those before "
+                f"{', '.join(self.classes)}: bring the columns into that order (--probs, --classes)"
+            )
+        return {"n_classes": data.n_classes, "classes": self.classes or data.classes}
 
     def _traced(self, path: FloatArray) -> dict[str, Any]:
         """Return what rows add to the trace: numbers after each of them, shape (n, width)."""

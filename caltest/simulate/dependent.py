@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from caltest._base.arrays import largest
 from caltest._base.compiled import inlined, kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.sampler import LabelSampler
@@ -129,7 +130,7 @@ class Agreement:
     def of(cls, data: Predictions) -> Agreement:
         """Rank the rows by the prediction of the event, or by the largest; O(n log n)."""
         two = data.n_classes == 2
-        position = data.probs[:, 0] if two else data.probs.max(axis=1)
+        position = data.probs[:, 0] if two else largest(data.probs)
         _, inverse, counts = np.unique(position, return_inverse=True, return_counts=True)
         first = np.cumsum(counts) - counts
         weights = np.ones(data.n) if data.weights is None else data.weights

@@ -150,6 +150,10 @@ class Estimand:
         """Return a value of the size on the scale of the statistic."""
         return float(np.sqrt(max(value, 0.0))) if self.root else self.factor * value
 
+    def unscaled(self, value: float) -> float:
+        """Return the size that a value of the statistic, at least 0, stands for."""
+        return value**2 if self.root else value / self.factor
+
 
 @dataclass(frozen=True, eq=False)
 class CellLaw:

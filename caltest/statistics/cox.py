@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
+from caltest._base.compiled import dense_kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Law, Prepared, Statistic, chi_squared, event
 from caltest.statistics.regression import NO_VARIANCE, refuse_certain
-from caltest.statistics.scores import looked_up
 
 #: Probabilities are cut off here before their logit is taken, and nowhere else.
 CLIP = 1e-12
@@ -41,10 +41,9 @@ class Scores(Prepared):
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n), by compiled look-ups."""
-        p = self.data.probs[:, 0]
-        hits = np.column_stack([self.centred, np.zeros_like(p)])
-        events = p.size - labels.sum(axis=1)
-        return self._squared(events - p.sum(), looked_up(hits, labels) - p @ self.centred)
+        p, sums = self.data.probs[:, 0], np.empty((2, len(labels)))
+        _events(labels, self.centred, *sums)
+        return self._squared(sums[0] - p.sum(), sums[1] - p @ self.centred)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals."""
@@ -57,6 +56,18 @@ class Scores(Prepared):
     def laws(self) -> Mapping[str, Law]:
         """Return the limit law, by name."""
         return {"asymptotic": partial(chi_squared, self.df)}
+
+
+@dense_kernel
+def _events(labels, centred, events_out, sums_out):  # type: ignore[no-untyped-def]
+    # How many events, and the sum of their centred logits.
+    n = labels.shape[1]
+    for r in range(labels.shape[0]):
+        others, total = 0, 0.0
+        for i in range(n):
+            others += labels[r, i]
+            total += centred[i] if labels[r, i] == 0 else 0.0
+        events_out[r], sums_out[r] = n - others, total
 
 
 @dataclass(frozen=True, repr=False)

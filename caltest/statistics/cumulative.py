@@ -203,7 +203,7 @@ def _walk(labels, order, ends, expected, walks_out, turns_out):  # type: ignore[
     for r in range(labels.shape[0]):
         for i in range(n):
             happened[i] = labels[r, i] == 0
-        hits, lowest, highest = 0, 0.0, 0.0
+        hits = 0
         for i in range(n):
             hits += happened[order[i]]
             events[i + 1] = hits
@@ -211,10 +211,17 @@ def _walk(labels, order, ends, expected, walks_out, turns_out):  # type: ignore[
             for g in range(ends.size):
                 walks_out[r, g] = events[ends[g]] - expected[g]
             continue
-        for g in range(ends.size):
+        # Two walkers, because each minimum waits for the one before.
+        half = ends.size // 2
+        lowest = highest = low = high = 0.0
+        for g in range(half):
             step = events[ends[g]] - expected[g]
             lowest, highest = min(lowest, step), max(highest, step)
-        turns_out[r, 0], turns_out[r, 1] = lowest, highest
+            step = events[ends[half + g]] - expected[half + g]
+            low, high = min(low, step), max(high, step)
+        step = events[ends[-1]] - expected[-1]
+        turns_out[r, 0] = min(lowest, low, step)
+        turns_out[r, 1] = max(highest, high, step)
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from caltest.binning import Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells, Estimand
-from caltest.statistics.prepared import Prepared, Statistic, event
+from caltest.statistics.prepared import Prepared, Statistic, by_residuals, event
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,13 @@ class ResidualCells(Prepared):
         flat = self.cells.of_row * n_classes + labels
         seen = np.bincount(flat, minlength=n_cells * n_classes).reshape(n_cells, n_classes)
         gaps = seen[:, : self._columns] - self._sums
-        base, told, factor = self._told
-        own = base + factor * told[np.arange(labels.size), labels]
-        return float(self.weights @ np.square(gaps).sum(axis=1) - self._shares @ own)
+        own = self._own[np.arange(labels.size), labels].sum()
+        return float(self.weights @ np.square(gaps).sum(axis=1) - own)
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
         values = np.empty(len(labels))
-        fixed = (self.cells.of_row, self._sums, self.weights, self._shares)
-        _excess(labels, *fixed, *self._told, values)
+        _excess(labels, self.cells.of_row, self._sums, self.weights, self._own, values)
         return values
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
@@ -68,8 +66,48 @@ class ResidualCells(Prepared):
         return self.weights[self.cells.of_row]
 
     @cached_property
-    def _told(self) -> tuple[FloatArray, FloatArray, float]:
-        return squared_residuals(self.data.probs)
+    def _own(self) -> FloatArray:
+        """What every row adds to Σ_b w_b Q_b under every label, shape (n, K)."""
+        base, told, factor = squared_residuals(self.data.probs)
+        return self._shares[:, None] * (base[:, None] + factor * told)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPairs(Prepared):
+    """The same without pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²).
+
+    S_gb is the sum of the rows of cluster g in cell b, one of the ``parts``.
+    """
+
+    weights: FloatArray = field(repr=False)
+    parts: Cells = field(repr=False)
+    cells: Cells = field(kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, data: Predictions, cells: Cells, **facts: Any) -> ClusterPairs:
+        """Divide the cells by cluster; those of one cluster count nothing. O(n log n)."""
+        assert data.clusters is not None
+        _, cluster = np.unique(data.clusters, return_inverse=True)
+        code = cells.of_row * (cluster.max() + 1) + cluster
+        parts = Cells.of(lambda _: code, data.probs, data.weights)
+        first = cells.of_row[parts.order[parts.starts[:-1]]]
+        within = np.bincount(first, np.square(parts.mass, dtype=np.float64))
+        pairs = np.where(np.bincount(first) > 1, cells.mass**2 - within, np.inf)
+        return cls(data, cells.mass / pairs / cells.mass.sum(), parts, cells=cells, **facts)
+
+    def batch(self, labels: IntArray) -> FloatArray:
+        """Return the values for label vectors of shape (B, n)."""
+        return by_residuals(self, labels)
+
+    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the values for moved residuals."""
+        share = self.weights[self.cells.of_row[self.parts.order[self.parts.starts[:-1]]]]
+        values = np.zeros(len(multipliers))
+        for column in residuals[:, : 1 if self.data.n_classes == 2 else None].T:
+            moved = multipliers * column
+            values += np.square(self.cells.sum(moved, axis=1)) @ self.weights
+            values -= np.square(self.parts.sum(moved, axis=1)) @ share
+        return values
 
 
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
@@ -99,11 +137,11 @@ def squared_residuals(probs: FloatArray) -> tuple[FloatArray, FloatArray, float]
 
 @kernel
 def _excess(  # type: ignore[no-untyped-def]
-    labels, cell, sums, weights, shares, base, told, factor, values_out
+    labels, cell, sums, weights, own, values_out
 ):
     # O(n + L K) per label vector.
     n_cells, columns = sums.shape
-    seen = np.empty((n_cells, told.shape[1]))
+    seen = np.empty((n_cells, own.shape[1]))
     for r in range(labels.shape[0]):
         row = labels[r]
         seen[:] = 0.0
@@ -111,7 +149,7 @@ def _excess(  # type: ignore[no-untyped-def]
         for i in range(row.size):
             y = row[i]
             seen[cell[i], y] += 1.0
-            value -= shares[i] * (base[i] + factor * told[i, y])
+            value -= own[i, y]
         for b in range(n_cells):
             if weights[b] > 0.0:
                 square = 0.0
@@ -145,9 +183,10 @@ class DebiasedL2(Statistic):
     Notes
     -----
     O(n K) for a value and for each further set of labels. Negative values are information, and mean
-    "less than noise": keep them. Two rows of one cluster are a pair like others, so that dependence
-    within clusters raises the value, and the noise floor of a test. There is no exact null, because
-    Q depends on which rows have which label; labels are redrawn.
+    "less than noise": keep them. With clusters only pairs of two clusters count, in each cell
+    (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does
+    not look like an error; ``"tcal"`` and ``"kumar"`` do not see clusters. There is no exact null,
+    because Q depends on which rows have which label; labels are redrawn.
 
     Examples
     --------
@@ -165,7 +204,7 @@ class DebiasedL2(Statistic):
         object.__setattr__(self, "bins", as_binning(self.bins))
         one_of("estimator", self.estimator, ("pairs", "tcal", "kumar"))
 
-    def given(self, data: Predictions) -> ResidualCells | KumarL2:
+    def given(self, data: Predictions) -> ResidualCells | ClusterPairs | KumarL2:
         """Fix the predictions: partition them once."""
         if self.estimator == "kumar":
             if data.weights is not None:
@@ -176,7 +215,10 @@ class DebiasedL2(Statistic):
         cells = Cells.of(self.bins, data.probs, data.weights)
         weights = pair_weights(cells, with_own=self.estimator == "tcal")
         error = SQUARED if data.n_classes == 2 else Estimand("squared", 1.0, 2.0)
-        return ResidualCells(data, weights, cells=cells, estimand=error, degree=2, null_mean=0.0)
+        facts: Any = {"estimand": error, "degree": 2, "null_mean": 0.0}
+        if self.estimator == "pairs" and data.n_clusters is not None:
+            return ClusterPairs.of(data, cells, **facts)
+        return ResidualCells(data, weights, cells=cells, **facts)
 
 
 @dataclass(frozen=True, repr=False)

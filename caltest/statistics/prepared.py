@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from caltest._base.arrays import largest
 from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
 from caltest.lenses import OneVsRest
@@ -121,7 +122,7 @@ class Prepared:
 
     def doubt(self) -> str | None:
         """Return why the limit law is known to fail in data such as these, if it is."""
-        chance, w = 1.0 - self.data.probs.max(axis=1), self.data.weights
+        chance, w = 1.0 - largest(self.data.probs), self.data.weights
         expected = float(chance.sum())
         if w is not None:
             expected = float((w * chance).sum() ** 2 / max((w**2 * chance).sum(), 1e-300))
@@ -173,13 +174,7 @@ class Weighted(Prepared):
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
-        probs, weights = self.data.probs, self.data.weights
-        if self.data.n_classes == 2:
-            each = np.tile([1.0, -1.0], (self.data.n, 1))
-            return self.inner.of_residuals(each, weights * ((labels == 0) - probs[:, 0]))
-        once = np.ones((1, self.data.n))
-        moved = (replace(self.data, labels=row).residuals for row in labels)
-        return np.concatenate([self.inner.of_residuals(r, once) for r in moved])
+        return by_residuals(self.inner, labels)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals."""
@@ -199,6 +194,17 @@ class Weighted(Prepared):
     def doubt(self) -> str | None:
         """Return why the limit law is known to fail in data such as these, if it is."""
         return self.inner.doubt()
+
+
+def by_residuals(prepared: Prepared, labels: IntArray) -> FloatArray:
+    """Return values for label vectors (B, n) of what is defined by the residuals only; O(B n K)."""
+    data = prepared.data
+    if data.n_classes == 2:
+        each, gaps = np.tile([1.0, -1.0], (data.n, 1)), (labels == 0) - data.probs[:, 0]
+        return prepared.of_residuals(each, gaps if data.weights is None else data.weights * gaps)
+    once = np.ones((1, data.n))
+    moved = (replace(data, labels=row).residuals for row in labels)
+    return np.concatenate([prepared.of_residuals(r, once) for r in moved])
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest._base.checks import one_of
-from caltest._base.compiled import kernel
+from caltest._base.compiled import dense_kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Law, Prepared, Statistic, as_problem, normal
@@ -99,20 +99,13 @@ def looked_up(table: FloatArray, labels: IntArray) -> FloatArray:
     return sums
 
 
-@kernel
+@dense_kernel
 def _chosen(labels, table, sums_out):  # type: ignore[no-untyped-def]
-    n = labels.shape[1]
     for r in range(labels.shape[0]):
-        row = labels[r]
-        s0 = s1 = s2 = s3 = 0.0  # four sums, because one would wait for itself
-        for i in range(0, n - 3, 4):
-            s0 += table[i, row[i]]
-            s1 += table[i + 1, row[i + 1]]
-            s2 += table[i + 2, row[i + 2]]
-            s3 += table[i + 3, row[i + 3]]
-        for i in range(n - n % 4, n):
-            s0 += table[i, row[i]]
-        sums_out[r] = s0 + s1 + s2 + s3
+        total = 0.0
+        for i in range(labels.shape[1]):
+            total += table[i, labels[r, i]]
+        sums_out[r] = total
 
 
 def _moments(data: Predictions, table: FloatArray) -> tuple[FloatArray, float]:

@@ -28,54 +28,33 @@ class SortedRows(Prepared):
 
     def n_bins(self, labels: IntArray) -> int:
         """Return the number of bins that these labels lead to."""
-        events = self._events(labels)
-        # A curve that is monotone over the distinct values is so over any bins made of them.
-        if _rises(events, np.unique(self.group_end)):
-            return self.order.size
-        n_bins = 1
-        while _rises(events, self._ends(n_bins + 1)):
-            n_bins += 1
-        return n_bins
-
-    def __call__(self, labels: IntArray) -> float:
-        ends = self._ends(self.n_bins(labels))
-        gaps = np.diff((self._events(labels) - self.predicted)[ends], prepend=0.0)
-        if self.norm == "l1":
-            return float(np.abs(gaps).sum() / labels.size)
-        return float(np.sqrt((gaps**2 / np.diff(ends, prepend=0)).sum() / labels.size))
+        return int(self._swept(labels[None, :])[1, 0])
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the errors for label vectors of shape (B, n), compiled."""
-        errors = np.empty(len(labels))
+        return self._swept(labels)[0]
+
+    def _swept(self, labels: IntArray) -> FloatArray:
+        errors, n_bins = found = np.empty((2, len(labels)))
         fixed = (self.order, self.group_end, self.predicted, self.norm == "l2")
-        _sweep(labels, *fixed, errors)
-        return errors
-
-    def _events(self, labels: IntArray) -> IntArray:
-        return np.append(0, np.cumsum(labels[self.order] == 0))
-
-    def _ends(self, n_bins: int) -> IntArray:
-        """Return where bins end: at ranks ⌈j n / b⌉, or after the ties there."""
-        ranks = -(-np.arange(1, n_bins + 1) * self.order.size // n_bins)
-        return np.unique(self.group_end[ranks - 1])
-
-
-def _rises(events: IntArray, ends: IntArray) -> bool:
-    inside, size = np.diff(events[ends], prepend=0), np.diff(ends, prepend=0)
-    return bool((inside[1:] * size[:-1] >= inside[:-1] * size[1:]).all())
+        _sweep(labels, *fixed, errors, n_bins)
+        return found
 
 
 @kernel
 def _sweep(  # type: ignore[no-untyped-def]
-    labels, order, group_end, predicted, squared, errors_out
+    labels, order, group_end, predicted, squared, errors_out, n_bins_out
 ):
-    # O(n) for the running counts, O(b) to look at b bins.
+    # O(n) for the running counts, O(b) to look at b bins. Bytes fit into the nearest cache.
     n = group_end.size
-    events = np.zeros(n + 1, dtype=np.int64)
+    happened, events = np.empty(n, dtype=np.uint8), np.zeros(n + 1, dtype=np.int64)
     for r in range(errors_out.size):
-        row = labels[r]
         for i in range(n):
-            events[i + 1] = events[i] + (row[order[i]] == 0)
+            happened[i] = labels[r, i] == 0
+        hits = 0
+        for i in range(n):
+            hits += happened[order[i]]
+            events[i + 1] = hits
         # A curve that is monotone over the distinct values is so over any bins made of them.
         before, size_before, start, monotone = 0, 0, 0, True
         while start < n and monotone:
@@ -104,6 +83,7 @@ def _sweep(  # type: ignore[no-untyped-def]
                 total += gap * gap / (end - start) if squared else gap
                 start = end
         errors_out[r] = np.sqrt(total / n) if squared else total / n
+        n_bins_out[r] = n_bins
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,6 @@ import glob
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -146,9 +145,6 @@ class _Reading:
     ) -> Tally:
         """Tally the parts that are not done."""
         left = [part for part in self.parts if str(part) not in done]
-        if not left:
-            assert counted is not None
-            return counted
         with progress(_rows(left), "rows") as advance:
             for part in left:
                 try:
@@ -164,6 +160,7 @@ class _Reading:
                 if state is not None:
                     content = {"caltest scan": 1, "done": done, "tally": counted.to_json()}
                     write(state, json.dumps(content))
+        assert counted is not None
         return counted
 
     def state(self, path: Path) -> tuple[Tally | None, dict[str, list[int]]]:
@@ -204,7 +201,7 @@ class _Reading:
         kind = _kind(part)
         if kind not in STREAMED:
             self.chosen = None
-            asked = {"predicted_label": self.predicted, "weights": self.weights}
+            asked: Any = {"predicted_label": self.predicted, "weights": self.weights}
             data = read_predictions(
                 part, self.probs, self.label, **asked, drop_missing=self.drop, **self.options
             )
@@ -213,13 +210,12 @@ class _Reading:
         tallies: list[Tally] = []
         before = 0
         names, batches = _batches(part, kind, None if self.chosen is None else self.chosen.wanted)
-        with closing(batches):
-            for batch in batches:
-                tallies.append(self._batch(names, batch, before))
-                before += batch.num_rows
-                advance(batch.num_rows)
-                if len(tallies) == TOGETHER:
-                    tallies = [of_batches(tallies)]
+        for batch in batches:
+            tallies.append(self._batch(names, batch, before))
+            before += batch.num_rows
+            advance(batch.num_rows)
+            if len(tallies) == TOGETHER:
+                tallies = [of_batches(tallies)]
         if not tallies:
             raise InvalidPredictionsError("there are no rows")
         return of_batches(tallies)

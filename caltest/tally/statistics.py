@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from caltest._base.written import name_of
-from caltest.binning import QuantileBins, UniformBins
+from caltest.binning import UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.simulate import RedrawLabels, Scheme, Shortcut
-from caltest.statistics import cells as made
 from caltest.statistics.binned import ECE, MCE, RMSCE, BinnedError
 from caltest.statistics.cox import CoxScore, Scores
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper, Walk
@@ -26,103 +24,12 @@ from caltest.statistics.regression import (
     CalibrationInTheLarge,
     HosmerLemeshow,
     OERatio,
-    ScaledGaps,
     all_in_all,
     refuse_certain,
 )
 from caltest.statistics.scores import NOTHING, BrierScore, LogScore, ScoreGap
 from caltest.tally.cells import MicroCells, TalliedCells
-
-#: Values for numbers of events (B, C).
-Value = Callable[[FloatArray], FloatArray]
-
-
-@dataclass(frozen=True, eq=False)
-class Tallied(Prepared):
-    """A statistic of a tally, as a function of the numbers of events in its micro-cells.
-
-    ``observed`` is the value of the rows themselves, ``inner`` what offers limit laws and cell
-    laws; in draws, the events of a micro-cell have its mean prediction.
-    """
-
-    value: Value = field(repr=False)
-    observed: float
-    inner: Prepared | None = field(default=None, repr=False)
-    remark: str = field(default="", kw_only=True)
-
-    @property
-    def said(self) -> str:
-        """Where the numbers come from, and what of them is as fine as the cells only."""
-        micro: Any = self.data
-        tally, remark = micro.tally, self.remark
-        if self.cells is not None and isinstance(self.cells.bins, QuantileBins):
-            remark += ", equal mass up to their rows"
-        return f"from sums over micro-cells (Tally, grid {tally.grid}){remark}"
-
-    def __call__(self, labels: IntArray) -> float:
-        return self.observed
-
-    def batch(self, labels: Any) -> FloatArray:
-        """Return the values for numbers of events (B, C)."""
-        return self.value(labels) + self._within
-
-    @cached_property
-    def _within(self) -> float:
-        """What the rows add to the value of cells; added to draws, too, so that ties are ties."""
-        return self.observed - float(self.value(self.data.labels[None, :].astype(np.float64))[0])
-
-    def cell_law(self) -> made.CellLaw | None:
-        """Return how the value is made of cell counts, where their law can be computed."""
-        lawful = isinstance(self.cells, TalliedCells) and self.cells.lawful
-        return self.inner.cell_law() if self.inner is not None and lawful else None
-
-    def laws(self) -> Mapping[str, Law]:
-        """Return the limit laws, by name."""
-        return self.inner.laws() if self.inner is not None else {}
-
-    def doubt(self) -> str | None:
-        """Return why the limit law is known to fail in data such as these, if it is."""
-        micro: Any = self.data
-        rare, w = micro.count * micro.probs.min(axis=1), micro.weight
-        expected = float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
-        enough = 0.0 if self.inner is None else self.inner.enough
-        against = self.inner.against if isinstance(self.inner, ScaledGaps) else None
-        if against is not None or expected >= enough:
-            return against
-        return f"only {expected:.2g} surprising outcomes are expected, it takes {enough:g}"
-
-    def fast(self, scheme: Scheme) -> Shortcut | None:
-        """Return what draws numbers of events in place of labels."""
-        if not isinstance(scheme, RedrawLabels):
-            raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
-        return Counts(self.data, self.batch)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Draws of the numbers of events in the micro-cells of a calibrated model.
-
-    They are binomial with the mean prediction of the cell; its spread makes the true variance
-    smaller by 10⁻⁵ of itself at most, on the usual grid.
-    """
-
-    micro: MicroCells
-    value: Value
-
-    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``."""
-        p, rest = np.clip(self.micro.probs, 0.0, 1.0).T
-        rows, rarer = self.micro.count.astype(np.int64), p <= rest
-        chance = np.minimum(p, rest)
-        at_once = max(1, 2**20 // rows.size)
-        values = []
-        for start in range(first, first + count, at_once):
-            draws = np.empty((min(at_once, first + count - start), rows.size))
-            for row, j in zip(draws, range(start, first + count), strict=False):
-                philox = np.random.Philox(key=np.array(seed, np.uint64), counter=[0, 0, j, 0])
-                row[:] = np.random.Generator(philox).binomial(rows, chance)
-            values.append(self.value(np.where(rarer, draws, rows - draws)))
-        return np.concatenate(values)
+from caltest.tally.counts import Tallied, Value
 
 
 def tallied(statistic: Any, micro: MicroCells) -> Tallied:
@@ -177,23 +84,24 @@ def _binned(statistic: ECE | MCE | RMSCE, micro: MicroCells) -> Tallied:
 def _debiased(statistic: DebiasedL1 | DebiasedL2, micro: MicroCells) -> Tallied:
     data: Any = micro
     bins = TalliedCells.made_of(statistic.bins, micro)
-    kumar = isinstance(statistic, DebiasedL1) or statistic.estimator == "kumar"
-    if kumar:
+    if isinstance(statistic, DebiasedL1) or statistic.estimator == "kumar":
         if micro.tally.weights is not None:
             raise StatisticError(f"{statistic!r} does not take weights")
         predicted = bins.mean(micro.probs[:, 0])
-        kind, error = (
-            (KumarL1, ABSOLUTE) if isinstance(statistic, DebiasedL1) else (KumarL2, SQUARED)
-        )
-        inner = kind(data, predicted, cells=bins, estimand=error)
-        count = lambda events: inner.of_events(bins.sum(events, axis=1))  # noqa: E731
-        observed = float(count(micro.labels[None, :].astype(np.float64))[0])
-        return Tallied(data, count, observed, inner, cells=bins, estimand=error)
+        inner: KumarL1 | KumarL2 = KumarL2(data, predicted, cells=bins, estimand=SQUARED)
+        if isinstance(statistic, DebiasedL1):
+            inner = KumarL1(data, predicted, cells=bins, estimand=ABSOLUTE)
+
+        def kumar(events: Any) -> FloatArray:
+            return inner.of_events(bins.sum(events, axis=1))
+
+        observed = float(kumar(micro.labels[None, :])[0])
+        return Tallied(data, kumar, observed, inner, cells=bins, estimand=inner.estimand)
     assert isinstance(statistic, DebiasedL2)
     weights = _pair_weights(bins, micro, with_own=statistic.estimator == "tcal")
-    value, observed = _excess([bins], [weights], micro)
+    value, values = _excess([bins], [weights], micro)
     return Tallied(
-        data, lambda events: value(events)[:, 0], float(observed[0]), cells=bins, estimand=SQUARED,
+        data, lambda events: value(events)[:, 0], float(values[0]), cells=bins, estimand=SQUARED,
         null_mean=0.0,
     )  # fmt: skip
 
@@ -327,8 +235,8 @@ def _of_score(name: str, micro: MicroCells) -> tuple[FloatArray, float, float]:
         variance = float(micro.weight**2 @ micro.brier_variance)
         return micro.probs[:, 1] - micro.probs[:, 0], float(micro.weight @ gap), variance
     cut = np.clip(micro.probs, 1e-300, None)
-    gap = -micro.total("rz") if micro.impossible.size == 0 else np.inf
-    return np.log(cut[:, 1]) - np.log(cut[:, 0]), float(gap), micro.total("vzz", 2)
+    lost = np.inf if micro.impossible.size else -micro.total("rz")
+    return np.log(cut[:, 1]) - np.log(cut[:, 0]), lost, micro.total("vzz", 2)
 
 
 def _score_gap(statistic: ScoreGap, micro: MicroCells) -> Tallied:

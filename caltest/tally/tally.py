@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from io import BytesIO
 from os import PathLike
 from typing import Any, Self, Unpack
 
 import numpy as np
 
 from caltest._base.written import name_of
-from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.io.opening import imported
+from caltest.errors import StatisticError
 from caltest.lens_choice import as_lens
-from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, Partition, TopK
+from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions
 from caltest.recalibration import refuse_fitted_rows
+from caltest.tally import stored
 from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried
+from caltest.tally.stored import LENSES
 
-#: The lenses through which a tally may look, by name.
-LENSES: dict[str, type[Lens]] = {
-    kind.__name__: kind for kind in (OneVsRest, TopK, Partition, Canonical)
-}
 #: Rows of one tally, so that no sum overflows.
 MOST_ROWS = 2**33
 #: Different weights that are kept apart.
 MOST_WEIGHTS = 1024
-#: The version of the stored form.
-VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +97,7 @@ class Tally:
     #: What sums do not know of.
     clusters = n_clusters = None
     copies = 0
-    class_index, class_name = Predictions.class_index, Predictions.class_name
+    by = None
 
     @classmethod
     def of(
@@ -153,7 +147,9 @@ class Tally:
                 f"there are {kept.sum()} different weights, and a tally keeps up to {MOST_WEIGHTS} "
                 "apart: round them, or pass the predictions themselves"
             )
-        parts = [_sums_of(grid, induced.probs, events, stratum, w) for w in np.flatnonzero(kept)]
+        parts = [
+            _sums_of(grid, induced.probs, events, stratum, int(w)) for w in np.flatnonzero(kept)
+        ]
         sizes = [len(key) for key, *_ in parts]
         key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
         totals = np.stack([part[2] for part in parts])
@@ -176,11 +172,22 @@ class Tally:
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
+    def class_index(self, c: int | str) -> int:
+        """Return the number of a class given by its number or its name."""
+        return Predictions.class_index(self._seen, c)
+
+    def class_name(self, index: int) -> str:
+        """Return the name of a class, or its number when there are no names."""
+        return Predictions.class_name(self._seen, index)
+
+    @property
+    def _seen(self) -> Any:
+        return self
+
     def components(self) -> tuple[str, ...]:
         """Return what the event is called."""
         whole = isinstance(self.lens, Canonical)
-        seen: Any = self
-        return ("class 0",) if whole else self.lens.components(seen)
+        return ("class 0",) if whole else self.lens.components(self._seen)
 
     def subgroups(self) -> dict[str, IntArray]:
         """Return no subgroups: sums know none."""
@@ -285,101 +292,28 @@ class Tally:
         ]  # fmt: skip
         return parts[0] + parts[1]
 
-    def _described(self) -> dict[str, Any]:
-        lens = {"name": type(self.lens).__name__, **asdict(self.lens)}  # type: ignore[call-overload]
-        return {
-            "caltest tally": VERSION, "lens": lens, "grid": self.grid, "n": self.n,
-            "n_classes": self.n_classes, "classes": self.classes,
-            "weights": self.strata.tolist(), "totals": self.totals.tolist(), "notes": self.notes,
-        }  # fmt: skip
-
-    @classmethod
-    def _rebuilt(cls, described: Mapping[str, Any], columns: Mapping[str, Any]) -> Self:
-        """Make a tally of its stored form, and check that it is one."""
-        try:
-            if described["caltest tally"] != VERSION:
-                raise InvalidPredictionsError(
-                    f"this tally has the form {described['caltest tally']}, known is {VERSION}"
-                )
-            named = dict(described["lens"])
-            lens = LENSES[named.pop("name")](**named)
-            classes, notes = described["classes"], tuple(described["notes"])
-            whole = {name: np.asarray(columns[name], dtype=np.int64) for name in COLUMNS}
-            made = cls(
-                lens, described["grid"], described["n_classes"],
-                None if classes is None else tuple(classes),
-                np.asarray(described["weights"], dtype=np.float64),
-                whole["key"], whole["stratum"], np.column_stack([whole[name] for name in SUMS]),
-                np.asarray(described["totals"], dtype=np.int64), notes,
-            )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidPredictionsError):
-                raise
-            raise InvalidPredictionsError(f"this is not a tally of caltest: {error}") from None
-        if made.n != described["n"] or made.totals.shape != (made.strata.size, len(TOTALS), 2):
-            raise InvalidPredictionsError("this tally is damaged: its sums do not fit its number")
-        return made
-
-    @property
-    def _columns(self) -> dict[str, IntArray]:
-        return {"stratum": self.stratum, "key": self.key} | dict(
-            zip(SUMS, self.sums.T, strict=True)
-        )
-
     def to_json(self) -> str:
         """Return the tally as JSON, of whole numbers only."""
-        columns = {name: column.tolist() for name, column in self._columns.items()}
-        return json.dumps(self._described() | {"cells": columns})
+        cells = {name: column.tolist() for name, column in stored.columns(self).items()}
+        return json.dumps(stored.described(self) | {"cells": cells})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild from :meth:`to_json`.
-
-        Raises
-        ------
-        InvalidPredictionsError
-            When the text is not that of a tally.
-        """
-        try:
-            content = json.loads(text)
-            cells = content["cells"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise InvalidPredictionsError(f"this is not a tally of caltest: {error}") from None
-        return cls._rebuilt(content, cells)
+        """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
+        return cls(**stored.from_json(text))
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file with a row for each occupied micro-cell; needs pyarrow."""
-        pyarrow = imported("pyarrow", "parquet", "Parquet files")
-        parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
-        described = {"caltest tally": json.dumps(self._described())}
-        table = pyarrow.table(self._columns).replace_schema_metadata(described)
-        parquet.write_table(table, path, compression="zstd")
+        stored.to_parquet(self, path)
 
     @classmethod
     def from_parquet(cls, path: str | PathLike[str]) -> Self:
-        """Rebuild from :meth:`to_parquet`.
-
-        Raises
-        ------
-        InvalidPredictionsError
-            When the file is not one of a tally.
-        """
-        parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
-        with open(path, "rb") as file:
-            content = BytesIO(file.read())
-        try:
-            table = parquet.read_table(content)
-            described = json.loads(table.schema.metadata[b"caltest tally"])
-        except Exception:  # whatever a damaged file makes of its reader
-            raise InvalidPredictionsError(f"{path} is not the file of a tally") from None
-        return cls._rebuilt(described, {n: table[n].to_numpy() for n in table.column_names})
+        """Rebuild from :meth:`to_parquet`; InvalidPredictionsError for any other file."""
+        return cls(**stored.from_parquet(path))
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else f", {len(self.weights)} weights"
         return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
-
-
-COLUMNS = ("stratum", "key", *SUMS)
 
 
 def _seen(lens: Lens | None, data: Predictions) -> tuple[Lens, Predictions]:

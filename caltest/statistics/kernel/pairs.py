@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from caltest._base.arrays import largest
 from caltest.predictions import FloatArray, IntArray
 
 Sums = tuple[FloatArray, FloatArray]
@@ -52,7 +53,7 @@ def squared_norms(probs: FloatArray, labels: IntArray) -> FloatArray:
 
 def reference(probs: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return each row's class of probability above ½, or −1, and the residuals of these labels."""
-    top = np.where(probs.max(axis=1) > 0.5, probs.argmax(axis=1), -1)
+    top = np.where(largest(probs) > 0.5, probs.argmax(axis=1), -1)
     residuals = -probs
     residuals[top >= 0, top[top >= 0]] += 1.0
     return top, residuals

@@ -1,0 +1,165 @@
+"""The gate: is this model good enough to be released, and no worse than the one in use?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+from typing import Any, Unpack
+
+from caltest._base.checks import fraction, number
+from caltest._base.defaults import N_TOGETHER
+from caltest._base.written import name_of
+from caltest.battery.size import Bounds
+from caltest.errors import StatisticError
+from caltest.inference import compare, confidence_interval
+from caltest.inference.entry import admitted, seed_of
+from caltest.lens_choice import as_lens
+from caltest.lenses import LensLike
+from caltest.predictions import Facts, Predictions
+from caltest.results import GateCheck, GateResult, GateVerdict
+from caltest.simulate import Workers
+from caltest.statistics import ECE, DebiasedL2, StatisticLike, prepare
+
+VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL}
+
+
+def gate(
+    probs: Any,
+    labels: Any = None,
+    against: Any = None,
+    *,
+    tolerance: float | None = None,
+    margin: float | None = None,
+    statistic: StatisticLike = ECE(),
+    lens: LensLike | None = None,
+    alpha: float = 0.05,
+    names: tuple[str, str] = ("new", "old"),
+    n_resamples: int = N_TOGETHER,
+    rng: Any = None,
+    workers: Workers = 1,
+    **facts: Unpack[Facts],
+) -> GateResult:
+    """Say whether a model may be released: passed, failed, or too few rows to tell.
+
+    Its error is at most ``tolerance``, and that of the same rows by another model, ``against``, is
+    exceeded by at most ``margin``. A check passes when the upper bound is within the limit, fails
+    when the lower bound is beyond it, and cannot tell otherwise; then it says how many rows could.
+
+    Parameters
+    ----------
+    probs, labels, lens, rng, workers, **facts
+        As in :func:`calibration_test`; ``clusters`` for the tolerance only.
+    against : array_like of shape (n,) or (n, K), or Predictions, optional
+        What the model in use predicts for the same rows.
+    tolerance : float, optional
+        The largest error that can be lived with.
+    margin : float, optional
+        By how much the root mean squared error may be larger than that of ``against``.
+    statistic : Statistic, default ECE(UniformBins(15))
+        The error beside the tolerance, and the cells of both checks.
+    alpha : float, default 0.05
+        Chance of a wrong finding, shared equally by the checks.
+    names : tuple of str, default ("new", "old")
+        What to call the models.
+    n_resamples : int, default 1999
+        Draws of cell sums behind a bound.
+
+    Returns
+    -------
+    GateResult
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When probs and labels are not a forecast and its outcomes, or rows do not match.
+    StatisticError
+        When there is nothing to check, or no bound of the statistic is known to hold.
+
+    Notes
+    -----
+    With D = s − t the difference of the squared errors of :func:`compare`, and bounds of D and of t
+    that together are wrong in a share of alpha, √(t + D) − √t is bounded by its smallest and
+    largest value between them. O(n K) and some milliseconds.
+
+    Examples
+    --------
+    >>> from caltest.examples import GaussianMixture
+    >>> model = GaussianMixture(0.0, -2.0).sample(5000, rng=1)
+    >>> found = gate(model, tolerance=0.05, rng=1)
+    >>> found.verdict, found.verdict.exit_code
+    ('passed', 0)
+    """
+    takes = {"clusters"} if against is None else set[str]()
+    data = admitted("gate", probs, labels, facts, takes=takes)
+    fraction("alpha", alpha)
+    for name, limit in (("tolerance", tolerance), ("margin", margin)):
+        if limit is not None:
+            number(name, limit, 0.0, 1.0)
+    if (margin is None) != (against is None):
+        raise StatisticError("margin is how much worse than against a model may be: give both")
+    limits = [limit for limit in (tolerance, margin) if limit is not None]
+    if not limits:
+        raise StatisticError("a gate checks a tolerance, or a margin against another model")
+    seen, share = as_lens(lens, data), alpha / len(limits)
+    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    checks = []
+    if tolerance is not None:
+        bounds = Bounds.of(data, (statistic, seen), share, run)
+        checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
+    if margin is not None:
+        cells = prepare(statistic, seen(data)).cells
+        squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
+        bounds = _difference(data, against, squared, seen, share, run)
+        asked = f"{names[0]} less {names[1]}"
+        checks.append(_check(asked, squared, bounds, margin, data.n, "root of "))
+    found = {check.verdict for check in checks}
+    worst = [v for v in (GateVerdict.FAILED, GateVerdict.CANNOT_TELL) if v in found]
+    return GateResult(
+        verdict=worst[0] if worst else GateVerdict.PASSED,
+        checks=tuple(checks),
+        names=names if margin is not None else names[:1],
+        lens=name_of(seen),
+        alpha=float(alpha),
+        n=data.n,
+        n_classes=data.n_classes,
+        n_resamples=n_resamples,
+        seed=seed_of(rng),
+        notes=data.notes,
+        copies=data.copies,
+    )
+
+
+def _check(
+    question: str, statistic: StatisticLike, bounds: Bounds, limit: float, n: int, of: str = ""
+) -> GateCheck:
+    verdict = VERDICTS[bounds.within(limit)]
+    rows = bounds.rows_to_tell(n, limit) if verdict is GateVerdict.CANNOT_TELL else None
+    seen = (bounds.estimate, bounds.low, bounds.high)
+    return GateCheck(question, of + name_of(statistic), *seen, float(limit), verdict, rows)
+
+
+def _difference(
+    data: Predictions, against: Any, statistic: Any, lens: Any, share: float, run: dict[str, Any]
+) -> Bounds:
+    """Bound the difference of the root mean squared errors of two models."""
+    labels = None if isinstance(against, Predictions) else data.labels
+    options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
+    found = compare(data, against, labels, statistic, **options)
+    old = Predictions.of(against, labels)
+    other = confidence_interval(replace(old, by=None), None, statistic, **options)
+    least, most = other.low, other.high
+    low, high = found.low, found.high
+    assert low is not None
+    assert high is not None
+    assert least is not None
+    assert most is not None
+
+    def change(t: float, d: float) -> float:
+        return sqrt(max(t + d, 0.0)) - sqrt(max(t, 0.0))
+
+    return Bounds(
+        estimate=change(found.estimate_b, found.difference),
+        low=change(most if low >= 0.0 else min(max(-low, least), most), low),
+        high=change(least if high >= 0.0 else most, high),
+        alpha=share,
+    )

@@ -1,0 +1,62 @@
+"""How large an error may be, and what that means beside the largest that can be lived with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from caltest.battery.questions import Pair
+from caltest.inference import confidence_interval
+from caltest.predictions import Predictions
+from caltest.results.base import format_value
+from caltest.tally import Tally
+
+#: Rows to tell are those that tell with this probability.
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An error less its noise, its bounds, and the chance that each of these is wrong, at most."""
+
+    estimate: float
+    low: float
+    high: float
+    alpha: float
+
+    @classmethod
+    def of(
+        cls, data: Predictions | Tally, pair: Pair, alpha: float, options: dict[str, Any]
+    ) -> Bounds:
+        """Bound the error of a statistic seen through a lens."""
+        statistic, lens = pair
+        alpha = min(alpha, 0.25)
+        found = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,
+                                    **options)  # fmt: skip
+        assert found.low is not None
+        assert found.high is not None
+        return cls(found.corrected, found.low, found.high, alpha)
+
+    def within(self, limit: float) -> bool | None:
+        """Return whether the error is at most ``limit``; None where that cannot be told."""
+        return False if self.low > limit else True if self.high <= limit else None
+
+    def rows_to_tell(self, n: int, limit: float) -> int | None:
+        """Return how many rows would tell in 80 % of data sets, if the error is as estimated.
+
+        Distances shrink like 1/√n. None where the estimate is too close to the limit.
+        """
+        from scipy.special import ndtri
+
+        away = abs(limit - self.estimate)
+        reach = self.high - self.estimate if self.estimate < limit else self.estimate - self.low
+        reach *= 1.0 - ndtri(POWER) / ndtri(self.alpha)
+        return None if away < 0.01 * reach else int(np.ceil(n * (reach / away) ** 2 / 100.0)) * 100
+
+    def __str__(self) -> str:
+        return (
+            f"between {format_value(self.low)} and {format_value(self.high)} (each bound is wrong "
+            f"in at most {100.0 * self.alpha:g} % of data sets)"
+        )

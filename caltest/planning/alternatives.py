@@ -1,0 +1,111 @@
+"""What may be true of a model: functions from predicted to true probabilities, (n, K) both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray
+from caltest._base.checks import fraction, number
+
+#: Probabilities below this count as this in logarithms.
+FLOOR = 2.0**-53
+
+
+def _softmax(logs: FloatArray) -> FloatArray:
+    from scipy.special import softmax
+
+    return np.asarray(softmax(logs, axis=1))
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The true log-odds are ``slope`` times those predicted; below 1 a model is overconfident.
+
+    Of several classes, true probabilities are proportional to p^slope: temperature T is Slope(1/T).
+    ``Slope(1)`` changes nothing: the model is calibrated.
+    """
+
+    slope: float
+
+    def __post_init__(self) -> None:
+        number("slope", self.slope, 0.0, np.inf)
+
+    def __call__(self, probs: FloatArray) -> FloatArray:
+        """Return the true probabilities."""
+        return _softmax(self.slope * np.log(np.maximum(probs, FLOOR)))
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The true log-odds of class ``c`` lie above those predicted by ``shift``."""
+
+    shift: float
+    c: int = 1
+
+    def __call__(self, probs: FloatArray) -> FloatArray:
+        """Return the true probabilities."""
+        return _softmax(
+            np.log(np.maximum(probs, FLOOR)) + self.shift * (np.arange(probs.shape[1]) == self.c)
+        )
+
+
+@dataclass(frozen=True)
+class Bump:
+    """Class ``c`` is more frequent by ``height`` where ``low`` < its prediction < ``high``."""
+
+    height: float
+    low: float
+    high: float
+    c: int = 1
+
+    def __call__(self, probs: FloatArray) -> FloatArray:
+        """Return the true probabilities."""
+        p = probs[:, self.c]
+        q = np.clip(p + self.height * ((p > self.low) & (p < self.high)), 0.0, 1.0)
+        others = np.where(np.arange(probs.shape[1]) == self.c, 0.0, probs)
+        total = others.sum(axis=1, keepdims=True)
+        rest = np.where(total > 0.0, others / np.maximum(total, FLOOR), 1.0 / (probs.shape[1] - 1))
+        rest[:, self.c] = 0.0
+        result = (1.0 - q)[:, None] * rest
+        result[:, self.c] = q
+        return result
+
+
+@dataclass(frozen=True)
+class LogisticNormal:
+    """Risks of an event whose log-odds are normal: a model of which two numbers are known.
+
+    Parameters
+    ----------
+    rate : float
+        How often the event happens.
+    concordance : float
+        The c-statistic, or area under the ROC curve, ½ to 1.
+
+    References
+    ----------
+    Pavlou et al., "Estimation of required sample size for external validation of risk models for
+    binary outcomes", Statistical Methods in Medical Research 30, 2021: mean and variance.
+    """
+
+    rate: float
+    concordance: float
+
+    def __post_init__(self) -> None:
+        fraction("rate", self.rate)
+        number("concordance", self.concordance, 0.5, 1.0)
+
+    def of_normals(self, z: FloatArray) -> FloatArray:
+        """Return the risks that belong to standard normal numbers."""
+        from scipy.special import expit, ndtri
+
+        apart = 2.0 * ndtri(self.concordance) ** 2
+        mean = (self.rate - 0.5) * apart + np.log(self.rate / (1.0 - self.rate))
+        variance = apart * (1.0 + apart * self.rate * (1.0 - self.rate))
+        return np.asarray(expit(mean + np.sqrt(variance) * z))
+
+    def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw the risks of n rows."""
+        return self.of_normals(rng.standard_normal(n))

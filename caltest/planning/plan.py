@@ -1,0 +1,174 @@
+"""The verb that says how many rows are needed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from caltest._base.checks import fraction, number, one_of, whole
+from caltest._base.written import name_of
+from caltest.errors import StatisticError
+from caltest.inference.entry import seed_of
+from caltest.lens_choice import as_lens
+from caltest.lenses import LensLike
+from caltest.planning.population import Population, Truth
+from caltest.planning.tasks import TASKS, Task
+from caltest.predictions import Facts
+from caltest.results import Plan
+from caltest.sequential import Monitor
+from caltest.statistics import ECE, CalibrationInTheLarge, StatisticLike
+
+#: Intervals whose length is known.
+Formula = Literal["O:E", "intercept", "slope"]
+FORMULAS = ("O:E", "intercept", "slope")
+
+
+def plan(
+    statistic: StatisticLike | Monitor | Formula = ECE(),
+    lens: LensLike | None = None,
+    *,
+    like: Any,
+    labels: Any = None,
+    alternative: Truth | None = None,
+    against: Any = None,
+    width: float | None = None,
+    margin: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    n_datasets: int = 400,
+    rng: Any = None,
+    **facts: Unpack[Facts],
+) -> Plan:
+    """Say how many rows are needed: to find a fault, to bound an error, to show that it is small.
+
+    What is planned follows from what is given: a test; with ``width`` an interval; with ``margin``
+    a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as the statistic
+    the rows until its alarm. Rows like those given are drawn, labels from what is true of them, and
+    the verb is called, where there is no formula.
+
+    Parameters
+    ----------
+    statistic : Statistic, Monitor, or "O:E", "intercept", "slope"; default ECE(UniformBins(15))
+        What will be computed; the three words stand for intervals of the ratio of observed to
+        expected events, and of Cox's intercept (given slope 1) and slope, whose length is known.
+    lens : callable, optional
+        As in :func:`calibration_test`.
+    like : array_like, Predictions or callable
+        Predictions like those to come, drawn with replacement; or a function ``(rng, n) -> probs``,
+        such as ``planning.LogisticNormal(0.1, 0.75)``.
+    labels, **facts
+        As in :func:`calibration_test`; weights, clusters and subgroups are refused.
+    alternative : callable, optional
+        From predicted to true probabilities, (n, K) both, such as ``planning.Slope(0.8)`` or a
+        fitted recalibration. Without one, the recalibration that the labels ask for (Platt scaling,
+        temperature scaling for several classes); without labels, the model is calibrated.
+    against : array_like or Predictions, optional
+        A second model's predictions of the same rows, which are true (through ``alternative``, if
+        there is one): how many rows show that the first is worse?
+    width : float, optional
+        The length that intervals of level 1 − ``alpha`` shall have, on average.
+    margin : float, optional
+        As in :func:`equivalence_test`.
+    power : float, default 0.8
+        Share of data sets that shall find what is there.
+    alpha : float, default 0.05
+        Level of the test.
+    n_datasets : int, default 400
+        Data sets that are simulated, at least.
+    rng : seed or Generator, optional
+        Of the simulation.
+
+    Returns
+    -------
+    Plan
+        With ``n``, and ``low`` and ``high``, between which it lies with Monte Carlo error.
+
+    Raises
+    ------
+    StatisticError
+        When two things are planned at once, nothing is wrong that a test could find, or two
+        million rows do not do.
+
+    Notes
+    -----
+    By formula, with p the predictions, q what is true and z = logit p: n = (1 − φ) / (φ SE²) for
+    log O:E, φ = E q (Riley et al. 2021); n = 1 / (a SE²) for the intercept and a / ((a c − b²) SE²)
+    for the slope, a, b, c = E q (1 − q) z^{0, 1, 2}; and ((u √E p(1 − p) + v √(E q(1 − q) + Var(q −
+    p))) / E(q − p))² for the test :class:`CalibrationInTheLarge`, u and v normal quantiles.
+    The search regresses successes on √n (probit); the rows to an alarm are a quantile. It costs
+    about ``n_datasets`` calls of the verb.
+
+    References
+    ----------
+    Riley et al., "Minimum sample size for external validation of a clinical prediction model with a
+    binary outcome", Statistics in Medicine 40, 2021. Pavlou et al., Statistical Methods in Medical
+    Research 30, 2021. Zimmer & Debelak, "Simulation-based design optimization for statistical
+    power: Utilizing machine learning", Psychological Methods 2023.
+
+    Examples
+    --------
+    >>> from caltest.planning import LogisticNormal
+    >>> plan("slope", like=LogisticNormal(0.1, 0.75), width=2 * 1.96 * 0.1).n
+    1536
+    """
+    for name, share in (("power", power), ("alpha", alpha)):
+        fraction(name, share)
+    for name, size in (("width", width), ("margin", margin)):
+        if size is not None:
+            number(name, size, 0.0, np.inf)
+    whole("n_datasets", n_datasets, 100)
+    purpose = _purpose(statistic, width, margin, against)
+    population = Population.of(like, labels, against, alternative, facts)
+    if purpose in ("test", "monitoring") and population.truth is None:
+        raise StatisticError(
+            "nothing is wrong yet: pass labels, or what is true, such as "
+            "alternative=planning.Slope(0.8)"
+        )
+    generator = np.random.default_rng(rng)
+    first, _ = population.draw(generator, 2)
+    own = statistic.lens if isinstance(statistic, Monitor) else None
+    seen = as_lens(own if lens is None else lens, first)
+    named = statistic if isinstance(statistic, str) else name_of(statistic)
+    by_formula = isinstance(statistic, str) or (
+        purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
+    )
+    task = Task(statistic, seen, population, width, margin, power, alpha, n_datasets, generator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of single data sets
+        found = TASKS["formula" if by_formula else purpose](task)
+    return Plan(
+        statistic=named,
+        lens=name_of(seen),
+        purpose=purpose,
+        method="formula" if by_formula else "simulation",
+        low=found.low,
+        high=found.high,
+        power=None if width is not None else float(power),
+        alpha=float(alpha),
+        width=width,
+        margin=margin,
+        like=str(population),
+        alternative=population.said,
+        points=found.points,
+        present=None if population.data is None else population.data.n,
+        n=found.n,
+        n_classes=first.n_classes,
+        n_resamples=found.n_datasets,
+        seed=seed_of(rng),
+    )
+
+
+def _purpose(statistic: Any, width: Any, margin: Any, against: Any) -> str:
+    """Return what is planned, and refuse two things at once."""
+    if isinstance(statistic, str):
+        one_of("statistic", statistic, FORMULAS)
+        if width is None:
+            raise StatisticError(f"the interval of {statistic!r} needs a width")
+    known = {"interval": width is not None, "equivalence": margin is not None}
+    known |= {"comparison": against is not None, "monitoring": isinstance(statistic, Monitor)}
+    asked = [name for name, given in known.items() if given] or ["test"]
+    if len(asked) > 1:
+        raise StatisticError(f"one thing is planned at a time, not {' and '.join(asked)}")
+    return asked[0]

@@ -1,0 +1,106 @@
+"""Rows that a plan draws: what is predicted, and what is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray
+from caltest._base.written import name_of
+from caltest.errors import StatisticError
+from caltest.inference.entry import admitted
+from caltest.lenses import Lens
+from caltest.planning.alternatives import LogisticNormal
+from caltest.predictions import Facts, Predictions
+from caltest.recalibration import PlattScaling, TemperatureScaling
+
+Truth = Callable[[FloatArray], FloatArray]
+#: Rows from which formulas are computed where a model is drawn from.
+MANY = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Predictions like those given, of a second model too, and the probabilities that are true."""
+
+    like: Any
+    data: Predictions | None
+    against: Predictions | None
+    truth: Truth | None
+    said: str
+
+    @classmethod
+    def of(
+        cls, like: Any, labels: Any, against: Any, alternative: Truth | None, facts: Facts
+    ) -> Population:
+        """Read what is given; labels without an alternative show what is true."""
+        data = second = None
+        said = "calibrated" if alternative is None else name_of(alternative)
+        if not callable(like):
+            known = isinstance(like, Predictions) or labels is not None
+            given = labels if known else np.zeros(len(like), dtype=np.int64)
+            data = admitted("plan", like, given, facts)
+            if against is not None:
+                own = None if isinstance(against, Predictions) else data.labels
+                second = admitted("plan", against, own, {})
+                if second.probs.shape != data.probs.shape:
+                    raise StatisticError("against: predictions of the same rows are needed")
+            elif known and alternative is None:
+                method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
+                alternative = method.fit(replace(data, ids=None))
+                said = f"what {method!r} finds in the labels"
+        elif against is not None:
+            raise StatisticError("a comparison is planned like predictions, not like a function")
+        said = "that one is right" if against is not None and alternative is None else said
+        return cls(like, data, second, alternative, said)
+
+    def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
+        """Draw n rows of predictions, and the probabilities that are true of them."""
+        if self.data is None:
+            probs = Predictions.of(self.like(rng, n), np.zeros(n, dtype=np.int64)).probs
+            return probs, self._true(probs)
+        rows = rng.integers(self.data.n, size=n)
+        probs = self.data.probs[rows]
+        return probs, self._true(probs if self.against is None else self.against.probs[rows])
+
+    def _true(self, probs: FloatArray) -> FloatArray:
+        return probs if self.truth is None else np.asarray(self.truth(probs))
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
+        """Draw n rows with their labels; the second model predicts the same rows."""
+        seed = rng.integers(2**63)
+        probs, truth = self.probs(np.random.default_rng(seed), n)
+        uniform = rng.random(n)[:, None]
+        labels = (uniform >= np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+        if self.against is None:
+            return Predictions(probs, labels), None
+        rows = np.random.default_rng(seed).integers(self.against.n, size=n)
+        return Predictions(probs, labels), Predictions(self.against.probs[rows], labels)
+
+    def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return predictions of the event that a lens shows, and how likely it is, for formulas."""
+        if isinstance(self.like, LogisticNormal):
+            from scipy.special import ndtri
+
+            p = self.like.of_normals(ndtri((np.arange(MANY) + 0.5) / MANY))
+            probs = np.column_stack([1.0 - p, p])
+            truth = self._true(probs)
+        elif self.data is not None:
+            probs, truth = self.data.probs, self._true(self.data.probs)
+        else:
+            probs, truth = self.probs(rng, MANY)
+        likely = np.zeros(len(probs))
+        for k in range(probs.shape[1]):
+            seen = lens(Predictions(probs, np.full(len(probs), k)))
+            likely += np.where(seen.labels == 0, truth[:, k], 0.0)
+        if seen.n_classes != 2:
+            raise StatisticError(f"{lens!r} shows no event: take OneVsRest(c) or TopK(1)")
+        return seen.probs[:, 0], likely
+
+    def __str__(self) -> str:
+        if self.data is None:
+            return repr(self.like) if isinstance(self.like, LogisticNormal) else "a function"
+        return f"{self.data.n} rows"

@@ -1,0 +1,146 @@
+"""How many rows: searches over simulated data, with their Monte Carlo error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray
+from caltest._base.progress import progress
+from caltest.errors import StatisticError
+
+Rng = np.random.Generator
+#: Data sets of a batch; rows at which searches begin, and beyond which they end.
+BATCH, FIRST, MOST = 20, 200, 2_000_000
+#: Batches near the answer are those with this many times as many rows, or as few.
+NEAR = 2.5
+#: Standard errors to the ends of a 95 % interval; more than 1.96, as batches go where they are few.
+REACH = 2.15
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows needed, the ends of a 95 % interval for Monte Carlo error, and what was seen where."""
+
+    n: int
+    low: int
+    high: int
+    points: tuple[tuple[float, float], ...]
+    n_datasets: int
+
+
+def by_power(
+    trial: Callable[[Rng, int], bool], power: float, n_datasets: int, rng: Rng, first: int = FIRST
+) -> Found:
+    """Search the rows at which ``trial`` succeeds with this probability.
+
+    Rows are doubled or halved until both sides are known; further batches go where the answer is,
+    by a probit regression of successes on √n over the batches near it.
+    """
+    seen: dict[int, list[int]] = {}
+
+    def run(n: int, size: int = BATCH) -> float:
+        wins, trials = seen.setdefault(n, [0, 0])
+        wins += sum(trial(rng, n) for _ in range(size))
+        seen[n] = [wins, trials + size]
+        advance(size)
+        return wins / (trials + size)
+
+    with progress(n_datasets, "data sets") as advance:
+        n = max(first, 4)
+        rising = run(n) < power
+        while n > 4 if not rising else True:
+            n = 2 * n if rising else max(n // 2, 4)
+            if n > MOST:
+                raise StatisticError(
+                    f"even {MOST} rows would not do in {power:.0%} of data sets: the alternative "
+                    "is too close to what is to be told from it"
+                )
+            if (run(n) < power) != rising:
+                break
+        answer = float(np.mean(sorted(seen)[-2:] if rising else sorted(seen)[:2]))
+        while sum(trials for _, trials in seen.values()) < n_datasets:
+            step = (0.8, 1.0, 1.25)[len(seen) % 3]
+            run(max(4, round(step * answer)))
+            answer = _regressed(seen, answer, power)[0]
+        answer, error = _regressed(seen, answer, power)
+    ends = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
+    shares = tuple((float(m), wins / trials) for m, (wins, trials) in sorted(seen.items()))
+    total = sum(trials for _, trials in seen.values())
+    return Found(int(np.ceil(answer)), int(ends[0]), int(np.ceil(ends[1])), shares, total)
+
+
+def _regressed(seen: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
+    """Return the rows with this power by a probit regression, and the error of their logarithm."""
+    from scipy.special import ndtr, ndtri
+
+    near = [(m, *seen[m]) for m in seen if about / NEAR <= m <= about * NEAR]
+    rows, wins, trials = (np.array(column, dtype=float) for column in zip(*near, strict=True))
+    # Half a failure and half a success at the ends, so that the fit exists.
+    x = np.sqrt(np.concatenate([rows, [about / NEAR, about * NEAR]]) / about)
+    wins, trials = np.append(wins, [0.0, 0.5]), np.append(trials, [0.5, 0.5])
+    design, beta = np.column_stack([np.ones(x.size), x]), np.array([ndtri(power) - 1.5, 1.5])
+    for _ in range(50):
+        eta = np.clip(design @ beta, -4.0, 4.0)
+        share, density = ndtr(eta), np.exp(-0.5 * eta**2) / np.sqrt(2.0 * np.pi)
+        weight = trials * density**2 / (share * (1.0 - share))
+        information = design.T @ (weight[:, None] * design)
+        pull = design.T @ (density * (wins - trials * share) / (share * (1.0 - share)))
+        step = np.linalg.solve(information, pull)
+        beta = beta + step * min(1.0, 1.0 / np.abs(step).max())
+        if np.abs(step).max() < 1e-8:
+            break
+    slope = max(beta[1], 0.3)
+    root = float(np.clip((ndtri(power) - beta[0]) / slope, NEAR**-0.5, NEAR**0.5))
+    gradient = np.array([1.0, root]) / slope
+    error = 2.0 * float(np.sqrt(gradient @ np.linalg.solve(information, gradient))) / root
+    return about * root**2, error
+
+
+def by_width(
+    width: Callable[[Rng, int], float], goal: float, n_datasets: int, rng: Rng, first: int = FIRST
+) -> Found:
+    """Search the rows at which intervals are as long as wanted on average: by secants in logs."""
+    seen: dict[int, FloatArray] = {}
+    size, n, slope = max(n_datasets // 6, 2), max(first, 4), -0.5
+    with progress(n_datasets, "data sets") as advance:
+        for _ in range(6):
+            if n not in seen:
+                seen[n] = np.array([width(rng, n) for _ in range(size)])
+                advance(size)
+            means = {m: float(values.mean()) for m, values in seen.items()}
+            closest = sorted(means, key=lambda m: abs(np.log(means[m] / goal)))[:2]
+            if len(closest) == 2 and closest[0] != closest[1]:
+                change = np.log(means[closest[0]] / means[closest[1]])
+                slope = float(np.clip(change / np.log(closest[0] / closest[1]), -0.6, -0.2))
+            answer = closest[0] * (goal / means[closest[0]]) ** (1.0 / slope)
+            if answer > MOST:
+                raise StatisticError(f"even {MOST} rows would not give intervals of {goal:g}")
+            n = max(4, round(answer))
+    values = seen[closest[0]]
+    error = float(values.std(ddof=1) / np.sqrt(values.size) / values.mean() / abs(slope))
+    ends = answer * np.exp(np.array([-1.0, 1.0]) * REACH * error)
+    points = tuple((float(m), means[m]) for m in sorted(means))
+    return Found(int(np.ceil(answer)), int(ends[0]), int(np.ceil(ends[1])), points,
+                 size * len(seen))  # fmt: skip
+
+
+def by_alarms(alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng) -> Found:
+    """Find the rows after which an alarm has rung in this share of data sets: a quantile."""
+    from scipy.special import bdtr
+
+    rang: list[float] = []
+    with progress(n_datasets, "data sets") as advance:
+        while len(rang) < n_datasets:
+            rang.append(alarm(rng) or np.inf)
+            if rang.count(np.inf) >= (1.0 - power) * n_datasets:
+                raise StatisticError(f"the alarm does not ring within {MOST} rows often enough")
+            advance(1)
+    ordered, j = np.sort(rang), np.arange(n_datasets)
+    chance = bdtr(j, n_datasets, power)  # that at most j alarms are below the quantile
+    at, low, high = (int(np.argmax(chance >= share)) for share in (0.5, 0.025, 0.975))
+    n, low, high = (int(min(ordered[j], MOST)) for j in (at, low, high))
+    points = tuple((float(m), (j + 1.0) / n_datasets) for j, m in enumerate(ordered) if m < np.inf)
+    return Found(n, low, high, points, n_datasets)

@@ -1,0 +1,137 @@
+"""Forests: a line for every subgroup with its noise floor, or for every site with its interval."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest._base.checks import one_of
+from caltest.plots import canvas
+from caltest.plots.canvas import DASHED, GREY, INK, RED, Picture
+from caltest.plots.laws import pvalues
+from caltest.results import CalibrationTestResult, MetaAnalysis, Subgroups, format_p, short
+
+
+def forest(
+    found: Subgroups, ax: Any = None, *, alpha: float = 0.05, recipe: bool = True
+) -> Picture:
+    """Draw the statistic of every subgroup, and what a calibrated model would show there.
+
+    Parameters
+    ----------
+    found : Subgroups
+        The ``subgroups`` of a test; of a joint test the adjusted p-values are drawn.
+    ax, recipe
+        As for every picture.
+    alpha : float, default 0.05
+        Marks are filled where the adjusted p-value, at the right, is at most this.
+
+    Returns
+    -------
+    Picture
+        With the artists "estimates", "floors", "labels" and "key".
+    """
+    test = found.tested[0]
+    text = found.recipe
+    if not isinstance(test, CalibrationTestResult):
+        shown = {n: p for n, p in zip(found.names, found.adjusted, strict=True) if p is not None}
+        style: Any = {"alpha": alpha, "xlabel": "adjusted p-value", "text": text, "recipe": recipe}
+        return pvalues(list(shown.values()), list(shown), ax, **style)
+    ax = canvas.paper(ax, canvas.COLUMN, 1.3 + 0.2 * len(found.names))
+    y = np.arange(len(found.names))[::-1]
+    rows = [(t.estimate, t.null_mean, t.null_std) if t else (np.nan,) * 3 for t in found.tests]
+    estimate, mean, sd = np.array(rows).T
+    floors = ax.hlines(y, mean - sd, mean + sd, color=RED, linewidth=1.3)
+    ax.scatter(mean, y, s=28, marker="|", color=RED, linewidths=1.3)
+    filled = [p is not None and p <= alpha for p in found.adjusted]
+    face = np.where(filled, INK, "white")
+    marks = ax.scatter(estimate, y, s=18, facecolors=face, edgecolors=INK, linewidths=0.9, zorder=3)
+    words = [f"{name} ({n})" for name, n in zip(found.names, found.counts, strict=True)]
+    ax.set_yticks(y, words, parse_math=False)
+    ax.set_ylim(-0.6, len(y) - 0.4)
+    if not test.two_sided and np.nanmin([estimate, mean - sd]) >= 0.0:
+        ax.set_xlim(0.0, None)
+    canvas.tidy(ax, short(test.statistic))
+    ax.tick_params(axis="y", length=0)
+    said = [
+        "not tested" if p is None else f"p {canvas.related(format_p(p))}" for p in found.adjusted
+    ]
+    labels = canvas.beside(ax, y, said)
+    entries: dict[str, Any] = {"if calibrated: mean ± sd": canvas.sign("|", RED, line="-")}
+    if any(filled):
+        entries[f"adjusted p ≤ {alpha:g}"] = canvas.sign()
+    if not all(filled):
+        entries["larger p" if any(filled) else "observed"] = canvas.sign(filled=False)
+    artists = {"estimates": marks, "floors": floors, "labels": labels}
+    artists["key"] = canvas.key(ax, entries)
+    return canvas.finished(ax, artists, text, recipe)
+
+
+def sites(
+    result: MetaAnalysis,
+    ax: Any = None,
+    *,
+    effect: Literal["O:E", "intercept", "slope"] = "O:E",
+    recipe: bool = True,
+) -> Picture:
+    """Draw one measure of calibration at every site, its mean and its prediction interval.
+
+    Parameters
+    ----------
+    result : MetaAnalysis
+        What :func:`caltest.meta_analysis` returned.
+    ax, recipe
+        As for every picture.
+    effect : {"O:E", "intercept", "slope"}, default "O:E"
+        Which measure; the ratio has a logarithmic axis.
+
+    Returns
+    -------
+    Picture
+        With the artists "sites", "intervals", "mean", "prediction" and "key".
+    """
+    from scipy.special import ndtri
+
+    one_of("effect", effect, ("O:E", "intercept", "slope"))
+    ratio = effect == "O:E"
+    drawn = {"O:E": result.log_oe, "intercept": result.intercept, "slope": result.slope}[effect]
+
+    def scale(values: Any) -> Any:
+        return np.exp(values) if ratio else np.asarray(values)
+
+    ax = canvas.paper(ax, canvas.COLUMN, 1.5 + 0.2 * len(result.sites))
+    values, errors = np.array(drawn.values), np.array(drawn.errors)
+    half = float(ndtri(0.5 + 0.5 * result.level)) * errors
+    y = np.arange(len(values))[::-1] + 2.0
+    weight = 1.0 / (errors**2 + drawn.tau**2)
+    lines = ax.hlines(y, scale(values - half), scale(values + half), color=INK, linewidth=1.0)
+    size = 6.0 + 26.0 * weight / weight.max()
+    squares = ax.scatter(scale(values), y, s=size, marker="s", color=INK, zorder=3)
+    low, high = scale(drawn.interval)
+    middle = scale(drawn.mean)
+    (mean,) = ax.fill([low, middle, high, middle], [1.0, 1.25, 1.0, 0.75], color=RED, linewidth=0)
+    span = ax.hlines(0.0, *scale(drawn.prediction), color=RED, linewidth=1.3)
+    target = ax.axvline(0.0 if effect == "intercept" else 1.0, color=GREY, linestyle=DASHED)
+    target.set(linewidth=0.9, zorder=0)
+    words = [f"{name} ({n})" for name, n in zip(result.sites, result.counts, strict=True)]
+    ax.set_yticks([*y, 1.0, 0.0], [*words, "mean", "a new site"], parse_math=False)
+    ax.set_ylim(-0.6, len(values) + 1.6)
+    if ratio:
+        ax.set_xscale("log")
+        left, right = ax.get_xlim()
+        ticks = [t for t in (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0) if left < t < right]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.minorticks_off()
+    canvas.tidy(ax, {"O:E": "observed : expected events"}.get(effect, f"Cox's {effect}"))
+    ax.tick_params(axis="y", length=0)
+    percent = f"{100 * result.level:g} %"
+    entries = {
+        f"site, {percent} interval": canvas.sign("s", INK, line="-"),
+        f"mean, {percent} interval": canvas.sign("D", RED),
+        f"{percent} prediction interval": canvas.sign("", RED, line="-"),
+        "calibrated": target,
+    }
+    artists = {"sites": squares, "intervals": lines, "mean": mean, "prediction": span}
+    artists["key"] = canvas.key(ax, entries)
+    return canvas.finished(ax, artists, result.recipe, recipe)

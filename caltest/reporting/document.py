@@ -1,0 +1,220 @@
+"""The report as a value, and its four forms."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from caltest.errors import StatisticError
+from caltest.reporting.pictures import svg_of
+from caltest.results import (
+    AuditReport,
+    AuditVerdict,
+    BandTest,
+    ConfidenceIntervalResult,
+    Record,
+    Result,
+)
+from caltest.results import tables as written
+from caltest.results.audit import HEADLINES, TOGETHER
+from caltest.results.tables import Columns
+
+#: How a table and a text are written in each language.
+Writers = tuple[Callable[[Columns], str], Callable[[str], str]]
+FORMS: dict[str, Writers] = {
+    ".html": (written.html, escape),
+    ".md": (written.markdown, written.markdown_text),
+    ".tex": (written.latex, written.latex_text),
+}
+#: Marks of statements in templates, where those of Jinja2 mean something in the language.
+TEX: dict[str, Any] = {"variable_start_string": "<<", "variable_end_string": ">>"}
+TEX |= {"block_start_string": "<%", "block_end_string": "%>"}
+
+
+#: What is shown of answers whose tables hold more than a reader asks for.
+SHOWN: dict[type[Result], tuple[str, ...]] = {
+    BandTest: ("at_least", "at_most", "crosses", "level"),
+    ConfidenceIntervalResult: ("estimate", "low", "high", "level", "null_mean", "corrected"),
+}
+
+
+def shown(result: Result) -> list[Columns]:
+    """Return the tables of an answer."""
+    names = SHOWN.get(type(result))
+    return result._tables() if names is None else [{n: [getattr(result, n)] for n in names}]
+
+
+def sentences(result: Result) -> list[str]:
+    """Return the words of an answer; those of an audit that are not at the head of the page."""
+    if isinstance(result, AuditReport):
+        return [TOGETHER, *(row.detail for row in result.rows if row.detail)]
+    return result._in_words()
+
+
+class _Done(str):
+    """Text that is written in the language of a document already."""
+
+
+@dataclass(frozen=True)
+class Section(Record):
+    """A part of a report: what it means, and the answers that it shows.
+
+    Attributes
+    ----------
+    key, title : str
+        What it is, for programs and for people.
+    meaning : str
+        How to read it, in a sentence or two.
+    results : tuple of Result
+        The answers, which have tables and words of their own.
+    picture : str
+        How the last of them is drawn; "" without a picture.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    results: tuple[Result, ...]
+    picture: str = ""
+
+
+@dataclass(frozen=True)
+class Report(Result):
+    """The answer of :func:`caltest.report`; ``save`` writes it as a page.
+
+    Attributes
+    ----------
+    name : str
+        What the report is about.
+    profile : {"clinical", "ml", "weather", "llm"}
+        For whom it is.
+    audit : AuditReport
+        The verdict, and its reasons.
+    summary : tuple of str
+        What was found, how large it is and how sure that is, in sentences.
+    sections : tuple of Section
+        The parts, each with its results, in the order of the profile.
+    unexamined : tuple of str
+        What was not examined, and why.
+    paragraph : str
+        What to paste into a paper.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    name: str
+    profile: str
+    audit: AuditReport
+    summary: tuple[str, ...]
+    sections: tuple[Section, ...]
+    unexamined: tuple[str, ...]
+    paragraph: str
+    title: ClassVar[str] = "Calibration report"
+
+    @property
+    def verdict(self) -> AuditVerdict:
+        """What the audit says."""
+        return self.audit.verdict
+
+    @property
+    def headline(self) -> str:
+        """The verdict in the words of a heading."""
+        return HEADLINES[self.verdict][0]
+
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """How every number was made, one line for each kind."""
+        tests = [row.test for row in self.audit.rows]
+        made = [
+            r
+            for section in self.sections
+            for r in section.results
+            if not isinstance(r, AuditReport)
+        ]
+        return tuple(dict.fromkeys(r.recipe for r in (*tests, *made)))
+
+    @property
+    def reproduce(self) -> str:
+        """With which versions, settings and seed the numbers come again."""
+        import numba
+        import scipy
+
+        seed = "none" if self.seed is None else self.seed
+        return (
+            f"caltest {self.version}, Python {platform.python_version()}, NumPy {np.__version__}, "
+            f"SciPy {scipy.__version__}, numba {numba.__version__}; profile {self.profile}, "
+            f"n_resamples {self.n_resamples}, seed {seed}. Each line says how a number was made."
+        )
+
+    def _made(self) -> list[str]:
+        return [f"{self.profile} report"]
+
+    def _tables(self) -> list[Columns]:
+        return [
+            table for section in self.sections for r in section.results for table in r._tables()
+        ]
+
+    def __str__(self) -> str:
+        said = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
+        left_out = [f"- {reason}" for reason in self.unexamined]
+        return "\n".join([*said, "", self.paragraph, "", "Not examined:", *left_out, *self._foot()])
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.to_html())}" width="100%" height="900"></iframe>'
+
+    def to_html(self) -> str:
+        """Return a page that needs nothing else: pictures and style are within."""
+        return self._in(".html")
+
+    def to_markdown(self) -> str:
+        """Return the report without pictures, for GitHub and other readers of Markdown."""
+        return self._in(".md")
+
+    def to_latex(self) -> str:
+        """Return the report without pictures as a LaTeX document; it needs booktabs."""
+        return self._in(".tex")
+
+    def save(self, path: str | Path) -> None:
+        """Write the report as .html, .md, .tex or .json.
+
+        Raises
+        ------
+        StatisticError
+            For another ending.
+        ImportError
+            Without Jinja2, which the extra ``caltest[report]`` brings; .json needs nothing.
+        """
+        kind = Path(path).suffix.lower()
+        if kind not in (*FORMS, ".json"):
+            raise StatisticError(f"a report is saved as .html, .md, .tex or .json, not as {path}")
+        text = self.to_json() + "\n" if kind == ".json" else self._in(kind)
+        Path(path).write_text(text, encoding="utf-8")
+
+    def _in(self, kind: str) -> str:
+        """Fill a template, in which everything is escaped but what is marked as done."""
+        try:
+            from jinja2 import Environment, PackageLoader, StrictUndefined
+        except ImportError:
+            raise ImportError("a report needs Jinja2: pip install 'caltest[report]'") from None
+        table, text = FORMS[kind]
+        environment = Environment(
+            loader=PackageLoader("caltest.reporting"),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=lambda value: value if isinstance(value, _Done) else text(str(value)),
+            **(TEX if kind == ".tex" else {}),
+        )
+        environment.filters["tables"] = lambda r: [_Done(table(t)) for t in shown(r)]
+        environment.filters["sentences"] = sentences
+        environment.filters["picture"] = lambda section: _Done(svg_of(section))
+        environment.filters["bare"] = lambda value: _Done(re.sub(r"[^\w-]", "-", str(value)))
+        filled = environment.get_template(f"report{kind}").render(report=self)
+        return filled.rstrip("\n") + "\n"

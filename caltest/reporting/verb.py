@@ -1,0 +1,146 @@
+"""The verb that makes a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, Unpack
+
+from caltest._base.checks import fraction, one_of
+from caltest._base.defaults import LEVEL, N_TOGETHER
+from caltest.battery import audit
+from caltest.errors import StatisticError
+from caltest.inference.entry import admitted, seed_of
+from caltest.lens_choice import as_lens
+from caltest.lenses import LensLike
+from caltest.predictions import Facts, Predictions
+from caltest.reporting.contents import PROFILES, Asked, contents
+from caltest.reporting.document import Report
+from caltest.reporting.words import found, paragraph
+from caltest.simulate import Workers
+from caltest.statistics import StatisticLike
+
+Profile = Literal["ml", "clinical", "weather", "llm"]
+
+
+def report(
+    probs: Any,
+    labels: Any = None,
+    *,
+    profile: Profile = "ml",
+    name: str = "",
+    lens: LensLike | None = None,
+    recalibrated: Any = None,
+    also: Sequence[StatisticLike] = (),
+    alpha: float = 0.05,
+    level: float = LEVEL,
+    n_resamples: int = N_TOGETHER,
+    rng: Any = None,
+    workers: Workers = 1,
+    **facts: Unpack[Facts],
+) -> Report:
+    """Write one page that a reviewer, a regulator or a release meeting can read.
+
+    What was asked and of which data; the verdict, the size of the error and its interval; curves
+    with simultaneous bars and with a band that holds at every sample size; all questions of
+    :func:`audit`; classes and subgroups; the measures of the field; the effect of recalibration;
+    what was not examined, and why; recipes, and a paragraph to paste.
+
+    Parameters
+    ----------
+    probs, labels
+        As in :func:`calibration_test`.
+    profile : {"ml", "clinical", "weather", "llm"}, default "ml"
+        Which parts, in which order and words. ``"clinical"`` names the items of TRIPOD+AI that a
+        part answers, ``"weather"`` has the attributes diagram and Murphy's decomposition, ``"llm"``
+        begins with subgroups, which are tasks, and stated confidences.
+    name : str, optional
+        What the report is about: of a model, a file, a study.
+    lens : lens, optional
+        What curves and measures are of, a lens that leaves two classes; by default as in
+        :func:`calibration_test`. The audit asks through its own.
+    recalibrated : array_like or Predictions, optional
+        Predictions for the same rows after recalibration on *other* rows.
+    also : sequence of statistics, optional
+        More tests, such as ``[ct.HosmerLemeshow()]``, which no profile has by itself.
+    alpha : float, default 0.05
+        As in :func:`audit`.
+    level : float, default 0.95
+        Of intervals, bars and the band.
+    n_resamples : int, default 1999
+        Replicates of what is simulated.
+    rng, workers, **facts
+        As in :func:`calibration_test`.
+
+    Returns
+    -------
+    Report
+        ``save("report.html")`` also writes .md, .tex and .json.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When probs and labels are not a forecast and its outcomes.
+    StatisticError
+        For another profile, and as :func:`audit`. A part that does not fit the data is left out of
+        the report and named there with the reason, such as weights that it does not take.
+
+    Notes
+    -----
+    The cost is that of :func:`audit` and about as much again. Above 200 000 rows there are no
+    smooth curves (:class:`ICI` and its like).
+
+    References
+    ----------
+    Collins et al. (2024), "TRIPOD+AI statement: updated guidance for reporting clinical prediction
+    models that use regression or machine learning methods", BMJ 385. Van Calster et al. (2025),
+    "Evaluation of performance measures in predictive artificial intelligence models to support
+    medical decisions", Lancet Digital Health 7. Murphy (1973), "A new vector partition of the
+    probability score", Journal of Applied Meteorology 12.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> page = ct.report(ct.examples.digits(), name="digits", n_resamples=199, rng=0)
+    >>> page.verdict, [section.key for section in page.sections][:3]
+    ('miscalibrated', ['data', 'curve', 'band'])
+    """
+    one_of("profile", profile, PROFILES)
+    fraction("level", level)
+    data = admitted("report", probs, labels, facts, takes={"clusters", "by", "weights"})
+    after = None
+    if recalibrated is not None:
+        known = isinstance(recalibrated, Predictions)
+        after = Predictions.of(recalibrated, None if known else data.labels)
+    run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    whole, through = replace(data, by=None), as_lens(lens, data)
+    induced = through(whole)
+    if induced.n_classes != 2:
+        raise StatisticError(f"a report needs a lens that leaves two classes, not {through!r}")
+    asked = Asked(
+        data=whole,
+        grouped=data,
+        lens=through,
+        induced=induced,
+        audit=audit(data, alpha=alpha, **run),
+        recalibrated=after,
+        also=tuple(also),
+        level=level,
+        run=run,
+    )
+    sections, unexamined = contents(asked, profile)
+    return Report(
+        name=name or "a model",
+        profile=profile,
+        audit=asked.audit,
+        summary=found(asked.audit, sections),
+        sections=sections,
+        unexamined=tuple(unexamined),
+        paragraph=paragraph(profile, asked.audit, sections),
+        n=data.n,
+        n_classes=data.n_classes,
+        n_resamples=n_resamples,
+        seed=seed_of(rng),
+        notes=asked.audit.notes,
+        copies=data.copies,
+    )

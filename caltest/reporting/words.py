@@ -1,0 +1,101 @@
+"""What was found in sentences, and a paragraph to paste in the words of a field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from caltest.reporting.answers import DataSummary, Measures
+from caltest.reporting.document import Section
+from caltest.results import (
+    AuditReport,
+    BandTest,
+    ConfidenceIntervalResult,
+    CORPDecomposition,
+    Result,
+    format_p,
+)
+
+Kind = TypeVar("Kind", bound=Result)
+#: How a field calls rows, the event and the predictions.
+FIELDS = {
+    "clinical": ("participants", "outcome events", "predicted risks"),
+    "ml": ("rows", "events", "predicted probabilities"),
+    "weather": ("forecasts", "events", "forecast probabilities"),
+    "llm": ("answers", "events", "stated confidences"),
+}
+
+
+def first(kind: type[Kind], sections: Sequence[Section]) -> Kind | None:
+    """Return the first result of a kind."""
+    results = (r for section in sections for r in section.results)
+    return next((r for r in results if isinstance(r, kind)), None)
+
+
+def found(audit: AuditReport, sections: Sequence[Section]) -> tuple[str, ...]:
+    """Return what was found: what is wrong, how large it is, how sure that is, and where."""
+    said, size = list(audit.summary), first(ConfidenceIntervalResult, sections)
+    if size is not None:
+        said.append(
+            f"The calibration error over 15 bins is {_with_interval(size)}; chance alone shows "
+            f"{size.null_mean:.3f} on average."
+        )
+    band = first(BandTest, sections)
+    said += [] if band is None else band._in_words()
+    return tuple(said)
+
+
+def _with_interval(size: ConfidenceIntervalResult) -> str:
+    ends = f"{size.low or 0.0:.3f} to {1.0 if size.high is None else size.high:.3f}"
+    return f"{size.estimate:.3f} ({100 * size.level:g} % interval {ends})"
+
+
+def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> str:
+    """Return a paragraph for a paper."""
+    rows, events, predictions = FIELDS[profile]
+    data, measures = first(DataSummary, sections), first(Measures, sections)
+    assert data is not None
+    said = [
+        f"Calibration was assessed on {data.n} {rows} with {data.events} {events} "
+        f"({data.event}, {data.mean_outcome:.1%}; mean of the {predictions} "
+        f"{data.mean_prediction:.1%})."
+    ]
+    told = {
+        "O:E": "The ratio of observed to expected events was {}",
+        "intercept given slope 1": "the calibration intercept given slope 1 {}",
+        "slope": "the calibration slope {}",
+        "ICI": "the integrated calibration index {}",
+        "Brier score": "the Brier score {}",
+    }
+    known = {} if measures is None else {name: measures.find(name) for name in told}
+    level = 0.95 if measures is None else measures.level
+    parts = [told[name].format(_value(v, level)) for name, v in known.items() if v is not None]
+    if parts:
+        parts[0] = parts[0][0].upper() + parts[0][1:]
+        said.append(", ".join(parts) + ".")
+    size, score = first(ConfidenceIntervalResult, sections), first(CORPDecomposition, sections)
+    if size is not None:
+        said.append(f"The expected calibration error over 15 bins was {_with_interval(size)}.")
+    if score is not None:
+        said.append(
+            f"The Brier score consists of miscalibration {score.miscalibration:.4f}, "
+            f"discrimination {score.discrimination:.4f} and uncertainty {score.uncertainty:.4f} "
+            "(isotonic regression)."
+        )
+    smallest = min(row.adjusted for row in audit.rows)
+    rejected = sum(row.verdict.rejects for row in audit.rows)
+    said.append(
+        f"Of {len(audit.rows)} questions about calibration, tested at a level of {audit.alpha:g} "
+        f"for all together, {rejected} found miscalibration (smallest adjusted p "
+        f"{format_p(smallest)})."
+    )
+    band = first(BandTest, sections)
+    said += [] if band is None else band._in_words()
+    seed = "" if audit.rows[0].test.seed is None else f", seed {audit.rows[0].test.seed}"
+    return " ".join([*said, f"Computed with caltest {audit.version}{seed}."])
+
+
+def _value(found: tuple[float, float, float], level: float) -> str:
+    value, low, high = found
+    interval = f" ({100 * level:g} % interval {low:.3f} to {high:.3f})" if low == low else ""
+    return f"{value:.3f}{interval}"

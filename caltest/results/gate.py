@@ -1,0 +1,98 @@
+"""The answer of a gate: may this model be released?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from caltest._base.written import several
+from caltest.results.base import Record, Result
+from caltest.results.tables import Columns
+from caltest.results.verdicts import GateVerdict
+
+#: The headline of a verdict.
+HEADLINES = {
+    GateVerdict.PASSED: "PASSED",
+    GateVerdict.FAILED: "FAILED",
+    GateVerdict.CANNOT_TELL: "CANNOT TELL",
+}
+#: The heads of the table.
+HEADS = ("check", "statistic", "estimate", "low", "high", "limit", "finding")
+
+
+@dataclass(frozen=True)
+class GateCheck(Record):
+    """One check of a gate: an error, or how much larger it is than another, and its limit.
+
+    Attributes
+    ----------
+    question, statistic : str
+        What is checked, in words and as a recipe.
+    estimate, low, high : float
+        Less its noise, with bounds.
+    limit : float
+        The tolerance or the margin.
+    verdict : GateVerdict
+        ``"passed"`` when ``high`` ≤ ``limit``, ``"failed"`` when ``low`` > ``limit``, or
+        ``"cannot tell"``.
+    rows : int or None
+        Rows that would tell in 80 % of data sets if the truth is as estimated; None where that is
+        too close to the limit, or nothing more is needed.
+    """
+
+    question: str
+    statistic: str
+    estimate: float
+    low: float
+    high: float
+    limit: float
+    verdict: GateVerdict
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class GateResult(Result):
+    """The answer of :func:`caltest.gate`; ``print`` shows it as a report.
+
+    Attributes
+    ----------
+    verdict : GateVerdict
+        ``"passed"`` when all checks have passed, ``"failed"`` when one has failed, or
+        ``"cannot tell"``.
+    checks : tuple of GateCheck
+        What was checked.
+    names : tuple of str
+        The model, and the one it is compared with, if any.
+    lens : str
+        The lens, as it would be written in Python.
+    alpha : float
+        Chance of a wrong finding, at most, over all checks.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    verdict: GateVerdict
+    checks: tuple[GateCheck, ...]
+    names: tuple[str, ...]
+    lens: str
+    alpha: float
+    title: ClassVar[str] = "Calibration gate"
+
+    def _made(self) -> list[str]:
+        limits = ", ".join(f"{c.question} ≤ {c.limit:g}" for c in self.checks)
+        return [f"gate: {limits}", self.lens, f"alpha={self.alpha:g}"]
+
+    def _tables(self) -> list[Columns]:
+        rows = [(c.question, c.statistic, c.estimate, c.low, c.high, c.limit, c.verdict)
+                for c in self.checks]  # fmt: skip
+        return [dict(zip(HEADS, zip(*rows, strict=True), strict=True))]
+
+    def _in_words(self) -> list[str]:
+        said = [f"Verdict: {HEADLINES[self.verdict]}"]
+        for check in self.checks:
+            if check.verdict is GateVerdict.CANNOT_TELL:
+                needed = "No number of rows nearby would tell: the estimate is at the limit."
+                if check.rows is not None:
+                    needed = f"About {several(check.rows, 'row')} would tell; there are {self.n}."
+                said.append(f"{check.question}: {needed}")
+        return said

@@ -1,0 +1,91 @@
+"""Residuals permuted among rows of about equal predictions: what equal subgroups would show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from caltest._base.compiled import inlined, kernel
+from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
+
+#: Rows of neighbouring predictions that are taken for equal.
+STRATUM = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Permutations:
+    """How far the walks of subgroups go when the residuals of every stratum are permuted.
+
+    Rows are sorted by prediction and cut into strata of 20, equal predictions in one. Walk j adds
+    up, stratum by stratum, what the residuals of its members exceed the mean of the stratum by;
+    what counts is its range.
+    """
+
+    excess: FloatArray = field(repr=False)
+    starts: IntArray = field(repr=False)
+    row: IntArray = field(repr=False)
+    group: IntArray = field(repr=False)
+    n_groups: int
+
+    @classmethod
+    def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
+        """Prepare predictions and residuals (n,), and who is in which subgroup (n, J)."""
+        _, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
+        stratum = ((np.cumsum(counts) - counts) // STRATUM)[inverse]
+        order = np.argsort(stratum, kind="stable")
+        starts = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=p.size))
+        sizes = np.diff(starts)
+        means = np.add.reduceat(residuals[order], starts[:-1]) / sizes
+        row, group = np.nonzero(members[order])
+        return cls(residuals[order] - np.repeat(means, sizes), starts, row, group, members.shape[1])
+
+    def observed(self) -> FloatArray:
+        """Return the ranges of the walks as they are, shape (J,)."""
+        return self._ranges(np.zeros((2, 1), dtype=np.uint64), shuffled=False)[0]
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return the ranges of permutations ``first``, …, ``first + count − 1``: (count, J)."""
+        return self._ranges(keys(seed, first, count)[:2], shuffled=True)
+
+    def _ranges(self, streams: Any, shuffled: bool) -> FloatArray:
+        ranges = np.empty((streams.shape[1], self.n_groups))
+        _walk(self.excess, self.starts, self.row, self.group, *streams, shuffled, ranges)
+        return ranges
+
+
+@inlined
+def _below(z, twist, bound):  # type: ignore[no-untyped-def]
+    # a whole number below the bound, which is far below 2^53
+    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
+    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
+    return int(np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53 * bound)
+
+
+@kernel
+def _walk(excess, starts, row, group, key, twist, shuffled, out):  # type: ignore[no-untyped-def]
+    # O(n + memberships) for each permutation: Fisher and Yates in every stratum.
+    n_groups = out.shape[1]
+    moved = np.empty_like(excess)
+    walk, low, high = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
+    for r in range(key.size):
+        counter = key[r]
+        moved[:] = excess
+        walk[:], low[:], high[:] = 0.0, 0.0, 0.0
+        t = 0
+        for s in range(starts.size - 1):
+            begin, end = starts[s], starts[s + 1]
+            if shuffled:
+                for i in range(end - 1, begin, -1):
+                    j = begin + _below(counter, twist[r], i - begin + 1)
+                    moved[i], moved[j] = moved[j], moved[i]
+                    counter += GAMMA
+            while t < row.size and row[t] < end:
+                walk[group[t]] += moved[row[t]]
+                t += 1
+            for g in range(n_groups):
+                low[g], high[g] = min(low[g], walk[g]), max(high[g], walk[g])
+        for g in range(n_groups):
+            out[r, g] = high[g] - low[g]

@@ -1,0 +1,59 @@
+"""Calibration as a test: :func:`assert_calibrated`, as a function or as a fixture of pytest.
+
+The line ``pytest_plugins = ["caltest.testing"]`` in the ``conftest.py`` at the root of the tests
+makes a fixture of the same name. Nothing else here needs pytest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from caltest.battery import gate
+from caltest.results import GateResult, GateVerdict
+
+
+def assert_calibrated(
+    probs: Any, labels: Any = None, against: Any = None, *, rng: Any = 0, **options: Any
+) -> GateResult:
+    """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
+
+    Parameters
+    ----------
+    probs, labels, against, **options
+        As in :func:`caltest.gate`: ``tolerance``, ``alpha``, ``margin``, ``statistic``, ``lens``…
+    rng : default 0
+        As in :func:`caltest.gate`; the same in every run, so that a test does not change its mind.
+
+    Returns
+    -------
+    GateResult
+
+    Raises
+    ------
+    AssertionError
+        When a check has failed, or the rows are too few to tell; its message is the report.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> model = ct.examples.GaussianMixture(0.0, -2.0).sample(5000, rng=1)
+    >>> assert_calibrated(model, tolerance=0.05).verdict
+    'passed'
+    """
+    __tracebackhide__ = True
+    found = gate(probs, labels, against, rng=rng, **options)
+    if found.verdict is not GateVerdict.PASSED:
+        raise AssertionError(f"the calibration gate says {found.verdict!r}\n\n{found}")
+    return found
+
+
+def pytest_configure(config: Any) -> None:
+    """Offer the fixture."""
+    import pytest
+
+    class Fixtures:
+        fixture = pytest.fixture(name="assert_calibrated", scope="session")(
+            lambda self: assert_calibrated
+        )
+
+    config.pluginmanager.register(Fixtures(), "caltest.testing.fixtures")

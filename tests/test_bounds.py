@@ -1,0 +1,486 @@
+"""Bounds of binned errors piece by piece: noise of cells, tests of a size, formulas, methods."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import reference_bounds as twin
+import scipy.stats
+
+import caltest as ct
+from caltest.inference import interval_methods, inversion
+from caltest.inference.cell_noise import CellNoise, _events, cell_noise
+from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
+from caltest.predictions import Predictions
+from caltest.statistics.cells import Cells
+
+
+def problem(seed, n, k, n_cells, shift=0.0):
+    rng = np.random.default_rng([seed, n, k])
+    probs = Predictions.of(rng.dirichlet(np.full(k, 0.7), n), np.zeros(n, dtype=int)).probs
+    cells = np.sort(rng.integers(0, n_cells, n))
+    labels = np.array([rng.choice(k, p=p) for p in probs])
+    wrong = rng.random(n) < shift
+    labels[wrong] = (probs[wrong].argmax(axis=1) + 1) % k
+    return probs, labels, cells
+
+
+def noise_of(probs, labels, cells, draws=39, clusters=None, seed=1):
+    data = Predictions.of(probs, labels, clusters=clusters)
+    partition = Cells.of(lambda _: cells, data.probs)
+    return cell_noise(data, partition, draws, np.random.default_rng(seed))
+
+
+#: Classes, rows, cells, share of wrong labels, clusters.
+KINDS = [
+    (2, 40, 4, 0.0, False),
+    (2, 14, 9, 0.4, False),
+    (2, 60, 2, 0.5, False),
+    (3, 40, 4, 0.3, False),
+    (3, 12, 9, 0.0, False),
+    (2, 40, 4, 0.4, True),
+    (3, 30, 3, 0.2, True),
+]
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def noise(request):
+    k, n, n_cells, wrong, clustered = request.param
+    clusters = np.random.default_rng(n).integers(0, n // 3, n) if clustered else None
+    return noise_of(*problem(5, n, k, n_cells, wrong), clusters=clusters)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("k", [2, 3])
+def test_sums_and_variances_against_their_twin(k, clustered):
+    probs, labels, cells = problem(2, 30, k, 7, 0.3)
+    clusters = np.random.default_rng(0).integers(0, 8, 30) if clustered else None
+    found = noise_of(probs, labels, cells, clusters=clusters)
+    expected = twin.facts(probs, labels, cells, clusters)
+    assert found.size == pytest.approx(expected["size"])
+    assert found.predicted == pytest.approx(expected["predicted"])
+    assert found.sums == pytest.approx(expected["sums"])
+    assert found.null_variance == pytest.approx(expected["null"])
+    assert found.variance == pytest.approx(expected["variance"], abs=1e-12)
+    assert found.hidden == pytest.approx(expected["hidden"], abs=1e-12)
+    assert found.n == 30.0
+    assert found.gaps == pytest.approx(expected["sums"] / expected["size"][:, None])
+
+
+def test_pieces_of_the_noise_against_their_twins(noise):
+    rng = np.random.default_rng(3)
+    assert noise.unit == pytest.approx(twin.unit(noise))
+    assert noise.towards_middle == pytest.approx(twin.middle(noise))
+    size = rng.random(len(noise.size))
+    assert noise.share_error(size) == pytest.approx(twin.share_error(noise, size))
+    for scale in (0.01, 0.2, 3.0):
+        shift = scale * rng.random(noise.sums.shape)
+        assert noise.implied_variance(shift) == pytest.approx(twin.implied(noise, shift))
+        signed = noise.size[:, None] * (np.clip(noise.predicted + shift, 0, 1) - noise.predicted)
+        for found, expected in zip(noise.drawn(signed), twin.drawn(noise, signed), strict=True):
+            assert found == pytest.approx(expected, abs=1e-9)
+    for k, most in itertools.product((0.0, 0.3, 1.0), (0.0, 0.4, 1e3)):
+        assert noise.noise(k, most) == pytest.approx(twin.noise(noise, k, most), abs=1e-9)
+
+
+def test_noise_at_its_borders():
+    """A half, ten expected events, predictions of 0 and 1, single rows."""
+    sums = np.array([[0.4], [-3.0], [2.0], [0.0], [1.0], [0.7]])
+    size = np.array([1.0, 20.0, 40.0, 5.0, 2.0, 4.0])
+    predicted = np.array([[0.5], [0.5], [0.2], [0.0], [1.0], [0.325]])
+    null = size[:, None] * predicted * (1.0 - predicted)
+    variance = np.array([[0.0], [9.0], [6.0], [0.0], [0.5], [0.0]])
+    hidden = np.array([[0.2], [0.0], [3.0], [0.0], [0.0], [0.1]])
+    rng = np.random.default_rng(1)
+    draws = [rng.standard_normal((19, 6, 1)) for _ in range(2)]
+    noise = CellNoise(
+        size, predicted, sums, null, variance, hidden, *draws, rng.standard_normal(19)
+    )
+    for shift in (np.zeros((6, 1)), np.array([[0.0], [0.0], [12.0], [2.5], [-1.0], [0.7]])):
+        for found, expected in zip(noise.drawn(shift), twin.drawn(noise, shift), strict=True):
+            assert found == pytest.approx(expected, abs=1e-9)
+    for k in (0.0, 0.5, 1.0, 2.0):
+        for most in (0.0, 1.0, 50.0):
+            assert noise.noise(k, most) == pytest.approx(twin.noise(noise, k, most), abs=1e-9)
+    assert noise.unit[3, 0] == pytest.approx(math.sqrt(5e-12))
+    assert noise.towards_middle[:2, 0].min() > 0.0 > noise.towards_middle[4, 0]
+
+
+def test_poisson_counts_from_normals():
+    # Against the quantiles of the law; a Cornish-Fisher count may be one off, and seldom.
+    z = scipy.stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+    for mean in (0.01, 0.3, 1.0, 4.0, 25.0):
+        found = _events(np.full_like(z, mean), z) + mean
+        expected = scipy.stats.poisson.ppf(scipy.stats.norm.cdf(z), mean)
+        assert np.abs(found - expected).max() <= 1.0
+        assert (found != expected).mean() < 0.025
+        assert [twin.events(mean, x) + mean for x in z[::97]] == pytest.approx(found[::97])
+    assert _events(np.zeros(3), np.array([-1.0, 0.0, 4.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+def law_of_counts(p):
+    """P(k events) by enumeration of all outcomes."""
+    law = np.zeros(len(p) + 1)
+    for y in itertools.product((0, 1), repeat=len(p)):
+        law[sum(y)] += np.prod([q if x else 1 - q for q, x in zip(p, y, strict=True)])
+    return law
+
+
+def test_calibrated_draws_follow_the_law_of_the_counts():
+    probs, labels, cells = problem(4, 24, 2, 4)
+    found = noise_of(probs, labels, cells, draws=8000)
+    for b, c in enumerate(np.unique(cells)):
+        p = probs[cells == c, 0]
+        counts = found.calibrated[:, b, 0] * math.sqrt((p * (1 - p)).sum()) + p.sum()
+        assert counts == pytest.approx(np.rint(counts), abs=1e-9)
+        law = law_of_counts(p)
+        seen = np.bincount(np.rint(counts).astype(int), minlength=law.size)
+        likely = law > 1e-3
+        assert seen[~likely].sum() <= 8000 * law[~likely].sum() + 12
+        chi = ((seen - 8000 * law) ** 2 / (8000 * np.maximum(law, 1e-300)))[likely].sum()
+        assert chi < scipy.stats.chi2.ppf(1 - 1e-4, likely.sum())
+    assert abs(found.normal.mean()) < 0.02
+    assert found.normal.std() == pytest.approx(1.0, abs=0.02)
+    assert found.shares.std() == pytest.approx(1.0, abs=0.04)
+
+
+@pytest.mark.parametrize("rows", [4, 9, 10, 30])
+def test_class_counts_of_a_cell(rows):
+    probs, labels, _ = problem(6, rows, 3, 1)
+    found = noise_of(probs, labels, np.zeros(rows, dtype=int), draws=20_000)
+    covariance = np.diag(probs.sum(axis=0)) - probs.T @ probs
+    sd = np.sqrt(np.diag(covariance))
+    expected = covariance / np.outer(sd, sd)
+    assert np.corrcoef(found.normal[:, 0].T) == pytest.approx(expected, abs=0.03)
+    assert found.normal[:, 0].std(axis=0) == pytest.approx(1.0, abs=0.02)
+    mean = probs.mean(axis=0)
+    counts = found.calibrated[:, 0] * np.sqrt(rows * mean * (1 - mean)) + rows * mean
+    whole = np.abs(counts - np.rint(counts)).max() < 1e-9
+    assert whole == (rows < 10)  # few rows: multinomial, else normal
+    assert found.calibrated[:, 0].std(axis=0) == pytest.approx(1.0, abs=0.03)
+    assert np.abs(found.calibrated[:, 0].mean(axis=0)).max() < 0.03
+    if whole:
+        assert counts.sum(axis=1) == pytest.approx(rows)
+
+
+def test_draws_of_whole_clusters():
+    probs, labels, cells = problem(9, 60, 2, 3, 0.4)
+    clusters = np.arange(60) % 10
+    found = noise_of(probs, labels, cells, draws=20_000, clusters=clusters)
+    residuals = (labels == 0) - probs[:, 0]
+    sums = np.zeros((3, 10))
+    for b, g in np.ndindex(3, 10):
+        rows = (cells == b) & (clusters == g)
+        sums[b, g] = residuals[rows].sum() - rows.sum() * residuals[cells == b].mean()
+    length = np.sqrt((sums**2).sum(axis=1))
+    assert np.corrcoef(found.normal[:, :, 0].T) == pytest.approx(
+        sums @ sums.T / np.outer(length, length), abs=0.03
+    )
+    assert found.normal.std(axis=0) == pytest.approx(1.0, abs=0.02)
+    share = sums**2 / (sums**2).sum(axis=1, keepdims=True)
+    assert found.scatter.mean(axis=0) == pytest.approx(1.0, abs=0.03)
+    spread = np.sqrt(2.0 * (share**2).sum(axis=1))
+    assert found.scatter.std(axis=0) == pytest.approx(spread, rel=0.1)
+    assert np.array_equal(found.calibrated, found.normal)
+
+
+def test_a_cell_of_one_cluster_shows_no_variance():
+    probs, labels = np.full((6, 2), 0.5), np.array([0, 0, 1, 0, 1, 1])
+    clusters, cells = np.array([0, 0, 1, 2, 1, 2]), np.array([0, 0, 1, 1, 1, 1])
+    found = noise_of(probs, labels, cells, draws=5000, clusters=clusters)
+    assert found.variance[0, 0] == 0.0
+    assert found.null_variance[0, 0] == pytest.approx(0.5)
+    assert found.normal[:, 0, 0].std() == pytest.approx(1.0, abs=0.05)
+    assert (found.scatter[:, 0] == 1.0).all()
+    # S of the clusters less the mean of the cell: 1 and 2 have residuals ∓1 and 0, mean −1/4.
+    assert found.variance[1, 0] == pytest.approx(2.0 * (0.5**2 + 0.5**2))
+
+
+def test_sizes_of_error_against_their_twins(noise):
+    assert inversion.absolute_error(noise) == pytest.approx(twin.first_error(noise))
+    assert inversion.squared_error(noise) == pytest.approx(twin.second_error(noise))
+    found = inversion.absolute_corrected(noise)
+    assert found == pytest.approx(twin.first_corrected(noise), abs=1e-6)
+    assert inversion.squared_corrected(noise) == pytest.approx(twin.second_corrected(noise))
+    drawn = np.sqrt(noise.null_variance) * noise.calibrated
+    n, size = noise.size.sum(), noise.size[:, None]
+    null = twin.noise(noise, 0.0, 0.0)
+    assert null == pytest.approx(drawn)
+    assert inversion.absolute_null(noise) == pytest.approx(np.abs(drawn).sum(axis=(1, 2)) / n)
+    assert inversion.squared_null(noise) == pytest.approx((drawn**2 / size).sum(axis=(1, 2)) / n)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.3])
+@pytest.mark.parametrize("bound", ["first_low", "first_high", "second_low", "second_high"])
+def test_bounds_against_their_twins(noise, bound, alpha):
+    order, end = bound.split("_")
+    size = inversion.SIZES["absolute" if order == "first" else "squared"]
+    found = size.above(noise).high(alpha) if end == "high" else size.low(noise, alpha)
+    expected = getattr(twin, bound)(noise, alpha)
+    assert found == pytest.approx(expected, rel=5e-4, abs=1e-8)
+
+
+def test_share_that_reaches():
+    values = np.array([0.1, 0.2, 0.2, 0.5])
+    assert inversion.reached(values, 0.2) == 4 / 5
+    assert inversion.reached(values, 0.2 + 1e-13) == 4 / 5
+    assert inversion.reached(values, 0.21) == 2 / 5
+    assert inversion.reached(values, 0.6) == 1 / 5
+
+
+def test_end_of_what_holds():
+    for end in (1e-3, 0.7, 1.0, 5.0, 1e6):
+        found = inversion._boundary(lambda x, end=end: x <= end, 1.0)
+        assert found == pytest.approx(end, rel=1.1e-4)
+        assert found <= end
+    assert inversion._boundary(lambda x: False, 4.0) == 4e-9
+    assert inversion._boundary(lambda x: True, 2.0) >= 2e9
+    calls = []
+    inversion._boundary(lambda x: calls.append(x) or x < 3.0, 1.0)
+    assert calls[:3] == [1.0, 2.0, 4.0]
+    assert len(calls) < 20
+
+
+# --- formulas ----------------------------------------------------------------------------------
+
+
+def test_quantiles_of_replicates():
+    values = np.array([0.0, 1.0, 2.0, 3.0, 10.0])
+    assert percentile(values, 9.0, 0.25) == (1.0, 3.0)
+    assert basic(values, 9.0, 0.25) == (15.0, 17.0)
+    low, high = bias_corrected(values, 9.0, 0.1)
+    reach = scipy.stats.norm.isf(0.1) * np.std(values, ddof=1)
+    assert (low, high) == pytest.approx((18.0 - 3.2 - reach, 18.0 - 3.2 + reach))
+
+
+@pytest.mark.parametrize(("n", "n_clusters"), [(12, None), (260, None), (40, 8)])
+def test_bca_by_hand(n, n_clusters):
+    rng = np.random.default_rng(n)
+    p = rng.beta(0.3, 2.0, n)
+    clusters = None if n_clusters is None else np.arange(n) % n_clusters
+    data = Predictions.of(p, (rng.random(n) < p).astype(int), clusters=clusters)
+
+    def value(rows):
+        return float((rows.probs[:, 1] ** 3).mean())
+
+    estimate = value(data)
+    values = estimate * rng.gamma(2.0, 0.5, 400)
+    values[:40] = estimate
+    unit = np.arange(n) if clusters is None else clusters
+    parts = min(200, unit.max() + 1)
+    gone = [float((p[unit % parts != j] ** 3).mean()) for j in range(parts)]
+    d = np.mean(gone) - np.array(gone)
+    a = (d**3).sum() / 6.0 / (d**2).sum() ** 1.5
+    assert abs(a) > 0.01
+    z0 = scipy.stats.norm.ppf((values < estimate).mean() + 0.05)
+    ends = []
+    for alpha in (0.05, 0.95):
+        z = z0 + scipy.stats.norm.ppf(alpha)
+        ends.append(np.quantile(values, scipy.stats.norm.cdf(z0 + z / (1.0 - a * z))))
+    assert bca(values, estimate, 0.05, value, data) == pytest.approx(tuple(ends), rel=1e-9)
+
+
+def test_bca_without_spread_or_on_one_side():
+    data = Predictions.of(np.full(6, 0.3), np.array([0, 1, 0, 0, 1, 0]))
+    values = np.arange(1.0, 101.0)
+    low, high = bca(values, 0.0, 0.05, lambda rows: 0.25, data)  # all replicates above
+    z0 = scipy.stats.norm.ppf(0.5 / 100)
+    ends = [scipy.stats.norm.cdf(2 * z0 + scipy.stats.norm.ppf(a)) for a in (0.05, 0.95)]
+    assert (low, high) == pytest.approx(tuple(np.quantile(values, ends)))
+    low, high = bca(values, 1e9, 0.05, lambda rows: 0.25, data)  # all below
+    ends = [scipy.stats.norm.cdf(-2 * z0 + scipy.stats.norm.ppf(a)) for a in (0.05, 0.95)]
+    assert (low, high) == pytest.approx(tuple(np.quantile(values, ends)))
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_influence_error_against_its_twin(clustered):
+    from reference_intervals import cluster_influence_error
+    from reference_intervals import influence_error as slow
+
+    probs, labels, cells = problem(3, 25, 3, 4, 0.3)
+    residuals = np.eye(3)[labels] - probs
+    gaps = np.array([residuals[cells == c].mean(axis=0) for c in cells])
+    clusters = np.arange(25) % 6 if clustered else None
+    expected = (
+        slow(residuals, cells)
+        if clusters is None
+        else cluster_influence_error(residuals, cells, clusters)
+    )
+    assert influence_error(residuals, gaps, clusters) == pytest.approx(expected)
+    assert influence_error(residuals[:1], gaps[:1], None) == 0.0
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("shift", [0.0, 0.3, 0.5, 0.8, 1.0])
+def test_sun_against_its_twin(k, shift):
+    from reference_intervals import sun_interval
+
+    kinds = set()
+    for seed in range(6):
+        probs, labels, cells = problem(seed, 60, k + 1, 3, shift)
+        residuals = (np.eye(k + 1)[labels] - probs)[:, :k]
+        partition = Cells.of(lambda _, cells=cells: cells, probs)
+        for level in (0.6, 0.95):
+            found = sun(probs[:, :k], residuals, partition, level)
+            low, high, zero = sun_interval(probs[:, :k], residuals, cells, level)
+            assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9, abs=1e-12)
+            assert found.contains_zero == zero
+            kinds.add(zero)
+    assert kinds
+
+
+# --- methods -----------------------------------------------------------------------------------
+
+
+def asked(statistic, probs, labels, **changes):
+    from caltest.inference.entry import evaluated
+
+    lens = changes.pop("lens", ct.OneVsRest(1))
+    prepared, estimate = evaluated(statistic, lens(Predictions.of(probs, labels)))
+    given = {"level": 0.95, "side": "two-sided", "n_resamples": 9999, "rng": 1, "workers": 1}
+    return interval_methods.Asked(statistic, lens, prepared, estimate, **(given | changes))
+
+
+def test_numbers_of_draws():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    labels = (rng.random(4000) < p).astype(int)
+
+    def draws(bins, level=0.95, n_resamples=9999, **kinds):
+        statistic = ct.ECE(bins)
+        return interval_methods._n_draws(
+            asked(statistic, p, labels, level=level, n_resamples=n_resamples, **kinds)
+        )
+
+    assert draws(10) == 9999
+    assert draws(10, n_resamples=50_000) == 2**17 // 10
+    assert draws(64, n_resamples=50_000) == 2048
+    assert draws(256, n_resamples=50_000) == 999  # 512 draws would be too few
+    assert draws(256, 0.99, 50_000) == 4000
+    assert draws(256, 0.99, 50_000, side="upper") == 2000
+    assert draws(5, 0.95, 39) == 39
+    with pytest.raises(ct.StatisticError, match="at least 39 draws"):
+        draws(5, 0.95, 38)
+    three = asked(
+        ct.ECE(4),
+        rng.dirichlet(np.ones(3), 300),
+        rng.integers(0, 3, 300),
+        lens=ct.Canonical(),
+        n_resamples=10**6,
+    )
+    assert interval_methods._n_draws(three) == 2**17 // (3 * len(three.cells))
+
+
+def test_draws_are_fewer_for_many_clusters():
+    p, labels = np.full(2000, 0.3), np.arange(2000) % 2
+    data = Predictions.of(p, labels, clusters=np.arange(2000) // 2)
+    found = asked(ct.ECE(2), p, labels, n_resamples=10**6)
+    object.__setattr__(found.prepared, "data", data)
+    assert interval_methods._n_draws(found) == 2**17 // (999 // 8)
+
+
+@pytest.mark.parametrize("side", ["two-sided", "lower", "upper"])
+@pytest.mark.parametrize(
+    ("low", "high", "zero"),
+    [(0.0, 0.2, True), (1e-9, 0.2, False), (-0.1, 0.0, True), (-0.1, -1e-9, False)],
+)
+def test_whether_bootstrap_bounds_hold_zero(monkeypatch, side, low, high, zero):
+    p = np.array([0.2, 0.4, 0.6, 0.8] * 5)
+    request = asked(ct.ScoreGap(), p, np.arange(20) % 2, side=side)
+    drawn = np.array([low, high, 0.05])
+    monkeypatch.setattr(interval_methods, "_bootstrap", lambda _: (drawn, "complete"))
+    monkeypatch.setitem(interval_methods.BY_QUANTILES, "percentile", lambda *_: (low, high))
+    found = interval_methods.by_bootstrap(request, "percentile")
+    above, below = low <= 0.0 or side == "upper", high >= 0.0 or side == "lower"
+    assert found.contains_zero == (above and below)
+    if side == "two-sided":
+        assert found.contains_zero == zero
+    assert (found.n_draws, found.method) == (3, "percentile")
+    assert found.corrected == pytest.approx(2.0 * request.estimate - drawn.mean())
+
+
+def test_normal_interval_by_hand():
+    p = np.repeat([0.2, 0.6], 20)
+    labels = np.r_[np.arange(20) < 9, np.arange(20) < 13].astype(int)
+    found = interval_methods.by_normal(asked(ct.DebiasedL2(2), p, labels, level=0.9))
+    residuals = np.where(labels == 0, 1.0, 0.0) - (1.0 - p)
+    gaps = np.repeat([residuals[:20].mean(), residuals[20:].mean()], 20)
+    centre = ct.DebiasedL2(2)(p, labels)
+    influence = 2 * gaps * residuals - gaps**2
+    error = influence.std(ddof=1) / math.sqrt(40)
+    reach = scipy.stats.norm.isf(0.05) * error
+    assert (found.low, found.high) == pytest.approx((centre - reach, centre + reach))
+    assert found.corrected == pytest.approx(centre)
+    assert found.contains_zero == (centre <= reach)
+    assert found.n_draws == 0
+    upper = asked(ct.DebiasedL2(2), p, labels, level=0.9, side="upper")
+    assert interval_methods.by_normal(upper).contains_zero
+    assert upper.alpha == 0.1
+
+
+def test_exact_cells_decide_about_zero():
+    """Up to 24 cells of two classes the noise floor and the p-value are those of enumeration."""
+    p, labels = np.array([0.1, 0.1, 0.6, 0.6, 0.9]), np.array([1, 0, 1, 0, 0])
+    for statistic, factor in ((ct.ECE(5), 1.0), (ct.ECE(5, distance="l1"), 2.0)):
+        found = interval_methods.by_inversion(asked(statistic, p, labels, level=0.5))
+        law = []
+        for y in itertools.product((0, 1), repeat=5):
+            mass = np.prod([q if x else 1 - q for q, x in zip(p, y, strict=True)])
+            law.append((statistic(p, np.array(y)), mass))
+        assert found.null_mean == pytest.approx(sum(t * m for t, m in law))
+        t = statistic(p, labels)
+        assert found.pvalue == pytest.approx(sum(m for v, m in law if v >= t - 1e-12))
+        assert found.contains_zero == (found.pvalue > 0.25)
+        assert factor in (1.0, 2.0)
+    squared = interval_methods.by_inversion(
+        asked(ct.ECE(5, distance="sqeuclidean"), p, labels, level=0.5)
+    )
+    statistic = ct.ECE(5, distance="sqeuclidean")
+    law = [
+        statistic(p, np.array(y)) * np.prod([q if x else 1 - q for q, x in zip(p, y, strict=True)])
+        for y in itertools.product((0, 1), repeat=5)
+    ]
+    assert squared.null_mean == pytest.approx(sum(law))
+    root = interval_methods.by_inversion(asked(ct.RMSCE(ct.UniformBins(5)), p, labels, level=0.5))
+    assert root.null_mean is None
+    assert root.low == pytest.approx(math.sqrt(squared.low / 2.0))
+    assert root.high == pytest.approx(math.sqrt(squared.high / 2.0))
+
+
+def test_few_rows_in_a_cell_are_said():
+    for n, said in ((9, 1), (10, 0)):  # two cells, 4.5 and 5 rows on average
+        p = np.where(np.arange(n) % 2, 0.2, 0.8)
+        found = interval_methods.by_inversion(asked(ct.ECE(2), p, np.arange(n) % 2))
+        assert len(found.notes) == said
+
+
+def test_largest_gap_of_both_ends():
+    """Clopper-Pearson of each cell, from below with a share of the error probability."""
+    p = np.repeat([0.1, 0.6], [10, 30])
+    labels = np.r_[np.arange(10) < 8, np.arange(30) < 18].astype(int)
+    for level, side in ((0.95, "two-sided"), (0.9, "upper")):
+        request = asked(ct.MCE(2), p, labels, level=level, side=side, n_resamples=99)
+        found = interval_methods.by_cells(request)
+        tail = (1 - level) / (2 if side == "two-sided" else 1)
+        beta = scipy.stats.beta
+        below = beta.ppf(tail / 2, 8, 3) - 0.1  # only the first cell is off
+        above = max(beta.ppf(1 - tail, 9, 2) - 0.1, beta.ppf(1 - tail, 19, 12) - 0.6)
+        assert (found.low, found.high) == pytest.approx((below, above))
+        assert found.contains_zero == (side == "upper")
+        assert found.n_draws == 99
+
+
+def test_largest_gap_says_that_cells_are_empty():
+    """Γ(.2, .02) at half the rate: the largest error of all cells is .175, of few rows' .04."""
+    rng = np.random.default_rng(3)
+    p = np.clip(rng.gamma(0.2, 0.02, 1000), 1e-6, 0.9)
+    labels = (rng.random(1000) < p / 2).astype(int)
+    full = np.unique(np.ceil(p * 15)).size
+    options = {"lens": ct.OneVsRest(1), "n_resamples": 99, "rng": 1}
+    found = ct.confidence_interval(p, labels, ct.MCE(15), **options)
+    assert f"the {full} of 15 cells that hold rows" in " ".join(found.notes)
+    for bins in (ct.QuantileBins(5), 1):
+        assert not ct.confidence_interval(p, labels, ct.MCE(bins), **options).notes

@@ -1,0 +1,240 @@
+"""Clusters and weights in comparisons, intervals and the other verbs, against definitions."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from conftest import seen
+from scipy.special import ndtr
+from scipy.stats import t
+
+import caltest as ct
+from caltest.binning import as_binning
+from caltest.errors import FewClustersWarning
+from caltest.inference.exchange import differences
+from caltest.inference.reach import Difference, Side
+from caltest.inference.squared_error import SquaredError, base_variance
+
+P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
+Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])
+G = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 5])
+
+
+def designed(probs, labels, clusters=None, weights=None):
+    two = np.ndim(probs) == 1
+    data = ct.OneVsRest(1)(ct.Predictions.of(probs, labels)) if two else seen(probs, labels)
+    return ct.Predictions.of(data, clusters=clusters, weights=weights).in_ratios()
+
+
+def error_of(data, bins=5):
+    cells = ct.Cells.of(as_binning(bins), data.probs, data.weights)
+    return SquaredError.of(cells, data)
+
+
+def problem(rng, k, n=40, clustered=True, weighted=True):
+    probs, labels = rng.dirichlet(np.full(k, 0.7), (2, n)), rng.integers(k, size=n)
+    clusters = rng.integers(12, size=n) if clustered else None
+    weights = rng.uniform(0.5, 3.0, n) if weighted else None
+    return [designed(p, labels, clusters, weights) for p in probs]
+
+
+def kernel(data, cells, centre=False):
+    """w_b S_ub · S_vb summed over the cells, for all pairs of units; and what the units weigh."""
+    w = np.ones(data.n) if data.weights is None else data.weights
+    unit = np.arange(data.n) if data.clusters is None else data.clusters
+    x = data.residuals[:, : 1 if data.n_classes == 2 else None].copy()
+    units = np.unique(unit)
+    h, size = np.zeros((units.size, units.size)), np.array([w[unit == u].sum() for u in units])
+    for b in np.unique(cells):
+        rows = cells == b
+        if centre:
+            x[rows] -= w[rows, None] * x[rows].sum(axis=0) / w[rows].sum()
+        sums = np.array([x[rows & (unit == u)].sum(axis=0) for u in units])
+        mass = np.array([w[rows & (unit == u)].sum() for u in units])
+        if (mass > 0).sum() > 1:
+            h += sums @ sums.T * mass.sum() / (mass.sum() ** 2 - (mass**2).sum())
+    np.fill_diagonal(h, 0.0)
+    return h, size
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squared_error_and_its_variance_by_definition(rng, k, clustered, weighted):
+    data = problem(rng, k, clustered=clustered, weighted=weighted)
+    bins = as_binning(3)
+    errors = [error_of(d, 3) for d in data]
+    raw, centred = [], []
+    for d, error in zip(data, errors, strict=True):
+        cells = np.asarray(bins(d.probs))
+        (h, size), (hc, _) = kernel(d, cells), kernel(d, cells, centre=True)
+        raw.append(h / size.sum())
+        centred.append(hc / size.sum())
+        assert error.estimate == pytest.approx(h.sum() / size.sum(), abs=1e-12)
+        unit = np.arange(d.n) if d.clusters is None else d.clusters
+        for u in np.unique(unit):
+            j = error.parts.unit[error.parts.of_row][unit == u][0]
+            kept = d.take(unit != u)
+            left, rest = kernel(kept, cells[unit != u])
+            assert error.omitting[j] == pytest.approx(left.sum() / rest.sum(), abs=1e-12)
+        changed = np.array(d.labels)
+        changed[7] = (changed[7] + 1) % k
+        again = error_of(ct.Predictions.of(d, changed), 3)
+        assert error.changes[7, changed[7]] == pytest.approx(again.estimate - error.estimate)
+    for paired in (True, False):
+        if paired:
+            moved = [errors[0].omitting - errors[1].omitting]
+            found = [2 * ((pair[0] - pair[1]) ** 2).sum() for pair in (raw, centred)]
+        else:
+            moved = [error.omitting for error in errors]
+            found = [2 * sum((part**2).sum() for part in pair) for pair in (raw, centred)]
+        jackknife = sum((m.size - 1) * m.var() for m in moved)
+        expected = max(jackknife - found[1], *found)
+        assert base_variance(*errors, paired) == pytest.approx(expected, rel=1e-9)
+
+
+def test_enumerated_example_leaves_out_pairs_of_a_cluster():
+    assert error_of(designed(P, Y)).estimate == pytest.approx(0.174166667, abs=1e-9)
+    assert error_of(designed(P, Y, G)).estimate == pytest.approx(0.170416667, abs=1e-9)
+    p, y, w = [0.2, 0.3, 0.4, 0.6, 0.7, 0.9], [0, 1, 0, 1, 0, 1], [1, 2, 1, 3, 1, 2]
+    assert error_of(designed(p, y, weights=w), 2).estimate == pytest.approx(-0.101163636, abs=1e-9)
+
+
+def test_copies_in_clusters_are_single_rows(rng):
+    """Rows that are written twice and share a cluster change nothing; nor do equal weights."""
+    p, q = rng.random((2, 60))
+    y, twice = (rng.random(60) < p).astype(int), np.repeat(np.arange(60), 2)
+    once = [designed(x, y) for x in (p, q)]
+    many = [designed(x[twice], y[twice], twice) for x in (p, q)]
+    one, two = (Difference(*(Side(error_of(d), d) for d in pair), True) for pair in (once, many))
+    assert two.value == pytest.approx(one.value, abs=1e-12)
+    assert two.base == pytest.approx(one.base, rel=1e-9)
+    assert two.freedom == 59.0
+
+
+def test_compare_takes_clusters_and_weights(rng):
+    u = np.repeat(rng.standard_normal(60), 3) + rng.standard_normal(180)
+    p, q = 1 / (1 + np.exp(-u)), 1 / (1 + np.exp(-2.5 * u))
+    y, g = (rng.random(180) < p).astype(int), np.repeat(np.arange(60), 3)
+    w = rng.uniform(0.5, 2.0, 180)
+    plain = ct.compare(p, q, y, n_resamples=99, rng=1)
+    alone = {"clusters": np.arange(180), "weights": np.full(180, 7.0)}
+    assert plain.as_dict() == ct.compare(p, q, y, **alone, n_resamples=99, rng=1).as_dict()
+    known = ct.compare(p, q, y, clusters=g, weights=w, n_resamples=99, rng=1)
+    names = np.array([f"p{j}" for j in rng.permutation(60)])[g]
+    order = rng.permutation(180)
+    moved = ct.compare(p[order], q[order], y[order], clusters=names[order], weights=9 * w[order],
+                       n_resamples=99, rng=1)  # fmt: skip
+    assert (moved.difference, moved.pvalue) == pytest.approx((known.difference, known.pvalue))
+    assert (moved.low, moved.high) == pytest.approx((known.low, known.high))
+    assert known.n_clusters == 60
+    assert "n=180 paired, 60 clusters, weighted: effective n = " in known.recipe
+    assert known.test_a.clusters.count == 60
+    swap = ct.compare(p, q, y, clusters=g, method="swap", n_resamples=99, rng=1)
+    assert 0 < swap.pvalue <= 1
+    with pytest.raises(ct.StatisticError, match="does not take clusters: use method='z'"):
+        ct.compare(p, q, y, clusters=g, method="bootstrap", n_resamples=9)
+    a = ct.Predictions.of(p, y, clusters=g)
+    with pytest.raises(ct.InvalidPredictionsError, match="A and B have different clusters"):
+        ct.compare(a, q, y)
+
+
+def test_score_differences_of_clusters_and_weights(rng):
+    p, q = rng.random((2, 30))
+    y, g, w = rng.integers(0, 2, 30), np.repeat(np.arange(10), 3), rng.uniform(0.5, 2.0, 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewClustersWarning)
+        found = ct.compare(p, q, y, clusters=g, weights=w, n_resamples=9).scores[0]
+    d = (p - y) ** 2 - (q - y) ** 2
+    mean = np.average(d, weights=w)
+    sums = np.bincount(g, w * (d - mean))
+    error = np.sqrt(10 / 9 * (sums**2).sum()) / w.sum()
+    assert found.difference == pytest.approx(mean)
+    size = np.bincount(g, w)
+    freedom = size.sum() ** 2 / (size**2).sum() - 1
+    assert found.high - mean == pytest.approx(t.ppf(0.975, freedom) * error)
+
+
+def interval(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewClustersWarning)
+        return ct.confidence_interval(*args, **{"n_resamples": 1999, "rng": 1} | options)
+
+
+def test_intervals_with_weights(rng):
+    p, w = rng.random(300), rng.integers(1, 4, 300)
+    y = (rng.random(300) < 0.5 * p + 0.1).astype(int)
+    plain = interval(p, y, ct.DebiasedL2(5))
+    assert interval(p, y, ct.DebiasedL2(5), weights=np.full(300, 0.3)) == plain
+    for statistic in (ct.ECE(5), ct.DebiasedL2(5), ct.ECE(ct.VarianceTree(40))):
+        found = interval(p, y, statistic, weights=w)
+        assert found.estimate == pytest.approx(statistic(p, y, weights=w))
+        assert found.low <= found.corrected <= found.high
+        scaled = interval(p, y, statistic, weights=0.01 * w)
+        assert (scaled.low, scaled.high) == pytest.approx((found.low, found.high), rel=1e-9)
+        assert "weighted: effective n = " in str(found)
+        # about as long as one of as many unweighted rows as are effective
+        kept = rng.permutation(300)[: int(found.effective_n)]
+        fewer = interval(p[kept], y[kept], statistic)
+        assert 0.6 < (found.high - found.low) / (fewer.high - fewer.low) < 1.6
+    debiased = interval(p, y, ct.DebiasedL2(5), weights=w)
+    assert debiased.estimate == debiased.corrected
+    normal = interval(p, y, ct.DebiasedL2(5), weights=w, method="normal")
+    boot = interval(p, y, ct.DebiasedL2(5), weights=w, method="basic")
+    assert normal.high - normal.low == pytest.approx(boot.high - boot.low, rel=0.25)
+    for method, statistic in (("sun", ct.DebiasedL2(5)), ("inversion", ct.MCE(5))):
+        with pytest.raises(ct.StatisticError, match="weights"):
+            interval(p, y, statistic, weights=w, method=method)
+
+
+def test_intervals_with_clusters_use_the_law_of_the_test(rng):
+    """One prediction a cluster, nearly equal labels: V between clusters of a cell is next to 0."""
+    covered, runs = 0, 40
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        g = np.repeat(np.arange(20), 5)
+        z = np.sqrt(0.9) * rng.normal(size=20)[g] + np.sqrt(0.1) * rng.normal(size=100)
+        p = rng.random(20)[g]
+        covered += interval(p, ndtr(z) < p, clusters=g, n_resamples=199, level=0.9).low == 0.0
+    assert covered >= 35  # of 40; noise of independent rows where V is 0 gave 29
+    found = interval(P, Y, ct.DebiasedL2(5), clusters=G)
+    assert found.corrected == pytest.approx(0.170416667, abs=1e-8)
+    with pytest.raises(ct.StatisticError, match=r"too few clusters \(3\)"):
+        interval(P, Y, clusters=np.arange(12) % 3)
+
+
+def test_swapping_clusters_by_enumeration(rng):
+    p, q = rng.random((2, 8))
+    y, g = rng.integers(0, 2, 8), np.array([0, 0, 1, 1, 1, 2, 3, 3])
+    a, b = (ct.Predictions.of(x, y) for x in (p, q))
+    observed = abs(ct.ECE(3)(a) - ct.ECE(3)(b))
+    values = []
+    for signs in product([False, True], repeat=4):
+        m = np.array(signs)[g]
+        first, second = np.where(m, q, p), np.where(m, p, q)
+        values.append(abs(ct.ECE(3)(first, y) - ct.ECE(3)(second, y)))
+    exact = np.mean(np.array(values) >= observed - 1e-12)
+    sides = [designed(x, y, g) for x in (p, q)]
+    drawn, _ = differences("swap", ct.ECE(3), *sides, True, 4999, 3, 1)
+    share = (np.abs(drawn) >= observed - 1e-12).mean()
+    assert share == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 4999) ** 0.5 + 1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[5] * 50, [60] + [5] * 40, [1, 9] * 25])
+def test_comparisons_of_clusters_keep_their_level(sizes):
+    g, rejected, runs = np.repeat(np.arange(len(sizes)), sizes), 0, 300
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        u, v = (
+            np.sqrt(share) * rng.normal(size=len(sizes))[g]
+            + np.sqrt(1 - share) * rng.normal(size=g.size)
+            for share in (0.5, 0.7)
+        )
+        y = (ndtr(v) < ndtr(u)).astype(int)
+        pair = [designed(ndtr(u + shift), y, g) for shift in (0.2, -0.2)]
+        rejected += Difference(*(Side(error_of(d, 15), d) for d in pair), True).pvalue() <= 0.05
+    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5

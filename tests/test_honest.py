@@ -1,0 +1,153 @@
+"""The honest band: against a slow twin, at every sample size, and the published table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference_curves import clopper_pearson_band
+
+import caltest as ct
+from caltest.reliability.honest import honest_band
+
+
+def _band(p, happened, level, grid):
+    x, of = np.unique(p, return_inverse=True)
+    hits = np.bincount(of, happened).astype(int)
+    return honest_band(x, np.bincount(of), hits, level, grid)
+
+
+#: Predictions and the true curve: calibrated, too extreme, shifted, a step, rare, few values.
+TRUTHS = {
+    "calibrated": (lambda rng, n: rng.random(n), lambda p: p),
+    "extreme": (lambda rng, n: rng.random(n), lambda p: 0.25 + 0.5 * p),
+    "shifted": (lambda rng, n: rng.random(n), lambda p: p**2),
+    "step": (lambda rng, n: rng.random(n), lambda p: np.where(p < 0.4, 0.2, 0.9)),
+    "rare": (lambda rng, n: 0.02 * rng.random(n), lambda p: p),
+    "ties": (lambda rng, n: rng.integers(0, 11, n) / 10.0, lambda p: p),
+}
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("kind", ["random", "ties", "all", "none", "separated", "one value"])
+def test_band_against_a_loop_over_all_intervals(rng, kind):
+    p = np.round(rng.random(40), 1 if kind == "ties" else 6)
+    p = np.full(40, 0.3) if kind == "one value" else p
+    y = {"all": p >= 0.0, "none": p < 0.0, "separated": p > 0.5}.get(kind, rng.random(40) < p)
+    band = _band(p, y, 0.9, np.unique(p))
+    for ours, slow in zip(band, clopper_pearson_band(p, y, 0.9, np.unique(p)), strict=True):
+        np.testing.assert_allclose(ours, slow, rtol=1e-9, atol=1e-12)
+
+
+def test_rounded_band_against_a_loop_over_all_intervals(rng):
+    p, grid = rng.random(200), np.linspace(0.0, 1.0, 8)
+    y = rng.random(200) < p
+    x, low, high = clopper_pearson_band(p, y, 0.8, grid)
+    at, ours_low, ours_high = _band(p, y, 0.8, grid)
+    # What is not told lies between a first and a last prediction with the same band.
+    right = np.searchsorted(at, x)
+    assert at.size < 20
+    np.testing.assert_allclose(ours_low[right], low, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ours_high[right], high, rtol=1e-9, atol=1e-12)
+
+
+def test_turning_the_event_round_turns_the_band_round(rng):
+    p = rng.random(500)
+    y = rng.random(500) < p
+    one = ct.reliability_fit(p, y, fit="band", points=50)
+    other = ct.reliability_fit(1.0 - p, ~y, fit="band", points=50)
+    assert one.band_test().at_most == pytest.approx(other.band_test().at_most, abs=0.02)
+    full, turned = (ct.reliability_fit(*a, fit="band", points=500) for a in ((p, y), (1 - p, ~y)))
+    np.testing.assert_allclose(full.low, 1.0 - turned.high[::-1], atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("points", [40, 10**6])
+@pytest.mark.parametrize("kind", TRUTHS)
+def test_coverage(kind, points):
+    draw, truth = TRUTHS[kind]
+    rng, missed, trials = np.random.default_rng(1), 0, 100
+    for _ in range(trials):
+        p = draw(rng, 400)
+        band = ct.reliability_fit(p, rng.random(400) < truth(p), fit="band", points=points)
+        expected = truth(band.predicted)
+        missed += bool(((expected < band.low - 1e-9) | (expected > band.high + 1e-9)).any())
+    assert missed <= 20  # of 100 at 10 %: the chance of more is 8e-4, and the band is conservative
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("s", "n", "published"),
+    [(1.0, 1024, 0.14), (0.9, 2048, 0.13), (0.9, 4096, 0.85), (0.8, 8192, 0.71)],
+)
+def test_crossings_against_the_published_table(s, n, published):
+    # Table of Dimitriadis et al.: predictions rounded to three digits, outward; level .95.
+    rng, a, grid, trials = np.random.default_rng(2), 2.0 * s - 1.0, np.arange(1001) / 1000.0, 200
+    crossed = 0
+    for _ in range(trials):
+        x = rng.random(n)
+        truth = 0.5 - a * (x - 0.5) + 4.0 * (a + 1.0) * (x - 0.5) ** 3
+        _, low, high = _band(x, rng.random(n) < truth, 0.95, grid)
+        crossed += bool((low > high).any())
+    error = np.sqrt(published * (1.0 - published) * (1.0 / trials + 1.0 / 1000.0))
+    assert crossed / trials == pytest.approx(published, abs=4.0 * error + 0.005)
+
+
+# --- what it proves ------------------------------------------------------------------------------
+
+
+def test_what_the_band_proves(rng):
+    p = rng.random(20_000)
+    near = ct.reliability_fit(p, rng.random(p.size) < p, fit="band")
+    far = ct.reliability_fit(p, rng.random(p.size) < 0.25 + 0.5 * p, fit="band")
+    back = ct.reliability_fit(p, rng.random(p.size) < 1.0 - p, fit="band")
+    told = near.band_test(0.2, between=(0.1, 0.9))
+    assert told.at_least == 0.0
+    assert 0.05 < told.at_most < 0.2
+    assert "within the margin of 0.2" in str(told)
+    assert "not shown to be" in str(near.band_test(0.01))
+    worse = far.band_test(0.05, between=(0.1, 0.9))
+    assert 0.05 < worse.at_least < 0.2 < worse.at_most  # the error at .1 and .9 is .2
+    assert "beyond the margin" in str(worse)
+    assert back.crosses
+    assert not near.crosses
+    assert np.isnan(back.band_test(0.5).at_most)
+    assert "crosses itself" in str(back.band_test(0.5))
+    assert str(ct.BandTest.from_json(worse.to_json())) == str(worse)
+
+
+def test_margin_is_the_largest_distance_of_band_and_prediction(rng):
+    p = rng.random(300)
+    fit = ct.reliability_fit(p, rng.random(300) < p, fit="band", points=30)
+    # At every prediction, not only at those of the table.
+    right = np.searchsorted(fit.predicted, p)
+    left = np.searchsorted(fit.predicted, p, side="right") - 1
+    worst = np.maximum(fit.high[right] - p, p - fit.low[left])
+    assert fit.band_test().at_most == pytest.approx(worst.max(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            lambda p, y: ct.reliability_fit(p, y, band=None, n_resamples=9).band_test(),
+            "needs fit='band'",
+        ),
+        (lambda p, y: ct.reliability_fit(p, y, fit="band").band_test(between=(2, 3)), "no pred"),
+        (lambda p, y: ct.reliability_fit(p, y, fit="band").band_test(-0.1), "margin must lie in"),
+        (lambda p, y: ct.reliability_fit(p, y, fit="band", points=1), "points must be"),
+        (lambda p, y: ct.reliability_fit(p, y, fit="band", weights=[1, 2, 1, 1]), "take weights"),
+        (lambda p, y: ct.reliability_fit(p, y, fit="band", clusters=[1, 1, 2, 2]), "clusters"),
+    ],
+)
+def test_what_does_not_fit_is_refused(asked, message):
+    with pytest.raises(ct.StatisticError, match=message):
+        asked([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+
+
+def test_picture_says_which_band_it_is(rng):
+    p = rng.random(500)
+    picture = ct.reliability_fit(p, rng.random(500) < p, fit="band").plot()
+    words = [text.get_text() for text in picture.artists["key"].get_texts()]
+    assert "90 % band of the true curve" in words
+    assert "isotonic curve" in words
+    picture.figure.draw_without_rendering()

@@ -1,0 +1,215 @@
+"""The limits of a difference of two squared errors, against their slow twin and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference_reach as twin
+from scipy.special import ndtri
+
+import caltest as ct
+from caltest.inference.pair import Settings, _score_difference, verdict
+from caltest.inference.reach import Difference, Side
+from caltest.inference.squared_error import SquaredError
+from caltest.predictions import Predictions
+from caltest.results import ComparisonVerdict
+from caltest.statistics.cells import Cells
+
+
+def both(probs, labels, cells):
+    """One model for the package and for the twin."""
+    data = Predictions.of(probs, labels)
+    assert data.probs == pytest.approx(probs, abs=1e-15)
+    partition = Cells.of(lambda p: cells, data.probs)
+    return Side(SquaredError.of(partition, data), data), twin.Model(data.probs, labels, cells)
+
+
+def problem(seed, n, k, n_cells, lone, rare=False):
+    rng = np.random.default_rng([seed, n, k])
+    probs = rng.dirichlet(np.full(k, 0.8), n)
+    if rare:  # cells that show less than they promise
+        probs = np.column_stack([np.full(n, 0.9), np.full((n, k - 1), 0.1 / (k - 1))])
+    probs = np.round(probs, 3)
+    probs[:, -1] = 1.0 - probs[:, :-1].sum(axis=1)
+    probs = np.abs(probs)
+    probs /= probs.sum(axis=1, keepdims=True)
+    cells = rng.integers(0, n_cells, n)
+    cells[:lone] = np.arange(100, 100 + lone)
+    labels = np.zeros(n, dtype=int) if rare else rng.integers(0, k, n)
+    return probs, labels, cells
+
+
+CASES = [
+    # K, cells of A and B, lone rows of A and B, rare A and B, same labels
+    (2, 3, 2, 0, 0, False, False, True),
+    (2, 4, 3, 2, 1, False, True, True),
+    (2, 2, 5, 0, 4, True, False, True),
+    (2, 3, 3, 1, 2, False, False, False),
+    (3, 2, 3, 0, 0, False, False, True),
+    (3, 4, 2, 2, 0, True, False, True),
+    (3, 3, 2, 0, 3, False, True, False),
+    (4, 5, 4, 1, 1, True, False, False),
+]
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("cautious", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_reach_against_its_twin(case, paired, cautious):
+    k, cells_a, cells_b, lone_a, lone_b, rare_a, rare_b, same = case
+    n = 13
+    a = problem(1, n, k, cells_a, lone_a, rare_a)
+    b = problem(2, n if paired else n + 4, k, cells_b, lone_b, rare_b)
+    if paired and same:
+        b = (b[0], a[1], b[2])
+    (side_a, slow_a), (side_b, slow_b) = both(*a), both(*b)
+    found = Difference(side_a, side_b, paired, cautious)
+    assert found.value == pytest.approx(slow_a.estimate - slow_b.estimate, abs=1e-14)
+    for z in (0.0, 0.4, 1.96, 5.0):
+        for side, slow in ((side_a, slow_a), (side_b, slow_b)):
+            for lone in (True, False):
+                expected = twin.reach(slow_a, slow_b, paired, z, slow, lone, cautious)
+                assert found.reach(z, side, lone) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    for level in (0.5, 0.95):
+        assert found.limits(level) == pytest.approx(
+            twin.limits(slow_a, slow_b, paired, level, cautious), rel=1e-9
+        )
+    for lone in (True, False):
+        expected = twin.pvalue(slow_a, slow_b, paired, lone, cautious)
+        assert found.pvalue(lone) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_changes_of_labels_against_computing_them_afresh(k):
+    # Exact for the first component of two classes; |r_i|² does not enter, so that T is linear.
+    probs, labels, cells = problem(3, 9, k, 3, 1)
+    side, slow = both(probs, labels, cells)
+    assert side.error.changes == pytest.approx(slow.changes, abs=1e-15)
+    afresh = twin.other_labels(probs, labels, cells)
+    assert side.error.changes == pytest.approx(afresh, abs=1e-14)
+
+
+def pair_of(n_lone, n=40):
+    """A much worse model A, and a B with rows alone in their cell, all of them wrong."""
+    labels = np.arange(n) % 2
+    a = np.column_stack([np.where(labels == 0, 0.05, 0.95), np.where(labels == 0, 0.95, 0.05)])
+    b = np.full((n, 2), 0.5)
+    cells_b = np.zeros(n, dtype=int)
+    cells_b[:n_lone] = np.arange(1, n_lone + 1)
+    return both(a, labels, np.zeros(n, dtype=int)), both(b, labels, cells_b)
+
+
+def test_rows_alone_count_for_the_better_model_only():
+    (a, _), (b, _) = pair_of(5)
+    found = Difference(a, b, True)
+    assert b.lone == pytest.approx(np.full(5, 0.25 / 40))
+    assert a.lone.size == 0
+    assert b.lone_limit(0.0) > 5 * 0.25 / 40 > a.lone_limit(3.0) == 0.0
+    # Fay & Feuer for equal weights w is w times the Clopper-Pearson-like limit of a Poisson count.
+    from scipy.special import gammaincinv
+
+    assert b.lone_limit(1.5) == pytest.approx(0.25 / 40 * gammaincinv(6.0, 0.9331927987311419))
+    assert found.reach(0.0, b) == pytest.approx(5 * 0.25 / 40 + abs(b.lone_limit(0.0) - 5 / 160))
+
+
+def test_a_model_compared_with_itself():
+    (a, _), _ = pair_of(0)
+    found = Difference(a, a, True)
+    assert (found.pvalue(), found.limits(0.95)) == (1.0, (0.0, 0.0))
+    assert Difference(a, a, False).limits(0.95)[1] > 0.0
+
+
+def test_smallest_pvalue_is_no_zero():
+    labels = np.zeros(30_000, dtype=int)
+    right = np.tile([0.999, 0.001], (30_000, 1))
+    wrong = np.tile([0.2, 0.8], (30_000, 1))
+    zeros = np.zeros(30_000, dtype=int)
+    sides = [
+        Side(SquaredError.of(Cells.of(lambda _: zeros, data.probs), data), data)
+        for data in (Predictions.of(p, labels) for p in (wrong, right))
+    ]
+    assert np.finfo(float).tiny <= Difference(*sides, paired=True).pvalue() < 1e-100
+
+
+SETTINGS = Settings(None, None, "z", True, 0.95, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("difference", "pvalue", "low", "high", "expected"),
+    [
+        (0.1, 0.05, 0.01, 0.2, ComparisonVerdict.SECOND_BETTER),
+        (-0.1, 0.05, -0.2, -0.01, ComparisonVerdict.FIRST_BETTER),
+        (0.1, 0.051, -0.01, 0.2, ComparisonVerdict.CANNOT_TELL),
+        (0.0003, 0.01, 0.0001, 0.0004, ComparisonVerdict.TIED),
+        (0.0003, 0.01, 0.0001, 0.00041, ComparisonVerdict.SECOND_BETTER),
+        (-0.0003, 0.01, -0.0004, 0.0, ComparisonVerdict.TIED),
+        (-0.0003, 0.01, -0.00041, 0.0, ComparisonVerdict.FIRST_BETTER),
+        (0.1, 0.05, None, None, ComparisonVerdict.NOT_EXCHANGEABLE),
+        (0.1, 0.06, None, None, ComparisonVerdict.CANNOT_TELL),
+    ],
+)
+def test_verdicts_at_their_borders(difference, pvalue, low, high, expected):
+    assert 1.0 - SETTINGS.level >= 0.05  # so that 0.05 differs
+    assert verdict(SETTINGS, difference, pvalue, low, high) is expected
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("n", [2, 7])
+def test_score_differences_against_scipy(paired, n):
+    import scipy.stats
+
+    rng = np.random.default_rng(n)
+    a, b = rng.random(n), rng.random(n if paired else n + 3)
+    if paired:
+        expected = scipy.stats.ttest_rel(a, b)
+    else:
+        expected = scipy.stats.ttest_ind(a, b, equal_var=False)
+    found = _score_difference("Brier", a, b, paired, 0.9)
+    interval = expected.confidence_interval(0.9)
+    assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+    assert found.difference == pytest.approx(a.mean() - b.mean())
+
+
+def test_score_differences_without_spread():
+    same = _score_difference("Brier", np.full(5, 0.3), np.full(5, 0.3), True, 0.95)
+    assert (same.pvalue, same.low, same.high) == (1.0, 0.0, 0.0)
+    apart = _score_difference("Brier", np.full(5, 0.3), np.full(5, 0.1), True, 0.95)
+    assert apart.pvalue == np.finfo(float).tiny
+    assert apart.low == apart.high == pytest.approx(0.2)
+    rounded = _score_difference("Brier", np.full(5, 0.3), np.full(5, 0.3 + 4e-13), True, 0.95)
+    assert rounded.pvalue == 1.0
+    single = _score_difference("log", np.array([0.2]), np.array([0.1]), True, 0.95)
+    assert (single.pvalue, single.difference) == (None, None)
+    endless = _score_difference("log", np.array([0.2, np.inf]), np.array([0.1, 0.3]), True, 0.95)
+    assert endless.pvalue is None
+
+
+def test_errors_of_drawn_pvalues_and_their_interval():
+    rng = np.random.default_rng(4)
+    p = rng.random(60)
+    labels = (rng.random(60) < p).astype(int)
+    other = np.clip(p + rng.normal(0.0, 0.05, 60), 0.01, 0.99)
+    for method in ("swap", "bootstrap"):
+        found = ct.compare(
+            p, other, labels, lens=ct.OneVsRest(1), method=method, n_resamples=99, rng=1
+        )
+        expected = np.sqrt(found.pvalue * (1.0 - found.pvalue) / 99)
+        assert found.pvalue_error == pytest.approx(expected)
+        assert (found.pvalue * 100) % 1 == pytest.approx(0.0, abs=1e-9)
+        assert found.n_resamples == 99
+    assert found.low < found.difference < found.high
+
+
+def test_zs_of_the_interval_and_the_pvalue_agree():
+    rng = np.random.default_rng(8)
+    p = rng.random(300)
+    labels = (rng.random(300) < p).astype(int)
+    worse = np.clip(p + 0.12, 0.0, 1.0)
+    found = ct.compare(worse, p, labels, ct.DebiasedL2(5), lens=ct.OneVsRest(1), n_resamples=99)
+    level = 1.0 - found.pvalue
+    again = ct.compare(
+        worse, p, labels, ct.DebiasedL2(5), lens=ct.OneVsRest(1), n_resamples=99, level=level
+    )
+    assert again.low == pytest.approx(0.0, abs=1e-9)
+    assert ndtri(0.5) == 0.0

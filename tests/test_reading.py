@@ -1,0 +1,302 @@
+"""What is accepted and refused at the very borders, and the advice that a refusal gives."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from caltest._base import reading
+from caltest.errors import InvalidPredictionsError
+from caltest.predictions import Predictions
+
+
+def refusal(probs, labels, **facts):
+    with pytest.raises(InvalidPredictionsError) as caught:
+        Predictions.of(probs, labels, **facts)
+    return str(caught.value)
+
+
+def of_sum(total, k=3):
+    """Two rows that are fine, and one that sums to ``total``, in digits that are no decimals."""
+    row = np.full(k, total / k)
+    row[0] += 1.23456789e-5
+    row[1] -= 1.23456789e-5
+    fine = np.full((2, k), 1.0 / k)
+    return np.vstack([fine, row])
+
+
+@pytest.mark.parametrize("total", [0.99901, 0.9995, 1.0005, 1.00099])
+def test_sums_within_a_thousandth_are_divided_by(total):
+    data = Predictions.of(of_sum(total), [0, 1, 2])
+    assert data.probs[2] == pytest.approx(of_sum(total)[2] / total)
+    assert data.probs.sum(axis=1) == pytest.approx(1.0, abs=1e-15)
+    assert any(note.startswith("1 row renormalised") for note in data.notes)
+    assert f"within {abs(total - 1):.1g} of 1)" in data.notes[0]
+
+
+@pytest.mark.parametrize("total", [0.9989, 1.0011, 1.05])
+def test_sums_further_off_are_refused(total):
+    said = refusal(of_sum(total), [0, 1, 2])
+    assert f"row 2 sums to {total:.6g} (1 of 3 rows are further than 0.001 from 1)" in said
+
+
+@pytest.mark.parametrize(("total", "said"), [(1.0 + 5e-13, 0), (1.0 + 3e-12, 1)])
+def test_sums_of_rounding_are_left_as_they_are(total, said):
+    rows = of_sum(total)
+    data = Predictions.of(rows, [0, 1, 2])
+    assert sum("renormalised" in note for note in data.notes) == said
+    assert np.array_equal(data.probs, rows) == (said == 0)
+
+
+@pytest.mark.parametrize(
+    ("digits", "k", "off", "accepted"),
+    [
+        (1, 3, 0.1, False),  # 3 · 0.05 = 0.15 would be, but more than 0.05 is no rounding
+        (2, 3, 0.01, True),
+        (2, 3, 0.02, False),
+        (2, 4, 0.02, True),
+        (2, 4, 0.03, False),
+        (3, 3, 0.001, True),
+        (3, 3, 0.002, False),
+        (3, 5, 0.002, True),
+        (2, 10, 0.05, True),
+        (2, 14, 0.05, True),
+        (2, 14, 0.06, False),
+    ],
+)
+def test_sums_of_decimals_may_be_off_by_their_rounding(digits, k, off, accepted):
+    row = np.full(k, np.floor(10**digits / k)) / 10**digits
+    row[0] += round(1.0 - row.sum(), digits)
+    row[-1] = round(row[-1] + (off if row[-1] + off < 1 else -off), digits)
+    row[0] = round(row[0], digits)
+    rows = np.vstack([row, row])
+    if accepted:
+        data = Predictions.of(rows, [0, 1])
+        assert data.probs.sum(axis=1) == pytest.approx(1.0)
+        finer = f"values have {digits} decimals" in data.notes[0]
+        assert finer == (off > reading.SUM_TOLERANCE * (1.0 + 1e-9))
+    else:
+        limit = max(min(k * 0.5 * 10.0**-digits, 0.05), 1e-3)
+        said = refusal(rows, [0, 1])
+        assert f"further than {limit:g} from 1; values have {digits} decimals" in said
+
+
+def test_sums_of_bfloat16_may_be_off_by_a_256th():
+    step = 2.0**-8
+    for total, accepted in ((1.0 + step, True), (1.0 + 2 * step, False)):
+        rows = np.tile([0.5, total - 0.5 - 0.125, 0.125], (2, 1))
+        assert not (rows.astype(np.float32).view(np.uint32) & 0xFFFF).any()
+        if accepted:
+            data = Predictions.of(rows, [0, 1])
+            assert "values have the resolution of bfloat16" in data.notes[0]
+        else:
+            assert "further than 0.00390625 from 1; values" in refusal(rows, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("probs", "accepted"),
+    [
+        ([0.3, 1.0 + 9e-7], True),
+        ([0.3, 1.0 + 1.1e-6], False),
+        ([[0.4, 0.6], [1.0 + 9e-4, 0.0]], True),
+        ([[0.4, 0.6], [1.0 + 1.1e-3, 0.0]], False),
+        ([0.3, -1e-300], False),
+        ([[0.4, 0.6], [1.0, -1e-9]], False),
+        ([0.0, 1.0], True),
+    ],
+)
+def test_values_a_little_above_one(probs, accepted):
+    if accepted:
+        data = Predictions.of(probs, [0, 1])
+        assert data.probs.max() <= 1.0
+        assert data.probs.sum(axis=1) == pytest.approx(1.0)
+        one = np.ndim(probs) == 1 and max(probs) > 1.0
+        assert any("1 value above 1 by rounding, taken as 1" in note for note in data.notes) == one
+    else:
+        assert "outside [0, 1] (1 such value in all)" in refusal(probs, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("values", "advice"),
+    [
+        ([-0.2, -3.0], "These may be log-probabilities: apply exp. If they are logits"),
+        ([0.0, -3.0], "These may be log-probabilities: apply exp. If they are logits"),
+        ([0.0, 100.0], "If these are percentages, divide by 100; if they are logits, "),
+        ([0.0, 2.001], "If these are percentages, divide by 100; if they are logits, "),
+        ([0.0, 2.0], "Repair these values; if all are logits, "),
+        ([0.0, 100.1], "Repair these values; if all are logits, "),
+        ([-0.1, 30.0], "These look like logits: "),
+        ([-0.1, 1.1], "These look like logits: "),
+        ([-0.1, 1.0], "Repair these values; if all are logits, "),
+        ([-0.1, 0.4], "Repair these values; if all are logits, "),
+    ],
+)
+def test_advice_on_values_outside(values, advice):
+    assert f"in all). {advice}" in refusal(values, [0, 1])
+    assert "apply the logistic function, or pass from_logits=True" in refusal(values, [0, 1])
+    assert "apply the softmax, or pass" in refusal([[values[0], values[1]]], [0])
+
+
+def test_logits_against_their_definition():
+    z = np.array([-2.0, 0.0, 3.0])
+    data = Predictions.of(z, [0, 1, 1], from_logits=True)
+    assert data.probs[:, 1] == pytest.approx(1.0 / (1.0 + np.exp(-z)))
+    assert data.probs[:, 0] == pytest.approx(1.0 / (1.0 + np.exp(z)))
+    rows = np.array([[0.0, 1.0, 2.0], [5.0, 5.0, 5.0]])
+    expected = np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True)
+    assert Predictions.of(rows, [0, 1], from_logits=True).probs == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (np.array(["0.5"]), True),
+        (np.array([b"0.5"]), True),
+        (np.array([0.5]), False),
+        (np.array([0.5, "x"], dtype=object), True),
+        (np.array([0.5] * 99 + ["x"], dtype=object), True),
+        (np.array([0.5] * 100 + ["x"], dtype=object), False),
+    ],
+)
+def test_what_counts_as_text(array, text):
+    assert reading.is_text(array) == text
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "swapped"),
+    [
+        ([0, 1], [0.5, 0.25], True),
+        ([0.0, 1.0], [0.5, 1.0], True),
+        ([0.0, 0.5], [0.5, 1.0], False),
+        ([True, False], [0.5, 1.0], True),
+        ([0, 1], [0.5, 1.5], False),
+        ([0, 1], [0.5, -0.5], False),
+        ([0, 1], [0.0, 1.0], False),
+        ([0, 1], [0.5, np.nan], True),
+        (["no", "yes"], [0.5, 0.2], True),
+        ([[0, 1], [1, 0]], [0.5, 0.2], False),
+        ([[0, 1], [1, 0]], [[0.5, 0.5], [0.0, 1.0]], False),
+    ],
+)
+def test_what_looks_swapped(probs, labels, swapped):
+    arrays = np.array(probs), np.array(labels)
+    if swapped:
+        with pytest.raises(InvalidPredictionsError, match="look swapped"):
+            reading.refuse_swapped(*arrays)
+    else:
+        reading.refuse_swapped(*arrays)
+
+
+def test_a_column_is_a_list():
+    assert Predictions.of([[0.3], [0.4]], [[0], [1]]).probs[:, 1].tolist() == [0.3, 0.4]
+    assert "one class" in refusal(np.ones((2, 1)), [0, 0])
+    assert Predictions.of([[1.0], [0.0]], [1, 0]).n == 2
+    assert Predictions.of([1.0, 1.0], [1, 1]).n == 2
+    for shape in ((), (1, 1, 1)):
+        with pytest.raises(InvalidPredictionsError, match=re.escape(f"shape is {shape}")):
+            reading.as_array(np.zeros(shape), "labels")
+
+
+@pytest.mark.parametrize(
+    ("labels", "advice"),
+    [
+        ([1, 2, 3], "They seem to run from 1: subtract 1"),
+        ([1, 3, 3], "They seem to run from 1: subtract 1"),
+        ([0, 2, 3], ""),
+        ([1, 2, 4], ""),
+        ([0, 1, -1], ""),
+    ],
+)
+def test_advice_on_labels(labels, advice):
+    said = refusal(np.full((3, 3), 1 / 3), labels)
+    assert said.endswith(f"labels run from 0 to 2{'. ' * bool(advice)}{advice}")
+    wrong = next(i for i, y in enumerate(labels) if not 0 <= y < 3)
+    assert said.startswith(f"labels: row {wrong} is {labels[wrong]},")
+
+
+def test_advice_on_labels_of_two_classes():
+    assert "−1 and 1: pass labels > 0" in refusal([0.2, 0.4, 0.5], [1, -1, 1])
+    assert "−1 and 1" not in refusal([0.2, 0.4, 0.5], [1, -2, 1])
+    assert "−1 and 1" not in refusal(np.full((3, 3), 1 / 3), [1, -1, 1])
+
+
+def test_fractions_name_the_first():
+    said = refusal(np.full((3, 3), 1 / 3), [2, 1.25, 0.5])
+    assert said == "labels: row 1 is 1.25; labels are whole numbers from 0 to 2"
+
+
+def test_one_hot_rows():
+    probs = np.full((3, 3), 1 / 3)
+    assert Predictions.of(probs, np.eye(3)[[2, 0, 1]]).labels.tolist() == [2, 0, 1]
+    for row in ([1, 1, 0], [0, 0, 0], [0.5, 0.5, 0], [2, 0, -1], [0, -1, 2]):
+        said = refusal(probs, [[1, 0, 0], row, [0, 1, 1]])
+        assert said.startswith(f"labels: row 1 is {[float(x) for x in row]}, which is not one-hot")
+
+
+def test_class_names_that_are_numbers():
+    probs = np.full((3, 3), 1 / 3)
+    assert Predictions.of(probs, [3, 1, 2], [1, 2, 3]).labels.tolist() == [2, 0, 1]
+    assert Predictions.of(probs, [0, 1, 2], [0, 1, 2]).labels.tolist() == [0, 1, 2]
+    assert Predictions.of(probs, [0, 1, 2], ["x", "y", "z"]).labels.tolist() == [0, 1, 2]
+    said = refusal(probs, [0, 1, 2], classes=[1, 2, 3])
+    assert said.endswith(
+        "is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: add 1"
+    )
+    assert "add 1" not in refusal(probs, [0, 1, 5], classes=[1, 2, 3])
+    assert "labels: row 2 is 5," in refusal(probs, [3, 1, 5], classes=[1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "expected"),
+    [
+        (["0", "1"], [0, 1], None),
+        (["1", "2"], [1, 2], [1, 2]),
+        (["1", "2"], [0, 1], None),
+        (["cat", "dog"], ["dog", "cat"], ["cat", "dog"]),
+        (["cat", "dog"], ["dog", "cow"], None),
+        (["p"], ["p", "p"], None),
+    ],
+)
+def test_classes_of_a_table_are_its_columns(names, labels, expected):
+    import pandas
+
+    table = pandas.DataFrame({name: [0.5, 0.5] for name in names})
+    assert reading.column_classes(table, np.array(labels)) == expected
+    assert reading.column_classes(table, np.array([labels, labels])) is None
+
+
+def test_many_names_of_labels_are_cut_at_five():
+    labels = list("gfedcba")
+    said = refusal(np.full((7, 7), 1 / 7), labels)
+    assert "labels are text ('a', 'b', 'c', 'd', 'e', …)" in said
+    with pytest.raises(InvalidPredictionsError, match=r"leaves 6 other labels .b, c, d, e, f.;"):
+        reading.as_event(np.array(labels), "a")
+    with pytest.raises(InvalidPredictionsError, match=r"the labels are 'a', 'b', 'c', 'd', 'e'$"):
+        reading.as_event(np.array(labels), "x")
+
+
+def test_the_event_and_the_others():
+    codes, names = reading.as_event(np.array(["b", "a", "b"]), "b")
+    assert (codes.tolist(), names) == ([1, 0, 1], ("a", "b"))
+    codes, names = reading.as_event(np.array([7, 7]), 7)
+    assert (codes.tolist(), names) == ([1, 1], ("not 7", "7"))
+    codes, names = reading.as_event(np.array([0, 0]), 1)
+    assert (codes.tolist(), names) == ([0, 0], ("0", "1"))
+
+
+def test_rows_and_columns_of_a_file_are_named():
+    rows = np.array([12, 15])
+    with reading.in_a_file(rows, ["p_cat", "p_dog"]):
+        assert "probs: row 15, column p_dog is nan" in refusal([[0.5, 0.5], [0.5, np.nan]], [0, 1])
+        assert "labels: row 15 is 7" in refusal([[0.5, 0.5], [0.4, 0.6]], [0, 7])
+    with reading.in_a_file(rows, ["p"]):
+        assert "probs: row 12, column 1 is nan" in refusal([[0.5, np.nan], [0.5, 0.5]], [0, 1])
+    assert "probs: row 1, column 1 is nan" in refusal([[0.5, 0.5], [0.5, np.nan]], [0, 1])
+
+
+def test_bfloat16_between_a_thousandth_and_more():
+    rows = np.tile([0.5, 0.375, 0.0625, 0.0625 + 3 * 2.0**-11], (2, 1))  # off by .00146
+    data = Predictions.of(rows, [0, 1])
+    assert "values have the resolution of bfloat16" in data.notes[0]

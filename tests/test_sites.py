@@ -1,0 +1,143 @@
+"""Calibration over sites: random effects against published numbers, a slow twin and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import t as student
+
+import caltest as ct
+from caltest.inference.sites import pooled
+
+#: Thirteen trials of BCG: cases and others, vaccinated and not (Colditz et al. 1994).
+BCG = np.array(
+    [
+        *((4, 119, 11, 128), (6, 300, 29, 274), (3, 228, 11, 209), (62, 13536, 248, 12619)),
+        *((33, 5036, 47, 5761), (180, 1361, 372, 1079), (8, 2537, 10, 619)),
+        *((505, 87886, 499, 87892), (29, 7470, 45, 7232), (17, 1699, 65, 1600)),
+        *((186, 50448, 141, 27197), (5, 2493, 3, 2338), (27, 16886, 29, 17825)),
+    ],
+    dtype=float,
+)
+
+
+def bcg():
+    a, b, c, d = BCG.T
+    values = np.log(a / (a + b)) - np.log(c / (c + d))
+    return np.array([values, np.sqrt(1 / a - 1 / (a + b) + 1 / c - 1 / (c + d))])
+
+
+def test_published_by_metafor():
+    """What ``rma(yi, vi, test="knha")`` and ``predict`` print in the package's own page."""
+    found = pooled(bcg(), 0.95)
+    assert found.tau**2 == pytest.approx(0.3132, abs=5e-5)
+    assert found.tau == pytest.approx(0.5597, abs=5e-5)
+    assert found.i_squared == pytest.approx(0.9222, abs=5e-5)
+    assert found.q == pytest.approx(152.2330, abs=5e-5)
+    assert (found.mean, found.mean_se) == pytest.approx((-0.7145, 0.1808), abs=5e-5)
+    assert found.mean / found.mean_se == pytest.approx(-3.9522, abs=5e-5)
+    assert found.interval == pytest.approx((-1.1084, -0.3206), abs=5e-5)
+    assert found.pvalue == pytest.approx(0.0019, abs=5e-5)
+    assert np.exp(found.prediction) == pytest.approx((0.14, 1.76), abs=5e-3)
+
+
+def fisher_scoring(values, errors):
+    """The REML estimate by matrices and Fisher scoring (Viechtbauer 2005), to convergence."""
+    tau2, one = 1.0, np.ones((values.size, 1))
+    for _ in range(10_000):
+        w = np.diag(1 / (errors**2 + tau2))
+        p = w - w @ one @ one.T @ w / w.sum()
+        step = (values @ p @ p @ values - np.trace(p)) / np.trace(p @ p)
+        moved = max(0.0, tau2 + 0.5 * step)  # whole steps may go to and fro
+        if abs(moved - tau2) < 1e-16:
+            break
+        tau2 = moved
+    return tau2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_against_fisher_scoring(seed):
+    rng = np.random.default_rng(seed)
+    errors = rng.uniform(0.1, 0.6, 3 + seed)
+    values = 0.3 + (seed % 3) * 0.2 * rng.standard_normal(errors.size)
+    values += errors * rng.standard_normal(errors.size)
+    tau2 = fisher_scoring(values, errors)
+    found = pooled(np.array([values, errors]), 0.9, 0.3)
+    assert found.tau**2 == pytest.approx(tau2, rel=1e-9, abs=1e-12)
+    w = 1 / (errors**2 + tau2)
+    mean = (w * values).sum() / w.sum()
+    stretch = max(1.0, (w * (values - mean) ** 2).sum() / (errors.size - 1))
+    reach = student(errors.size - 1).ppf(0.95)
+    assert found.mean == pytest.approx(mean, abs=1e-8)
+    half = reach * (stretch / w.sum()) ** 0.5
+    assert found.interval == pytest.approx((mean - half, mean + half), abs=1e-8)
+    wide = reach * (tau2 + stretch / w.sum()) ** 0.5
+    assert found.prediction == pytest.approx((mean - wide, mean + wide), abs=1e-8)
+    beyond = student(errors.size - 1).sf(abs(mean - 0.3) / (stretch / w.sum()) ** 0.5)
+    assert found.pvalue == pytest.approx(2 * beyond, abs=1e-8)
+
+
+def sites(rng, sizes, spread=0.3, slopes=0.0):
+    site = np.repeat(np.arange(len(sizes)), sizes)
+    shift = spread * rng.standard_normal(len(sizes))
+    slope = 1 + slopes * rng.standard_normal(len(sizes))
+    z = rng.normal(-1, 1.2, site.size)
+    return expit(z), rng.random(site.size) < expit(shift[site] + slope[site] * z), site
+
+
+def test_effects_are_those_of_each_site(rng):
+    p, y, site = sites(rng, [200, 300, 150])
+    found = ct.meta_analysis(p, y, by=site)
+    for j in range(3):
+        rows = site == j
+        fit = ct.cox_recalibration(p[rows], y[rows])
+        assert found.slope.values[j] == fit.slope
+        assert found.slope.errors[j] == fit.slope_se
+        assert found.intercept.values[j] == fit.offset_intercept
+        fitted = expit(np.log(p[rows] / (1 - p[rows])) + fit.offset_intercept)
+        variance = (fitted * (1 - fitted)).sum() / y[rows].sum() ** 2
+        assert found.log_oe.values[j] == pytest.approx(np.log(y[rows].sum() / p[rows].sum()))
+        assert found.log_oe.errors[j] == pytest.approx(variance**0.5, rel=1e-6)
+    assert (found.sites, found.counts, found.n) == (("0", "1", "2"), (200, 300, 150), 650)
+    assert found.events == tuple(int(y[site == j].sum()) for j in range(3))
+    assert type(found).from_json(found.to_json()) == found
+    assert "Hartung–Knapp" in found.recipe
+    assert "O:E" in str(found)
+    order = rng.permutation(650)
+    moved = ct.meta_analysis(p[order], y[order], by=site[order])
+    assert moved.slope.mean == pytest.approx(found.slope.mean, rel=1e-9)
+
+
+def test_sites_without_estimates_are_left_out_and_named(rng):
+    p, y, site = sites(rng, [200, 300, 150])
+    y[site == 1] = False
+    found = ct.meta_analysis(p, y, by=site)
+    assert (found.sites, found.n) == (("0", "2"), 350)
+    assert "site 1 is left out: all outcomes are 0" in str(found)
+    y[site == 2] = True
+    with pytest.raises(ct.StatisticError, match="fewer than two sites have finite estimates"):
+        ct.meta_analysis(p, y, by=site)
+    with pytest.raises(ct.StatisticError, match="needs by="):
+        ct.meta_analysis(p, y)
+    with pytest.raises(ct.StatisticError, match="puts a row at two sites"):
+        ct.meta_analysis(p, y, by={"a": site, "b": site})
+    with pytest.raises(ct.StatisticError, match="does not take weights"):
+        ct.meta_analysis(p, y, by=site, weights=p)
+
+
+@pytest.mark.slow
+def test_coverage_of_means_and_predictions():
+    held, runs = np.zeros(3), 200
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 5])
+        sizes = np.exp(rng.uniform(np.log(100), np.log(1000), 10)).astype(int)
+        found = ct.meta_analysis(*sites(rng, sizes)[:2], by=np.repeat(np.arange(10), sizes))
+        further = 0.3 * rng.standard_normal()
+        inside = [
+            effect.interval[0] <= truth <= effect.interval[1]
+            for effect, truth in ((found.intercept, 0.0), (found.slope, 1.0))
+        ]
+        low, high = found.intercept.prediction
+        held += [*inside, low <= further <= high]
+    assert (held / runs >= 0.93 - 3 * (0.05 * 0.95 / runs) ** 0.5).all()
