@@ -148,10 +148,28 @@ def test_a_class_that_is_far_off_is_not_too_little_to_matter():
     true = probs.copy()
     true[:, [1, 2]] = true[:, [2, 1]]  # the top class is right, two others are exchanged
     labels = (rng.random(n)[:, None] > np.cumsum(true, axis=1)[:, :-1]).sum(axis=1)
-    report = ct.audit(probs, labels, tolerance=0.03, n_resamples=199, rng=0)
+    run = {"n_resamples": 199, "rng": 0}
+    report = ct.audit(probs, labels, tolerance=0.03, **run)
     assert report.high <= 0.03
-    assert report.verdict is AuditVerdict.CANNOT_TELL
-    assert any("that of OneVsRest(0…4)" in said for said in report.summary)
+    assert report.verdict is AuditVerdict.MATTERS
+    assert any("is larger than the tolerance 0.03: it lies" in said for said in report.summary)
+    near = ct.audit(probs[:1000], labels[:1000], tolerance=0.145, **run)  # just below what is seen
+    assert near.verdict is AuditVerdict.CANNOT_TELL
+    assert any("may be larger than the tolerance 0.145" in said for said in near.summary)
+    assert (
+        ct.audit(probs, labels, tolerance=0.2, **run).verdict is AuditVerdict.TOO_LITTLE_TO_MATTER
+    )
+
+
+def test_a_subgroup_that_is_far_off_is_not_too_little_to_matter():
+    p, y = drawn(20_000, seed=9)
+    group = np.where(np.arange(p.size) < 500, "few", "many")
+    few = group == "few"
+    y[few] = np.random.default_rng(1).random(few.sum()) < 1.0 - p[few]
+    report = ct.audit(p, y, by=group, tolerance=0.05, n_resamples=199, rng=0)
+    assert report.high <= 0.05
+    assert report.verdict is AuditVerdict.MATTERS
+    assert any("by group few is larger than the tolerance" in said for said in report.summary)
 
 
 @pytest.mark.slow

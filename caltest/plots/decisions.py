@@ -48,7 +48,7 @@ def planned(result: Plan, ax: Any = None, *, recipe: bool = True) -> Picture:
     """Draw what was reached with how many rows, what was wanted, and the rows that are needed."""
     ax = canvas.paper(ax, canvas.COLUMN, 2.2)
     goal = result.power if result.width is None else result.width
-    x, y = np.reshape(result.points or [(result.n, goal)], (-1, 2)).T
+    x, y = np.array(result.points or [(result.n, goal)], dtype=float).T
     marks = ax.scatter(x, y, s=14, color=INK, zorder=3)
     wanted = ax.axhline(float(goal or 0.0), color=GREY, linestyle=DASHED, linewidth=0.8)
     needed = ax.axvline(result.n, color=BLUE, linewidth=0.9)
