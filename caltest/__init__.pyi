@@ -81,6 +81,7 @@ from .simulate import Bootstrap as Bootstrap
 from .simulate import ConsistencyResampling as ConsistencyResampling
 from .simulate import LabelScheme as LabelScheme
 from .simulate import OneRowPerCluster as OneRowPerCluster
+from .simulate import PopulationWeights as PopulationWeights
 from .simulate import RedrawLabels as RedrawLabels
 from .simulate import RowScheme as RowScheme
 from .simulate import Scheme as Scheme

@@ -218,7 +218,7 @@ def test_sizes_of_error_against_their_twins(noise):
 def test_bounds_against_their_twins(noise, bound, alpha):
     order, end = bound.split("_")
     size = inversion.SIZES["absolute" if order == "first" else "squared"]
-    found = getattr(size, end)(noise, alpha)
+    found = size.above(noise).high(alpha) if end == "high" else size.low(noise, alpha)
     expected = getattr(twin, bound)(noise, alpha)
     assert found == pytest.approx(expected, rel=5e-4, abs=1e-8)
 

@@ -73,6 +73,13 @@ def test_cells_of_one_row_count_nothing():
     assert DebiasedL2(10)(np.array([0.05, 0.55]), np.array([1, 0])) == 0.0
 
 
+def test_kumars_estimate_leaves_out_single_rows():
+    p, labels = np.array([0.2, 0.6, 0.6, 0.6]), np.array([1, 1, 1, 0])
+    # (2/3 − 0.6)² − (2/3)(1/3)/2 of three rows; the first row is alone.
+    expected = 3 / 4 * ((2 / 3 - 0.6) ** 2 - 1 / 9)
+    assert DebiasedL2(2, estimator="kumar")(p, labels) == pytest.approx(expected)
+
+
 def test_null_mean_is_zero_and_p_valid():
     data = ct.examples.GaussianMixture().sample(400, rng=5)
     result = ct.calibration_test(

@@ -158,6 +158,54 @@ def test_score_differences_of_clusters_and_weights(rng):
     assert found.high - mean == pytest.approx(t.ppf(0.975, freedom) * error)
 
 
+def interval(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewClustersWarning)
+        return ct.confidence_interval(*args, **{"n_resamples": 1999, "rng": 1} | options)
+
+
+def test_intervals_with_weights(rng):
+    p, w = rng.random(300), rng.integers(1, 4, 300)
+    y = (rng.random(300) < 0.5 * p + 0.1).astype(int)
+    plain = interval(p, y, ct.DebiasedL2(5))
+    assert interval(p, y, ct.DebiasedL2(5), weights=np.full(300, 0.3)) == plain
+    for statistic in (ct.ECE(5), ct.DebiasedL2(5), ct.ECE(ct.VarianceTree(40))):
+        found = interval(p, y, statistic, weights=w)
+        assert found.estimate == pytest.approx(statistic(p, y, weights=w))
+        assert found.low <= found.corrected <= found.high
+        scaled = interval(p, y, statistic, weights=0.01 * w)
+        assert (scaled.low, scaled.high) == pytest.approx((found.low, found.high), rel=1e-9)
+        assert "weighted: effective n = " in str(found)
+        # about as long as one of as many unweighted rows as are effective
+        kept = rng.permutation(300)[: int(found.effective_n)]
+        fewer = interval(p[kept], y[kept], statistic)
+        assert 0.6 < (found.high - found.low) / (fewer.high - fewer.low) < 1.6
+    debiased = interval(p, y, ct.DebiasedL2(5), weights=w)
+    assert debiased.estimate == debiased.corrected
+    normal = interval(p, y, ct.DebiasedL2(5), weights=w, method="normal")
+    boot = interval(p, y, ct.DebiasedL2(5), weights=w, method="basic")
+    assert normal.high - normal.low == pytest.approx(boot.high - boot.low, rel=0.25)
+    for method, statistic in (("sun", ct.DebiasedL2(5)), ("inversion", ct.MCE(5))):
+        with pytest.raises(ct.StatisticError, match="weights"):
+            interval(p, y, statistic, weights=w, method=method)
+
+
+def test_intervals_with_clusters_use_the_law_of_the_test(rng):
+    """One prediction a cluster, nearly equal labels: V between clusters of a cell is next to 0."""
+    covered, runs = 0, 40
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        g = np.repeat(np.arange(20), 5)
+        z = np.sqrt(0.9) * rng.normal(size=20)[g] + np.sqrt(0.1) * rng.normal(size=100)
+        p = rng.random(20)[g]
+        covered += interval(p, ndtr(z) < p, clusters=g, n_resamples=199, level=0.9).low == 0.0
+    assert covered >= 35  # of 40; noise of independent rows where V is 0 gave 29
+    found = interval(P, Y, ct.DebiasedL2(5), clusters=G)
+    assert found.corrected == pytest.approx(0.170416667, abs=1e-8)
+    with pytest.raises(ct.StatisticError, match=r"too few clusters \(3\)"):
+        interval(P, Y, clusters=np.arange(12) % 3)
+
+
 def test_swapping_clusters_by_enumeration(rng):
     p, q = rng.random((2, 8))
     y, g = rng.integers(0, 2, 8), np.array([0, 0, 1, 1, 1, 2, 3, 3])

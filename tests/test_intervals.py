@@ -157,8 +157,8 @@ def test_repeated_rows_in_clusters_are_one_row(rng, statistic):
     clustered = interval(five, statistic, clusters=np.repeat(np.arange(400), 5), n_resamples=4999)
     blind = interval(five, statistic, n_resamples=4999)
     width = once.high - once.low
-    assert clustered.low == pytest.approx(once.low, abs=0.06 * width)
-    assert clustered.high == pytest.approx(once.high, abs=0.06 * width)
+    assert -0.15 * width < clustered.low - once.low < 0.06 * width  # dependence at its limit
+    assert -0.06 * width < clustered.high - once.high < 0.15 * width
     assert blind.high - blind.low < 0.7 * width
     assert clustered.n_clusters == 400
 
@@ -438,7 +438,7 @@ def test_sparse_cells_are_mentioned(rng):
         ({"statistic": lambda p, y: 0.1}, "choose one of 'percentile', 'basic', 'bca'"),
         ({"statistic": ct.ECE(5, distance="l2"), "lens": ct.Canonical()}, "for 3 classes"),
         ({"statistic": ct.MCE(5), "lens": ct.Canonical()}, "for 3 classes"),
-        ({"statistic": ct.MCE(5), "clusters": np.arange(60) // 2}, "in clusters"),
+        ({"statistic": ct.MCE(5), "clusters": np.arange(60) // 2}, "with clusters or weights"),
         ({"method": "sun"}, "by 'sun'"),
         ({"statistic": DebiasedL2(5), "method": "sun", "lens": ct.Canonical()}, "TopK"),
         ({"statistic": DebiasedL2(5), "method": "sun", "side": "upper"}, "one-sided"),

@@ -195,7 +195,7 @@ HONOURED = {
     "clusters": (
         *("audit", "calibration_test", "confidence_interval", "joint_test", "reliability_curve"),
     ),
-    "by": ("audit", "calibration_test"),
+    "by": ("audit", "calibration_test", "joint_test", "reliability_curve"),
     "weights": ("audit", "calibration_test", "joint_test", "reliability_curve"),
 }
 

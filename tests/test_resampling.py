@@ -191,7 +191,7 @@ def test_what_a_constant_null_excludes_is_evidence(null):
 
 def test_consistency_resampling_warns_when_cells_are_sparse():
     data = ct.examples.GaussianMixture().sample(100, 1)
-    with pytest.warns(ct.SparseBinsWarning, match=r"null=RedrawLabels\(\)"):
+    with pytest.warns(ct.SparseBinsWarning, match=r"null=RedrawLabels\(\)") as found:
         ct.calibration_test(
             data,
             None,
@@ -200,6 +200,7 @@ def test_consistency_resampling_warns_when_cells_are_sparse():
             null=ct.ConsistencyResampling(),
             n_resamples=32,
         )
+    assert found[0].filename == __file__
 
 
 @pytest.mark.slow

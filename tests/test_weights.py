@@ -182,3 +182,43 @@ def test_weights_of_any_size(rng):
             p, y, ct.RMSCE(), weights=scale * weights, n_resamples=99, rng=1
         )
         assert scaled == usual
+
+
+def test_calibration_in_the_weighted_population(rng):
+    p, w = rng.uniform(0.1, 0.9, 500), rng.integers(1, 3, 500)
+    y = (rng.random(500) < p).astype(int)
+    options = {"weights": w, "n_resamples": 199, "rng": 1}
+    both = [
+        ct.calibration_test(p, y, null=null, **options)
+        for null in (ct.RedrawLabels(), ct.WildSigns())
+    ]
+    found = ct.calibration_test(p, y, null=ct.PopulationWeights(), **options)
+    assert found.pvalue == max(test.pvalue for test in both)
+    assert found.null == "PopulationWeights()"
+    assert f"p is {both[0].shown_p} for redrawn labels" in found.notes[0]
+    refused = {
+        "effective n is 0.": {"weights": rng.pareto(1.5, 500) + 0.1},
+        r"\(at least 100\)": {"probs": p / 20, "weights": w},
+        "is for weights": {"weights": None},
+        "without clusters": {"weights": w, "clusters": np.arange(500) // 5},
+    }
+    for said, data in refused.items():
+        with pytest.raises(ct.StatisticError, match=said):
+            ct.calibration_test(**{"probs": p, "labels": y, "null": ct.PopulationWeights()} | data)
+
+
+@pytest.mark.slow
+def test_size_and_power_in_the_weighted_population():
+    rejected, runs = np.zeros(2), 300
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 9])
+        p, w = rng.uniform(0.15, 0.85, 500), rng.choice([1, 2], 500)
+        chance, true = rng.random(500), p + np.where(w == 1, 0.14, -0.07)  # E[w (y − p)] = 0
+        for j, shift in enumerate((0.0, 0.06)):
+            options = {"weights": w, "n_resamples": 99, "rng": seed}
+            found = ct.calibration_test(
+                p, chance < true + shift, ct.ECE(5), null=ct.PopulationWeights(), **options
+            )
+            rejected[j] += found.pvalue <= 0.05
+    assert rejected[0] / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+    assert rejected[1] / runs > 0.4

@@ -561,7 +561,7 @@ curve(band=ct.Bootstrap()) -> band must be 'consistency', 'confidence'
 curve(level=95) -> level must lie in (0, 1), not 95
 curve(lens="a") -> lens must be a lens such as TopK(1)
 curve(simultaneous="a") -> simultaneous must be True or False, not 'a'
-ct.reliability_fit(p, y, fit="spline") -> fit must be 'isotonic' or 'smooth', not 'spline'
+ct.reliability_fit(p, y, fit="spline") -> fit must be one of 'isotonic', 'smooth', 'band'
 ct.reliability_fit(P, Y, lens=ct.Canonical()) -> a curve needs a two-class lens
 ct.reliability_fit(p, y, level=2) -> level must lie in (0, 1), not 2
 ct.reliability_simplex(p, y) -> is for three classes, or four without a picture
@@ -663,7 +663,7 @@ interval two.csv --level 95 -> 95.0 is not in the range 0<x<1
 interval two.csv --alpha .05 -> The level of intervals is --level
 interval two.csv --statistic SKCE -> no interval of SKCE
 compare two.csv -> compare needs two files or more
-compare two.csv two.csv -> one file twice
+compare two.csv two.csv -> one file was given twice
 compare two.csv three.csv -> a paired comparison needs the same observations and classes
 compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1

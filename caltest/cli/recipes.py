@@ -26,7 +26,7 @@ HEADS: dict[str, tuple[Any, ...]] = {
     "statistic": STATISTICS,
     "null": (
         *(ct.RedrawLabels, ct.SharedRedraws, ct.WildSigns),
-        *(ct.OneRowPerCluster, ct.ConsistencyResampling),
+        *(ct.OneRowPerCluster, ct.PopulationWeights, ct.ConsistencyResampling),
     ),
     "bins": (int, *BINNINGS, SimplexGrid),
     "alternative": (planning.Slope, planning.Shift, planning.Bump),

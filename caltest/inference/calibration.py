@@ -23,7 +23,15 @@ from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
 from caltest.results.base import go_on
-from caltest.simulate import OneRowPerCluster, RedrawLabels, SharedRedraws, Workers, check_run
+from caltest.simulate import (
+    OneRowPerCluster,
+    PopulationWeights,
+    RedrawLabels,
+    SharedRedraws,
+    WildSigns,
+    Workers,
+    check_run,
+)
 from caltest.statistics import ECE, EValue, StatisticLike
 
 
@@ -145,6 +153,13 @@ def calibration_test(
         return replace(whole, subgroups=alike(parts, induced, run))
     if isinstance(null, OneRowPerCluster):
         return _by_one_row_per_cluster(data, statistic, null, rng, options)
+    if isinstance(null, PopulationWeights):
+        null.refuse(seen_through(data))
+        ask = partial(calibration_test, data, None, statistic, rng=rng, **options)
+        both = [ask(null=scheme) for scheme in (RedrawLabels(), WildSigns())]
+        said = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
+        larger = max(both, key=lambda test: test.pvalue)
+        return replace(larger, null=repr(null), notes=(*larger.notes, said))
     induced = seen_through(data)
     prepared, estimate = evaluated(statistic, induced)
     law = null_distribution(statistic, prepared, estimate, null, *run, stop == "early")

@@ -10,24 +10,32 @@ from typing import Any
 import numpy as np
 
 from caltest._base.poisson_binomial import poisson_binomial
+from caltest.inference.dependence import clustered
+from caltest.inference.squared_error import Parts, added, summed
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import RedrawLabels
+from caltest.simulate.dependent import Agreement
 from caltest.statistics.cells import Cells
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
 #: Rows of a cell from which its class counts are taken to be normal.
 FEW = 10
+#: Labels that are drawn together.
+AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class CellNoise:
     """What an interval needs to know of the data: residuals summed in L cells, and their noise.
 
-    ``size`` (L,) are the rows n_b, ``predicted`` (L, d) the mean predictions, ``sums`` (L, d) the
-    S_b, ``null_variance`` and ``variance`` (L, d) V0 and V, ``hidden`` (L, d) the part of V that
-    belongs to errors that cancel. Draws of the noise have variance 1: ``calibrated`` (B, L, d)
-    follows the law of counts of a calibrated model, ``normal`` (B, L, d) its limit; ``shares`` (B,)
-    are normal. ``scatter`` (B, L), for clusters, is V in each draw as a multiple of its mean.
+    ``size`` (L,) are the rows n_b, or their weight, ``predicted`` (L, d) the mean predictions,
+    ``sums`` (L, d) the S_b, ``null_variance`` and ``variance`` (L, d) V0 and V, ``hidden`` (L, d)
+    the part of V that belongs to errors that cancel. Draws of the noise have variance 1:
+    ``calibrated`` (B, L, d) follows the law of counts of a calibrated model, ``normal`` (B, L, d)
+    its limit; ``shares`` (B,) are normal. ``grain`` (L, d) is V0 / Σ w p (1 − p): a cell varies
+    like n_b / grain rows that move its sum by as much each. ``parts`` are those of units that do
+    not count alike.
     """
 
     size: FloatArray
@@ -39,7 +47,8 @@ class CellNoise:
     calibrated: FloatArray
     normal: FloatArray
     shares: FloatArray
-    scatter: FloatArray | None = None
+    grain: FloatArray
+    parts: Parts | None = None
 
     @cached_property
     def n(self) -> float:
@@ -74,25 +83,26 @@ class CellNoise:
     def noise(self, k: float, most: float | FloatArray) -> FloatArray:
         """Return draws of the noise for Δ_b = k S_b / n_b and sums off by ``most`` at most."""
         step = k * self.gaps
-        moved = self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
+        moved = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
+        most = most * self.grain
         if k > 0.0:
             most = np.maximum(most, self.hidden)
-        added = np.clip(np.maximum(self.variance - self.null_variance, moved), 0.0, most)
+        more = np.clip(np.maximum(self.variance - self.null_variance, moved), 0.0, most)
         calibrated = np.sqrt(self.null_variance) * self.calibrated
         z = np.roll(self.normal, 1, axis=0)
-        if self.scatter is not None:
-            return calibrated + np.sqrt(added) * z
         q = np.clip(self.predicted + step, 0.0, 1.0)
         rarer = np.minimum(q, 1.0 - q)
         sign = np.where(q > 0.5, -1.0, 1.0)  # counts of the rarer outcome are Poisson
-        scale = np.where(self.size[:, None] * rarer < FEW, 1.0, np.sqrt(1.0 - rarer))
-        return calibrated + sign * scale * _events(added / (1.0 - rarer), sign * z)
+        rows = self.size[:, None] / self.grain
+        scale = self.grain * np.where(rows * rarer < FEW, 1.0, np.sqrt(1.0 - rarer))
+        events = _events(more / self.grain**2 / (1.0 - rarer), sign * z)
+        return calibrated + sign * scale * events
 
     def implied_variance(self, shift: FloatArray) -> FloatArray:
         """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
         slope = np.abs(1.0 - 2.0 * self.predicted)
         shift = np.minimum(shift, 0.5 * slope)
-        moved = self.null_variance + self.size[:, None] * shift * (slope - shift)
+        moved = self.null_variance + self.grain * self.size[:, None] * shift * (slope - shift)
         return np.maximum(self.larger_variance, moved)
 
     @cached_property
@@ -105,12 +115,10 @@ class CellNoise:
 
         Counts are rounded Cornish–Fisher quantiles of a binomial law of corrected variance.
         """
-        size, p, z = self.size[:, None, None], self.predicted[..., None], self.across
-        if self.scatter is not None:
-            implied = self.implied_variance(np.abs(shift) / self.size[:, None])[..., None]
-            return shift[..., None] + np.sqrt(implied) * z, implied * self.scatter.T[:, None]
-        q = p + shift[..., None] / size
-        less = (self.null_variance + self.hidden)[..., None] - size * p * (1.0 - p)
+        p, z, grain = self.predicted[..., None], self.across, self.grain[..., None]
+        size, sums = self.size[:, None, None] / grain, self.sums[..., None] / grain
+        q = p + shift[..., None] / grain / size
+        less = (self.null_variance + self.hidden)[..., None] / grain**2 - size * p * (1.0 - p)
         sd = np.sqrt(np.maximum(size * q * (1.0 - q) + less, 0.0))
         skew = np.where(q == 0.5, 1e-9, 1.0 - 2.0 * q)
         turn = -3.0 * sd / skew  # where the quantile would fall again
@@ -118,12 +126,14 @@ class CellNoise:
         counts = np.clip(np.rint(size * q - skew / 6.0 + z * (sd + skew / 6.0 * z)), 0.0, size)
         scatter = np.maximum(counts * (1.0 - counts / size) + less, 0.0)
         variance = np.where(size > 1.0, scatter * (size / np.maximum(size - 1.0, 1.0)), sd**2)
-        sums = self.sums[..., None]
-        return counts - np.rint(sums + size * p) + sums, variance
+        return grain * (counts - np.rint(sums + size * p) + sums), grain**2 * variance
 
     def share_error(self, size: FloatArray) -> float:
         """Standard error that the shares of the cells give to the mean of ``size`` (L,)."""
         mean = self.size @ size / self.n
+        if self.parts is not None:
+            moved = self.parts.mass * (size - mean)[self.parts.cell]
+            return float(np.sqrt((np.bincount(self.parts.unit, moved) ** 2).sum()) / self.n)
         return float(np.sqrt(self.size @ (size - mean) ** 2) / self.n)
 
 
@@ -138,35 +148,75 @@ def _events(mean: FloatArray, z: FloatArray) -> FloatArray:
 def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
     """Sum residuals in cells and draw their noise.
 
-    Of two classes only the first component is kept. Of data in clusters, clusters are what varies:
-    V_b = G/(G−1) Σ_g (S_gb − n_gb D_b)², and draws are of whole clusters. O(n d + B L d); of
-    several classes O(n d² + B L d²), with clusters O(B G d).
+    Of two classes only the first component is kept. Where rows have clusters or weights, units are
+    what varies: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), component by
+    component, and the law of a calibrated model is that of the labels that a test redraws.
+    O(n d + B L d); of several classes O(n d² + B L d²), with clusters or weights O(B n).
     """
     order, starts = cells.order, cells.starts
     probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]
     residuals = (induced.labels[order][:, None] == np.arange(probs.shape[1])) - probs
     first, size = starts[:-1], np.diff(starts)[:, None].astype(np.float64)
-    predicted = np.add.reduceat(probs, first) / size
-    sums = np.add.reduceat(residuals, first)
-    null_variance = np.add.reduceat(probs * (1.0 - probs), first)
+    w = np.ones((1, 1)) if induced.weights is None else induced.weights[order, None]
+    mass = size if induced.weights is None else np.add.reduceat(w, first)
+    predicted = np.add.reduceat(w * probs, first) / mass
+    sums = np.add.reduceat(w * residuals, first)
+    null_variance = np.add.reduceat(w * probs * (1.0 - probs), first)
     apart = probs - np.repeat(predicted, np.diff(starts), axis=0)
-    hidden = np.maximum(-2.0 * np.add.reduceat(apart * residuals, first), 0.0)
+    hidden = np.maximum(-2.0 * np.add.reduceat(apart * w**2 * residuals, first), 0.0)
     shape = (n_draws, *sums.shape)
-    scatter = None
-    if induced.clusters is None:
+    normal = _normal(probs, starts, shape, rng)
+    grain, parts = np.ones(sums.shape), None
+    if induced.n_clusters is None and induced.weights is None:
         squares = np.maximum(np.add.reduceat(residuals**2, first) - sums**2 / size, 0.0)
         variance = squares * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
-        normal = _normal(probs, starts, shape, rng)
         draw = _counts if probs.shape[1] == 1 else _class_counts
         calibrated = draw(probs, starts, shape, rng)
     else:
-        cell = np.repeat(np.arange(len(sums)), np.diff(starts))
-        own = induced.clusters[order]
-        variance, normal, scatter = _of_clusters(residuals, cell, own, sums, shape, rng)
-        null_variance = np.maximum(null_variance, variance)  # labels of a cluster go together
-        calibrated = normal
-    seen = (size[:, 0], predicted, sums, null_variance, variance, hidden)
-    return CellNoise(*seen, calibrated, normal, rng.standard_normal(n_draws), scatter)
+        parts = Parts.of(induced, cells.of_row)
+        own = summed(parts.mass**2, parts.cell, len(mass))[:, None]
+        squares = mass**2 * added(parts.sums**2, parts.cell, len(mass)) - own * sums**2
+        single = np.bincount(parts.cell)[:, None] < 2
+        variance = np.where(
+            single, 0.0, np.maximum(squares, 0.0) / np.where(single, 1.0, mass**2 - own)
+        )
+        if not parts.rows:
+            normal = _by_clusters(parts, sums / mass, normal, rng)
+        drawn = _redrawn(induced, cells, shape, rng)
+        drawn_variance = (drawn**2).mean(axis=0)
+        plain = null_variance > 0.0
+        grain = np.where(plain, drawn_variance / np.where(plain, null_variance, 1.0), own / mass)
+        calibrated = np.where(plain, drawn / np.sqrt(np.where(plain, drawn_variance, 1.0)), normal)
+        null_variance = drawn_variance
+    seen = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
+    shares = rng.standard_normal(n_draws)
+    return CellNoise(*seen, calibrated, normal, shares, grain, parts)
+
+
+def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
+    """Draw the sums of a calibrated model, with the dependence that a test allows for."""
+    scheme: Any = RedrawLabels()
+    factor = 1.0
+    if induced.n_clusters is not None:
+        scheme, _ = clustered("auto", induced, stack=7)
+        agreement = Agreement.of(induced)
+        variance, joint = map(np.sum, agreement.sums())
+        # κ of the test, but for residuals that are centred: here errors are no dependence
+        agreed = float(agreement(induced.labels[None, :])[0])
+        factor = float(np.sqrt(max(1.0, (variance + agreed) / max(variance + joint, 1e-300))))
+    draw, k = scheme.drawer(induced), induced.n_classes
+    seed = int(rng.integers(2**63)), int(rng.integers(2**63))
+    code, length = cells.of_row * k, len(cells) * k
+    expected = cells.sum(
+        induced.probs if induced.weights is None else induced.weights[:, None] * induced.probs
+    )
+    drawn, at_once = np.empty(shape), max(1, AT_ONCE // induced.n)
+    for start in range(0, shape[0], at_once):
+        labels = draw(seed, start, min(at_once, shape[0] - start))
+        for r, row in enumerate(labels, start):
+            seen = np.bincount(code + row, induced.weights, length).reshape(-1, k)
+            drawn[r] = factor * (seen - expected)[:, : shape[2]]
+    return drawn
 
 
 def _counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
@@ -207,41 +257,20 @@ def _normal(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> Floa
     return draws
 
 
-def _of_clusters(
-    residuals: FloatArray,
-    cell: IntArray,
-    clusters: IntArray,
-    sums: FloatArray,
-    shape: Shape,
-    rng: Rng,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the variance of the cell sums between clusters, draws of them, and their scatter.
+def _by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: Rng) -> FloatArray:
+    """Return normals of variance 1 that cells share as they share clusters: wild bootstrap.
 
-    A draw multiplies the centred sums of a cluster by a normal number of its own: wild bootstrap.
+    A draw multiplies the centred sums of a cluster by a normal number of its own; cells in which
+    that moves nothing keep theirs.
     """
     import scipy.sparse
 
-    n_cells, d = sums.shape
-    n_clusters = int(clusters.max()) + 1
-    pairs, place = np.unique(clusters * n_cells + cell, return_inverse=True)
-    rows, columns = np.divmod(pairs, n_cells)
-    count = np.bincount(place).astype(np.float64)
-    size, units = np.bincount(cell), np.bincount(columns, minlength=n_cells)
-    factor = np.where(units > 1, units / np.maximum(units - 1.0, 1.0), 0.0)
-    weights = rng.standard_normal((shape[0], n_clusters))
-    variance, normal = np.empty_like(sums), np.empty(shape)
-    estimated = np.zeros(shape[:2])
-    for k in range(d):
-        total = np.bincount(place, residuals[:, k])
-        centred = total - count * (sums[:, k] / size)[columns]
-        table: Any = scipy.sparse.csr_matrix((centred, (rows, columns)), (n_clusters, n_cells))
-        squares = np.asarray(table.multiply(table).sum(axis=0)).ravel()
-        variance[:, k] = factor * squares
-        drawn = weights @ table
-        lone = squares <= 1e-12 * (1.0 + sums[:, k] ** 2)
-        normal[:, :, k] = drawn / np.sqrt(np.where(lone, 1.0, squares))
-        normal[:, lone, k] = rng.standard_normal((shape[0], int(lone.sum())))
-        estimated += (weights**2) @ table.multiply(table).tocsr()
-    total_squares = variance.sum(axis=1) / np.maximum(factor, 1.0)
-    scatter = np.where(total_squares > 0.0, estimated / np.maximum(total_squares, 1e-300), 1.0)
-    return variance, normal, scatter
+    multipliers = rng.standard_normal((len(normal), int(parts.unit.max()) + 1))
+    for k in range(normal.shape[2]):
+        centred = parts.sums[:, k] - parts.mass * gaps[parts.cell, k]
+        squares = np.bincount(parts.cell, centred**2)
+        shared = squares > 1e-12 * (1.0 + np.bincount(parts.cell, parts.sums[:, k]) ** 2)
+        table: Any = scipy.sparse.csr_matrix((centred, (parts.unit, parts.cell)))
+        drawn = (multipliers @ table) / np.sqrt(np.where(shared, squares, 1.0))
+        normal[:, shared, k] = drawn[:, shared]
+    return normal

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import FloatArray, Predictions
 from caltest.statistics.cells import Cells
 
 #: Parts left out in turn to measure the skewness that BCa corrects for.
@@ -60,17 +60,20 @@ def bca(
     return float(low), float(high)
 
 
-def influence_error(residuals: FloatArray, gaps: FloatArray, clusters: IntArray | None) -> float:
+def influence_error(induced: Predictions, gaps: FloatArray) -> float:
     """Return the standard error of the debiased squared error, by its influence function.
 
-    f_i = 2 D·r_i − |D|², with D the gap of the row's cell, which is ``gaps[i]``; clusters add up.
+    f_i = w_i (2 D·r_i − |D|²), with D the gap of the row's cell, which is ``gaps[i]``; clusters add
+    up.
     """
-    influence = 2.0 * (gaps * residuals).sum(axis=1) - (gaps**2).sum(axis=1)
-    influence -= influence.mean()
-    if clusters is not None:
-        influence = np.bincount(clusters, influence)
+    w = np.ones(induced.n) if induced.weights is None else induced.weights
+    own = 2.0 * (gaps * induced.residuals[:, : gaps.shape[1]]).sum(axis=1)
+    influence = own - w * (gaps**2).sum(axis=1)
+    influence -= w * (influence.sum() / w.sum())
+    if induced.clusters is not None:
+        influence = np.bincount(induced.clusters, influence)
     squares = float((influence**2).sum()) * influence.size / max(influence.size - 1, 1)
-    return float(np.sqrt(squares)) / len(residuals)
+    return float(np.sqrt(squares) / w.sum())
 
 
 class SunInterval(NamedTuple):

@@ -72,6 +72,11 @@ class Asked:
         return self.prepared.data
 
     @property
+    def designed(self) -> bool:
+        """Whether rows have clusters or weights."""
+        return self.induced.n_clusters is not None or self.induced.weights is not None
+
+    @property
     def cells(self) -> Cells:
         """The partition of a binned statistic."""
         assert self.prepared.cells is not None
@@ -107,11 +112,7 @@ def by_inversion(asked: Asked) -> Bounds:
     noise = noise_of(asked)
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
-    if (
-        asked.induced.clusters is None
-        and asked.induced.n_classes == 2
-        and len(cells) <= EXACT_CELLS
-    ):
+    if noise.parts is None and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
         plain = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
         law, exact = plain.cell_law(), plain(asked.induced.labels)
@@ -152,8 +153,8 @@ def _n_draws(asked: Asked) -> int:
             f"but n_resamples is {asked.n_resamples}"
         )
     numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
-    if asked.induced.clusters is not None:
-        numbers = max(numbers, int(asked.induced.clusters.max()) // 8)
+    if asked.designed:
+        numbers = max(numbers, asked.induced.n // 64)
     least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
     return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
 
@@ -243,8 +244,7 @@ def by_normal(asked: Asked) -> Bounds:
 
     estimand, size = asked.estimand, SIZES["squared"]
     noise = cell_noise(asked.induced, asked.cells, 1, _generator(asked.rng))
-    residuals = asked.induced.residuals[:, : noise.sums.shape[1]]
-    error = influence_error(residuals, noise.gaps[asked.cells.of_row], asked.induced.clusters)
+    error = influence_error(asked.induced, noise.gaps[asked.cells.of_row])
     centre, reach = size.corrected(noise), -float(ndtri(asked.alpha)) * error
     return Bounds(
         method="normal",
@@ -258,9 +258,10 @@ def by_normal(asked: Asked) -> Bounds:
 def by_sun(asked: Asked) -> Bounds:
     """Use the interval of Sun et al. for the k largest predictions, or a class of its own."""
     estimand, k = asked.estimand, asked.induced.n_classes - 1
-    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.induced.clusters is not None:
+    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.designed:
         raise StatisticError(
-            "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows"
+            "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows "
+            "without weights"
         )
     if asked.side != "two-sided":
         raise StatisticError("method='sun' has no one-sided version; use method='auto'")
@@ -304,7 +305,7 @@ def noise_floor(asked: Asked) -> float:
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
     """Return what is said of cells of few rows."""
-    mean = cells.n / cells.size.size
+    mean = float((cells.size / cells.grain.mean(axis=1)).mean())
     said = (
         f"cells hold {mean:.1f} rows on average: so few show little of the error, and the upper "
         "bound is high for that reason; fewer cells give a shorter interval"

@@ -13,6 +13,7 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import name_of, several
 from caltest.errors import StatisticError
 from caltest.inference import cox_recalibration
+from caltest.inference.entry import design
 from caltest.lenses import Lens
 from caltest.predictions import Predictions
 from caltest.results import CoxRecalibration, Result
@@ -42,7 +43,7 @@ MOST_LISTED = 10
 def told(data: Predictions, lens: Lens) -> dict[str, Any]:
     """Return what every answer says of its data."""
     own = {"lens": name_of(lens), "n": data.n, "n_classes": data.n_classes}
-    return own | {"notes": data.notes, "copies": data.copies}
+    return own | {"notes": data.notes, "copies": data.copies} | design(data)
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,6 @@ class DataSummary(Result):
             largest=float(p.max()),
             distinct=np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
-            effective_n=None if data.weights is None else data.effective_n,
-            n_clusters=data.n_clusters,
             subgroups=len(data.subgroups()),
             impossible=data.impossible.size,
             **told(data, lens),
@@ -87,6 +86,9 @@ class DataSummary(Result):
 
     def _tables(self) -> list[Columns]:
         names = ", ".join(self.classes[:20]) + ", …" * (len(self.classes) > 20)
+        weights = "none given"
+        if self.effective_n is not None:
+            weights = f"yes, effective n = {self.effective_n:.1f}"
         rows = {
             "rows": f"{self.n}",
             "classes": f"{self.n_classes} ({names})",
@@ -94,10 +96,8 @@ class DataSummary(Result):
             "events": f"{self.events} ({self.mean_outcome:.1%})",
             "mean prediction": f"{self.mean_prediction:.1%}",
             "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} distinct",
-            "weights": f"yes, effective n = {self.effective_n:.1f}"
-            if self.effective_n is not None
-            else "none",
-            "clusters": "none" if self.n_clusters is None else str(self.n_clusters),
+            "weights": weights,
+            "clusters": str(self.n_clusters or "none given"),
             "subgroups": str(self.subgroups or "none given"),
             "outcomes of probability 0": str(self.impossible),
             "repeated rows": str(self.copies or "no more than by chance"),

@@ -84,7 +84,8 @@ def _attributes(asked: Asked) -> Shown:
 def _band(asked: Asked) -> Shown:
     fit = reliability_fit(asked.data, lens=asked.lens, fit="band", level=asked.level)
     most = np.quantile(asked.induced.probs[:, 0], (0.05, 0.95), method="nearest")
-    return (fit.band_test(between=(most[0], most[1])), fit), "band"
+    test = fit.band_test(asked.audit.tolerance or 0.0, between=(most[0], most[1]))
+    return (test, fit), "band"
 
 
 def _classes(asked: Asked) -> Shown:
@@ -148,9 +149,10 @@ PARTS: dict[str, tuple[str, str, Callable[[Asked], Shown]]] = {
     ),
     "attributes": (
         "Reliability and attributes diagram",
-        "How often the event followed each forecast. On the diagonal forecasts are right; between "
-        "the dotted lines they are of no use (no better than always forecasting the mean). The "
-        "columns above show how sharp the forecasts are.",
+        "How often the event followed each forecast: on the diagonal forecasts are right. The "
+        "dotted lines are the mean of the event, and halfway to it: marks nearer to the diagonal "
+        "than that do better than always forecasting the mean. The columns above show how sharp "
+        "the forecasts are.",
         _attributes,
     ),
     "band": (

@@ -32,6 +32,7 @@ def report(
     lens: LensLike | None = None,
     recalibrated: Any = None,
     also: Sequence[StatisticLike] = (),
+    tolerance: float | None = None,
     alpha: float = 0.05,
     level: float = LEVEL,
     n_resamples: int = N_TOGETHER,
@@ -63,6 +64,8 @@ def report(
         Predictions for the same rows after recalibration on *other* rows.
     also : sequence of statistics, optional
         More tests, such as ``[ct.HosmerLemeshow()]``, which no profile has by itself.
+    tolerance : float, optional
+        The largest error that can be lived with: the verdict then says whether the error matters.
     alpha : float, default 0.05
         As in :func:`audit`.
     level : float, default 0.95
@@ -112,6 +115,7 @@ def report(
     if recalibrated is not None:
         known = isinstance(recalibrated, Predictions)
         after = Predictions.of(recalibrated, None if known else data.labels)
+        after = replace(after, by=None)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     whole, through = replace(data, by=None), as_lens(lens, data)
     induced = through(whole)
@@ -122,7 +126,7 @@ def report(
         grouped=data,
         lens=through,
         induced=induced,
-        audit=audit(data, alpha=alpha, **run),
+        audit=audit(data, alpha=alpha, tolerance=tolerance, **run),
         recalibrated=after,
         also=tuple(also),
         level=level,

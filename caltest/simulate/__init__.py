@@ -6,7 +6,7 @@ dependent ones; ``rows`` and ``poisson_rows`` count rows
 drawn with replacement; ``schemes`` are the ways to draw that people name; ``engine`` runs them.
 """
 
-from caltest.simulate.clusters import OneRowPerCluster, SharedRedraws, WildSigns
+from caltest.simulate.clusters import OneRowPerCluster, PopulationWeights, SharedRedraws, WildSigns
 from caltest.simulate.engine import (
     BLOCK,
     CHUNK,
@@ -41,6 +41,7 @@ __all__ = [
     "LabelSampler",
     "LabelScheme",
     "OneRowPerCluster",
+    "PopulationWeights",
     "Reaching",
     "RedrawLabels",
     "RowScheme",

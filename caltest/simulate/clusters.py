@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest._base.checks import number, whole
+from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
 from caltest.simulate.dependent import Agreement, ClusterDrawer, by_appearance
 from caltest.simulate.labels import LabelDrawer
@@ -115,3 +116,28 @@ class OneRowPerCluster(Scheme):
         order = rng.permutation(data.n)
         codes = order if data.clusters is None else data.clusters[order]
         return np.sort(order[np.unique(codes, return_index=True)[1]])
+
+
+@dataclass(frozen=True, repr=False)
+class PopulationWeights(Scheme):
+    """Ask whether the model is calibrated in the weighted population, not in every row.
+
+    E[w (y − p) | cell] = 0, as where a survey weighs groups up that are calibrated otherwise. The
+    p-value is the larger of those of :class:`RedrawLabels` and of :class:`WildSigns`, and there is
+    none where it is known to fail (sizes of up to 0.6 at 0.05): for weights so uneven that the
+    effective number of rows is below three quarters of them, and with fewer than 100 surprising
+    outcomes to be expected, (Σ w m)² / Σ w² m with m = 1 − max_k p_k.
+    """
+
+    def refuse(self, data: Predictions) -> None:
+        """Refuse data of which nothing is known, or too little."""
+        m, w = 1.0 - data.probs.max(axis=1), data.weights
+        if w is None or data.n_clusters is not None:
+            raise StatisticError(f"{self!r} is for weights, and for rows without clusters")
+        share, surprises = data.effective_n / data.n, (w @ m) ** 2 / max(w**2 @ m, 1e-300)
+        if share < 0.75 or surprises < 100.0:
+            raise StatisticError(
+                f"{self!r} holds no level here: the effective n is {share:.2f} of n (at least 0.75 "
+                f"is needed) and {surprises:.3g} surprising outcomes are expected (at least 100). "
+                "Without it every row is taken for calibrated"
+            )
