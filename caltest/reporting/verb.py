@@ -18,6 +18,7 @@ from caltest.reporting.answers import WORDING
 from caltest.reporting.contents import Asked, contents
 from caltest.reporting.document import Report
 from caltest.reporting.words import found, paragraph
+from caltest.results import ending
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
 
@@ -91,7 +92,7 @@ def report(
 
     Notes
     -----
-    The cost is that of :func:`audit` and about as much again. Above 200 000 rows there are no
+    The cost is that of :func:`audit` and up to as much again. Above 200 000 rows there are no
     smooth curves (:class:`ICI` and its like).
 
     References
@@ -146,6 +147,7 @@ def report(
         n_classes=data.n_classes,
         n_resamples=n_resamples,
         seed=seed_of(rng),
+        ended=ending(*(result.ended for section in sections for result in section.results)),
         notes=asked.audit.notes,
         copies=data.copies,
     )
