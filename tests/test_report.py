@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_left_out_by_name(two):
     weights = 1.0 + two.labels
     weighted = ct.report(two, weights=weights, **RUN)
     reasons = " ".join(weighted.unexamined)
-    assert "where the true curve lies: reliability_fit does not take weights" in reasons
+    assert "Where the true curve lies: reliability_fit does not take weights" in reasons
     assert "slope: cox_recalibration does not take weights" in reasons
     data = weighted.sections[0].results[0]
     assert data.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
@@ -169,6 +169,23 @@ def test_impossible_outcomes_have_no_log_odds():
     assert "log score: infinite" in reasons
     assert "slope" not in [s.key for s in report.sections]
     json.loads(report.to_json(), parse_constant=lambda name: pytest.fail(name))
+
+
+@pytest.mark.parametrize(
+    ("p", "y"),
+    [
+        ([0.3] * 60, [0, 1] * 30),
+        (np.linspace(0.0, 0.1, 60), [0] * 60),
+        ([0.2], [0]),
+        ([0.1, 0.2, 0.8, 0.9] * 5, [0, 0, 1, 1] * 5),
+    ],
+    ids=["equal", "no event", "one row", "separated"],
+)
+def test_what_cannot_be_told_of_odd_data_is_said(p, y):
+    report = ct.report(p, y, profile="clinical", **RUN)
+    assert {"data", "measures", "curve", "lenses"} <= {s.key for s in report.sections}
+    assert any(reason.startswith("slope: ") for reason in report.unexamined)
+    assert report.to_html().endswith("</html>\n")
 
 
 def test_classes_are_told_in_standard_deviations(rng):

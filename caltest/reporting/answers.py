@@ -182,7 +182,8 @@ def _measures(
             value = float(statistic(induced))
             if not np.isfinite(value):
                 raise StatisticError("infinite, as outcomes of probability 0 occurred")
-            half = reach * float(rows.std(ddof=1)) / np.sqrt(n) if free else np.nan
+            spread = float(rows.std(ddof=1)) if free and n > 1 else np.nan
+            half = reach * spread / np.sqrt(n)
             return value, value - half, value + half
 
         return compute

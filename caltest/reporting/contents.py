@@ -122,7 +122,7 @@ def contents(asked: Asked, profile: str) -> tuple[tuple[Section, ...], list[str]
             left_out += map(str, absent.args)
             continue
         except StatisticError as error:
-            left_out.append(f"{title.lower()}: {error}")
+            left_out.append(f"{title}: {error}")
             continue
         sections.append(Section(key, title, words["meaning"], results, picture))
         left_out += [o for r in results if isinstance(r, Measures) for o in r.omitted]
