@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import caltest as ct
 from caltest.cli import cli
+from caltest.reliability.view import View
 from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures
 
 NASTY = "<script>alert(1)</script>"
@@ -151,7 +152,7 @@ def test_what_does_not_fit_is_left_out_by_name(two):
     weighted = ct.report(two, weights=weights, **RUN)
     reasons = " ".join(weighted.unexamined)
     assert "Where the true curve lies: reliability_fit does not take weights" in reasons
-    assert "slope: cox_recalibration does not take weights" in reasons
+    assert "ICI: ICI(curve='loess') does not take weights" in reasons
     data = weighted.sections[0].results[0]
     assert data.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert data.mean_outcome == pytest.approx((weights * two.labels).sum() / weights.sum())
@@ -191,7 +192,7 @@ def test_what_cannot_be_told_of_odd_data_is_said(p, y):
 def test_classes_are_told_in_standard_deviations(rng):
     probs = rng.dirichlet(np.ones(14), 400)
     labels = np.zeros(400, dtype=int)
-    table = ClassTable.of(ct.Predictions.of(probs, labels), ct.TopK(1))
+    table = ClassTable.of(View.of("report", probs, labels, {}, None))
     assert table.name[0] == "0"
     assert len(table.name) == 10
     assert "4 classes nearer to 0 left out" in str(table)
@@ -316,7 +317,7 @@ def test_command_line(tmp_path):
     ("options", "message"),
     [
         ({"profile": "poetry"}, "profile must be one of"),
-        ({"lens": ct.Canonical()}, "leaves two classes"),
+        ({"lens": ct.Canonical()}, "a report needs a two-class lens"),
         ({"level": 1.5}, "level must lie"),
     ],
 )
