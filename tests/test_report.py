@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 import caltest as ct
 from caltest.cli import cli
 from caltest.reliability.view import View
+from caltest.reporting import contents
 from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures
 
 NASTY = "<script>alert(1)</script>"
@@ -187,6 +189,20 @@ def test_what_cannot_be_told_of_odd_data_is_said(p, y):
     assert {"data", "measures", "curve", "lenses"} <= {s.key for s in report.sections}
     assert any(reason.startswith("slope: ") for reason in report.unexamined)
     assert report.to_html().endswith("</html>\n")
+
+
+def test_an_interrupted_report_says_so(monkeypatch):
+    whole = contents.PARTS["curve"]
+
+    def cut(asked):
+        (curve,), picture = whole(asked)
+        return (replace(curve, ended="interrupted"),), picture
+
+    monkeypatch.setitem(contents.PARTS, "curve", cut)
+    report = ct.report([0.2, 0.6, 0.7] * 20, [0, 1, 0] * 20, **RUN)
+    assert report.ended == "interrupted"
+    for page in (report.to_html(), report.to_markdown(), report.to_latex(), str(report)):
+        assert "Interrupted: simulated numbers rest on the resamples drawn until then" in page
 
 
 def test_classes_are_told_in_standard_deviations(rng):

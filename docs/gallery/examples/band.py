@@ -1,7 +1,7 @@
 """Where the true curve lies
 
-The band holds the whole true curve with its probability, at any number of rows, if more predicted means
-more frequent. Outside of the diagonal it proves how large an error is at least.
+The band holds the whole true curve with its probability, at any number of rows, if more predicted
+means more frequent. Where it leaves the diagonal there is an error, and at least so large.
 """
 
 import caltest as ct
