@@ -271,10 +271,14 @@ def _batches(part: Path, kind: str, wanted: list[str] | None) -> tuple[list[str]
         if kind == "csv":
             return _of_text(part, wanted)
         dataset = imported("pyarrow.dataset", "parquet", "large files")
-        opened = dataset.dataset(part, format="parquet" if kind == "parquet" else "ipc")
+        form = "ipc"
+        if kind == "parquet":  # without reading ahead whole files
+            lean = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+            form = dataset.ParquetFileFormat(default_fragment_scan_options=lean)
+        opened = dataset.dataset(part, format=form)
         if wanted is not None and (missing := set(wanted) - set(opened.schema.names)):
             raise InvalidPredictionsError(f"there is no column {min(missing)!r}")
-        ahead: Any = {"batch_readahead": 4, "fragment_readahead": 1, "batch_size": ROWS}
+        ahead: Any = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": ROWS}
         batches = opened.to_batches(columns=wanted, **ahead)
         return wanted or opened.schema.names, _readable(batches)
     except (InvalidPredictionsError, ImportError):

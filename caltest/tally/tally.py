@@ -156,6 +156,27 @@ class Tally:
         known = (through, grid, data.n_classes, data.classes, weights[kept])
         return cls(*known, key, np.repeat(np.arange(len(parts)), sizes), sums, totals, data.notes)
 
+    @classmethod
+    def from_dask(
+        cls,
+        frame: Any,
+        probs: str | Sequence[str] | None = None,
+        label: str | None = None,
+        *,
+        lens: Lens | None = None,
+        grid: int = GRID,
+        weights: str | None = None,
+        **options: Any,
+    ) -> Tally:
+        """Tally a Dask data frame where its partitions are; the same bits for any partitioning.
+
+        ``probs``, ``label``, ``weights`` and, as ``options``, ``classes``, ``pos_label`` and
+        ``from_logits`` are those of :func:`read_predictions`. Needs ``caltest[dask]``.
+        """
+        from caltest.tally.dask import of_frame
+
+        return of_frame(frame, probs, label, lens, grid, weights, options)
+
     @cached_property
     def n(self) -> int:
         """Number of rows, of weight above 0."""
