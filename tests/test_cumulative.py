@@ -14,7 +14,8 @@ from numpy.testing import assert_allclose
 
 import caltest as ct
 from caltest.simulate import Batches, RedrawLabels
-from caltest.statistics.cumulative import BrownianNull, KolmogorovSmirnov, Kuiper
+from caltest.statistics.brownian import BrownianNull
+from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
 
 BOTH = [KolmogorovSmirnov, Kuiper]
 SETTINGS = settings(max_examples=40, deadline=None)

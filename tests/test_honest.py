@@ -103,11 +103,13 @@ def test_what_the_band_proves(rng):
     told = near.band_test(0.2, between=(0.1, 0.9))
     assert told.at_least == 0.0
     assert 0.05 < told.at_most < 0.2
-    assert "within the margin of 0.2" in str(told)
-    assert "not shown to be" in str(near.band_test(0.01))
+    assert told.verdict == "calibrated to within the tolerance"
+    assert "with a margin of 0.2" in str(told)
+    assert near.band_test(0.01).verdict == far.band_test(0.22).verdict == "cannot tell"
+    assert far.band_test(0.5, between=(0.1, 0.9)).verdict == "miscalibrated, too little to matter"
     worse = far.band_test(0.05, between=(0.1, 0.9))
     assert 0.05 < worse.at_least < 0.2 < worse.at_most  # the error at .1 and .9 is .2
-    assert "beyond the margin" in str(worse)
+    assert worse.verdict == "miscalibrated, and it matters"
     assert back.crosses
     assert not near.crosses
     assert np.isnan(back.band_test(0.5).at_most)

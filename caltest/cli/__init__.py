@@ -18,6 +18,7 @@ from caltest.cli.monitor import monitor
 from caltest.cli.options import EXIT_CODES
 from caltest.cli.plan import plan
 from caltest.cli.plot import plot
+from caltest.cli.report import report
 from caltest.cli.verbs import audit, interval, test
 from caltest.errors import printable
 from caltest.results import AuditReport
@@ -29,7 +30,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, gate, plan, monitor, plot):
+for command in (audit, test, compare, interval, gate, plan, monitor, plot, report):
     cli.add_command(command)
 
 

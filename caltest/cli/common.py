@@ -18,7 +18,7 @@ Outcome = tuple[Result | str, int]
 LARGE = 2**29
 #: The options of ``COLUMNS`` and ``FACTS`` that ``read_predictions`` takes as they are.
 _READ = (
-    *("predicted_label", "pos_label", "from_logits", "clusters", "by"),
+    *("predicted_label", "pos_label", "from_logits", "clusters", "weights", "by"),
     *("per_character", "drop_missing", "format"),
 )
 

@@ -51,6 +51,7 @@ COLUMNS = options_of(
 )
 FACTS = options_of(
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
 )
 INPUT = options_of(
     click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS, FACTS

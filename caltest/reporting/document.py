@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -117,6 +116,7 @@ class Report(Result):
     unexamined: tuple[str, ...]
     paragraph: str
     title: ClassVar[str] = "Calibration report"
+    endings: ClassVar[tuple[str, ...]] = (*FORMS, ".json")
 
     @property
     def verdict(self) -> AuditVerdict:
@@ -127,6 +127,11 @@ class Report(Result):
     def headline(self) -> str:
         """The verdict in the words of a heading."""
         return HEADLINES[self.verdict][0]
+
+    @property
+    def tone(self) -> str:
+        """The colour of the verdict: red, green, or yellow where the data cannot tell."""
+        return HEADLINES[self.verdict][1].split()[-1]
 
     @property
     def recipes(self) -> tuple[str, ...]:
@@ -155,11 +160,6 @@ class Report(Result):
 
     def _made(self) -> list[str]:
         return [f"{self.profile} report"]
-
-    def _tables(self) -> list[Columns]:
-        return [
-            table for section in self.sections for r in section.results for table in r._tables()
-        ]
 
     def __str__(self) -> str:
         said = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
@@ -192,7 +192,7 @@ class Report(Result):
             Without Jinja2, which the extra ``caltest[report]`` brings; .json needs nothing.
         """
         kind = Path(path).suffix.lower()
-        if kind not in (*FORMS, ".json"):
+        if kind not in self.endings:
             raise StatisticError(f"a report is saved as .html, .md, .tex or .json, not as {path}")
         text = self.to_json() + "\n" if kind == ".json" else self._in(kind)
         Path(path).write_text(text, encoding="utf-8")
@@ -215,6 +215,5 @@ class Report(Result):
         environment.filters["tables"] = lambda r: [_Done(table(t)) for t in shown(r)]
         environment.filters["sentences"] = sentences
         environment.filters["picture"] = lambda section: _Done(svg_of(section))
-        environment.filters["bare"] = lambda value: _Done(re.sub(r"[^\w-]", "-", str(value)))
         filled = environment.get_template(f"report{kind}").render(report=self)
         return filled.rstrip("\n") + "\n"

@@ -14,7 +14,8 @@ from caltest.inference.entry import admitted, seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.reporting.contents import PROFILES, Asked, contents
+from caltest.reporting.answers import WORDING
+from caltest.reporting.contents import Asked, contents
 from caltest.reporting.document import Report
 from caltest.reporting.words import found, paragraph
 from caltest.simulate import Workers
@@ -32,6 +33,7 @@ def report(
     lens: LensLike | None = None,
     recalibrated: Any = None,
     also: Sequence[StatisticLike] = (),
+    tolerance: float | None = None,
     alpha: float = 0.05,
     level: float = LEVEL,
     n_resamples: int = N_TOGETHER,
@@ -63,6 +65,8 @@ def report(
         Predictions for the same rows after recalibration on *other* rows.
     also : sequence of statistics, optional
         More tests, such as ``[ct.HosmerLemeshow()]``, which no profile has by itself.
+    tolerance : float, optional
+        The largest error that can be lived with: the verdict then says whether the error matters.
     alpha : float, default 0.05
         As in :func:`audit`.
     level : float, default 0.95
@@ -105,13 +109,14 @@ def report(
     >>> page.verdict, [section.key for section in page.sections][:3]
     ('miscalibrated', ['data', 'curve', 'band'])
     """
-    one_of("profile", profile, PROFILES)
+    one_of("profile", profile, WORDING["profiles"])
     fraction("level", level)
     data = admitted("report", probs, labels, facts, takes={"clusters", "by", "weights"})
     after = None
     if recalibrated is not None:
         known = isinstance(recalibrated, Predictions)
         after = Predictions.of(recalibrated, None if known else data.labels)
+        after = replace(after, by=None)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     whole, through = replace(data, by=None), as_lens(lens, data)
     induced = through(whole)
@@ -122,7 +127,7 @@ def report(
         grouped=data,
         lens=through,
         induced=induced,
-        audit=audit(data, alpha=alpha, **run),
+        audit=audit(data, alpha=alpha, tolerance=tolerance, **run),
         recalibrated=after,
         also=tuple(also),
         level=level,

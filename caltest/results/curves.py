@@ -13,6 +13,7 @@ from caltest.errors import StatisticError
 from caltest.results.base import Result, short
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.tables import Columns
+from caltest.results.verdicts import AuditVerdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,16 @@ class BandTest(Result):
     number: ClassVar[str] = "at_most"
     title: ClassVar[str] = "Test by the confidence band"
 
+    @property
+    def verdict(self) -> AuditVerdict:
+        """What follows for a tolerance of ``margin``."""
+        if self.at_least > self.margin:
+            return AuditVerdict.MATTERS
+        if not self.at_most <= self.margin:
+            return AuditVerdict.CANNOT_TELL
+        found = AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE
+        return found[self.at_least == 0.0]
+
     def _made(self) -> list[str]:
         ends = f"between {self.between[0]:g} and {self.between[1]:g}"
         return [f"confidence band {ends}", self.lens, f"{100 * self.level:g} %"]
@@ -148,13 +159,10 @@ class BandTest(Result):
         if self.crosses:
             return ["The band crosses itself: the outcome does not increase with the prediction."]
         far, some = f"{self.at_most:.3f}", f"{self.at_least:.3f}"
-        judged = "within" if self.at_most <= self.margin else "not shown to be within"
-        if self.at_least > self.margin:
-            judged = "beyond"
         ends = f"{self.between[0]:.3g} and {self.between[1]:.3g}"
         said = f"For predictions between {ends} the curve is no further than {far} from them"
         said += f", and somewhere at least {some}" if self.at_least >= 0.0005 else ""
-        said += f": {judged} the margin of {self.margin:g}" if self.margin else ""
+        said += f": {self.verdict}, with a margin of {self.margin:g}" if self.margin else ""
         return [f"{said} ({100 * self.level:g} % band for any increasing curve)."]
 
 
@@ -241,8 +249,8 @@ class ReliabilityFit(Result):
         >>> data = ct.examples.GaussianMixture().sample(100_000, rng=1)
         >>> band = ct.reliability_fit(data, fit="band")
         >>> found = band.band_test(margin=0.1, between=(0.1, 0.9))
-        >>> found.at_least, round(found.at_most, 3)
-        (0.0, 0.095)
+        >>> found.at_least, round(found.at_most, 3), found.verdict
+        (0.0, 0.095, 'calibrated to within the tolerance')
         """
         number("margin", margin, 0.0, 1.0, "[)")
         if self.band != "confidence":

@@ -41,8 +41,8 @@ def format_p(p: float) -> str:
 
 def format_value(value: float) -> str:
     """Return the value of a statistic with four decimals, or three digits: tiny or huge ones."""
-    if value == 0.0:
-        return "0.0000"  # also of -0.0
+    if abs(value) < 1e-15:
+        return "0.0000"  # also of -0.0, and of what rounding leaves
     return f"{value:.4f}" if 0.001 <= abs(value) < 1e6 else f"{value:.2e}"
 
 

@@ -1,0 +1,324 @@
+"""The report: right, complete, one file, and only text where names are anything."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import caltest as ct
+from caltest.cli import cli
+from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures
+
+NASTY = "<script>alert(1)</script>"
+RUN = {"n_resamples": 199, "rng": 1}
+
+
+@pytest.fixture(scope="module")
+def two():
+    """A model of two classes that is too extreme, with groups."""
+    rng = np.random.default_rng(5)
+    p = rng.random(600)
+    by = np.array(["north", "south", "east"])[rng.integers(0, 3, 600)]
+    return ct.Predictions.of(p, rng.random(600) < 0.25 + 0.5 * p, by=by)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return ct.report(ct.examples.digits(), name="digits", **RUN)
+
+
+@pytest.fixture(scope="module")
+def nasty():
+    """A report in which every name is an attack on a page."""
+    rng = np.random.default_rng(6)
+    probs = rng.dirichlet([1.0, 1.0, 1.0], 300)
+    labels = (rng.random(300)[:, None] > probs.cumsum(axis=1)).sum(axis=1)
+    by = np.where(np.arange(300) < 150, NASTY, "a|b & $c$ \\input{x} `d` {{ e }} <% f %>")
+    data = ct.Predictions.of(
+        probs, labels, classes=[NASTY, "--> <!--", '"><img src=x onerror=alert(2)>'], by=by
+    )
+    return ct.report(data, name=NASTY, lens=ct.OneVsRest(0), **RUN)
+
+
+class Elements(HTMLParser):
+    """The elements and attributes of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.names, self.attributes, self.ids = set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+
+
+# --- what is in it -------------------------------------------------------------------------------
+
+
+def test_everything_is_said(page):
+    html = page.to_html()
+    for said in ("MISCALIBRATED", "overconfident", "95 % interval", "Not examined", "digits"):
+        assert said in html
+    for section in page.sections:
+        assert section.meaning
+        assert section.title in html
+    assert [section.key for section in page.sections] == [
+        *("data", "size", "curve", "band", "lenses", "classes", "measures", "decomposition"),
+    ]
+    assert any("subgroups" in reason for reason in page.unexamined)
+    assert any("clusters" in reason for reason in page.unexamined)
+    assert page.paragraph in str(page)
+    assert "seed 1" in page.paragraph
+    assert f"caltest {ct.__version__}" in page.reproduce
+    assert page.audit.rows[0].test.recipe in page.recipes
+
+
+def test_numbers_are_those_of_the_verbs(two):
+    report = ct.report(two, profile="clinical", **RUN)
+    found = {type(r): r for section in report.sections for r in section.results}
+    measures, alone = found[Measures], ct.Predictions.of(two.probs, two.labels)
+    fit = ct.cox_recalibration(alone)
+    assert measures.find("slope") == (fit.slope, *fit.slope_interval)
+    assert measures.find("intercept given slope 1")[0] == fit.offset_intercept
+    ratio, low, high = measures.find("O:E")
+    assert ratio == ct.OERatio()(alone.probs, two.labels)
+    # Riley et al. 2021: the standard error of log O/E is √((1 − φ) / (n φ)).
+    share = two.labels.mean()
+    far = np.exp(1.959964 * np.sqrt((1.0 - share) / (600 * share)))
+    assert (low, high) == pytest.approx((ratio / far, ratio * far), rel=1e-6)
+    assert measures.find("ICI")[0] == pytest.approx(ct.ICI(curve="loess")(alone.probs, two.labels))
+    score, low, high = measures.find("Brier score")
+    assert 0.5 * (low + high) == pytest.approx(score, abs=1e-12)
+    assert found[DataSummary].events == two.labels.sum()
+    assert found[ct.ConfidenceIntervalResult].low > 0.0
+    assert found[ct.BandTest].at_most > found[ct.BandTest].at_least
+    table = next(s for s in report.sections if s.key == "groups").results[0].subgroups
+    assert table.names == ("east", "north", "south")
+    assert "calibration slope" in report.paragraph
+
+
+@pytest.mark.parametrize("profile", WORDING["profiles"])
+def test_profiles(two, profile, tmp_path):
+    report = ct.report(two, profile=profile, also=[ct.HosmerLemeshow()], **RUN)
+    keys = [section.key for section in report.sections]
+    expected = [
+        k for k in WORDING["profiles"][profile]["parts"] if k not in ("classes", "recalibration")
+    ]
+    assert keys == expected
+    titles = " ".join(section.title for section in report.sections)
+    assert ("TRIPOD+AI 23a" in titles) == (profile == "clinical")
+    assert ("By task" in titles) == (profile == "llm")
+    assert ("attributes" in titles) == (profile == "weather")
+    assert "HosmerLemeshow" in report.to_markdown()
+    svg = re.findall(r"<svg.*?</svg>", report.to_html(), flags=re.DOTALL)
+    assert len(svg) >= 2
+    for picture in svg:
+        ElementTree.fromstring(picture)
+
+
+def test_the_verdict_knows_the_tolerance(two):
+    report = ct.report(two, tolerance=0.01, **RUN)
+    assert report.verdict == "miscalibrated, and it matters"
+    assert report.tone == "red"
+    assert ct.report(two, tolerance=0.4, **RUN).tone == "green"
+    assert ct.report([0.2, 0.8, 0.4] * 4, [0, 1, 0] * 4, **RUN).tone == "yellow"
+
+
+def test_recalibration_is_shown(two):
+    half = np.arange(600) < 300
+    fitted = ct.recalibration.PlattScaling().fit(two.take(half))
+    after = fitted(two.take(~half))
+    report = ct.report(two.take(~half), recalibrated=after, **RUN)
+    section = report.sections[-1]
+    assert section.key == "recalibration"
+    assert section.results[1].names == ("as it is", "recalibrated")
+    assert not any("recalibration" in reason for reason in report.unexamined)
+
+
+def test_what_does_not_fit_is_left_out_by_name(two):
+    weights = 1.0 + two.labels
+    weighted = ct.report(two, weights=weights, **RUN)
+    reasons = " ".join(weighted.unexamined)
+    assert "where the true curve lies: reliability_fit does not take weights" in reasons
+    assert "slope: cox_recalibration does not take weights" in reasons
+    data = weighted.sections[0].results[0]
+    assert data.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert data.mean_outcome == pytest.approx((weights * two.labels).sum() / weights.sum())
+    clustered = ct.report(two, clusters=np.repeat(np.arange(300), 2), by=None, **RUN)
+    assert clustered.sections[0].results[0].n_clusters == 300
+    assert not any(reason.startswith("dependence") for reason in clustered.unexamined)
+
+
+def test_impossible_outcomes_have_no_log_odds():
+    p = np.array([0.0, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0] * 20)
+    y = np.arange(140) % 2 == 0
+    report = ct.report(p, y, profile="clinical", **RUN)
+    reasons = " ".join(report.unexamined)
+    assert "slope: 30 outcomes had probability 0" in reasons
+    assert "log score: infinite" in reasons
+    assert "slope" not in [s.key for s in report.sections]
+    json.loads(report.to_json(), parse_constant=lambda name: pytest.fail(name))
+
+
+def test_classes_are_told_in_standard_deviations(rng):
+    probs = rng.dirichlet(np.ones(14), 400)
+    labels = np.zeros(400, dtype=int)
+    table = ClassTable.of(ct.Predictions.of(probs, labels), ct.TopK(1))
+    assert table.name[0] == "0"
+    assert len(table.name) == 10
+    assert "4 classes nearer to 0 left out" in str(table)
+    gap = 1.0 - probs[:, 0].mean()
+    sd = np.sqrt((probs[:, 0] * (1.0 - probs[:, 0])).sum()) / 400
+    assert table.in_sd[0] == pytest.approx(gap / sd)
+
+
+# --- as a page -----------------------------------------------------------------------------------
+
+
+def test_forms(page, tmp_path):
+    for kind in ct.Report.endings:
+        page.save(path := tmp_path / f"report{kind}")
+        assert 2_000 < path.stat().st_size < 1_000_000
+    again = ct.Report.from_json((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert again.to_markdown() == page.to_markdown()
+    assert again.to_latex() == page.to_latex()
+    assert again.verdict == page.verdict
+    assert "|" not in re.sub(r"(?m)^\|.*\|$|\\\|", "", page.to_markdown())
+    assert page._repr_html_().count("<iframe") == 1
+
+
+def test_html_needs_nothing_else_and_ids_are_unique(page):
+    html = page.to_html()
+    elements = Elements(html)
+    assert not {"script", "link", "img", "iframe", "object"} & elements.names
+    assert not [v for k, v in elements.attributes if k in ("src", "onload", "onclick")]
+    links = [v for k, v in elements.attributes if k.endswith("href")]
+    assert all(link.startswith("#") for link in links)
+    assert {link[1:] for link in links} <= set(elements.ids)
+    assert len(set(elements.ids)) == len(elements.ids)
+    assert "@import" not in html
+    assert set(re.findall(r"url\((?!#)", html)) == set()
+
+
+def test_the_same_seed_writes_the_same_page(page):
+    assert ct.report(ct.examples.digits(), name="digits", **RUN).to_html() == page.to_html()
+
+
+def test_names_are_text_in_html_and_svg(nasty):
+    html = nasty.to_html()
+    elements = Elements(html)
+    assert not {"script", "img"} & elements.names
+    assert not [k for k, _ in elements.attributes if k.startswith("on")]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "{{ e }} &lt;% f %&gt;" in html
+    for picture in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
+        tags = {
+            element.tag.rpartition("}")[2] for element in ElementTree.fromstring(picture).iter()
+        }
+        assert tags <= {"svg", "g", "path", "text", "tspan", "defs", "use", "style", "clipPath",
+                        "rect", "pattern", "metadata"}  # fmt: skip
+    shown = Elements(nasty._repr_html_())
+    assert shown.names == {"iframe"}
+    assert {k for k, _ in shown.attributes} == {"srcdoc", "width", "height"}
+
+
+def test_names_are_text_in_markdown_and_latex(nasty):
+    markdown, latex = nasty.to_markdown(), nasty.to_latex()
+    assert "<script" not in markdown
+    assert "<img" not in markdown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in markdown
+    assert "a\\|b &amp; \\$c\\$" in markdown
+    assert "<script" not in latex
+    assert r"\input" not in latex
+    assert r"$<$script$>$alert(1)$<$/script$>$" in latex
+    assert r"\textbackslash{}input\{x\}" in latex
+
+
+def test_names_are_text_in_pictures_of_classes():
+    # A picture with class names in it, as SVG within a page.
+    svg = ct.reliability_curve(
+        [[0.2, 0.8], [0.6, 0.4]], [0, 1], classes=[NASTY, "b"], lens=ct.Canonical()
+    ).plot().to_svg()  # fmt: skip
+    assert "<script" not in svg
+    ElementTree.fromstring(svg)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_it(page, tmp_path, width):
+    browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
+    if browser is None:
+        pytest.skip("there is no Chromium here")
+    page.save(tmp_path / "report.html")
+    subprocess.run(
+        [browser, "--headless", "--no-sandbox", f"--window-size={width},2000", "--hide-scrollbars",
+         f"--screenshot={tmp_path / 'page.png'}", (tmp_path / "report.html").as_uri()],
+        check=True, timeout=120, capture_output=True,
+    )  # fmt: skip
+    assert (tmp_path / "page.png").stat().st_size > 20_000
+
+
+# --- how it is asked for -------------------------------------------------------------------------
+
+
+def test_command_line(tmp_path):
+    file = tmp_path / "<script>alert(1)<script>.csv"
+    rng = np.random.default_rng(3)
+    p = rng.random(200).round(3)
+    y = (rng.random(200) < p).astype(int)
+    rows = "\n".join(f"{a},{b}" for a, b in zip(p, y, strict=True))
+    file.write_text(f"p,y\n{rows}\n", encoding="utf-8")
+    out = tmp_path / "page.html"
+    asked = ["report", str(file), "-o", str(out), "--profile", "clinical", "--n-resamples", "199"]
+    result = CliRunner().invoke(cli, [*asked, "--also", "HosmerLemeshow()"], standalone_mode=False)
+    assert result.exception is None
+    found, code = result.return_value
+    assert code == 0
+    assert found.name == file.name
+    html = out.read_text(encoding="utf-8")
+    assert "script" not in Elements(html).names
+    assert "&lt;script&gt;alert(1)&lt;script&gt;.csv" in html
+    assert "HosmerLemeshow" in html
+    assert isinstance(found, ct.Report)
+    result = CliRunner().invoke(cli, ["report", "-o", str(tmp_path / "page.pdf")])
+    assert result.exit_code == 2
+    assert ".html, .md, .tex, .json" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": "poetry"}, "profile must be one of"),
+        ({"lens": ct.Canonical()}, "leaves two classes"),
+        ({"level": 1.5}, "level must lie"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(ct.StatisticError, match=message):
+        ct.report(ct.examples.digits(), **options)
+
+
+def test_other_endings_and_a_missing_extra_are_said(page, tmp_path, monkeypatch):
+    with pytest.raises(ct.StatisticError, match=r"\.html, \.md, \.tex or \.json"):
+        page.save(tmp_path / "report.docx")
+    found = builtins.__import__
+
+    def without(name, *args, **options):
+        if name == "jinja2":
+            raise ImportError(name)
+        return found(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    page.save(tmp_path / "report.json")
+    with pytest.raises(ImportError, match=r"pip install 'caltest\[report\]'"):
+        page.save(tmp_path / "report.html")
