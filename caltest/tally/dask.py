@@ -10,6 +10,7 @@ from caltest.io.assembly import Chosen, chosen_of, read_chosen
 from caltest.io.opening import imported
 from caltest.io.source import Source
 from caltest.lenses import Lens
+from caltest.tally.files import named_alike
 from caltest.tally.tally import Tally
 
 
@@ -50,7 +51,7 @@ def _of_part(
     if len(frame) == 0:
         return None
     data, _ = read_chosen(_source(frame), chosen, predicted=None, drop=False, options=options)
-    return Tally.of(data, lens=lens, grid=grid)
+    return Tally.of(named_alike(data, options), lens=lens, grid=grid)
 
 
 def _added(a: Tally | None, b: Tally | None) -> Tally | None:
