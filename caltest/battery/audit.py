@@ -65,7 +65,7 @@ def audit(
         of that is larger too (at ``alpha`` over all such errors); else one cannot tell. A row that
         finds nothing says "too little data" when the 1 − ``alpha`` point of its null distribution
         lies above the tolerance (0.1 without one), or a shift by it would leave no trace in more
-        than 20 % of data sets (fewer than 16 rows for 0.1). Not with weights.
+        than 20 % of data sets (fewer than 16 rows for 0.1).
     adjust : {"holm", "max-T"}, default "holm"
         Holm's method takes every row's own p-value, exact where there is one, and the worst class
         times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
@@ -91,8 +91,6 @@ def audit(
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
-        if data.weights is not None:
-            raise StatisticError("audit does not take weights together with a tolerance yet")
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
     if adjust == "max-T" and (data.n_clusters is not None or data.by is not None):
@@ -115,9 +113,7 @@ def audit(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, asked, options)
-        alone = replace(data, by=None)
-        sized = data.weights is None
-        bounds = Bounds.of(alone, asked[0].pairs[0], alpha, options) if sized else None
+        bounds = Bounds.of(replace(data, by=None), asked[0].pairs[0], alpha, options)
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)
