@@ -19,6 +19,7 @@ SECTIONS = {
     "Whole vectors": ("triangle", "fine", "tree", "sixpoints", "tetrahedron"),
     "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition"),
     "Models compared": ("comparison", "difference"),
+    "Subgroups and sites": ("forest", "subgroups", "sites"),
     "While the data come in": ("monitor", "forecasters"),
 }
 HEAD = """# Gallery
