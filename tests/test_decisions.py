@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -550,10 +551,10 @@ def test_a_gate_writes_markdown_and_json(files, capsys):
     assert code == 0
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the action runs in bash")
 def test_the_action_runs_the_gate(files):
     """The last step of the action, with the files that GitHub gives it."""
-    import yaml
-
+    yaml = pytest.importorskip("yaml")
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     script = action["runs"]["steps"][-1]["run"]
     assert "${{" not in script  # nothing that a user writes becomes program text
