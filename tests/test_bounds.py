@@ -528,3 +528,20 @@ def test_largest_gap_says_that_cells_are_empty():
     assert f"the {full} of 15 cells that hold rows" in " ".join(found.notes)
     for bins in (ct.QuantileBins(5), 1):
         assert not ct.confidence_interval(p, labels, ct.MCE(bins), **options).notes
+
+
+def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
+    p = np.repeat([0.1, 0.6, 0.95], [10, 30, 4])
+    labels = np.r_[np.arange(10) < 8, np.arange(30) < 18, np.arange(4) < 4].astype(int)
+    request = asked(ct.MCE(ct.UniformBins(10)), p, labels, n_resamples=99)
+    above = interval_methods.largest_above(request)
+    law = scipy.stats.binom
+    counts = [(0.9, 10, 2), (0.4, 30, 12), (0.05, 4, 0)]  # of the first class
+    for gap in (0.0, 0.05, 0.1, 0.3, 0.62, 0.9):
+        chances = [0.0]
+        for q, n, k in counts:
+            chances.append(law.cdf(k, n, q + gap) if q + gap < 1 else 0.0)
+            chances.append(law.sf(k - 1, n, q - gap) if q - gap > 0 else 0.0)
+        assert above.chance(gap) == pytest.approx(max(chances))
+    assert above.high(0.025) == pytest.approx(interval_methods.by_cells(request).high, rel=2e-4)
+    assert above.theta(0.3) == pytest.approx(0.3)

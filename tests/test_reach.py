@@ -65,6 +65,8 @@ def test_reach_against_its_twin(case, paired, cautious):
     (side_a, slow_a), (side_b, slow_b) = both(*a), both(*b)
     found = Difference(side_a, side_b, paired, cautious)
     assert found.value == pytest.approx(slow_a.estimate - slow_b.estimate, abs=1e-14)
+    assert side_a.error.alone == len(slow_a.lone)
+    assert side_b.error.alone == len(slow_b.lone)
     for z in (0.0, 0.4, 1.96, 5.0):
         for side, slow in ((side_a, slow_a), (side_b, slow_b)):
             for lone in (True, False):
