@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def isotonic_fit(probs: Any, labels: Any = None) -> IsotonicFit:
     return CORP().given(data).fit(data.labels)
 
 
-def best_score(hits: FloatArray | IntArray, size: IntArray, score: Score) -> float:
+def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: Score) -> float:
     """Return the mean score of rows in groups that are predicted their share of ``hits``."""
     share: FloatArray = hits / size
     if score == "brier":
@@ -98,26 +98,37 @@ class Pools(Prepared):
         """Return the isotonic fit to the outcomes, O(n)."""
         from scipy.optimize import isotonic_regression
 
-        count = np.diff(self.ends, prepend=0)
-        hits = np.add.reduceat((labels[self.order] == 0).astype(np.int64), self.ends - count)
-        blocks = isotonic_regression(hits / count, weights=count).blocks
+        hits, mass = self._sums(labels)
+        blocks = isotonic_regression(hits / mass, weights=mass).blocks
         first = blocks[:-1]
         # Whole numbers are divided once, so that the means carry no rounding of their updates.
-        means = np.add.reduceat(hits, first) / np.add.reduceat(count, first)
+        means = np.add.reduceat(hits, first) / np.add.reduceat(mass, first)
         predicted = self.data.probs[self.order[self.ends - 1], 0]
+        count = np.diff(self.ends, prepend=0)
         return IsotonicFit(predicted, np.repeat(means, np.diff(blocks)), count)
+
+    def _sums(self, labels: IntArray) -> tuple[Any, Any]:
+        """Return the weights of events and of all rows, of every group of equal predictions."""
+        happened, w = (labels[self.order] == 0).astype(np.int64), self.data.weights
+        each = np.ones_like(happened) if w is None else w[self.order]
+        begins = np.append(0, self.ends[:-1])
+        return np.add.reduceat(each * happened, begins), np.add.reduceat(each, begins)
 
     def mean_score(self, labels: IntArray) -> float:
         """Return S(p, y)."""
-        return float(np.where(labels[self.order] == 0, self.hit, self.miss).mean())
+        scores = np.where(labels[self.order] == 0, self.hit, self.miss)
+        w = self.data.weights
+        return float(np.average(scores, weights=None if w is None else w[self.order]))
 
     def __call__(self, labels: IntArray) -> float:
-        fit = self.fit(labels)
-        recalibrated = best_score(fit.observed * fit.count, fit.count, self.score)
+        mass = self._sums(labels)[1]
+        recalibrated = best_score(self.fit(labels).observed * mass, mass, self.score)
         return self.mean_score(labels) - recalibrated
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the miscalibrations for label vectors of shape (B, n), compiled."""
+        """Return the miscalibrations for label vectors (B, n), compiled unless weighted."""
+        if self.data.weights is not None:
+            return super().batch(labels)
         count = np.diff(self.ends, prepend=0)
         tied = np.column_stack([self.ends - count, self.ends])[count > 1]
         fixed = (self.order, tied, self.hit, self.miss, self.score == "log")
@@ -164,6 +175,7 @@ class CORP(Statistic):
     """
 
     score: Score = "brier"
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, ("brier", "log"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,8 +130,9 @@ class SmoothResiduals(Prepared):
         """Return Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) on a grid of points t."""
         t = np.linspace(0.0, 1.0, max(round(10 / width), 200))
         if width not in self._masses:
-            ones = _transformed(self.p, np.ones((1, self.p.size)), _grid_size(width))
-            self._masses[width] = float((_smoothed(ones, width, t) + FLOOR).sum())
+            weights = np.ones(self.p.size) if self.data.weights is None else self.data.weights
+            mass = _transformed(self.p, weights[None, :], _grid_size(width))
+            self._masses[width] = float((_smoothed(mass, width, t) + FLOOR).sum())
         values: FloatArray = np.abs(_smoothed(transforms, width, t)).sum(axis=1)
         return values / self._masses[width]
 
@@ -172,6 +173,8 @@ class SmoothECE(Statistic):
     >>> round(SmoothECE()([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 4)
     0.1299
     """
+
+    takes_weights: ClassVar[bool] = True
 
     def given(self, data: Predictions) -> SmoothResiduals:
         """Fix the predictions, and leave a function of the labels."""
