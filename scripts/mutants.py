@@ -67,6 +67,8 @@ EQUIVALENT = {
     ("inference/inversion.py", "np.maximum(sigma, 1e-300), 60.25"): "erf and exp end before 40",
     ("_base/reading.py", "deviation.max() >= tolerance"): "at the border the sum is accepted, too",
     ("simulate/labels.py", "else sums[:, :1], axis=1"): "an order that is not used",
+    ("simulate/labels.py", "k += thresholds[i, k] < draw"): "the loop below takes that step",
+    ("simulate/labels.py", "k += thresholds[first + i, k] < draw"): "the loop below does",
     ("battery/report.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 

@@ -9,7 +9,10 @@ from scipy.special import ndtri
 
 
 def facts(probs, labels, cells, clusters=None):
-    """Rows, mean predictions, S, V0, V and H of every cell: lists of cells of lists of classes."""
+    """Rows, mean predictions, S, V0, V and H of every cell: lists of cells of lists of classes.
+
+    V0 is that of independent rows.
+    """
     k = 1 if probs.shape[1] == 2 else probs.shape[1]
     found = {name: [] for name in ("size", "predicted", "sums", "null", "variance", "hidden")}
     for c in sorted(set(cells.tolist())):
@@ -26,12 +29,15 @@ def facts(probs, labels, cells, clusters=None):
             cross = math.fsum((q - mean) * x for q, x in zip(p, r, strict=True))
             variance = scatter * m / (m - 1) if m > 1 else 0.0
             if clusters is not None:
-                sums = {}
-                for i, x in zip(rows, r, strict=True):
-                    sums[clusters[i]] = sums.get(clusters[i], 0.0) + x - total / m
-                g = len(sums)
-                variance = g / (g - 1) * math.fsum(s * s for s in sums.values()) if g > 1 else 0.0
-                null = max(null, variance)
+                own = [clusters[i] for i in rows]
+                pairs = [
+                    (x * y, 1.0)
+                    for x, g in zip(r, own, strict=True)
+                    for y, h in zip(r, own, strict=True)
+                    if g != h
+                ]
+                products, count = map(math.fsum, zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
+                variance = max(total**2 - m**2 * products / count, 0.0) if pairs else 0.0
             each["predicted"].append(mean)
             each["sums"].append(total)
             each["null"].append(null)
@@ -57,17 +63,15 @@ def noise(c, k, most):
         n, p = float(c.size[cell]), float(c.predicted[cell, j])
         v0, v = float(c.null_variance[cell, j]), float(c.variance[cell, j])
         step = k * float(c.sums[cell, j]) / n
-        allowed = max(most[cell, j], c.hidden[cell, j]) if k > 0 else most[cell, j]
-        added = min(max(v - v0, n * step * (1 - 2 * p - step), 0.0), allowed)
+        g = float(c.grain[cell, j])
+        allowed = max(g * most[cell, j], c.hidden[cell, j]) if k > 0 else g * most[cell, j]
+        added = min(max(v - v0, g * n * step * (1 - 2 * p - step), 0.0), allowed)
         z = float(c.normal[b - 1, cell, j])
         value = math.sqrt(v0) * float(c.calibrated[b, cell, j])
-        if c.scatter is not None:
-            draws[b, cell, j] = value + math.sqrt(added) * z
-            continue
         q = min(max(p + step, 0.0), 1.0)
         rare, sign = (1.0 - q, -1.0) if q > 0.5 else (q, 1.0)
-        scale = 1.0 if n * rare < 10 else math.sqrt(1.0 - rare)
-        draws[b, cell, j] = value + sign * scale * events(added / (1.0 - rare), sign * z)
+        scale = g * (1.0 if n / g * rare < 10 else math.sqrt(1.0 - rare))
+        draws[b, cell, j] = value + sign * scale * events(added / g**2 / (1.0 - rare), sign * z)
     return draws
 
 
@@ -78,7 +82,9 @@ def implied(c, shift):
         slope = abs(1.0 - 2.0 * c.predicted[cell, j])
         s = min(shift[cell, j], slope / 2.0)
         v0 = c.null_variance[cell, j]
-        found[cell, j] = max(v0 + c.size[cell] * s * (slope - s), v0, c.variance[cell, j])
+        found[cell, j] = max(
+            v0 + c.grain[cell, j] * c.size[cell] * s * (slope - s), v0, c.variance[cell, j]
+        )
     return found
 
 
@@ -89,27 +95,29 @@ def drawn(c, shift):
     for cell, j, b in np.ndindex(shape):
         n, p, z = float(c.size[cell]), float(c.predicted[cell, j]), float(c.normal[b, cell, j])
         v0, hidden = float(c.null_variance[cell, j]), float(c.hidden[cell, j])
-        if c.scatter is not None:
-            v = implied(c, np.abs(shift) / c.size[:, None])[cell, j]
-            sums[cell, j, b] = shift[cell, j] + math.sqrt(v) * z
-            variances[cell, j, b] = v * c.scatter[b, cell]
-            continue
+        g = float(c.grain[cell, j])
         q = p + shift[cell, j] / n
+        n, v0, hidden = n / g, v0 / g**2, hidden / g**2  # as many rows as vary alike
         less = v0 + hidden - n * p * (1.0 - p)
         sd = math.sqrt(max(n * q * (1.0 - q) + less, 0.0))
         skew = 1.0 - 2.0 * q if q != 0.5 else 1e-9
         z = max(z, -3.0 * sd / skew) if skew > 0 else min(z, -3.0 * sd / skew)
         count = min(max(round(n * q + z * sd + skew / 6.0 * (z * z - 1.0)), 0), n)
         scatter = max(count * (1.0 - count / n) + less, 0.0)
-        variances[cell, j, b] = scatter * n / (n - 1.0) if n > 1 else sd * sd
-        seen = float(c.sums[cell, j])
-        sums[cell, j, b] = count - round(seen + n * p) + seen
+        variances[cell, j, b] = g**2 * (scatter * n / (n - 1.0) if n > 1 else sd * sd)
+        seen = float(c.sums[cell, j]) / g
+        sums[cell, j, b] = g * (count - round(seen + n * p) + seen)
     return sums, variances
 
 
 def share_error(c, size):
     n = float(c.size.sum())
     mean = math.fsum(m * s for m, s in zip(c.size, size, strict=True)) / n
+    if c.parts is not None:
+        moved = {}
+        for u, b, m in zip(c.parts.unit, c.parts.cell, c.parts.mass, strict=True):
+            moved[u] = moved.get(u, 0.0) + m * (size[b] - mean)
+        return math.sqrt(math.fsum(s * s for s in moved.values())) / n
     spread = math.fsum(m * (s - mean) ** 2 for m, s in zip(c.size, size, strict=True)) / n
     return math.sqrt(spread / n)
 

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from conftest import seen
 from scipy.special import ndtr
-from scipy.stats import t
+from scipy.stats import f, t
 
 import caltest as ct
+from caltest import recalibration
 from caltest.binning import as_binning
 from caltest.errors import FewClustersWarning
 from caltest.inference.exchange import differences
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError, base_variance
+from caltest.simulate.dependent import Agreement
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])
@@ -221,6 +223,111 @@ def test_swapping_clusters_by_enumeration(rng):
     drawn, _ = differences("swap", ct.ECE(3), *sides, True, 4999, 3, 1)
     share = (np.abs(drawn) >= observed - 1e-12).mean()
     assert share == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 4999) ** 0.5 + 1e-3)
+
+
+def test_cox_with_weights_and_clusters(rng):
+    p, w = rng.uniform(0.1, 0.9, 80), rng.integers(1, 4, 80)
+    y, g = (rng.random(80) < p).astype(int), np.repeat(np.arange(20), 4)
+    plain = ct.cox_recalibration(p, y)
+    assert ct.cox_recalibration(p, y, weights=np.full(80, 3), clusters=np.arange(80)) == plain
+    heavy = ct.cox_recalibration(p, y, weights=0.5 * w, clusters=g)
+    copied = ct.cox_recalibration(np.repeat(p, w), np.repeat(y, w), clusters=np.repeat(g, w))
+    for name in ("intercept", "slope", "offset_intercept"):
+        for value in (name, f"{name}_se"):
+            assert getattr(heavy, value) == pytest.approx(getattr(copied, value), rel=1e-9)
+    z = np.log(p / (1 - p))
+    x, q = np.column_stack([np.ones(80), z]), 1 / (1 + np.exp(-heavy.intercept - heavy.slope * z))
+    information = (x * (w * q * (1 - q))[:, None]).T @ x
+    moved = []
+    for u in range(20):
+        rows = g == u
+        own = (x[rows] * (w * q * (1 - q))[rows, None]).T @ x[rows]
+        moved.append(np.linalg.solve(information - own, x[rows].T @ (w * (y - q))[rows]))
+    covariance = 0.95 * np.array(moved).T @ np.array(moved)
+    assert heavy.slope_se == pytest.approx(covariance[1, 1] ** 0.5)
+    assert heavy.covariance == pytest.approx(covariance[0, 1])
+    size = np.bincount(g, w)
+    freedom = size.sum() ** 2 / (size**2).sum() - 1
+    reach = t.ppf(0.975, freedom) * heavy.slope_se
+    assert heavy.slope_interval == pytest.approx((heavy.slope - reach, heavy.slope + reach))
+    assert heavy.lr_slope_pvalue == pytest.approx(
+        2 * t.sf(abs(heavy.slope - 1) / heavy.slope_se, freedom)
+    )
+    d = np.array([heavy.intercept, heavy.slope - 1])
+    wald = d @ np.linalg.inv(covariance) @ d
+    assert heavy.lr == pytest.approx(wald)
+    share = (freedom - 1) / (2 * freedom)
+    assert heavy.lr_pvalue == pytest.approx(f.sf(wald * share, 2, freedom - 1))
+    assert "Wald test, by the jackknife, of" in str(heavy)
+    assert "20 clusters, weighted: effective n" in heavy.recipe
+    with pytest.raises(ct.StatisticError, match="takes no clusters or weights"):
+        ct.cox_recalibration(p, y, clusters=g, method="profile")
+
+
+def test_agreement_of_large_clusters_by_part_of_the_pairs(rng):
+    probs, w = rng.dirichlet(np.ones(4), 700), rng.uniform(0.5, 2.0, 700)
+    clusters = np.repeat([0, 1], [600, 100])
+    data = ct.Canonical()(
+        ct.Predictions.of(probs, np.zeros(700, int), clusters=clusters, weights=w)
+    )
+    found = Agreement.of(data).sums()[1]
+    expected = []
+    for rows in (slice(0, 600), slice(600, 700)):
+        p, v, total = probs[rows], w[rows], 0.0
+        for i in range(len(p)):
+            largest = np.maximum(p[i] / p[i][:, None], p[:, None, :] / p[:, :, None])  # (m, k, l)
+            shared = (1.0 / largest.sum(axis=2)).sum(axis=1) - p @ p[i]
+            total += v[i] * (v @ shared - v[i] * shared[i])
+        expected.append(total)
+    assert found[1] == pytest.approx(expected[1], rel=1e-12)
+    assert found[0] == pytest.approx(expected[0], rel=5e-3)
+    assert found[0] != pytest.approx(expected[0], rel=1e-9)
+
+
+METHODS = [
+    *(recalibration.TemperatureScaling(), recalibration.VectorScaling()),
+    *(recalibration.MatrixScaling(), recalibration.PlattScaling()),
+    *(recalibration.BetaCalibration(), recalibration.IsotonicRegression()),
+    recalibration.HistogramBinning(),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize("k", [2, 3])
+def test_recalibration_with_weights_is_that_of_repeated_rows(rng, method, k):
+    probs = rng.dirichlet(np.ones(k), 120)
+    labels = (rng.random(120)[:, None] > (probs**0.6).cumsum(axis=1) / (probs**0.6).sum(
+        axis=1, keepdims=True)).sum(axis=1)  # fmt: skip
+    w = rng.integers(0, 4, 120)
+    new = rng.dirichlet(np.ones(k), 9)
+    heavy = method.fit(probs, labels, weights=0.3 * w)
+    copied = method.fit(np.repeat(probs, w, axis=0), np.repeat(labels, w))
+    np.testing.assert_allclose(heavy(new), copied(new), atol=1e-6)
+    assert heavy.nll_before == pytest.approx(copied.nll_before)
+    assert heavy.nll_after == pytest.approx(copied.nll_after, abs=1e-6)
+    equal, plain = method.fit(probs, labels, weights=np.full(120, 2.0)), method.fit(probs, labels)
+    np.testing.assert_allclose(equal(new), plain(new), atol=1e-12)
+
+
+def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
+    p, g = rng.random(60), np.repeat(np.arange(20), 3)
+    y, w = (rng.random(60) < p).astype(int), rng.uniform(0.5, 2.0, 60)
+    for statistic in (ct.VariationalError(), ct.RefinementError("log")):
+        fixed = statistic.given(designed(p, y, g, w))
+        assert all(np.unique(fixed.fold[g == j]).size == 1 for j in range(20))
+        q = p.copy()
+        for k in range(5):
+            held = fixed.fold == k
+            fit = recalibration.IsotonicRegression().fit(p[~held], y[~held], weights=w[~held])
+            q[held] = fit(p[held])
+        gain = np.where(q == p, 0.0, np.sign(q - p)) * (y - p)
+        if isinstance(statistic, ct.RefinementError):
+            gain = -np.log(np.maximum(np.where(y == 1, q, 1 - q), 2.0**-53))
+        assert fixed(1 - y) == pytest.approx(np.average(gain, weights=w), rel=1e-9)
+    with pytest.raises(
+        ct.StatisticError, match="two clusters in each fold, 10 in all; there are 9"
+    ):
+        ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
 
 
 @pytest.mark.slow

@@ -16,8 +16,7 @@ from click.testing import CliRunner
 
 import caltest as ct
 from caltest.cli import cli
-from caltest.reporting.answers import ClassTable, DataSummary, Measures
-from caltest.reporting.contents import PROFILES
+from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures
 
 NASTY = "<script>alert(1)</script>"
 RUN = {"n_resamples": 199, "rng": 1}
@@ -109,11 +108,13 @@ def test_numbers_are_those_of_the_verbs(two):
     assert "calibration slope" in report.paragraph
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", WORDING["profiles"])
 def test_profiles(two, profile, tmp_path):
     report = ct.report(two, profile=profile, also=[ct.HosmerLemeshow()], **RUN)
     keys = [section.key for section in report.sections]
-    expected = [k for k in PROFILES[profile] if k not in ("classes", "recalibration")]
+    expected = [
+        k for k in WORDING["profiles"][profile]["parts"] if k not in ("classes", "recalibration")
+    ]
     assert keys == expected
     titles = " ".join(section.title for section in report.sections)
     assert ("TRIPOD+AI 23a" in titles) == (profile == "clinical")

@@ -308,3 +308,10 @@ def test_bootstrap_by_shortcut_and_by_copies(data, lens, statistic):
     assert scipy.stats.ks_2samp(fast.values.round(9), slow.values.round(9)).pvalue > 1e-3
     again = replicate(statistic, Bootstrap(), seen_data, 600, rng=1, workers=2)
     np.testing.assert_array_equal(again.values, fast.values[:600])
+
+
+def test_schemes_print_what_is_not_their_default():
+    assert repr(ct.OneRowPerCluster()) == "OneRowPerCluster()"
+    assert repr(ct.OneRowPerCluster(7)) == "OneRowPerCluster(draws=7)"
+    assert repr(ct.Bootstrap()) == "Bootstrap()"
+    assert repr(ct.SharedRedraws()) == "SharedRedraws()"

@@ -17,7 +17,7 @@ import numpy as np
 
 from validation import draws
 from validation.known_errors import middling
-from validation.pages import opening, spread, table
+from validation.pages import largest_rate, opening, spread, table
 from validation.peers_fixed import FIXED, fixed_page
 from validation.peers_tools import TOOLS, B
 from validation.study import Study, run
@@ -195,7 +195,9 @@ def share(found, kind, name):
     if means is None or not means[0]:
         return "–" if means is None else "none"
     rate = means[1] / means[0]
-    shown = f"**{rate:.3f}**" if kind.calibrated and rate > 2.0 * LEVEL else f"{rate:.3f}"
+    answers = round(means[0] * found.trials(kind.key, name))
+    most = largest_rate(LEVEL, answers, len(TOOLS) * sum(k.calibrated for k in KINDS))
+    shown = f"**{rate:.3f}**" if kind.calibrated and rate > most else f"{rate:.3f}"
     return shown if means[0] == 1.0 else f"{shown} ({1.0 - means[0]:.0%} without)"
 
 
@@ -209,13 +211,13 @@ fail.
 
 Predictions are of class 1 of two; {{doc}}`validity` says how data are drawn. "Without": the share
 of data sets for which there was no number, because of an error or `nan`; rates are of the others,
-and in bold above twice the level on calibrated data. Resampling uses {b} replicates where that
-can be asked for. The NumPy loops are ten lines, in `validation/peers.py`; intervals of
-calibration in the large (the intercepts) are for the logarithm of the odds.
-uncertainty-calibration reads its alpha as a percentage where its documentation has a fraction, so
-that its interval of "alpha=0.05" is nearly the range of its 100 samples. MCGrad says that its
-p-value of the largest error over segments is not adjusted; here three features of five values
-know nothing of the errors.
+and in bold where calibrated data are rejected more often than chance allows, one false alarm in a
+thousand such pages. Resampling uses {b} replicates where that can be asked for. The NumPy loops
+are ten lines, in `validation/peers.py`; intervals of calibration in the large (the intercepts)
+are for the logarithm of the odds. uncertainty-calibration reads its alpha as a percentage where
+its documentation has a fraction, so that its interval of "alpha=0.05" is nearly the range of its
+100 samples. MCGrad says that its p-value of the largest error over segments is not adjusted; here
+three features of five values know nothing of the errors.
 
 Not measured: packages in Julia and R (CalibrationErrors.jl, reliabilitydiag, CalibrationCurves);
 those without a test or an interval to measure (torchmetrics, relplot, PyCalib's plots,

@@ -18,11 +18,12 @@ from caltest.battery.size import Bounds
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.dependence import warn_of_few
-from caltest.inference.entry import admitted
+from caltest.inference.entry import admitted, admitted_tally
 from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
+from caltest.tally import Tally
 
 
 def audit(
@@ -52,7 +53,9 @@ def audit(
     Parameters
     ----------
     probs, labels
-        As in :func:`calibration_test`; ``labels`` is left out for a :class:`Predictions`.
+        As in :func:`calibration_test`; ``labels`` is left out for a :class:`Predictions`. A
+        :class:`Tally` of ``OneVsRest(1)`` of two classes or of ``TopK(1)`` answers what its sums
+        can.
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, optional
@@ -86,7 +89,12 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    data = admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
+    tally = isinstance(probs, Tally)
+    data: Any = (
+        admitted_tally("audit", probs, labels, facts)
+        if tally
+        else admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
+    )
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
@@ -94,7 +102,7 @@ def audit(
             raise StatisticError("audit does not take weights together with a tolerance yet")
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
-    if adjust == "max-T" and (data.n_clusters is not None or data.by is not None):
+    if adjust == "max-T" and not tally and (data.n_clusters is not None or data.by is not None):
         raise StatisticError(
             "with clusters or subgroups no label vector is drawn for all questions together: use "
             "adjust='holm'"
@@ -114,9 +122,8 @@ def audit(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, asked, options)
-        alone = replace(data, by=None)
         sized = data.weights is None
-        bounds = Bounds.of(alone, asked[0].pairs[0], alpha, options) if sized else None
+        bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options) if sized else None
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)
@@ -127,9 +134,13 @@ def audit(
     return report_of(data, rows, alpha, tolerance, bounds)
 
 
+def _whole(data: Predictions | Tally) -> Any:
+    return data if isinstance(data, Tally) else replace(data, by=None)
+
+
 def _answers(
-    data: Predictions, asked: list[Question], options: dict[str, Any]
-) -> tuple[Predictions, list[Question], list[Answer]]:
+    data: Predictions | Tally, asked: list[Question], options: dict[str, Any]
+) -> tuple[Predictions | Tally, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
     for question in asked:
@@ -143,9 +154,9 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> Answer:
+def _answer(data: Predictions | Tally, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
-        joint = joint_test(replace(data, by=None), None, question.pairs, **options)
+        joint = joint_test(_whole(data), None, question.pairs, **options)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
@@ -153,12 +164,12 @@ def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> A
         found = calibration_test(data, None, statistic, lens=lens, **options).subgroups
         assert found is not None
         return found.tested, found.pvalue, found
-    tests = _one_by_one(replace(data, by=None), question.pairs, options)
+    tests = _one_by_one(_whole(data), question.pairs, options)
     return tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None  # of Bonferroni
 
 
 def _one_by_one(
-    data: Predictions, pairs: tuple[Pair, ...], options: dict[str, Any]
+    data: Predictions | Tally, pairs: tuple[Pair, ...], options: dict[str, Any]
 ) -> list[CalibrationTestResult]:
     """Test each pair by itself; only the worst keeps its null distribution, which can be large."""
     tests: list[CalibrationTestResult] = []
@@ -177,7 +188,7 @@ def _one_by_one(
 
 
 def _together(
-    data: Predictions, asked: list[Question], options: dict[str, Any]
+    data: Predictions | Tally, asked: list[Question], options: dict[str, Any]
 ) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     pairs = [pair for question in asked for pair in question.pairs]

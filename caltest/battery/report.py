@@ -9,6 +9,7 @@ from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.battery.questions import Question
 from caltest.battery.size import Bounds
+from caltest.lenses import TopK
 from caltest.predictions import Predictions
 from caltest.results import (
     AuditReport,
@@ -19,6 +20,7 @@ from caltest.results import (
     Subgroups,
 )
 from caltest.results.tables import format_p
+from caltest.tally import MicroCells, Tally
 
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups.
@@ -28,7 +30,7 @@ NOTICED = 0.1
 
 
 def row_of(
-    data: Predictions,
+    data: Predictions | Tally,
     question: Question,
     answer: Answer,
     adjusted: float,
@@ -69,7 +71,7 @@ def row_of(
     )
 
 
-def _worst(data: Predictions, question: Question, worst: int) -> str:
+def _worst(data: Predictions | Tally, question: Question, worst: int) -> str:
     if question.kind == "classes":
         return f"class {data.class_name(worst)}"
     if len(question.pairs) == 1:
@@ -93,7 +95,12 @@ def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
 
 
 def _detail(
-    data: Predictions, question: Question, tests: Tests, worst: int, rejected: bool, alpha: float
+    data: Predictions | Tally,
+    question: Question,
+    tests: Tests,
+    worst: int,
+    rejected: bool,
+    alpha: float,
 ) -> str:
     test = tests[worst]
     floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
@@ -128,7 +135,7 @@ def _detail(
 
 
 def report_of(
-    data: Predictions,
+    data: Predictions | Tally,
     rows: tuple[AuditRow, ...],
     alpha: float,
     tolerance: float | None,
@@ -138,11 +145,10 @@ def report_of(
     if data.classes == RIGHT:
         subject, (confidence, accuracy) = "event", _means(data, 1)
     else:
-        subject, confidence = "top", float(np.average(data.probs.max(1), weights=data.weights))
-        right = data.probs.argmax(axis=1) == data.labels
-        accuracy = float(np.average(right, weights=data.weights))
+        subject, (confidence, accuracy) = "top", _top(data)
     (top,) = (row for row in rows if row.subject == subject and row.aspect == "error")
-    impossible = data.impossible
+    impossible = (MicroCells.of(data) if isinstance(data, Tally) else data).impossible
+    rows_known = not isinstance(data, Tally)
     rejected = [row for row in rows if row.verdict.rejects]
     direction, summary = "", []
     if rejected or impossible.size:
@@ -173,11 +179,11 @@ def report_of(
         ]
     if impossible.size:
         summary.append(
-            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0 (the "
-            f"first in row {impossible[0]}, counted from 0): that alone refutes calibration, "
-            "unless the probabilities were rounded to 0."
+            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0"
+            + (f" (the first in row {impossible[0]}, counted from 0)" if rows_known else "")
+            + ": that alone refutes calibration, unless the probabilities were rounded to 0."
         )
-    notes = list(data.notes)
+    notes = list(dict.fromkeys(note for row in rows for note in row.test.notes))
     if top.test.clusters is not None:
         notes.append(f"rows come in clusters: {top.test.clusters}")
     if data.weights is not None:
@@ -230,7 +236,9 @@ def _beside(
     return AuditVerdict.CANNOT_TELL, said + " It is real, whatever its size." * rejected
 
 
-def _not_rejected(data: Predictions, row: AuditRow, noticed: float) -> tuple[AuditVerdict, str]:
+def _not_rejected(
+    data: Predictions | Tally, row: AuditRow, noticed: float
+) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
@@ -245,15 +253,30 @@ def _not_rejected(data: Predictions, row: AuditRow, noticed: float) -> tuple[Aud
     )
 
 
-def _means(data: Predictions, c: int) -> tuple[float, float]:
+def _top(data: Predictions | Tally) -> tuple[float, float]:
+    """Return the mean confidence in the top class, and how often it is right."""
+    if isinstance(data, Tally):
+        return MicroCells.of(data.through(TopK(1))).means()
+    columns = data.probs.max(axis=1), data.probs.argmax(axis=1) == data.labels
+    mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
+    return mean, rate
+
+
+def _means(data: Predictions | Tally, c: int) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
+    if isinstance(data, Tally):
+        return MicroCells.of(data).means()
     columns = data.probs[:, c], data.labels == c
     mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
     return mean, rate
 
 
 def _what_is_wrong(
-    data: Predictions, significant: list[AuditRow], top: AuditRow, direction: str, claim: str
+    data: Predictions | Tally,
+    significant: list[AuditRow],
+    top: AuditRow,
+    direction: str,
+    claim: str,
 ) -> list[str]:
     sentences = []
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)

@@ -161,11 +161,6 @@ class Report(Result):
     def _made(self) -> list[str]:
         return [f"{self.profile} report"]
 
-    def _tables(self) -> list[Columns]:
-        return [
-            table for section in self.sections for r in section.results for table in r._tables()
-        ]
-
     def __str__(self) -> str:
         said = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
         left_out = [f"- {reason}" for reason in self.unexamined]

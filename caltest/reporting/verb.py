@@ -14,7 +14,8 @@ from caltest.inference.entry import admitted, seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.reporting.contents import PROFILES, Asked, contents
+from caltest.reporting.answers import WORDING
+from caltest.reporting.contents import Asked, contents
 from caltest.reporting.document import Report
 from caltest.reporting.words import found, paragraph
 from caltest.simulate import Workers
@@ -108,7 +109,7 @@ def report(
     >>> page.verdict, [section.key for section in page.sections][:3]
     ('miscalibrated', ['data', 'curve', 'band'])
     """
-    one_of("profile", profile, PROFILES)
+    one_of("profile", profile, WORDING["profiles"])
     fraction("level", level)
     data = admitted("report", probs, labels, facts, takes={"clusters", "by", "weights"})
     after = None
