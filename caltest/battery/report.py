@@ -183,7 +183,8 @@ def report_of(
             + (f" (the first in row {impossible[0]}, counted from 0)" if rows_known else "")
             + ": that alone refutes calibration, unless the probabilities were rounded to 0."
         )
-    notes = list(dict.fromkeys(note for row in rows for note in row.test.notes))
+    tested = (note for row in rows for note in row.test.notes)
+    notes = list(dict.fromkeys([*tested, *data.notes]))
     if top.test.clusters is not None:
         notes.append(f"rows come in clusters: {top.test.clusters}")
     if data.weights is not None:
