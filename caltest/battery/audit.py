@@ -20,7 +20,7 @@ from caltest.inference import calibration_test, joint_test
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.entry import admitted, admitted_tally
 from caltest.predictions import Facts, Predictions
-from caltest.results import AuditReport, CalibrationTestResult
+from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
 from caltest.tally import Tally
@@ -59,15 +59,16 @@ def audit(
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, optional
-        The largest error that can be lived with, in the first row. The verdict then says whether
-        the error matters, from bounds of the first row that are each wrong with a chance of at most
-        ``alpha``: "miscalibrated, and it matters" (the lower bound is larger), "miscalibrated, too
-        little to matter" (calibration is rejected, the upper bound is not larger), "calibrated to
-        within the tolerance" (not rejected, the upper bound is not larger) or "cannot tell", which
-        is also said where another row is rejected with an error that exceeds its noise floor by
-        more. Rows that find nothing say "too little data" when the 1 − ``alpha`` point of their
-        null distribution lies above the tolerance (0.1 without one), or a shift by it would leave
-        no trace in more than 20 % of data sets (fewer than 16 rows for 0.1). Not with weights.
+        The largest error that can be lived with. The verdict then says whether the error of the
+        first row matters, by bounds that are each wrong with a chance of at most ``alpha``:
+        "miscalibrated, and it matters" (the lower bound is larger), "miscalibrated, too little to
+        matter" (calibration is rejected, the upper bound is not larger), "calibrated to within the
+        tolerance" (not rejected, the upper bound is not larger) or "cannot tell". Where another row
+        is rejected with an error that exceeds its noise floor by more, it matters if a lower bound
+        of that is larger too (at ``alpha`` over all such errors); else one cannot tell. A row that
+        finds nothing says "too little data" when the 1 − ``alpha`` point of its null distribution
+        lies above the tolerance (0.1 without one), or a shift by it would leave no trace in more
+        than 20 % of data sets (fewer than 16 rows for 0.1). Not with weights.
     adjust : {"holm", "max-T"}, default "holm"
         Holm's method takes every row's own p-value, exact where there is one, and the worst class
         times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
@@ -131,7 +132,41 @@ def audit(
         row_of(data, question, answer, q, alpha, tolerance or NOTICED)
         for question, answer, q in zip(asked, answers, adjusted, strict=True)
     )
-    return report_of(data, rows, alpha, tolerance, bounds)
+    elsewhere: dict[str, Bounds] = {}
+    if tolerance is not None:
+        elsewhere = _elsewhere(data, asked, answers, rows, (tolerance, alpha), options)
+    return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
+
+
+def _elsewhere(
+    data: Predictions,
+    asked: list[Question],
+    answers: list[Answer],
+    rows: tuple[AuditRow, ...],
+    limits: tuple[float, float],
+    options: dict[str, Any],
+) -> dict[str, Bounds]:
+    """Bound the worst error of every other row that is rejected and shows more than the tolerance.
+
+    The bounds share alpha over all errors that could have been the worst.
+    """
+    tolerance, alpha = limits
+    errors = [j for j, row in enumerate(rows) if j and row.aspect in ("error", "classes", "groups")]
+    share = alpha / max(sum(len(answers[j][0]) for j in errors), 1)
+    enough = options | {"n_resamples": max(options["n_resamples"], int(20.0 / share))}
+    found = {}
+    for j in errors:
+        if rows[j].verdict.rejects and rows[j].test.excess > tolerance:
+            tests, _, parts = answers[j]
+            part, worst = replace(data, by=None), 0
+            if parts is None:
+                ranks = [test.rank for test in tests]
+                worst = ranks.index(min(ranks))
+            else:
+                part = part.take(list(data.subgroups().values())[parts.worst])
+            name = f"{rows[j].lens} {rows[j].worst}".strip()
+            found[name] = Bounds.of(part, asked[j].pairs[worst], share, enough)
+    return found
 
 
 def _whole(data: Predictions | Tally) -> Any:

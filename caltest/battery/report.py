@@ -140,6 +140,7 @@ def report_of(
     alpha: float,
     tolerance: float | None,
     bounds: Bounds | None,
+    elsewhere: dict[str, Bounds],
 ) -> AuditReport:
     """Judge all of them together."""
     if data.classes == RIGHT:
@@ -169,7 +170,7 @@ def report_of(
     if bounds is not None:
         said = "."
         if tolerance is not None:
-            verdict, said = _beside(tolerance, data.n, rows, bounds)
+            verdict, said = _beside(tolerance, data.n, rows, bounds, elsewhere)
         summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
@@ -209,23 +210,23 @@ def report_of(
 
 
 def _beside(
-    tolerance: float, n: int, rows: tuple[AuditRow, ...], bounds: Bounds
+    tolerance: float,
+    n: int,
+    rows: tuple[AuditRow, ...],
+    bounds: Bounds,
+    elsewhere: dict[str, Bounds],
 ) -> tuple[AuditVerdict, str]:
     """Judge the error of the first row beside the tolerance, unless another row shows more."""
     rejected = any(row.verdict.rejects for row in rows)
-    larger = [
-        row.lens
-        for row in rows[1:]
-        if row.verdict.rejects
-        and row.aspect in ("error", "classes", "groups")
-        and row.test.excess > tolerance
-    ]
     within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
     if within is False:
         return AuditVerdict.MATTERS, f", so it is larger than {limit}."
-    if within and larger:
-        said = f", within {limit}, but that of {', '.join(larger)} exceeds chance by more."
-        return AuditVerdict.CANNOT_TELL, said
+    if elsewhere:
+        name, worst = max(elsewhere.items(), key=lambda item: item[1].low)
+        matters = worst.low > tolerance
+        verdict = AuditVerdict.MATTERS if matters else AuditVerdict.CANNOT_TELL
+        beyond = "is larger than" if matters else "may be larger than"
+        return verdict, f". That of {name} {beyond} {limit}: it lies {worst}."
     if within and rejected:
         said = f", so it is within {limit}: real, but too little to matter."
         return AuditVerdict.TOO_LITTLE_TO_MATTER, said

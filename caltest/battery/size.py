@@ -58,5 +58,5 @@ class Bounds:
     def __str__(self) -> str:
         return (
             f"between {format_value(self.low)} and {format_value(self.high)} (each bound is wrong "
-            f"in at most {100.0 * self.alpha:g} % of data sets)"
+            f"in at most {100.0 * self.alpha:.2g} % of data sets)"
         )
