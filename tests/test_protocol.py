@@ -191,12 +191,15 @@ VERBS = {
 
 
 #: Verbs that honour a fact.
+DESIGNED = (
+    *("audit", "calibration_test", "joint_test", "reliability_curve", "reliability_fit"),
+    *("compare", "confidence_interval", "bin_sensitivity", "cox_recalibration"),
+    *("corp_decomposition", "brier_decomposition"),
+)
 HONOURED = {
-    "clusters": (
-        *("audit", "calibration_test", "confidence_interval", "joint_test", "reliability_curve"),
-    ),
+    "clusters": DESIGNED,
     "by": ("audit", "calibration_test", "joint_test", "reliability_curve"),
-    "weights": ("audit", "calibration_test", "joint_test", "reliability_curve"),
+    "weights": DESIGNED,
 }
 
 

@@ -26,12 +26,12 @@ class IsotonicFit:
     observed : ndarray of shape (G,)
         Their recalibrated values, not decreasing; equal values form the CORP bins.
     count : ndarray of shape (G,)
-        Number of rows with each prediction.
+        Number, or weight, of the rows with each prediction.
     """
 
     predicted: FloatArray = field(repr=False)
     observed: FloatArray = field(repr=False)
-    count: IntArray = field(repr=False)
+    count: IntArray | FloatArray = field(repr=False)
 
     def __call__(self, p: Any) -> FloatArray:
         """Recalibrate: linear between the distinct predictions, constant outside their range."""
@@ -98,21 +98,17 @@ class Pools(Prepared):
         """Return the isotonic fit to the outcomes, O(n)."""
         from scipy.optimize import isotonic_regression
 
-        hits, mass = self._sums(labels)
-        blocks = isotonic_regression(hits / mass, weights=mass).blocks
+        first = np.append(0, self.ends[:-1])
+        happened = (labels[self.order] == 0).astype(np.int64)
+        w = None if self.data.weights is None else self.data.weights[self.order]
+        count = np.diff(self.ends, prepend=0) if w is None else np.add.reduceat(w, first)
+        hits = np.add.reduceat(happened if w is None else w * happened, first)
+        blocks = isotonic_regression(hits / count, weights=count).blocks
         first = blocks[:-1]
         # Whole numbers are divided once, so that the means carry no rounding of their updates.
-        means = np.add.reduceat(hits, first) / np.add.reduceat(mass, first)
+        means = np.add.reduceat(hits, first) / np.add.reduceat(count, first)
         predicted = self.data.probs[self.order[self.ends - 1], 0]
-        count = np.diff(self.ends, prepend=0)
         return IsotonicFit(predicted, np.repeat(means, np.diff(blocks)), count)
-
-    def _sums(self, labels: IntArray) -> tuple[Any, Any]:
-        """Return the weights of events and of all rows, of every group of equal predictions."""
-        happened, w = (labels[self.order] == 0).astype(np.int64), self.data.weights
-        each = np.ones_like(happened) if w is None else w[self.order]
-        begins = np.append(0, self.ends[:-1])
-        return np.add.reduceat(each * happened, begins), np.add.reduceat(each, begins)
 
     def mean_score(self, labels: IntArray) -> float:
         """Return S(p, y)."""
@@ -121,12 +117,12 @@ class Pools(Prepared):
         return float(np.average(scores, weights=None if w is None else w[self.order]))
 
     def __call__(self, labels: IntArray) -> float:
-        mass = self._sums(labels)[1]
-        recalibrated = best_score(self.fit(labels).observed * mass, mass, self.score)
+        fit = self.fit(labels)
+        recalibrated = best_score(fit.observed * fit.count, fit.count, self.score)
         return self.mean_score(labels) - recalibrated
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the miscalibrations for label vectors (B, n), compiled unless weighted."""
+        """Return the miscalibrations for label vectors (B, n), compiled without weights."""
         if self.data.weights is not None:
             return super().batch(labels)
         count = np.diff(self.ends, prepend=0)
