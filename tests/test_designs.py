@@ -208,6 +208,16 @@ def test_intervals_with_clusters_use_the_law_of_the_test(rng):
         interval(P, Y, clusters=np.arange(12) % 3)
 
 
+@pytest.mark.parametrize("seed", [2, 10])
+def test_certain_predictions_that_are_right_do_not_inflate_the_noise(seed):
+    rng = np.random.default_rng(seed)
+    g, w = np.repeat(np.arange(30), 4), rng.uniform(0.2, 3, 120)
+    p = np.where(rng.random(120) < 0.5, 1.0, 0.0)
+    data = designed(np.column_stack([p, 1.0 - p]), (p == 0).astype(int), g, w)
+    found = interval(data, None, ct.ECE(5), lens=ct.Canonical())
+    assert found.low == 0.0 < found.high < 0.1  # rounding made κ endless, and the upper end 1
+
+
 def test_swapping_clusters_by_enumeration(rng):
     p, q = rng.random((2, 8))
     y, g = rng.integers(0, 2, 8), np.array([0, 0, 1, 1, 1, 2, 3, 3])

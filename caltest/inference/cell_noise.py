@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from caltest._base.poisson_binomial import poisson_binomial
-from caltest.inference.dependence import clustered
+from caltest.inference.dependence import clustered, inflation
 from caltest.inference.squared_error import Parts, added, summed
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import RedrawLabels
@@ -209,10 +209,9 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
     if induced.n_clusters is not None:
         scheme, _ = clustered("auto", induced, stack=7)
         agreement = Agreement.of(induced)
-        variance, joint = map(np.sum, agreement.sums())
         # κ of the test, but for residuals that are centred: here errors are no dependence
         agreed = float(agreement(induced.labels[None, :])[0])
-        factor = float(np.sqrt(max(1.0, (variance + agreed) / max(variance + joint, 1e-300))))
+        factor = float(np.sqrt(inflation(*agreement.sums(), agreed)))
     draw, k = scheme.drawer(induced), induced.n_classes
     seed = int(rng.integers(2**63)), int(rng.integers(2**63))
     code, length = cells.of_row * k, len(cells) * k

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import FewClustersWarning, StatisticError
-from caltest.predictions import Predictions
+from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary
 from caltest.simulate import Scheme, SharedRedraws, WildSigns
 from caltest.simulate.dependent import Agreement
@@ -47,7 +47,6 @@ def clustered(null: Any, data: Predictions, stack: int) -> tuple[Scheme, Cluster
     limit = agreement.limit() if given is None else given
     variance, joint = agreement.sums()
     agreed = float(agreement(data.labels[None, :], centred=False)[0])
-    allowed = float((variance + joint).sum())
     spread = variance + limit * joint
     commonest = data.probs[:, data.probs.mean(axis=0).argmax()]
     summary = ClusterSummary(
@@ -58,10 +57,16 @@ def clustered(null: Any, data: Predictions, stack: int) -> tuple[Scheme, Cluster
         shared=float((1.0 - np.bincount(agreement.cluster, commonest) / sizes).sum()),
         dependence=limit,
         estimated=given is None,
-        inflation=max(1.0, (float(variance.sum()) + agreed) / max(allowed, 1e-300)),
+        inflation=inflation(variance, joint, agreed),
     )
     warn_of_few([summary], stack + 1)
     return replace(scheme, dependence=limit), summary
+
+
+def inflation(variance: FloatArray, joint: FloatArray, agreed: float) -> float:
+    """Return κ, by how much labels agree more than a redraw allows; 1 where nothing can vary."""
+    allowed = float((variance + joint).sum())
+    return max(1.0, (float(variance.sum()) + agreed) / allowed) if allowed > 1e-9 else 1.0
 
 
 def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
