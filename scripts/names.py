@@ -234,6 +234,7 @@ MEANINGS = {
     "rejects": "Whether calibration is rejected.",
     "relative": "Whether the value is divided by that of a constant prediction.",
     "reliability": "Miscalibration between cells, in the Brier score.",
+    "remarks": "What was done to the rows on the way in, and whether a run was interrupted.",
     "reproduce": "The versions and settings with which numbers come again.",
     "residuals": "Outcomes minus probabilities, by class.",
     "resolution": "How much the cells differ in what happens.",
