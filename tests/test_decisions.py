@@ -442,6 +442,20 @@ def test_every_purpose_is_planned_by_its_verb():
     assert 62 <= accepted <= 94
 
 
+def test_a_monitor_is_planned_with_its_alpha_and_the_lens_that_is_asked_for():
+    probs = np.random.default_rng(1).dirichlet(np.ones(3), 500)
+    run = {"like": probs, "alternative": Slope(0.4), "n_datasets": 100, "rng": 1}
+    strict = ct.plan(ct.Monitor(alpha=0.001), **run)
+    loose = ct.plan(ct.Monitor(alpha=0.2), **run)
+    assert (strict.alpha, strict.lens) == (0.001, "TopK(1)")
+    assert loose.n < strict.n
+    other = ct.plan(ct.Monitor(alpha=0.2), ct.OneVsRest(2), **run)
+    assert other.lens == "OneVsRest(2)"
+    assert other.n != loose.n
+    with pytest.raises(ct.StatisticError, match="without rows"):
+        ct.plan(ct.Monitor().update([0.3, 0.4], [0, 1]), **run)
+
+
 def test_labels_say_what_is_wrong():
     p, _ = drawn(4000, seed=6)
     rng = np.random.default_rng(7)

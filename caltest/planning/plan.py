@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -74,7 +75,7 @@ def plan(
     power : float, default 0.8
         Share of data sets that shall find what is there.
     alpha : float, default 0.05
-        Level of the test.
+        Level of the test, or 1 less that of the interval; a monitor has its own.
     n_datasets : int, default 400
         Data sets that are simulated, at least.
     rng : seed or Generator, optional
@@ -128,10 +129,15 @@ def plan(
         )
     generator = np.random.default_rng(rng)
     first, _ = population.draw(generator, 2)
-    own = statistic.lens if isinstance(statistic, Monitor) else None
-    seen = as_lens(own if lens is None else lens, first)
-    named = statistic if isinstance(statistic, str) else name_of(statistic)
-    named = f"Monitor(alpha={statistic.alpha:g})" if isinstance(statistic, Monitor) else named
+    if isinstance(statistic, Monitor):
+        if statistic.n:
+            raise StatisticError("the rows until an alarm are planned for a monitor without rows")
+        seen = as_lens(statistic.lens if lens is None else lens, first)
+        statistic, alpha = replace(statistic, lens=seen), statistic.alpha
+        named = f"Monitor(alpha={alpha:g})"
+    else:
+        seen = as_lens(lens, first)
+        named = statistic if isinstance(statistic, str) else name_of(statistic)
     by_formula = isinstance(statistic, str) or (
         purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
     )
