@@ -330,6 +330,80 @@ def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
         ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
 
 
+@pytest.fixture
+def tied(rng):
+    """Rows of weights 0 to 3, predictions of which many are equal, and the same rows repeated."""
+    p = rng.choice(np.linspace(0.05, 0.95, 12), 90)
+    y, w = (rng.random(90) < p**1.5).astype(int), rng.integers(0, 4, 90)
+    return p, y, w, np.repeat(p, w), np.repeat(y, w)
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_corp_of_weighted_rows_is_that_of_repeated_rows(tied, score):
+    p, y, w, many_p, many_y = tied
+    heavy = ct.corp_decomposition(p, y, score=score, weights=0.7 * w, clusters=np.arange(90) // 3)
+    copied = ct.corp_decomposition(many_p, many_y, score=score)
+    for name in ("mean_score", "miscalibration", "discrimination", "uncertainty"):
+        assert getattr(heavy, name) == pytest.approx(getattr(copied, name), rel=1e-9)
+    np.testing.assert_allclose(heavy.fit.observed, copied.fit.observed)
+    assert heavy.n_clusters == np.unique((np.arange(90) // 3)[w > 0]).size
+    assert ct.CORP(score)(p, y, weights=w) == pytest.approx(ct.CORP(score)(many_p, many_y))
+    plain = ct.corp_decomposition(p, y, score=score)
+    assert ct.corp_decomposition(p, y, score=score, weights=np.full(90, 3.0)) == plain
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_brier_decomposition_of_weighted_rows_is_that_of_repeated_rows(rng, k):
+    probs, labels, w = rng.dirichlet(np.ones(k), 70), rng.integers(0, k, 70), rng.integers(0, 4, 70)
+    options = {"bins": 4, "lens": ct.Canonical()}
+    heavy = ct.brier_decomposition(probs, labels, weights=0.1 * w, **options)
+    copied = ct.brier_decomposition(np.repeat(probs, w, axis=0), np.repeat(labels, w), **options)
+    parts = ("mean_score", "reliability", "resolution", "uncertainty")
+    for name in (*parts, "within_variance", "within_covariance"):
+        assert getattr(heavy, name) == pytest.approx(getattr(copied, name), abs=1e-12)
+    total = heavy.reliability - heavy.resolution + heavy.uncertainty
+    total += heavy.within_variance - heavy.within_covariance
+    assert heavy.mean_score == pytest.approx(total)
+
+
+def test_smooth_errors_of_weighted_rows_are_those_of_repeated_rows(tied):
+    p, y, w, many_p, many_y = tied
+    copied = ct.SmoothECE()(many_p, many_y)
+    assert ct.SmoothECE()(p, y, weights=w) == pytest.approx(copied, rel=2e-3)  # 1e-4 a row is added
+    assert ct.SmoothECE()(p, y, weights=5.0 * w) == ct.SmoothECE()(p, y, weights=w)
+
+
+@pytest.mark.parametrize("fit", ["isotonic", "smooth"])
+def test_fits_of_clusters_and_weights(tied, fit):
+    p, y, w, many_p, many_y = tied
+    few = {"n_resamples": 199, "rng": 1, "fit": fit}
+    heavy = ct.reliability_fit(p, y, weights=w, **few)
+    copied = ct.reliability_fit(many_p, many_y, **few)
+    at = heavy.predicted
+    found = np.interp(at, copied.predicted, copied.fitted)
+    np.testing.assert_allclose(heavy.fitted, found, atol=1e-6 if fit == "isotonic" else 0.02)
+    assert heavy.test.effective_n == heavy.effective_n
+    wide, narrow = np.mean(heavy.high - heavy.low), np.mean(copied.high - copied.low)
+    assert wide > 1.1 * narrow  # fewer rows than copies
+    g = np.repeat(np.arange(30), 4)
+    q, z = np.repeat(many_p[:30], 4), np.repeat(many_y[:30], 4)
+    known, blind = ct.reliability_fit(q, z, clusters=g, **few), ct.reliability_fit(q, z, **few)
+    assert np.mean(known.high - known.low) > 1.3 * np.mean(blind.high - blind.low)
+    assert known.test.clusters.count == 30
+    with pytest.raises(ct.StatisticError, match="reliability_fit does not take weights"):
+        ct.reliability_fit(p, y, weights=w, fit="band")
+
+
+def test_bin_sensitivity_of_clusters_and_weights(tied):
+    p, y, w, *_ = tied
+    facts = {"weights": w, "clusters": np.arange(90) // 3}
+    table = ct.bin_sensitivity(p, y, bins=[3, 6], n_resamples=199, rng=1, **facts)
+    for j, m in enumerate((3, 6)):
+        test = ct.calibration_test(p, y, ct.ECE(m), n_resamples=199, rng=1, **facts)
+        assert (table.estimate[j], table.pvalue[j]) == (test.estimate, test.pvalue)
+        assert table.low[j] == test.null_distribution.ppf(0.05)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[5] * 50, [60] + [5] * 40, [1, 9] * 25])
 def test_comparisons_of_clusters_keep_their_level(sizes):

@@ -193,16 +193,15 @@ VERBS = {
 
 
 #: Verbs that honour a fact.
+DESIGNED = (
+    *("audit", "calibration_test", "joint_test", "reliability_curve", "reliability_fit"),
+    *("compare", "confidence_interval", "bin_sensitivity", "cox_recalibration"),
+    *("corp_decomposition", "brier_decomposition", "equivalence_test", "gate"),
+)
 HONOURED = {
-    "clusters": (
-        *("audit", "calibration_test", "confidence_interval", "joint_test", "reliability_curve"),
-        *("compare", "equivalence_test", "gate"),
-    ),
+    "clusters": DESIGNED,
     "by": ("audit", "calibration_test", "joint_test", "reliability_curve"),
-    "weights": (
-        *("audit", "calibration_test", "confidence_interval", "joint_test", "reliability_curve"),
-        *("compare", "equivalence_test", "gate"),
-    ),
+    "weights": DESIGNED,
 }
 
 

@@ -39,7 +39,6 @@ def test_same_for_any_batches_and_order(parts, monkeypatch):
     assert found == whole()
     assert found.notes == ("read 2100 rows of 3 files: y, p",)
     monkeypatch.setattr(module, "ROWS", 37)
-    monkeypatch.setattr(module, "TOGETHER", 3)
     assert ct.scan([parts / f"part-{j}.parquet" for j in (2, 0, 1)]) == found
 
 
@@ -90,6 +89,17 @@ def test_small_batches_are_put_together(parts, monkeypatch):
         sizes.append(given[1].num_rows), first(self, *given))[1])  # fmt: skip
     ct.scan(parts / "part-*.parquet")  # of 7 row groups each
     assert sizes == [700] * 3
+
+
+def test_batches_of_one_label_and_of_weight_0(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "ROWS", 10)
+    p, _ = rows(0, 40)
+    y = np.repeat(["no", "yes"], 20)
+    w = np.where(np.arange(40) < 15, 0.0, 1.0)
+    parquet.write_table(pyarrow.table({"p": p, "y": y, "w": w}), tmp_path / "a.parquet")
+    found = ct.scan(tmp_path / "a.parquet", pos_label="yes", weights="w")
+    assert (found.n, found.classes) == (25, ("not yes", "yes"))
+    assert np.array_equal(found.sums, ct.Tally.of(p[15:], (y[15:] == "yes").astype(int)).sums)
 
 
 def test_numbers_of_32_bits_are_read_as_written(tmp_path):

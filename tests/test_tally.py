@@ -1,6 +1,7 @@
 """Tallies: sums that do not depend on order, and answers that those of the rows confirm."""
 
 import json
+import sys
 import warnings
 
 import numpy as np
@@ -423,3 +424,22 @@ def test_audit_of_the_top_class_of_many():
     assert tally.accuracy == pytest.approx(rows.accuracy)
     with pytest.raises(ct.StatisticError, match="top class or the event"):
         ct.audit(ct.Tally.of(data, lens=ct.OneVsRest(3)))
+
+
+def test_audit_of_very_many_rows_asks_their_sums(monkeypatch):
+    from caltest.battery import audit as module
+
+    rng = np.random.default_rng(4)
+    p = rng.beta(0.5, 0.5, 4000)
+    y = (rng.random(4000) < p * 0.9).astype(int)
+    rows = ct.audit(p, y, n_resamples=499, rng=1)
+    monkeypatch.setattr(sys.modules[module.__module__], "MANY", 3999)
+    sums = ct.audit(p, y, n_resamples=499, rng=1)
+    assert sums.verdict == rows.verdict
+    assert [a.lens for a in sums.rows] == [a.lens for a in rows.rows]
+    assert sums.rows[0] == rows.rows[0]
+    assert sums.rows[1].pvalue == pytest.approx(rows.rows[1].pvalue, abs=0.05)
+    assert "scales 2 to 64" in sums.rows[1].detail
+    assert "Tally" not in str(rows)
+    weighted = ct.audit(p, y, weights=np.tile([1.0, 2.0], 2000), n_resamples=99, rng=1)
+    assert "Tally" not in str(weighted)

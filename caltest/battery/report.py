@@ -118,7 +118,8 @@ def _detail(
             f"{t.null_std:.2g}, p {format_p(t.pvalue)})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
-        return f"Without bins: {'; '.join(parts)}."
+        said = dict.fromkeys(n for t in tests for n in t.notes if n not in data.notes)
+        return " ".join([f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in said)])
     if question.kind == "score" and rejected:
         worse = test.excess > 0
         return (
@@ -184,7 +185,8 @@ def report_of(
             + (f" (the first in row {impossible[0]}, counted from 0)" if rows_known else "")
             + ": that alone refutes calibration, unless the probabilities were rounded to 0."
         )
-    notes = list(dict.fromkeys(note for row in rows for note in row.test.notes))
+    binned = [row for row in rows if row.aspect != "shape"]
+    notes = list(dict.fromkeys((*data.notes, *(n for row in binned for n in row.test.notes))))
     if top.test.clusters is not None:
         notes.append(f"rows come in clusters: {top.test.clusters}")
     if data.weights is not None:

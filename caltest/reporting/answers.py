@@ -12,12 +12,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.written import name_of, several
+from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.inference import cox_recalibration
-from caltest.inference.entry import design
-from caltest.lenses import Lens
-from caltest.predictions import Predictions
+from caltest.reliability.view import View
 from caltest.results import CoxRecalibration, Result
 from caltest.results.tables import Columns
 from caltest.statistics import (
@@ -46,12 +44,6 @@ RIGHT_TOP = "the predicted class is right"
 MOST_LISTED = 10
 
 
-def told(data: Predictions, lens: Lens) -> dict[str, Any]:
-    """Return what every answer says of its data."""
-    own = {"lens": name_of(lens), "n": data.n, "n_classes": data.n_classes}
-    return own | {"notes": data.notes, "copies": data.copies} | design(data)
-
-
 @dataclass(frozen=True)
 class DataSummary(Result):
     """Of which rows a report is."""
@@ -69,12 +61,12 @@ class DataSummary(Result):
     lens: str
 
     @classmethod
-    def of(cls, data: Predictions, lens: Lens, induced: Predictions) -> DataSummary:
+    def of(cls, view: View, subgroups: int) -> DataSummary:
         """Count."""
-        p, y = induced.probs[:, 0], induced.labels == 0
-        mean = [float(np.average(v, weights=induced.weights)) for v in (y, p)]
+        data, (_, p, y) = view.data, _event(view)
+        mean = [float(np.average(v, weights=view.induced.weights)) for v in (y, p)]
         return cls(
-            event=RIGHT_TOP if lens.subject == "top" else lens.components(data)[0],
+            event=RIGHT_TOP if view.lens.subject == "top" else view.lens.components(data)[0],
             events=int(y.sum()),
             mean_outcome=mean[0],
             mean_prediction=mean[1],
@@ -82,9 +74,9 @@ class DataSummary(Result):
             largest=float(p.max()),
             distinct=np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
-            subgroups=len(data.subgroups()),
+            subgroups=subgroups,
             impossible=data.impossible.size,
-            **told(data, lens),
+            **view.told(),
         )
 
     def _made(self) -> list[str]:
@@ -126,11 +118,11 @@ class Measures(Result):
     columns: ClassVar[tuple[str, ...]] = ("measure", "value", "low", "high", "meaning")
 
     @classmethod
-    def of(cls, data: Predictions, lens: Lens, induced: Predictions, level: float) -> Measures:
+    def of(cls, view: View, level: float) -> Measures:
         """Compute all that these rows allow; the others are named with the reason."""
         rows: dict[str, Triple] = {}
         omitted: list[str] = []
-        for name, compute in _measures(data, lens, induced, level).items():
+        for name, compute in _measures(view, level).items():
             try:
                 rows[name] = compute()
             except StatisticError as error:
@@ -143,7 +135,7 @@ class Measures(Result):
             meaning=tuple(WORDING["measures"][name] for name in rows),
             omitted=tuple(omitted),
             level=level,
-            **told(data, lens),
+            **view.told(),
         )
 
     def _made(self) -> list[str]:
@@ -157,11 +149,9 @@ class Measures(Result):
         return float(self.value[j]), float(self.low[j]), float(self.high[j])
 
 
-def _measures(
-    data: Predictions, lens: Lens, induced: Predictions, level: float
-) -> dict[str, Callable[[], Triple]]:
+def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
     """Return what computes each measure with its interval."""
-    reach, (n, p, y) = float(ndtri(0.5 + level / 2.0)), _event(induced)
+    reach, (n, p, y), induced = float(ndtri(0.5 + level / 2.0)), _event(view), view.induced
     free = induced.weights is None and induced.n_clusters is None
 
     def oe() -> Triple:
@@ -182,17 +172,18 @@ def _measures(
             value = float(statistic(induced))
             if not np.isfinite(value):
                 raise StatisticError("infinite, as outcomes of probability 0 occurred")
-            half = reach * float(rows.std(ddof=1)) / np.sqrt(n) if free else np.nan
+            spread = float(rows.std(ddof=1)) if free and n > 1 else np.nan
+            half = reach * spread / np.sqrt(n)
             return value, value - half, value + half
 
         return compute
 
     def intercept() -> Triple:
-        fit = cox_line(data, lens, induced, level)
+        fit = cox_line(view, level)
         return fit.offset_intercept, *fit.offset_intercept_interval
 
     def slope() -> Triple:
-        fit = cox_line(data, lens, induced, level)
+        fit = cox_line(view, level)
         return fit.slope, *fit.slope_interval
 
     def sharpness() -> Triple:
@@ -216,17 +207,17 @@ def _measures(
     }
 
 
-def _event(induced: Predictions) -> tuple[int, FloatArray, BoolArray]:
+def _event(view: View) -> tuple[int, FloatArray, BoolArray]:
     """Return the number of rows, the predictions of the event, and where it happened."""
-    return induced.n, induced.probs[:, 0], induced.labels == 0
+    return view.induced.n, view.induced.probs[:, 0], view.induced.labels == 0
 
 
-def cox_line(data: Predictions, lens: Lens, induced: Predictions, level: float) -> CoxRecalibration:
+def cox_line(view: View, level: float) -> CoxRecalibration:
     """Return Cox's line, which needs finite log-odds of what happened."""
-    if induced.impossible.size:
-        said = several(induced.impossible.size, "outcome")
+    if view.induced.impossible.size:
+        said = several(view.induced.impossible.size, "outcome")
         raise StatisticError(f"{said} had probability 0, whose log-odds are infinite")
-    return cox_recalibration(data, lens=lens, level=level)
+    return cox_recalibration(view.data, lens=view.lens, level=level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,8 +236,9 @@ class ClassTable(Result):
     )
 
     @classmethod
-    def of(cls, data: Predictions, lens: Lens) -> ClassTable:
+    def of(cls, view: View) -> ClassTable:
         """List the classes that are furthest from what was predicted."""
+        data = view.data
         w = np.ones(data.n) if data.weights is None else data.weights
         events = data.labels[:, None] == np.arange(data.n_classes)
         predicted, observed = w @ data.probs / w.sum(), w @ events / w.sum()
@@ -258,7 +250,7 @@ class ClassTable(Result):
             tuple(data.class_name(int(c)) for c in worst),
             events.sum(axis=0)[worst],
             *(column[worst] for column in (predicted, observed, gap, in_sd)),
-            **told(data, lens),
+            **view.told(),
         )
 
     def _made(self) -> list[str]:

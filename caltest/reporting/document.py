@@ -134,6 +134,12 @@ class Report(Result):
         return HEADLINES[self.verdict][1].split()[-1]
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was done to the rows on the way in, and whether the simulation was interrupted."""
+        *remarks, _, _ = self._foot()
+        return tuple(remark.strip() for remark in remarks)
+
+    @property
     def recipes(self) -> tuple[str, ...]:
         """How every number was made, one line for each kind."""
         tests = [row.test for row in self.audit.rows]

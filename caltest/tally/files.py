@@ -24,13 +24,12 @@ from caltest.io.formats import of_arrow
 from caltest.io.opening import ENDINGS, imported
 from caltest.io.source import MISSING, Column, Source
 from caltest.lenses import Lens
+from caltest.predictions import Predictions
 from caltest.tally.grid import GRID
-from caltest.tally.tally import Tally, of_batches
+from caltest.tally.tally import Tally
 
 #: Rows of a batch of Parquet and Arrow files, and bytes of one of text.
 ROWS, BYTES = 2**17, 2**24
-#: Batches that are added up together.
-TOGETHER = 32
 #: Formats that are read in batches; all others are read whole.
 STREAMED = ("parquet", "arrow", "csv")
 #: Decimals of numbers of 32 and 16 bits that are read as they were written.
@@ -207,18 +206,21 @@ class _Reading:
             )
             advance(data.n)
             return Tally.of(data, lens=self.lens, grid=self.grid)
-        tallies: list[Tally] = []
+        counted: Tally | None = None
         before = 0
         names, batches = _batches(part, kind, None if self.chosen is None else self.chosen.wanted)
         for batch in batches:
-            tallies.append(self._batch(names, batch, before))
+            marked = self.weights if self.weights in names else None
+            if marked and not np.any(_column(marked, batch[marked])):
+                before += batch.num_rows  # rows of weight 0 do not count
+                continue
+            own = self._batch(names, batch, before)
+            counted = own if counted is None else counted + own
             before += batch.num_rows
             advance(batch.num_rows)
-            if len(tallies) == TOGETHER:
-                tallies = [of_batches(tallies)]
-        if not tallies:
+        if counted is None:
             raise InvalidPredictionsError("there are no rows")
-        return of_batches(tallies)
+        return counted
 
     def _batch(self, names: list[str], batch: Any, before: int) -> Tally:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -243,7 +245,14 @@ class _Reading:
                 self.predicted = self.chosen.guess[0]
             else:
                 self.chosen = replace(self.chosen, guess=[])
-        return Tally.of(replace(data, notes=()), lens=self.lens, grid=self.grid)
+        return Tally.of(named_alike(data, self.options), lens=self.lens, grid=self.grid)
+
+
+def named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
+    """Return a batch whose classes are named without a look at which labels occur in it."""
+    event = options.get("pos_label")
+    named = data.classes if event is None else (f"not {event}", str(event))
+    return replace(data, classes=named, notes=())
 
 
 def _kind(part: Path) -> str | None:
@@ -271,10 +280,14 @@ def _batches(part: Path, kind: str, wanted: list[str] | None) -> tuple[list[str]
         if kind == "csv":
             return _of_text(part, wanted)
         dataset = imported("pyarrow.dataset", "parquet", "large files")
-        opened = dataset.dataset(part, format="parquet" if kind == "parquet" else "ipc")
+        form = "ipc"
+        if kind == "parquet":  # without reading ahead whole files
+            lean = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+            form = dataset.ParquetFileFormat(default_fragment_scan_options=lean)
+        opened = dataset.dataset(part, format=form)
         if wanted is not None and (missing := set(wanted) - set(opened.schema.names)):
             raise InvalidPredictionsError(f"there is no column {min(missing)!r}")
-        ahead: Any = {"batch_readahead": 4, "fragment_readahead": 1, "batch_size": ROWS}
+        ahead: Any = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": ROWS}
         batches = opened.to_batches(columns=wanted, **ahead)
         return wanted or opened.schema.names, _readable(batches)
     except (InvalidPredictionsError, ImportError):
