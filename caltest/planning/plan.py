@@ -13,10 +13,10 @@ from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference.entry import seed_of
 from caltest.lens_choice import as_lens
-from caltest.lenses import LensLike
+from caltest.lenses import Lens, LensLike
 from caltest.planning.population import Population, Truth
 from caltest.planning.tasks import TASKS, Task
-from caltest.predictions import Facts
+from caltest.predictions import Facts, Predictions
 from caltest.results import Plan
 from caltest.sequential import Monitor
 from caltest.statistics import ECE, CalibrationInTheLarge, StatisticLike
@@ -129,15 +129,8 @@ def plan(
         )
     generator = np.random.default_rng(rng)
     first, _ = population.draw(generator, 2)
-    if isinstance(statistic, Monitor):
-        if statistic.n:
-            raise StatisticError("the rows until an alarm are planned for a monitor without rows")
-        seen = as_lens(statistic.lens if lens is None else lens, first)
-        statistic, alpha = replace(statistic, lens=seen), statistic.alpha
-        named = f"Monitor(alpha={alpha:g})"
-    else:
-        seen = as_lens(lens, first)
-        named = statistic if isinstance(statistic, str) else name_of(statistic)
+    statistic, seen, named = _seen(statistic, lens, first)
+    alpha = statistic.alpha if isinstance(statistic, Monitor) else alpha
     by_formula = isinstance(statistic, str) or (
         purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
     )
@@ -179,3 +172,14 @@ def _purpose(statistic: Any, width: Any, margin: Any, against: Any) -> str:
     if len(asked) > 1:
         raise StatisticError(f"one thing is planned at a time, not {' and '.join(asked)}")
     return asked[0]
+
+
+def _seen(statistic: Any, lens: LensLike | None, data: Predictions) -> tuple[Any, Lens, str]:
+    """Return the statistic, the lens that it looks through, and its name."""
+    if not isinstance(statistic, Monitor):
+        named = statistic if isinstance(statistic, str) else name_of(statistic)
+        return statistic, as_lens(lens, data), named
+    if statistic.n:
+        raise StatisticError("the rows until an alarm are planned for a monitor without rows")
+    seen = as_lens(statistic.lens if lens is None else lens, data)
+    return replace(statistic, lens=seen), seen, f"Monitor(alpha={statistic.alpha:g})"
