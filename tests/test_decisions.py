@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 import caltest as ct
 from caltest import AuditVerdict, cli
@@ -381,6 +382,39 @@ def test_the_power_of_a_plan_is_what_the_test_has(statistic, alternative, power)
     plan = ct.plan(statistic, like=uniform, alternative=alternative, power=power, rng=2)
     assert plan.low < plan.n < plan.high < 1.5 * plan.low
     assert abs(_rejections(statistic, alternative, plan.n, 300) - power) < 0.09
+
+
+@pytest.mark.slow
+def test_plans_agree_with_the_page_on_power():
+    """Asked for the power that the page found at 500 rows, plans ask for about 500 rows."""
+    text = (ROOT / "docs" / "power.md").read_text(encoding="utf-8")
+    sets = int(re.search(r"on (\d+)", text)[1])
+    cells = [line.split(" | ") for line in text.split("## Whole")[0].splitlines() if "|" in line]
+    columns = {name.strip(): j for j, name in enumerate(cells[0])}
+    found = {row[0].strip("| "): row for row in cells}
+    faults = {
+        "overconfident (slope 0.7)": Slope(0.7),
+        "shifted (0.25 logits)": Shift(0.25),
+        "local bump (+0.2 on 0.6–0.75)": Bump(0.2, 0.6, 0.75),
+    }
+    total = count = 0
+    for name, statistic in {
+        "ECE(15)": ct.ECE(15),
+        "Kuiper": ct.Kuiper(),
+        "Cox score": ct.CoxScore(),
+    }.items():
+        for fault, alternative in faults.items():
+            power = float(found[name][columns[fault]].strip("*| "))
+            plan = ct.plan(
+                statistic, like=uniform, alternative=alternative, power=power, n_datasets=200, rng=3
+            )
+            z = ndtri(power)
+            slope = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) * (z + 1.645) / 2  # in log n
+            error = np.hypot(
+                (power * (1 - power) / sets) ** 0.5 / slope, np.log(plan.high / plan.low) / 4.3
+            )
+            total, count = total + (np.log(plan.n / 500) / error) ** 2, count + 1
+    assert total < chi2.isf(1e-3, count)
 
 
 @pytest.mark.parametrize("power", [0.6, 0.9])
