@@ -101,6 +101,23 @@ def test_clusters_and_weights_are_honoured_and_subgroups_refused():
         ct.equivalence_test(p, y, margin=0.0)
 
 
+def test_a_tally_is_bounded_as_its_rows_are():
+    p, y = drawn(3000, seed=4)
+    tally = ct.Tally.of(p, y)
+    run = {"margin": 0.05, "rng": 1, "n_resamples": 999}
+    found = ct.equivalence_test(tally, None, **run)
+    rows = ct.equivalence_test(p, y, **run)
+    bound = ct.confidence_interval(tally, side="upper", rng=1, n_resamples=999).high
+    assert found.smallest_margin == pytest.approx(bound, rel=3e-4)
+    assert found.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
+    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
+        ct.equivalence_test(tally, None, ct.MCE(U(5)), **run)
+    with pytest.raises(
+        ct.StatisticError, match="equivalence_test does not take weights of a tally"
+    ):
+        ct.equivalence_test(ct.Tally.of(p, y, weights=1.0 + y), **run)
+
+
 def test_an_equivalence_test_prints_and_comes_back_from_json():
     test = ct.equivalence_test(*drawn(5000, seed=1), margin=0.05, rng=1)
     assert test.equivalent
