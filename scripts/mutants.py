@@ -70,6 +70,7 @@ EQUIVALENT = {
     ("simulate/labels.py", "k += thresholds[i, k] < draw"): "the loop below takes that step",
     ("simulate/labels.py", "k += thresholds[first + i, k] < draw"): "the loop below does",
     ("exact.py", "[: a.size + b.size + 1], 0.0, None)"): "rounding beyond the end, cut in any case",
+    ("inference/interval_methods.py", "np.minimum(rise, 1.75)), 0.0)"): "not taken above 1",
     ("battery/report.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 
