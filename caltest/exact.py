@@ -8,22 +8,22 @@ computed: the law of every cell, pushed through its term, convolved over the cel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.fft import irfft, rfft
 
-from caltest._base.poisson_binomial import NEGLIGIBLE, fast_length, poisson_binomial
+from caltest._base.poisson_binomial import NEGLIGIBLE, fast_length
 from caltest._base.progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, RootNull
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.cells import CellLaw, Cells
+from caltest.statistics.cells import CellLaw
 
 #: Cells up to which the exact null is computed without being asked for.
 MAX_CELLS = 128
@@ -69,7 +69,7 @@ def cell_null(law: CellLaw, probs: FloatArray, estimate: float) -> ExactNull:
     """
     masses, values = [], []
     error = 0.0
-    for cell, (first, pmf, lost) in enumerate(event_laws(law.cells, probs)):
+    for cell, (first, pmf, lost) in enumerate(law.cells.laws(probs)):
         terms = law.term(cell, first + np.arange(pmf.size))
         if not np.isfinite(terms).all():
             raise StatisticError(
@@ -85,40 +85,6 @@ def cell_null(law: CellLaw, probs: FloatArray, estimate: float) -> ExactNull:
         at = estimate**2 if law.root else estimate
         combined = _sum_of_terms(masses, values, error, at, law.unit)
     return RootNull.of(combined) if law.root else combined
-
-
-def event_laws(cells: Cells, probs: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
-    """Yield, for every cell, the law of its number of label-0 rows, as :func:`poisson_binomial`.
-
-    Weights are whole numbers: then the law of their sum, with every row of its label.
-    """
-    ordered = probs[cells.order]
-    multiples = None if cells.weights is None else cells.weights[cells.order].astype(np.int64)
-    for first, last in pairwise(cells.starts):
-        rows = ordered[first:last]
-        if multiples is not None:
-            yield 0, *_weighted_law(rows, multiples[first:last])
-        elif rows[:, 0].sum() <= rows[:, 1].sum():
-            yield poisson_binomial(rows[:, 0])
-        else:  # count the rarer label, whose probabilities have all their digits
-            lowest, pmf, lost = poisson_binomial(rows[:, 1])
-            yield len(rows) - (lowest + pmf.size - 1), pmf[::-1], lost
-
-
-def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
-    """Return the law of Σ k_i y_i, row by row in O(Σ k), and a bound on its rounding."""
-    law = np.zeros(int(multiples.sum()) + 1)
-    law[0], reached = 1.0, 0
-    for (p, rest), k in zip(probs, multiples, strict=True):
-        reached += k
-        moved = law[: reached - k + 1] * p
-        law[:reached] *= rest
-        law[reached] = 0.0
-        law[k : reached + 1] += moved
-    return law, 4e-16 * len(probs)
-
-
-# --- the law of the statistic ------------------------------------------------------------------
 
 
 def _largest_term(masses: list[FloatArray], values: list[FloatArray], error: float) -> ExactNull:

@@ -25,7 +25,7 @@ from caltest.statistics import ECE, StatisticLike
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, clone
     from sklearn.exceptions import NotFittedError
-    from sklearn.model_selection import cross_val_predict
+    from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError as error:
@@ -152,8 +152,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         With ``predict_proba``.
     method : Recalibration, optional
         How to recalibrate; by default ``VectorScaling()``, which fits any data.
-    cv : int, default 5
-        Number of folds; less where a class has fewer rows.
+    cv : int, splitter or iterable, default 5
+        Number of folds, less where a class has fewer rows; or what makes them, as in scikit-learn.
 
     Attributes
     ----------
@@ -174,13 +174,16 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     (50, 3)
     """
 
-    def __init__(self, estimator: Any, method: Recalibration | None = None, cv: int = 5) -> None:
+    def __init__(self, estimator: Any, method: Recalibration | None = None, cv: Any = 5) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the recalibration, and the estimator unless it is fitted; y holds its classes."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the recalibration, and the estimator unless it is fitted; y holds its classes.
+
+        Weights go to both. Rows of one group, such as a patient, are kept in one fold.
+        """
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         try:
@@ -193,12 +196,18 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 raise ValueError(
                     "y holds one class, or a class of one sample: nothing to fit"
                 ) from None
-            folds, model = min(self.cv, smallest), clone(self.estimator)
-            probs = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
-            self.estimator_ = model.fit(X, y)
+            folds: Any = self.cv
+            if isinstance(folds, int):
+                folds = min(folds, smallest)
+                folds = folds if groups is None else StratifiedGroupKFold(folds)
+            model = clone(self.estimator)
+            given = {} if sample_weight is None else {"sample_weight": sample_weight}
+            options: Any = {"cv": folds, "groups": groups, "params": given or None}
+            probs = cross_val_predict(model, X, y, method="predict_proba", **options)
+            self.estimator_ = model.fit(X, y, **given)
         self.classes_ = np.asarray(self.estimator_.classes_)
         method = VectorScaling() if self.method is None else self.method
-        self.recalibrated_ = method.fit(probs, _codes(self.classes_, y))
+        self.recalibrated_ = method.fit(probs, _codes(self.classes_, y), weights=sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -266,7 +275,10 @@ def _problem(
             places = (j for j, c in enumerate(classes.tolist()) if c == pos_label)
             lens = OneVsRest(next(places, str(pos_label)))
         codes, names = _codes(classes, y), [str(c) for c in classes]
-        return Predictions.of(probs, codes, names, weights=weights), {"lens": lens, **options}
+        return Predictions.of(probs, codes, names, weights=weights).in_ratios(), {
+            "lens": lens,
+            **options,
+        }
     if pos_label is None and labels is not None:
         pos_label = labels[-1]
     elif pos_label is None and (set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {-1, 1}):
@@ -280,5 +292,5 @@ def _problem(
             "column for each class"
         )
     names = [str(others[0]) if others else f"not {pos_label}", str(pos_label)]
-    data = Predictions.of(probs, y == pos_label, names, weights=weights)
+    data = Predictions.of(probs, y == pos_label, names, weights=weights).in_ratios()
     return data, {"lens": lens, **options}

@@ -1,1 +1,1 @@
-"""Replications of five documents on calibration: every figure, table and numbered example."""
+"""Replications of six documents on calibration: every figure, table and numbered example."""

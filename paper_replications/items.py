@@ -33,6 +33,7 @@ MODULES = {
     "B-RECAL": "b_recalibration",
     "B-FACTORS": "b_factors",
     "T": "t_examples",
+    "O-OVARIAN": "o_ovarian",
     "X-CIFAR": "x_cifar",
     "X-PRECIP": "x_precip",
 }

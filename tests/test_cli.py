@@ -158,6 +158,34 @@ def test_interval_of_clusters(capsys, tmp_path):
     assert "no column 'patient' among p, label, site" in err
 
 
+def test_weights_and_clusters_of_files(capsys, tmp_path):
+    rng = np.random.default_rng(4)
+    u = rng.standard_normal(400)
+    p, y, w = 1 / (1 + np.exp(-u)), (rng.random(400) < 0.5).astype(int), rng.integers(1, 5, 400)
+    g = np.arange(400) // 4
+    paths = []
+    for name, slope in (("a", 1.0), ("b", 2.0)):
+        q = 1 / (1 + np.exp(-slope * u))
+        lines = (f"{float(q[i])!r},{y[i]},{w[i]},{g[i]}" for i in range(400))
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text("\n".join(["p,label,w,site", *lines]))
+    facts, few = ("--weights", "w", "--clusters", "site"), ("--n-resamples", 99, "--json")
+    for command in ("test", "interval", "audit"):
+        code, out, _ = run(capsys, command, paths[0], "--weights", "w", "--json")
+        assert code == 0, command
+        effective = json.loads(out).get("effective_n") if command != "audit" else 320
+        assert effective == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=0.1), command
+    code, out, _ = run(capsys, "compare", *paths, *facts, *few)
+    found = json.loads(out)
+    known = {"clusters": g, "weights": w, "n_resamples": 99, "rng": 0, "names": ("a", "b")}
+    expected = ct.compare(p, 1 / (1 + np.exp(-2.0 * u)), y, ct.DebiasedL2(15), **known)
+    assert (found["difference"], found["pvalue"]) == (expected.difference, expected.pvalue)
+    assert (found["n_clusters"], found["effective_n"]) == (100, expected.effective_n)
+    code, _, err = run(capsys, "test", paths[0], "--weights", "weight")
+    assert code == 2
+    assert "no column 'weight'" in err
+
+
 @pytest.fixture
 def models(tmp_path):
     data = ct.examples.GaussianMixture(0.0, -2.0).sample(1000, 1)

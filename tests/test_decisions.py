@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 import caltest as ct
-from caltest import AuditVerdict
+from caltest import AuditVerdict, cli
+from caltest.planning import Bump, LogisticNormal, Shift, Slope
+from caltest.planning.search import by_alarms, by_power, by_width
 
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).parents[1]
 U = ct.UniformBins
 ESTIMATORS = [ct.ECE(10), ct.DebiasedL1(10), ct.DebiasedL2(10), ct.RMSCE(U(10)), ct.MCE(U(5))]
 
@@ -66,17 +76,22 @@ def test_the_exact_p_value_of_the_largest_gap():
     assert test.n_resamples == 0
 
 
-def test_clusters_widen_the_bound_and_weights_are_refused():
+def test_clusters_and_weights_are_honoured_and_subgroups_refused():
     p, y = drawn(1000, seed=2)
     clusters = np.repeat(np.arange(200), 5)
-    y = np.repeat(y[::5], 5)
-    p = np.repeat(p[::5], 5)
-    alone = ct.equivalence_test(p, y, margin=0.05, rng=0, n_resamples=999)
     known = ct.equivalence_test(p, y, margin=0.05, rng=0, n_resamples=999, clusters=clusters)
+    bound = ct.confidence_interval(
+        p, y, side="upper", rng=0, n_resamples=999, clusters=clusters
+    ).high
     assert known.n_clusters == 200
-    assert known.smallest_margin > 1.5 * alone.smallest_margin
-    with pytest.raises(ct.StatisticError, match="does not take weights"):
-        ct.equivalence_test(p, y, margin=0.05, weights=np.arange(1.0, 1001.0))
+    assert known.smallest_margin == pytest.approx(bound, rel=3e-4)
+    weights = {"weights": np.arange(1.0, 1001.0), "rng": 0, "n_resamples": 999}
+    weighted = ct.equivalence_test(p, y, margin=0.05, **weights)
+    bound = ct.confidence_interval(p, y, side="upper", **weights).high
+    assert weighted.smallest_margin == pytest.approx(bound, rel=3e-4)
+    assert weighted.effective_n == pytest.approx(500500**2 / 333833500)
+    with pytest.raises(ct.StatisticError, match="does not take by"):
+        ct.equivalence_test(p, y, margin=0.05, by=np.arange(1000) % 2)
     with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
         ct.equivalence_test(p, y, ct.MCE(U(5)), margin=0.05, clusters=clusters)
     with pytest.raises(ct.StatisticError, match="no upper bound of SKCE"):
@@ -116,7 +131,7 @@ def test_four_verdicts_from_one_pair_of_bounds(n, gap, tolerance, verdict, rejec
     if verdict is not AuditVerdict.MATTERS:
         assert (report.high <= tolerance) == (verdict is not AuditVerdict.CANNOT_TELL)
     assert type(report).from_json(report.to_json()).verdict is verdict
-    assert f"the tolerance {tolerance:g}" in report.summary[-1]
+    assert any(f"the tolerance {tolerance:g}" in said for said in report.summary)
 
 
 def test_without_a_tolerance_the_bounds_are_there_and_the_verdict_is_as_ever():
@@ -126,9 +141,10 @@ def test_without_a_tolerance_the_bounds_are_there_and_the_verdict_is_as_ever():
     interval = ct.confidence_interval(data, level=0.9, n_resamples=199, rng=0)
     assert (report.low, report.high) == (interval.low, interval.high)
     weighted = ct.Predictions.of(data, weights=1.0 + data.labels)
-    assert ct.audit(weighted, n_resamples=199, rng=0).high is None
-    with pytest.raises(ct.StatisticError, match="weights together with a tolerance"):
-        ct.audit(weighted, tolerance=0.1)
+    interval = ct.confidence_interval(weighted, level=0.9, n_resamples=199, rng=0)
+    report = ct.audit(weighted, tolerance=0.4, n_resamples=199, rng=0)
+    assert (report.low, report.high) == (interval.low, interval.high)
+    assert report.verdict is AuditVerdict.TOO_LITTLE_TO_MATTER
 
 
 def test_a_class_that_is_far_off_is_not_too_little_to_matter():
@@ -139,10 +155,28 @@ def test_a_class_that_is_far_off_is_not_too_little_to_matter():
     true = probs.copy()
     true[:, [1, 2]] = true[:, [2, 1]]  # the top class is right, two others are exchanged
     labels = (rng.random(n)[:, None] > np.cumsum(true, axis=1)[:, :-1]).sum(axis=1)
-    report = ct.audit(probs, labels, tolerance=0.03, n_resamples=199, rng=0)
+    run = {"n_resamples": 199, "rng": 0}
+    report = ct.audit(probs, labels, tolerance=0.03, **run)
     assert report.high <= 0.03
-    assert report.verdict is AuditVerdict.CANNOT_TELL
-    assert "OneVsRest(0…4)" in report.summary[-1]
+    assert report.verdict is AuditVerdict.MATTERS
+    assert any("is larger than the tolerance 0.03: it lies" in said for said in report.summary)
+    near = ct.audit(probs[:1000], labels[:1000], tolerance=0.145, **run)  # just below what is seen
+    assert near.verdict is AuditVerdict.CANNOT_TELL
+    assert any("may be larger than the tolerance 0.145" in said for said in near.summary)
+    assert (
+        ct.audit(probs, labels, tolerance=0.2, **run).verdict is AuditVerdict.TOO_LITTLE_TO_MATTER
+    )
+
+
+def test_a_subgroup_that_is_far_off_is_not_too_little_to_matter():
+    p, y = drawn(20_000, seed=9)
+    group = np.where(np.arange(p.size) < 500, "few", "many")
+    few = group == "few"
+    y[few] = np.random.default_rng(1).random(few.sum()) < 1.0 - p[few]
+    report = ct.audit(p, y, by=group, tolerance=0.05, n_resamples=199, rng=0)
+    assert report.high <= 0.05
+    assert report.verdict is AuditVerdict.MATTERS
+    assert any("by group few is larger than the tolerance" in said for said in report.summary)
 
 
 @pytest.mark.slow
@@ -154,3 +188,389 @@ def test_two_million_rows_an_error_of_four_thousandths_and_a_tolerance_of_a_hund
     assert 0.002 < report.low < 0.004 < report.high < 0.006
     assert "between 0.00" in report.summary[-1]
     assert json.loads(report.to_json())["high"] == report.high
+
+
+# --- gates ---------------------------------------------------------------------------------------
+
+
+def two_models(n, seed=1, slope=1.5):
+    """A calibrated model, one that is too steep, and the outcomes."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal(n)
+    right, steep = (1.0 / (1.0 + np.exp(-s * z)) for s in (1.0, slope))
+    return right, steep, (rng.random(n) < right).astype(int)
+
+
+def test_a_gate_passes_fails_and_cannot_tell_with_the_rows_that_could():
+    right, steep, y = two_models(5000)
+    limits = {"tolerance": 0.05, "margin": 0.01, "rng": 1}
+    good, bad = ct.gate(right, y, steep, **limits), ct.gate(steep, y, right, **limits)
+    few = ct.gate(right[:200], y[:200], steep[:200], **limits)
+    assert [g.verdict.exit_code for g in (good, bad, few)] == [0, 1, 3]
+    assert [c.verdict for c in good.checks] == ["passed", "passed"]
+    assert bad.checks[1].verdict is ct.GateVerdict.FAILED
+    assert all(c.rows > 200 for c in few.checks if c.verdict == "cannot tell")
+    for gate in (good, bad, few):
+        for check in gate.checks:
+            expected = "passed" if check.high <= check.limit else "cannot tell"
+            assert check.verdict == ("failed" if check.low > check.limit else expected)
+            assert check.low <= check.estimate <= check.high
+        assert type(gate).from_json(gate.to_json()).as_dict() == gate.as_dict()
+    assert "would tell; there are 200" in str(few)
+
+
+def test_the_tolerance_of_a_gate_is_beside_an_interval_and_alpha_is_shared():
+    right, steep, y = two_models(2000)
+    alone = ct.gate(steep, y, tolerance=0.05, alpha=0.04, n_resamples=999, rng=1).checks[0]
+    interval = ct.confidence_interval(steep, y, level=0.92, n_resamples=999, rng=1)
+    assert (alone.low, alone.high) == (interval.low, interval.high)
+    both = ct.gate(steep, y, right, tolerance=0.05, margin=0.1, alpha=0.04, n_resamples=999, rng=1)
+    interval = ct.confidence_interval(steep, y, level=0.96, n_resamples=999, rng=1)
+    assert (both.checks[0].low, both.checks[0].high) == (interval.low, interval.high)
+
+
+def test_the_bounds_of_a_difference_are_its_extremes():
+    """Over all t and D within their bounds, √(t + D) − √t is what the gate prints."""
+    for seed, (n, first) in enumerate([(400, 0), (400, 1), (3000, 0), (3000, 1)]):
+        models = two_models(n, seed)
+        a, b = models[first], models[1 - first]
+        check = ct.gate(a, models[2], b, margin=0.01, rng=1).checks[0]
+        difference = ct.compare(a, b, models[2], level=0.95, n_resamples=99, rng=1)
+        old = ct.confidence_interval(
+            b, models[2], ct.DebiasedL2(), level=0.95, n_resamples=1999, rng=1
+        )
+        t = np.linspace(old.low, old.high, 501)[:, None]
+        d = np.linspace(difference.low, difference.high, 501)
+        values = np.sqrt(np.maximum(t + d, 0.0)) - np.sqrt(t)
+        assert check.low == pytest.approx(values.min(), abs=1e-3)
+        assert check.high == pytest.approx(values.max(), abs=1e-3)
+
+
+def test_a_gate_is_seldom_wrong():
+    """A model whose error is the tolerance, and one worse than the other by the margin."""
+    passed = failed = 0
+    for seed in range(100):
+        p, y = drawn(800, 0.06, seed=seed, sign=up_and_down)
+        found = ct.gate(p, y, tolerance=0.06, alpha=0.1, n_resamples=199, rng=seed)
+        passed += found.verdict == "passed"
+        failed += found.verdict == "failed"
+    assert passed <= binom.isf(1e-3, 100, 0.1)
+    assert failed <= binom.isf(1e-3, 100, 0.1)
+
+
+def test_a_gate_reads_both_models_alike():
+    right, steep, y = two_models(1000)
+    words = np.where(y == 1, "yes", "no")
+    logits = [np.log(p / (1.0 - p)) for p in (right, steep)]
+    limits = {"tolerance": 0.1, "margin": 0.1, "rng": 1}
+    plain = ct.gate(right, y, steep, **limits)
+    told = ct.gate(logits[0], words, logits[1], pos_label="yes", from_logits=True, **limits)
+    assert [c.high for c in told.checks] == pytest.approx([c.high for c in plain.checks], rel=1e-6)
+    kept = ct.gate(ct.Predictions.of(right, y), None, ct.Predictions.of(steep, y), **limits)
+    assert kept.checks == plain.checks
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({}, "a gate checks a tolerance, or a margin"),
+        ({"margin": 0.1}, "give both"),
+        ({"against": [0.5, 0.5]}, "give both"),
+        ({"tolerance": 2}, r"tolerance must lie in \(0, 1\)"),
+        ({"tolerance": 0.1, "by": [1, 2]}, "gate does not take by"),
+        ({"tolerance": 0.1, "alpha": 0}, "alpha must"),
+        ({"tolerance": 0.1, "statistic": ct.Kuiper()}, "no interval of Kuiper"),
+    ],
+)
+def test_what_a_gate_refuses(limits, said):
+    with pytest.raises(ct.StatisticError, match=said):
+        ct.gate([0.2, 0.7], [0, 1], **limits)
+
+
+def test_assert_calibrated_fails_with_the_report(pytester):
+    right, steep, y = two_models(5000)
+    np.savez(pytester.path / "rows.npz", right=right, steep=steep, y=y)
+    pytester.makeconftest("pytest_plugins = ['caltest.testing']")
+    pytester.makepyfile(
+        """
+        import numpy as np
+        rows = np.load("rows.npz")
+
+        def test_good(assert_calibrated):
+            assert_calibrated(rows["right"], rows["y"], tolerance=0.05)
+
+        def test_bad(assert_calibrated):
+            assert_calibrated(rows["steep"], rows["y"], tolerance=0.02, alpha=0.01)
+
+        def test_few(assert_calibrated):
+            assert_calibrated(rows["right"][:100], rows["y"][:100], tolerance=0.02)
+
+        def test_function():
+            from caltest.testing import assert_calibrated
+            assert_calibrated(rows["right"], rows["y"], rows["steep"], margin=0.01)
+        """
+    )
+    found = pytester.runpytest_inprocess(
+        "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts="
+    )
+    found.assert_outcomes(passed=2, failed=2)
+    found.stdout.fnmatch_lines(
+        ["*AssertionError: the calibration gate says 'failed'", "*Verdict: FAILED", "*CANNOT TELL"]
+    )
+    assert "testing.py" not in found.stdout.str().split("short test summary")[0]
+
+
+def test_the_testing_module_needs_no_pytest():
+    code = "import caltest.testing, sys; assert 'pytest' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+
+def uniform(rng, n):
+    return rng.uniform(0.001, 0.999, n)
+
+
+def test_published_sample_sizes():
+    """R's sampsizeval(p = .1, c = .75, se_c = .025, se_cs = .1, se_cl = .1) recommends 1536."""
+    like, z = LogisticNormal(0.1, 0.75), ndtri(0.975)
+    assert ct.plan("slope", like=like, width=2 * z * 0.1).n == 1536
+    assert ct.plan("intercept", like=like, width=2 * z * 0.1).n == 1224
+    # Riley et al. (2021): N = (1 − φ) / (φ SE²); the interval is that of log O:E.
+    data = np.full(10, 0.018)
+    width = float(2.0 * np.sinh(z * 0.051))
+    assert ct.plan("O:E", like=data, width=width).n == int(np.ceil(0.982 / (0.018 * 0.051**2)))
+
+
+def test_formulas_are_what_fits_show():
+    """Standard errors of Cox's recalibration on rows like these are those of the formulas."""
+    rng = np.random.default_rng(3)
+    p = LogisticNormal(0.3, 0.8)(rng, 40_000)
+    found = ct.cox_recalibration(p, (rng.random(p.size) < p).astype(int))
+    for word, error in (("slope", found.slope_se), ("intercept", found.offset_intercept_se)):
+        needed = ct.plan(word, like=p, width=2 * ndtri(0.975) * error).n
+        assert needed == pytest.approx(p.size, rel=0.05)  # a fitted curvature
+
+
+def test_the_formula_of_calibration_in_the_large_is_what_simulation_shows():
+    plan = ct.plan(ct.CalibrationInTheLarge(), like=uniform, alternative=Shift(0.25), rng=1)
+    assert plan.method == "formula"
+    assert (plan.low, plan.high, plan.n_resamples) == (plan.n, plan.n, 0)
+    rejected = _rejections(ct.CalibrationInTheLarge(), Shift(0.25), plan.n, 400)
+    assert abs(rejected - 0.8) < 4 * 0.02
+
+
+def _rejections(statistic, alternative, n, times):
+    rng, count = np.random.default_rng(11), 0
+    for _ in range(times):
+        p = uniform(rng, n)
+        truth = alternative(np.column_stack([1.0 - p, p]))[:, 1]
+        y = (rng.random(n) < truth).astype(int)
+        test = ct.calibration_test(p, y, statistic, n_resamples=199, rng=int(rng.integers(2**62)))
+        count += test.pvalue <= 0.05
+    return count / times
+
+
+@pytest.mark.parametrize(
+    ("statistic", "alternative", "power"),
+    [(ct.CoxScore(), Slope(0.7), 0.88), (ct.Kuiper(), Shift(0.25), 0.6)],
+    ids=["Cox", "Kuiper"],
+)
+def test_the_power_of_a_plan_is_what_the_test_has(statistic, alternative, power):
+    plan = ct.plan(statistic, like=uniform, alternative=alternative, power=power, rng=2)
+    assert plan.low < plan.n < plan.high < 1.5 * plan.low
+    assert abs(_rejections(statistic, alternative, plan.n, 300) - power) < 0.09
+
+
+@pytest.mark.parametrize("power", [0.6, 0.9])
+@pytest.mark.parametrize("needed", [30, 3000])
+def test_the_search_finds_rows_whose_power_is_known(needed, power):
+    def chance(n):
+        return ndtr(np.sqrt(n / needed) * (ndtri(power) + 1.645) - 1.645)
+
+    found = [
+        by_power(lambda rng, n: rng.random() < chance(n), power, 400, np.random.default_rng(seed))
+        for seed in range(60)
+    ]
+    logs = np.log([f.n / needed for f in found])
+    assert abs(logs.mean()) < 0.05
+    assert logs.std() < 0.12
+    covered = sum(f.low <= needed <= f.high for f in found)
+    assert covered >= binom.ppf(1e-4, 60, 0.93)
+
+
+def test_lengths_and_alarms_are_found():
+    width = by_width(
+        lambda rng, n: 5.0 / np.sqrt(n) * rng.uniform(0.9, 1.1), 0.1, 200, np.random.default_rng(1)
+    )
+    assert 2300 < width.low < 2500 < width.high < 2700
+    alarms = by_alarms(
+        lambda rng: int(rng.exponential(1000.0)) + 1, 0.8, 400, np.random.default_rng(1)
+    )
+    assert alarms.low < -1000.0 * np.log(0.2) < alarms.high
+    with pytest.raises(ct.StatisticError, match="does not ring"):
+        by_alarms(lambda rng: None, 0.8, 100, np.random.default_rng(1))
+    with pytest.raises(ct.StatisticError, match="even 2000000 rows"):
+        by_power(lambda rng, n: False, 0.8, 100, np.random.default_rng(1))
+
+
+def test_every_purpose_is_planned_by_its_verb():
+    p, _ = drawn(2000, seed=5)
+    run = {"rng": 1, "n_datasets": 100}
+    equivalent = ct.plan(ct.ECE(), like=p, margin=0.08, **run)
+    interval = ct.plan(ct.ECE(), like=p, width=0.08, **run)
+    softer = Slope(0.6)(np.column_stack([1 - p, p]))[:, 1]
+    comparison = ct.plan(ct.DebiasedL2(), like=p, against=softer, **run)
+    monitor = ct.plan(ct.Monitor(), like=p, alternative=Slope(0.6), **run)
+    plans = [equivalent, interval, comparison, monitor]
+    words = ["equivalence", "interval", "comparison", "monitoring"]
+    assert [plan.purpose for plan in plans] == words
+    for plan in plans:
+        assert plan.low <= plan.n <= plan.high
+        assert plan.present == 2000
+        assert plan.more == max(plan.n - 2000, 0)
+        assert type(plan).from_json(plan.to_json()).as_dict() == plan.as_dict()
+    rng = np.random.default_rng(8)
+    accepted = sum(
+        ct.equivalence_test(
+            q := rng.choice(p, equivalent.n), rng.random(q.size) < q, margin=0.08,
+            n_resamples=199, rng=seed,
+        ).equivalent
+        for seed in range(100)
+    )  # fmt: skip
+    assert 62 <= accepted <= 94
+
+
+def test_labels_say_what_is_wrong():
+    p, _ = drawn(4000, seed=6)
+    rng = np.random.default_rng(7)
+    y = (rng.random(p.size) < Slope(0.7)(np.column_stack([1 - p, p]))[:, 1]).astype(int)
+    shown = ct.plan(ct.CoxScore(), like=p, labels=y, rng=1, n_datasets=200)
+    known = ct.plan(ct.CoxScore(), like=p, alternative=Slope(0.7), rng=1, n_datasets=200)
+    assert "PlattScaling" in shown.alternative
+    assert shown.n == pytest.approx(known.n, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"like": [0.2, 0.7]}, "nothing is wrong yet"),
+        ({"like": [0.2, 0.7], "width": 0.1, "margin": 0.1}, "one thing is planned at a time"),
+        ({"like": [0.2, 0.7], "statistic": "slope"}, "'slope' needs a width"),
+        ({"like": [0.2, 0.7], "statistic": "slopes", "width": 1}, "statistic must be one of"),
+        ({"like": [0.2, 0.7], "power": 1.0}, "power must"),
+        ({"like": [0.2, 0.7], "margin": -0.1}, "margin must"),
+        ({"like": [0.2, 0.7], "margin": 0.1, "n_datasets": 5}, "n_datasets must be a whole"),
+        ({"like": [0.2, 0.7], "labels": [0, 1], "weights": [1, 2]}, "plan does not take weights"),
+        ({"like": [0.2, 0.7], "against": [0.1, 0.2, 0.3]}, "probs has 3 rows"),
+        ({"like": uniform, "against": [0.1]}, "like predictions, not like a function"),
+    ],
+)
+def test_what_a_plan_refuses(asked, said):
+    statistic = asked.pop("statistic", ct.ECE())
+    with pytest.raises(ValueError, match=said):
+        ct.plan(statistic, **asked)
+
+
+def test_alternatives_are_distributions_and_mean_what_they_say():
+    probs = np.random.default_rng(1).dirichlet([0.3] * 4, 50)
+    probs[0] = [0.0, 1.0, 0.0, 0.0]
+    for alternative in (Slope(0.5), Shift(1.0, 2), Bump(0.3, 0.1, 0.9, 2), Bump(-0.5, 0.2, 1.1)):
+        truth = alternative(probs)
+        np.testing.assert_allclose(truth.sum(axis=1), 1.0)
+        assert (truth >= 0.0).all()
+    np.testing.assert_allclose(Slope(1.0)(probs), probs, atol=1e-12)
+    p = np.array([0.1, 0.4, 0.9])
+    two = np.column_stack([1 - p, p])
+    logit = np.log(p / (1 - p))
+    np.testing.assert_allclose(Slope(0.7)(two)[:, 1], 1 / (1 + np.exp(-0.7 * logit)))
+    np.testing.assert_allclose(Shift(0.3)(two)[:, 1], 1 / (1 + np.exp(-0.3 - logit)))
+    np.testing.assert_allclose(Bump(0.2, 0.3, 0.5)(two)[:, 1], [0.1, 0.6, 0.9])
+    draws = LogisticNormal(0.1, 0.75)(np.random.default_rng(1), 200_000)
+    assert draws.mean() == pytest.approx(0.1, abs=0.002)
+    y = np.random.default_rng(2).random(draws.size) < draws
+    ranks = np.argsort(np.argsort(draws))
+    auc = (ranks[y].mean() - (y.sum() - 1) / 2) / (~y).sum()
+    assert auc == pytest.approx(0.75, abs=0.01)
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    right, steep, y = two_models(3000)
+    for name, p in (("new", right), ("old", steep)):
+        rows = np.column_stack([np.arange(p.size), p, y])
+        np.savetxt(f"{name}.csv", rows, delimiter=",", header="id,p,label", comments="")
+    return tmp_path
+
+
+def run(capsys, *words):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(list(words))
+    return stop.value.code, capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("gate new.csv --probs p --tolerance .06", 0),
+        ("gate new.csv --probs p --against old.csv --id id --tolerance .06 --margin .01", 0),
+        ("gate old.csv --probs p --against new.csv --margin .01", 1),
+        ("gate new.csv --probs p --tolerance .01", 3),
+        ("gate new.csv --probs p", 2),
+        ("gate new.csv --probs p --against new.csv --margin .1", 2),
+        ("audit old.csv --probs p --tolerance .3 --fail-on-miscalibration --n-resamples 199", 0),
+        ("audit old.csv --probs p --tolerance .01 --fail-on-miscalibration --n-resamples 199", 1),
+        ("plan --like LogisticNormal(0.1,0.75) --statistic slope --width 0.392", 0),
+        ("plan --like old.csv --probs p --statistic Kuiper() --n-datasets 100", 0),
+        ("plan --like new.csv --probs p --monitor --alternative Slope(0.7) --n-datasets 100", 0),
+        ("plan --like LogisticNormal(0.1) --width 0.1", 2),
+        ("plan --like new.csv --probs p --alternative TopK(1)", 2),
+    ],
+)
+def test_commands_and_their_exit_codes(files, capsys, words, code):
+    found, printed = run(capsys, *words.split())
+    assert found == code
+    assert "Traceback" not in printed.err
+
+
+def test_a_gate_writes_markdown_and_json(files, capsys):
+    words = "gate new.csv --probs p --tolerance .06 --json --out summary.md"
+    _, printed = run(capsys, *words.split())
+    assert json.loads(printed.out)["verdict"] == "passed"
+    text = (files / "summary.md").read_text(encoding="utf-8")
+    assert text.startswith("| check | statistic |")
+    assert "Verdict: PASSED" in text
+    words = "plan --like new.csv --probs p --margin .1 --json"
+    code, printed = run(capsys, *words.split())
+    assert json.loads(printed.out)["purpose"] == "equivalence"
+    assert code == 0
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the action runs in bash")
+def test_the_action_runs_the_gate(files):
+    """The last step of the action, with the files that GitHub gives it."""
+    yaml = pytest.importorskip("yaml")
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    script = action["runs"]["steps"][-1]["run"]
+    assert "${{" not in script  # nothing that a user writes becomes program text
+    tool = files / "caltest"
+    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m caltest "$@"\n', encoding="utf-8")
+    tool.chmod(0o755)
+    given = {"FILE": "new.csv", "AGAINST": "", "TOLERANCE": "0.01", "MARGIN": "", "ALPHA": "0.05"}
+    given |= {"OPTIONS": "--probs=p\n--label=label\n", "RUNNER_TEMP": str(files)}
+    given |= {"GITHUB_OUTPUT": str(files / "out"), "GITHUB_STEP_SUMMARY": str(files / "page")}
+    path = {"PATH": f"{files}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    codes = [
+        subprocess.run(
+            ["bash", "-e", "-c", script], env={**os.environ, **given, **path, **more}
+        ).returncode
+        for more in ({"CANNOT_TELL": "fail"}, {"CANNOT_TELL": "pass"}, {"TOLERANCE": "0.06"})
+    ]
+    assert codes == [3, 0, 0]
+    assert (files / "out").read_text().split("\n")[0] == "verdict=cannot tell"
+    assert (files / "page").read_text().count("## Calibration gate") == 3

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from conftest import seen
 from scipy.special import ndtr
-from scipy.stats import t
+from scipy.stats import f, t
 
 import caltest as ct
+from caltest import recalibration
 from caltest.binning import as_binning
 from caltest.errors import FewClustersWarning
 from caltest.inference.exchange import differences
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError, base_variance
+from caltest.simulate.dependent import Agreement
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])
@@ -221,6 +223,185 @@ def test_swapping_clusters_by_enumeration(rng):
     drawn, _ = differences("swap", ct.ECE(3), *sides, True, 4999, 3, 1)
     share = (np.abs(drawn) >= observed - 1e-12).mean()
     assert share == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 4999) ** 0.5 + 1e-3)
+
+
+def test_cox_with_weights_and_clusters(rng):
+    p, w = rng.uniform(0.1, 0.9, 80), rng.integers(1, 4, 80)
+    y, g = (rng.random(80) < p).astype(int), np.repeat(np.arange(20), 4)
+    plain = ct.cox_recalibration(p, y)
+    assert ct.cox_recalibration(p, y, weights=np.full(80, 3), clusters=np.arange(80)) == plain
+    heavy = ct.cox_recalibration(p, y, weights=0.5 * w, clusters=g)
+    copied = ct.cox_recalibration(np.repeat(p, w), np.repeat(y, w), clusters=np.repeat(g, w))
+    for name in ("intercept", "slope", "offset_intercept"):
+        for value in (name, f"{name}_se"):
+            assert getattr(heavy, value) == pytest.approx(getattr(copied, value), rel=1e-9)
+    z = np.log(p / (1 - p))
+    x, q = np.column_stack([np.ones(80), z]), 1 / (1 + np.exp(-heavy.intercept - heavy.slope * z))
+    information = (x * (w * q * (1 - q))[:, None]).T @ x
+    moved = []
+    for u in range(20):
+        rows = g == u
+        own = (x[rows] * (w * q * (1 - q))[rows, None]).T @ x[rows]
+        moved.append(np.linalg.solve(information - own, x[rows].T @ (w * (y - q))[rows]))
+    covariance = 0.95 * np.array(moved).T @ np.array(moved)
+    assert heavy.slope_se == pytest.approx(covariance[1, 1] ** 0.5)
+    assert heavy.covariance == pytest.approx(covariance[0, 1])
+    size = np.bincount(g, w)
+    freedom = size.sum() ** 2 / (size**2).sum() - 1
+    reach = t.ppf(0.975, freedom) * heavy.slope_se
+    assert heavy.slope_interval == pytest.approx((heavy.slope - reach, heavy.slope + reach))
+    assert heavy.lr_slope_pvalue == pytest.approx(
+        2 * t.sf(abs(heavy.slope - 1) / heavy.slope_se, freedom)
+    )
+    d = np.array([heavy.intercept, heavy.slope - 1])
+    wald = d @ np.linalg.inv(covariance) @ d
+    assert heavy.lr == pytest.approx(wald)
+    share = (freedom - 1) / (2 * freedom)
+    assert heavy.lr_pvalue == pytest.approx(f.sf(wald * share, 2, freedom - 1))
+    assert "Wald test, by the jackknife, of" in str(heavy)
+    assert "20 clusters, weighted: effective n" in heavy.recipe
+    with pytest.raises(ct.StatisticError, match="takes no clusters or weights"):
+        ct.cox_recalibration(p, y, clusters=g, method="profile")
+
+
+def test_agreement_of_large_clusters_by_part_of_the_pairs(rng):
+    probs, w = rng.dirichlet(np.ones(4), 700), rng.uniform(0.5, 2.0, 700)
+    clusters = np.repeat([0, 1], [600, 100])
+    data = ct.Canonical()(
+        ct.Predictions.of(probs, np.zeros(700, int), clusters=clusters, weights=w)
+    )
+    found = Agreement.of(data).sums()[1]
+    expected = []
+    for rows in (slice(0, 600), slice(600, 700)):
+        p, v, total = probs[rows], w[rows], 0.0
+        for i in range(len(p)):
+            largest = np.maximum(p[i] / p[i][:, None], p[:, None, :] / p[:, :, None])  # (m, k, l)
+            shared = (1.0 / largest.sum(axis=2)).sum(axis=1) - p @ p[i]
+            total += v[i] * (v @ shared - v[i] * shared[i])
+        expected.append(total)
+    assert found[1] == pytest.approx(expected[1], rel=1e-12)
+    assert found[0] == pytest.approx(expected[0], rel=5e-3)
+    assert found[0] != pytest.approx(expected[0], rel=1e-9)
+
+
+METHODS = [
+    *(recalibration.TemperatureScaling(), recalibration.VectorScaling()),
+    *(recalibration.MatrixScaling(), recalibration.PlattScaling()),
+    *(recalibration.BetaCalibration(), recalibration.IsotonicRegression()),
+    recalibration.HistogramBinning(),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize("k", [2, 3])
+def test_recalibration_with_weights_is_that_of_repeated_rows(rng, method, k):
+    probs = rng.dirichlet(np.ones(k), 120)
+    labels = (rng.random(120)[:, None] > (probs**0.6).cumsum(axis=1) / (probs**0.6).sum(
+        axis=1, keepdims=True)).sum(axis=1)  # fmt: skip
+    w = rng.integers(0, 4, 120)
+    new = rng.dirichlet(np.ones(k), 9)
+    heavy = method.fit(probs, labels, weights=0.3 * w)
+    copied = method.fit(np.repeat(probs, w, axis=0), np.repeat(labels, w))
+    np.testing.assert_allclose(heavy(new), copied(new), atol=1e-6)
+    assert heavy.nll_before == pytest.approx(copied.nll_before)
+    assert heavy.nll_after == pytest.approx(copied.nll_after, abs=1e-6)
+    equal, plain = method.fit(probs, labels, weights=np.full(120, 2.0)), method.fit(probs, labels)
+    np.testing.assert_allclose(equal(new), plain(new), atol=1e-12)
+
+
+def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
+    p, g = rng.random(60), np.repeat(np.arange(20), 3)
+    y, w = (rng.random(60) < p).astype(int), rng.uniform(0.5, 2.0, 60)
+    for statistic in (ct.VariationalError(), ct.RefinementError("log")):
+        fixed = statistic.given(designed(p, y, g, w))
+        assert all(np.unique(fixed.fold[g == j]).size == 1 for j in range(20))
+        q = p.copy()
+        for k in range(5):
+            held = fixed.fold == k
+            fit = recalibration.IsotonicRegression().fit(p[~held], y[~held], weights=w[~held])
+            q[held] = fit(p[held])
+        gain = np.where(q == p, 0.0, np.sign(q - p)) * (y - p)
+        if isinstance(statistic, ct.RefinementError):
+            gain = -np.log(np.maximum(np.where(y == 1, q, 1 - q), 2.0**-53))
+        assert fixed(1 - y) == pytest.approx(np.average(gain, weights=w), rel=1e-9)
+    with pytest.raises(
+        ct.StatisticError, match="two clusters in each fold, 10 in all; there are 9"
+    ):
+        ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
+
+
+@pytest.fixture
+def tied(rng):
+    """Rows of weights 0 to 3, predictions of which many are equal, and the same rows repeated."""
+    p = rng.choice(np.linspace(0.05, 0.95, 12), 90)
+    y, w = (rng.random(90) < p**1.5).astype(int), rng.integers(0, 4, 90)
+    return p, y, w, np.repeat(p, w), np.repeat(y, w)
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_corp_of_weighted_rows_is_that_of_repeated_rows(tied, score):
+    p, y, w, many_p, many_y = tied
+    heavy = ct.corp_decomposition(p, y, score=score, weights=0.7 * w, clusters=np.arange(90) // 3)
+    copied = ct.corp_decomposition(many_p, many_y, score=score)
+    for name in ("mean_score", "miscalibration", "discrimination", "uncertainty"):
+        assert getattr(heavy, name) == pytest.approx(getattr(copied, name), rel=1e-9)
+    np.testing.assert_allclose(heavy.fit.observed, copied.fit.observed)
+    assert heavy.n_clusters == np.unique((np.arange(90) // 3)[w > 0]).size
+    assert ct.CORP(score)(p, y, weights=w) == pytest.approx(ct.CORP(score)(many_p, many_y))
+    plain = ct.corp_decomposition(p, y, score=score)
+    assert ct.corp_decomposition(p, y, score=score, weights=np.full(90, 3.0)) == plain
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_brier_decomposition_of_weighted_rows_is_that_of_repeated_rows(rng, k):
+    probs, labels, w = rng.dirichlet(np.ones(k), 70), rng.integers(0, k, 70), rng.integers(0, 4, 70)
+    options = {"bins": 4, "lens": ct.Canonical()}
+    heavy = ct.brier_decomposition(probs, labels, weights=0.1 * w, **options)
+    copied = ct.brier_decomposition(np.repeat(probs, w, axis=0), np.repeat(labels, w), **options)
+    parts = ("mean_score", "reliability", "resolution", "uncertainty")
+    for name in (*parts, "within_variance", "within_covariance"):
+        assert getattr(heavy, name) == pytest.approx(getattr(copied, name), abs=1e-12)
+    total = heavy.reliability - heavy.resolution + heavy.uncertainty
+    total += heavy.within_variance - heavy.within_covariance
+    assert heavy.mean_score == pytest.approx(total)
+
+
+def test_smooth_errors_of_weighted_rows_are_those_of_repeated_rows(tied):
+    p, y, w, many_p, many_y = tied
+    copied = ct.SmoothECE()(many_p, many_y)
+    assert ct.SmoothECE()(p, y, weights=w) == pytest.approx(copied, rel=2e-3)  # 1e-4 a row is added
+    assert ct.SmoothECE()(p, y, weights=5.0 * w) == ct.SmoothECE()(p, y, weights=w)
+
+
+@pytest.mark.parametrize("fit", ["isotonic", "smooth"])
+def test_fits_of_clusters_and_weights(tied, fit):
+    p, y, w, many_p, many_y = tied
+    few = {"n_resamples": 199, "rng": 1, "fit": fit}
+    heavy = ct.reliability_fit(p, y, weights=w, **few)
+    copied = ct.reliability_fit(many_p, many_y, **few)
+    at = heavy.predicted
+    found = np.interp(at, copied.predicted, copied.fitted)
+    np.testing.assert_allclose(heavy.fitted, found, atol=1e-6 if fit == "isotonic" else 0.02)
+    assert heavy.test.effective_n == heavy.effective_n
+    wide, narrow = np.mean(heavy.high - heavy.low), np.mean(copied.high - copied.low)
+    assert wide > 1.1 * narrow  # fewer rows than copies
+    g = np.repeat(np.arange(30), 4)
+    q, z = np.repeat(many_p[:30], 4), np.repeat(many_y[:30], 4)
+    known, blind = ct.reliability_fit(q, z, clusters=g, **few), ct.reliability_fit(q, z, **few)
+    assert np.mean(known.high - known.low) > 1.3 * np.mean(blind.high - blind.low)
+    assert known.test.clusters.count == 30
+    with pytest.raises(ct.StatisticError, match="reliability_fit does not take weights"):
+        ct.reliability_fit(p, y, weights=w, fit="band")
+
+
+def test_bin_sensitivity_of_clusters_and_weights(tied):
+    p, y, w, *_ = tied
+    facts = {"weights": w, "clusters": np.arange(90) // 3}
+    table = ct.bin_sensitivity(p, y, bins=[3, 6], n_resamples=199, rng=1, **facts)
+    for j, m in enumerate((3, 6)):
+        test = ct.calibration_test(p, y, ct.ECE(m), n_resamples=199, rng=1, **facts)
+        assert (table.estimate[j], table.pvalue[j]) == (test.estimate, test.pvalue)
+        assert table.low[j] == test.null_distribution.ppf(0.05)
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from scipy.special import betaincinv
 
 import caltest as ct
 from caltest import exact
-from caltest.exact import cell_null, enumerated_null, poisson_binomial
+from caltest._base.poisson_binomial import poisson_binomial
+from caltest.exact import cell_null, enumerated_null
 from caltest.nulls import ExactNull, SimulatedNull
 from caltest.simulate import LabelSampler
 

@@ -91,7 +91,8 @@ def rare_events():
 KINDS = (
     "curve", "panels", "fit", "triangle", "null", "joint",
     "audit", "sensitivity", "difference", "pair",
-    "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox", "groups", "forest", "sites",
+    "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
+    "equivalence", "gate", "plan", "formula", "groups", "forest", "sites",
 )  # fmt: skip
 
 

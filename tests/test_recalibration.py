@@ -519,8 +519,6 @@ def test_refusals_say_what_to_do():
         fitted(ct.Predictions.of([0.5], [1]), from_logits=True)
     with pytest.raises(ct.InvalidPredictionsError, match="logits"):
         fitted([[2.0, -3.0]])
-    with pytest.raises(ct.StatisticError, match="TemperatureScaling does not take weights yet"):
-        TemperatureScaling().fit([0.6, 0.7], [0, 1], weights=[1, 2])
     grouped = PlattScaling().fit(
         [0.6, 0.7, 0.2], ["a", "b", "a"], pos_label="b", clusters=[1, 1, 2]
     )

@@ -35,7 +35,7 @@ def test_items_say_where_they_come_from(name):
     assert module.__doc__.count("\n\n") >= 1
 
 
-@pytest.mark.parametrize("name", ["X-CIFAR", "X-PRECIP"])
+@pytest.mark.parametrize("name", ["O-OVARIAN", "X-CIFAR", "X-PRECIP"])
 def test_items_skip_without_their_data(name, tmp_path):
     assert run(name, Context(out=tmp_path)).verdict == "SKIP"
 
@@ -44,6 +44,12 @@ def test_published_e_processes(data_dir, tmp_path):
     outcome = run("X-PRECIP", Context(out=tmp_path, data=data_dir))
     assert outcome.verdict == "PASS"
     assert len(outcome.result.checks) == 24
+
+
+def test_ovarian_tumours(data_dir, tmp_path):
+    outcome = run("O-OVARIAN", Context(out=tmp_path, data=data_dir))
+    assert outcome.verdict == "PASS"
+    assert len(outcome.result.checks) == 15
 
 
 def test_published_networks(data_dir, tmp_path):

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -16,8 +17,9 @@ from click.testing import CliRunner
 
 import caltest as ct
 from caltest.cli import cli
-from caltest.reporting.answers import ClassTable, DataSummary, Measures
-from caltest.reporting.contents import PROFILES
+from caltest.reliability.view import View
+from caltest.reporting import contents
+from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures
 
 NASTY = "<script>alert(1)</script>"
 RUN = {"n_resamples": 199, "rng": 1}
@@ -109,11 +111,13 @@ def test_numbers_are_those_of_the_verbs(two):
     assert "calibration slope" in report.paragraph
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", WORDING["profiles"])
 def test_profiles(two, profile, tmp_path):
     report = ct.report(two, profile=profile, also=[ct.HosmerLemeshow()], **RUN)
     keys = [section.key for section in report.sections]
-    expected = [k for k in PROFILES[profile] if k not in ("classes", "recalibration")]
+    expected = [
+        k for k in WORDING["profiles"][profile]["parts"] if k not in ("classes", "recalibration")
+    ]
     assert keys == expected
     titles = " ".join(section.title for section in report.sections)
     assert ("TRIPOD+AI 23a" in titles) == (profile == "clinical")
@@ -149,8 +153,8 @@ def test_what_does_not_fit_is_left_out_by_name(two):
     weights = 1.0 + two.labels
     weighted = ct.report(two, weights=weights, **RUN)
     reasons = " ".join(weighted.unexamined)
-    assert "where the true curve lies: reliability_fit does not take weights" in reasons
-    assert "slope: cox_recalibration does not take weights" in reasons
+    assert "Where the true curve lies: reliability_fit does not take weights" in reasons
+    assert "ICI: ICI(curve='loess') does not take weights" in reasons
     data = weighted.sections[0].results[0]
     assert data.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert data.mean_outcome == pytest.approx((weights * two.labels).sum() / weights.sum())
@@ -170,10 +174,41 @@ def test_impossible_outcomes_have_no_log_odds():
     json.loads(report.to_json(), parse_constant=lambda name: pytest.fail(name))
 
 
+@pytest.mark.parametrize(
+    ("p", "y"),
+    [
+        ([0.3] * 60, [0, 1] * 30),
+        (np.linspace(0.0, 0.1, 60), [0] * 60),
+        ([0.2], [0]),
+        ([0.1, 0.2, 0.8, 0.9] * 5, [0, 0, 1, 1] * 5),
+    ],
+    ids=["equal", "no event", "one row", "separated"],
+)
+def test_what_cannot_be_told_of_odd_data_is_said(p, y):
+    report = ct.report(p, y, profile="clinical", **RUN)
+    assert {"data", "measures", "curve", "lenses"} <= {s.key for s in report.sections}
+    assert any(reason.startswith("slope: ") for reason in report.unexamined)
+    assert report.to_html().endswith("</html>\n")
+
+
+def test_an_interrupted_report_says_so(monkeypatch):
+    whole = contents.PARTS["curve"]
+
+    def cut(asked):
+        (curve,), picture = whole(asked)
+        return (replace(curve, ended="interrupted"),), picture
+
+    monkeypatch.setitem(contents.PARTS, "curve", cut)
+    report = ct.report([0.2, 0.6, 0.7] * 20, [0, 1, 0] * 20, **RUN)
+    assert report.ended == "interrupted"
+    for page in (report.to_html(), report.to_markdown(), report.to_latex(), str(report)):
+        assert "Interrupted: simulated numbers rest on the resamples drawn until then" in page
+
+
 def test_classes_are_told_in_standard_deviations(rng):
     probs = rng.dirichlet(np.ones(14), 400)
     labels = np.zeros(400, dtype=int)
-    table = ClassTable.of(ct.Predictions.of(probs, labels), ct.TopK(1))
+    table = ClassTable.of(View.of("report", probs, labels, {}, None))
     assert table.name[0] == "0"
     assert len(table.name) == 10
     assert "4 classes nearer to 0 left out" in str(table)
@@ -298,7 +333,7 @@ def test_command_line(tmp_path):
     ("options", "message"),
     [
         ({"profile": "poetry"}, "profile must be one of"),
-        ({"lens": ct.Canonical()}, "leaves two classes"),
+        ({"lens": ct.Canonical()}, "a report needs a two-class lens"),
         ({"level": 1.5}, "level must lie"),
     ],
 )

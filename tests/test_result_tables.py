@@ -21,6 +21,7 @@ FEW = {"n_resamples": 199, "rng": 0}
 #: A result of every kind; a new one gets a row here.
 RESULTS = {
     "AuditReport": lambda: ct.audit(DATA, **FEW),
+    "BandTest": lambda: ct.reliability_fit(DATA, fit="band").band_test(),
     "BinSensitivity": lambda: ct.bin_sensitivity(DATA),
     "BrierDecomposition": lambda: ct.brier_decomposition(DATA),
     "CORPDecomposition": lambda: ct.corp_decomposition(DATA),
@@ -28,12 +29,16 @@ RESULTS = {
     "ComparisonResult": lambda: ct.compare(DATA, DATA, names=(EVIL[0], EVIL[1])),
     "ComparisonTable": lambda: ct.compare(dict.fromkeys(EVIL, DATA)),
     "ConfidenceIntervalResult": lambda: ct.confidence_interval(DATA, **FEW),
+    "EquivalenceTestResult": lambda: ct.equivalence_test(DATA, margin=0.3, **FEW),
+    "GateResult": lambda: ct.gate(DATA, None, DATA, tolerance=0.3, margin=0.1, names=EVIL[:2]),
+    "Plan": lambda: ct.plan("slope", like=ct.planning.LogisticNormal(0.1, 0.75), width=0.4),
     "CoxRecalibration": lambda: ct.cox_recalibration(DATA),
     "ComparisonMonitor": lambda: ct.ComparisonMonitor(lens=ct.OneVsRest(0)).update(DATA, DATA),
     "Monitor": lambda: ct.Monitor(lens=ct.OneVsRest(0)).update(DATA),
     "JointTestResult": lambda: ct.joint_test(
         DATA, None, [(ct.ECE(), ct.TopK(1)), (ct.ScoreGap(), ct.Canonical())], **FEW
     ),
+    "MetaAnalysis": lambda: ct.meta_analysis(EVENT, by=np.array(EVIL)[np.arange(60) % 2]),
     "ReliabilityCurve": lambda: ct.reliability_curve(DATA, lens=ct.Canonical(), bins=2),
     "ReliabilityDifference": lambda: ct.reliability_difference(DATA, DATA, bins=3),
     "ReliabilityFit": lambda: ct.reliability_fit(DATA, n_resamples=99),
@@ -50,7 +55,7 @@ def result(request):
 
 def test_every_kind_is_here():
     known = {name for name in ct.__all__ if _is_result(getattr(ct, name))}
-    assert known == set(RESULTS)
+    assert known == {*RESULTS, "Report"}  # a page of such results, see test_report.py
 
 
 def _is_result(value):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
+import caltest.sklearn
 from caltest import InvalidPredictionsError, StatisticError
 
 pytest.importorskip("sklearn")
@@ -232,3 +233,34 @@ def test_checks_of_scikit_learn(estimator, check):
 )
 def test_checks_of_scikit_learn_with_a_tree(estimator, check):
     check(estimator)
+
+
+def test_recalibrated_classifiers_take_weights_and_groups(monkeypatch):
+    x, y = BINARY
+    rng = np.random.default_rng(0)
+    w, groups = rng.integers(1, 4, y.size), rng.integers(0, 40, y.size)
+    prefit = GaussianNB().fit(x, y)
+    heavy = RecalibratedClassifier(prefit).fit(x, y, sample_weight=w)
+    copied = RecalibratedClassifier(prefit).fit(np.repeat(x, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(heavy.predict_proba(x[:9]), copied.predict_proba(x[:9]), atol=1e-6)
+    whole = RecalibratedClassifier(GaussianNB()).fit(x, y, sample_weight=w, groups=groups)
+    expected = GaussianNB().fit(x, y, sample_weight=w).predict_proba(x)
+    np.testing.assert_allclose(whole.estimator_.predict_proba(x), expected)
+    held = []
+    folds = caltest.sklearn.cross_val_predict
+
+    def seen(*args, **options):
+        held.extend(options["cv"].split(x, y, options["groups"]))
+        return folds(*args, **options)
+
+    monkeypatch.setattr(caltest.sklearn, "cross_val_predict", seen)
+    RecalibratedClassifier(GaussianNB()).fit(x, y, groups=groups)
+    assert len(held) == 5
+    assert all(set(groups[a]).isdisjoint(groups[b]) for a, b in held)
+
+
+def test_rows_of_weight_zero_do_not_count():
+    y, p = [0, 1, 1, 0, 1], [0.25, 0.75, 0.5, 0.125, 0.3]
+    for statistic in (ct.ECE(), ct.CORP(), ct.SmoothECE()):
+        found = calibration_error(y, p, [1, 1, 2, 1, 0], statistic=statistic)
+        assert found == calibration_error(y[:4], p[:4], [1, 1, 2, 1], statistic=statistic)

@@ -287,3 +287,19 @@ def test_size_and_power_of_alike(slope):
             rejected[j] += min(adjusted) <= 0.05
     assert rejected[0] / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
     assert rejected[1] / runs > 0.3
+
+
+def test_published_by_calzone(data_dir):
+    """Group B of its simulated subgroups; group A is calibrated."""
+    path = data_dir / "binary" / "calzone_simulated_data_subgroup.csv"
+    data = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf-8")
+    facts = {"by": data["subgroup_1"], "n_resamples": 199, "rng": 1}
+    published = {
+        **{ct.Spiegelhalter(): 27.93575, ct.ECE(10): 0.0765893},
+        ct.HosmerLemeshow(ct.UniformBins(10)): 910.43858,
+    }
+    for statistic, value in published.items():
+        found = ct.calibration_test(data["proba_1"], data["label"], statistic, **facts).subgroups
+        assert found.tests[1].estimate == pytest.approx(value, rel=1e-6)
+        assert found.adjusted[0] > 0.05 >= found.adjusted[1]
+        assert found.alike_pvalue == 1 / 200

@@ -591,7 +591,7 @@ ct.recalibration.TemperatureScaling(penalty=0) -> penalty must be a number > 0, 
 ct.recalibration.TemperatureScaling("a") -> penalty must be a number > 0, not 'a'
 ct.recalibration.HistogramBinning(15) -> bins must be UniformBins or QuantileBins
 ct.recalibration.TemperatureScaling().fit(p) -> labels are missing
-ct.recalibration.TemperatureScaling().fit(p, y, weights=p) -> does not take weights yet
+ct.recalibration.TemperatureScaling().fit(p, y, weights=-p) -> weights are ≥ 0
 FITTED(P) -> the map was fitted on 2 classes, but these predictions have 3
 FITTED("a") -> probs is 'a', not an array
 FITTED(9 * p) -> outside [0, 1]

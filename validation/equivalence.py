@@ -98,7 +98,7 @@ def page(found):
             sizes.append(rate)
             above = rate > largest_rate(ALPHA, sets, claims)
             broken += [f"{name}, {design.key}: {rate:.3f}"] * above
-            cells += [f"{of_new_data(s)[name]:.4f}", f"**{rate:.3f}**" if above else f"{rate:.3f}"]
+            cells += [f"{of_new_data(s)[name]:.2g}", f"**{rate:.3f}**" if above else f"{rate:.3f}"]
         rows.append([s.name, f"`{s.bins!r}`", s.n, found.sets(design.key), *cells])
     head = ["data", "bins", "n", "data sets"]
     lines = ["## At the margin", "", AT, ""]

@@ -12,7 +12,7 @@ _SHOWING = Lock()
 
 
 @contextmanager
-def progress(total: int, unit: str) -> Iterator[Callable[[int], None]]:
+def progress(total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """Yield a function that reports steps done; a bar appears on a terminal after two seconds.
 
     There is one bar at a time: work within work shows none of its own. A file or a pipe gets none.

@@ -18,11 +18,15 @@ from caltest.battery.size import Bounds
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.dependence import warn_of_few
-from caltest.inference.entry import admitted
+from caltest.inference.entry import admitted, admitted_tally
 from caltest.predictions import Facts, Predictions
-from caltest.results import AuditReport, CalibrationTestResult
+from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
+from caltest.tally import Tally
+
+#: Rows from which on errors without bins are those of sums over micro-cells.
+MANY = 100_000
 
 
 def audit(
@@ -52,19 +56,22 @@ def audit(
     Parameters
     ----------
     probs, labels
-        As in :func:`calibration_test`; ``labels`` is left out for a :class:`Predictions`.
+        As in :func:`calibration_test`; ``labels`` is left out for a :class:`Predictions`. A
+        :class:`Tally` of ``OneVsRest(1)`` of two classes or of ``TopK(1)`` answers what its sums
+        can.
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, optional
-        The largest error that can be lived with, in the first row. The verdict then says whether
-        the error matters, from bounds of the first row that are each wrong with a chance of at most
-        ``alpha``: "miscalibrated, and it matters" (the lower bound is larger), "miscalibrated, too
-        little to matter" (calibration is rejected, the upper bound is not larger), "calibrated to
-        within the tolerance" (not rejected, the upper bound is not larger) or "cannot tell", which
-        is also said where another row is rejected with an error that exceeds its noise floor by
-        more. Rows that find nothing say "too little data" when the 1 − ``alpha`` point of their
-        null distribution lies above the tolerance (0.1 without one), or a shift by it would leave
-        no trace in more than 20 % of data sets (fewer than 16 rows for 0.1). Not with weights.
+        The largest error that can be lived with. The verdict then says whether the error of the
+        first row matters, by bounds that are each wrong with a chance of at most ``alpha``:
+        "miscalibrated, and it matters" (the lower bound is larger), "miscalibrated, too little to
+        matter" (calibration is rejected, the upper bound is not larger), "calibrated to within the
+        tolerance" (not rejected, the upper bound is not larger) or "cannot tell". Where another row
+        is rejected with an error that exceeds its noise floor by more, it matters if a lower bound
+        of that is larger too (at ``alpha`` over all such errors); else one cannot tell. A row that
+        finds nothing says "too little data" when the 1 − ``alpha`` point of its null distribution
+        lies above the tolerance (0.1 without one), or a shift by it would leave no trace in more
+        than 20 % of data sets (fewer than 16 rows for 0.1).
     adjust : {"holm", "max-T"}, default "holm"
         Holm's method takes every row's own p-value, exact where there is one, and the worst class
         times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
@@ -79,6 +86,11 @@ def audit(
     -------
     AuditReport
 
+    Notes
+    -----
+    Of more than 100 000 rows without weights or clusters, what is asked without bins is asked of
+    their :class:`Tally`, and a note says so: cost then no longer grows with n beyond one pass.
+
     Examples
     --------
     >>> import caltest as ct
@@ -86,15 +98,20 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    data = admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
+    tally = isinstance(probs, Tally)
+    data: Any = (
+        admitted_tally("audit", probs, labels, facts)
+        if tally
+        else admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
+    )
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
-        if data.weights is not None:
-            raise StatisticError("audit does not take weights together with a tolerance yet")
+        if tally and data.weights is not None:
+            raise StatisticError("audit does not take weights of a tally with a tolerance yet")
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
-    if adjust == "max-T" and (data.n_clusters is not None or data.by is not None):
+    if adjust == "max-T" and not tally and (data.n_clusters is not None or data.by is not None):
         raise StatisticError(
             "with clusters or subgroups no label vector is drawn for all questions together: use "
             "adjust='holm'"
@@ -114,9 +131,8 @@ def audit(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, asked, options)
-        alone = replace(data, by=None)
-        sized = data.weights is None
-        bounds = Bounds.of(alone, asked[0].pairs[0], alpha, options) if sized else None
+        sized = not tally or data.weights is None
+        bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options) if sized else None
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)
@@ -124,12 +140,57 @@ def audit(
         row_of(data, question, answer, q, alpha, tolerance or NOTICED)
         for question, answer, q in zip(asked, answers, adjusted, strict=True)
     )
-    return report_of(data, rows, alpha, tolerance, bounds)
+    elsewhere: dict[str, Bounds] = {}
+    if tolerance is not None:
+        elsewhere = _elsewhere(data, asked, answers, rows, (tolerance, alpha), options)
+    return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
+
+
+def _elsewhere(
+    data: Predictions | Tally,
+    asked: list[Question],
+    answers: list[Answer],
+    rows: tuple[AuditRow, ...],
+    limits: tuple[float, float],
+    options: dict[str, Any],
+) -> dict[str, Bounds]:
+    """Bound the worst error of every other row that is rejected and shows more than the tolerance.
+
+    The bounds share alpha over all errors that could have been the worst.
+    """
+    tolerance, alpha = limits
+    errors = [j for j, row in enumerate(rows) if j and row.aspect in ("error", "classes", "groups")]
+    share = alpha / max(sum(len(answers[j][0]) for j in errors), 1)
+    enough = options | {"n_resamples": max(options["n_resamples"], int(20.0 / share))}
+    found = {}
+    for j in errors:
+        if rows[j].verdict.rejects and rows[j].test.excess > tolerance:
+            tests, _, parts = answers[j]
+            part, worst = _whole(data), 0
+            if parts is None:
+                ranks = [test.rank for test in tests]
+                worst = ranks.index(min(ranks))
+            else:
+                part = part.take(list(data.subgroups().values())[parts.worst])
+            name = f"{rows[j].lens} {rows[j].worst}".strip()
+            found[name] = Bounds.of(part, asked[j].pairs[worst], share, enough)
+    return found
+
+
+def _summed(data: Any, question: Question) -> Any:
+    """Return the sums of very many rows, whose labels would take minutes to redraw."""
+    if isinstance(data, Tally) or data.n <= MANY or data.weights is not None or data.n_clusters:
+        return data
+    return Tally.of(data, lens=question.pairs[0][1])
+
+
+def _whole(data: Predictions | Tally) -> Any:
+    return data if isinstance(data, Tally) else replace(data, by=None)
 
 
 def _answers(
-    data: Predictions, asked: list[Question], options: dict[str, Any]
-) -> tuple[Predictions, list[Question], list[Answer]]:
+    data: Predictions | Tally, asked: list[Question], options: dict[str, Any]
+) -> tuple[Predictions | Tally, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
     for question in asked:
@@ -143,9 +204,9 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> Answer:
+def _answer(data: Predictions | Tally, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
-        joint = joint_test(replace(data, by=None), None, question.pairs, **options)
+        joint = joint_test(_summed(_whole(data), question), None, question.pairs, **options)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
@@ -153,12 +214,12 @@ def _answer(data: Predictions, question: Question, options: dict[str, Any]) -> A
         found = calibration_test(data, None, statistic, lens=lens, **options).subgroups
         assert found is not None
         return found.tested, found.pvalue, found
-    tests = _one_by_one(replace(data, by=None), question.pairs, options)
+    tests = _one_by_one(_whole(data), question.pairs, options)
     return tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None  # of Bonferroni
 
 
 def _one_by_one(
-    data: Predictions, pairs: tuple[Pair, ...], options: dict[str, Any]
+    data: Predictions | Tally, pairs: tuple[Pair, ...], options: dict[str, Any]
 ) -> list[CalibrationTestResult]:
     """Test each pair by itself; only the worst keeps its null distribution, which can be large."""
     tests: list[CalibrationTestResult] = []
@@ -177,7 +238,7 @@ def _one_by_one(
 
 
 def _together(
-    data: Predictions, asked: list[Question], options: dict[str, Any]
+    data: Predictions | Tally, asked: list[Question], options: dict[str, Any]
 ) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     pairs = [pair for question in asked for pair in question.pairs]

@@ -12,6 +12,7 @@ from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
+from caltest.tally import MicroCells, Tally, tallied
 
 Pair = tuple[StatisticLike, Lens]
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
@@ -34,7 +35,7 @@ class Question:
         return "classes" if self.kind == "classes" else self.pairs[0][1].subject
 
 
-def questions(data: Predictions) -> list[Question]:
+def questions(data: Predictions | Tally) -> list[Question]:
     """Return what is asked about these predictions, the headline first."""
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
 
@@ -52,6 +53,8 @@ def questions(data: Predictions) -> list[Question]:
         return [found] if data.by is not None else []
 
     top = error(TopK(1), "is its confidence right?", binary)
+    if isinstance(data, Tally) and data.lens == TopK(1):
+        return _defined([top, shape(TopK(1))], data)
     if data.n_classes == 2:
         event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
@@ -59,6 +62,11 @@ def questions(data: Predictions) -> list[Question]:
         tops = [] if asserted else [top]
         asked = [error(event, words, binary), shape(event), *tops, *groups(event)]
         return _defined(asked, data)
+    if isinstance(data, Tally):
+        raise StatisticError(
+            f"audit asks about the top class or the event of two, not {data.lens!r}: tally with "
+            "TopK(1), or ask calibration_test"
+        )
     every = Question(
         f"OneVsRest(0…{data.n_classes - 1})",
         "are all classes right?",
@@ -76,14 +84,17 @@ def questions(data: Predictions) -> list[Question]:
     return _defined(asked, data)
 
 
-def _defined(asked: list[Question], data: Predictions) -> list[Question]:
+def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in asked:
         pairs: list[Pair] = []
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
-                prepare(statistic, lens(data))
+                if isinstance(data, Tally):
+                    tallied(statistic, MicroCells.of(data.through(lens)))
+                else:
+                    prepare(statistic, lens(data))
                 pairs.append((statistic, lens))
         answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
     return answerable

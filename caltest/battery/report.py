@@ -9,6 +9,7 @@ from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.battery.questions import Question
 from caltest.battery.size import Bounds
+from caltest.lenses import TopK
 from caltest.predictions import Predictions
 from caltest.results import (
     AuditReport,
@@ -19,6 +20,7 @@ from caltest.results import (
     Subgroups,
 )
 from caltest.results.tables import format_p
+from caltest.tally import MicroCells, Tally
 
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups.
@@ -28,7 +30,7 @@ NOTICED = 0.1
 
 
 def row_of(
-    data: Predictions,
+    data: Predictions | Tally,
     question: Question,
     answer: Answer,
     adjusted: float,
@@ -69,7 +71,7 @@ def row_of(
     )
 
 
-def _worst(data: Predictions, question: Question, worst: int) -> str:
+def _worst(data: Predictions | Tally, question: Question, worst: int) -> str:
     if question.kind == "classes":
         return f"class {data.class_name(worst)}"
     if len(question.pairs) == 1:
@@ -93,7 +95,12 @@ def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
 
 
 def _detail(
-    data: Predictions, question: Question, tests: Tests, worst: int, rejected: bool, alpha: float
+    data: Predictions | Tally,
+    question: Question,
+    tests: Tests,
+    worst: int,
+    rejected: bool,
+    alpha: float,
 ) -> str:
     test = tests[worst]
     floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
@@ -111,7 +118,8 @@ def _detail(
             f"{t.null_std:.2g}, p {format_p(t.pvalue)})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
-        return f"Without bins: {'; '.join(parts)}."
+        said = dict.fromkeys(n for t in tests for n in t.notes if n not in data.notes)
+        return " ".join([f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in said)])
     if question.kind == "score" and rejected:
         worse = test.excess > 0
         return (
@@ -128,21 +136,21 @@ def _detail(
 
 
 def report_of(
-    data: Predictions,
+    data: Predictions | Tally,
     rows: tuple[AuditRow, ...],
     alpha: float,
     tolerance: float | None,
     bounds: Bounds | None,
+    elsewhere: dict[str, Bounds],
 ) -> AuditReport:
     """Judge all of them together."""
     if data.classes == RIGHT:
         subject, (confidence, accuracy) = "event", _means(data, 1)
     else:
-        subject, confidence = "top", float(np.average(data.probs.max(1), weights=data.weights))
-        right = data.probs.argmax(axis=1) == data.labels
-        accuracy = float(np.average(right, weights=data.weights))
+        subject, (confidence, accuracy) = "top", _top(data)
     (top,) = (row for row in rows if row.subject == subject and row.aspect == "error")
-    impossible = data.impossible
+    impossible = (MicroCells.of(data) if isinstance(data, Tally) else data).impossible
+    rows_known = not isinstance(data, Tally)
     rejected = [row for row in rows if row.verdict.rejects]
     direction, summary = "", []
     if rejected or impossible.size:
@@ -163,7 +171,7 @@ def report_of(
     if bounds is not None:
         said = "."
         if tolerance is not None:
-            verdict, said = _beside(tolerance, data.n, rows, bounds)
+            verdict, said = _beside(tolerance, data.n, rows, bounds, elsewhere)
         summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
@@ -173,11 +181,12 @@ def report_of(
         ]
     if impossible.size:
         summary.append(
-            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0 (the "
-            f"first in row {impossible[0]}, counted from 0): that alone refutes calibration, "
-            "unless the probabilities were rounded to 0."
+            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0"
+            + (f" (the first in row {impossible[0]}, counted from 0)" if rows_known else "")
+            + ": that alone refutes calibration, unless the probabilities were rounded to 0."
         )
-    notes = list(data.notes)
+    binned = [row for row in rows if row.aspect != "shape"]
+    notes = list(dict.fromkeys((*data.notes, *(n for row in binned for n in row.test.notes))))
     if top.test.clusters is not None:
         notes.append(f"rows come in clusters: {top.test.clusters}")
     if data.weights is not None:
@@ -202,23 +211,23 @@ def report_of(
 
 
 def _beside(
-    tolerance: float, n: int, rows: tuple[AuditRow, ...], bounds: Bounds
+    tolerance: float,
+    n: int,
+    rows: tuple[AuditRow, ...],
+    bounds: Bounds,
+    elsewhere: dict[str, Bounds],
 ) -> tuple[AuditVerdict, str]:
     """Judge the error of the first row beside the tolerance, unless another row shows more."""
     rejected = any(row.verdict.rejects for row in rows)
-    larger = [
-        row.lens
-        for row in rows[1:]
-        if row.verdict.rejects
-        and row.aspect in ("error", "classes", "groups")
-        and row.test.excess > tolerance
-    ]
     within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
     if within is False:
         return AuditVerdict.MATTERS, f", so it is larger than {limit}."
-    if within and larger:
-        said = f", within {limit}, but that of {', '.join(larger)} exceeds chance by more."
-        return AuditVerdict.CANNOT_TELL, said
+    if elsewhere:
+        name, worst = max(elsewhere.items(), key=lambda item: item[1].low)
+        matters = worst.low > tolerance
+        verdict = AuditVerdict.MATTERS if matters else AuditVerdict.CANNOT_TELL
+        beyond = "is larger than" if matters else "may be larger than"
+        return verdict, f". That of {name} {beyond} {limit}: it lies {worst}."
     if within and rejected:
         said = f", so it is within {limit}: real, but too little to matter."
         return AuditVerdict.TOO_LITTLE_TO_MATTER, said
@@ -230,7 +239,9 @@ def _beside(
     return AuditVerdict.CANNOT_TELL, said + " It is real, whatever its size." * rejected
 
 
-def _not_rejected(data: Predictions, row: AuditRow, noticed: float) -> tuple[AuditVerdict, str]:
+def _not_rejected(
+    data: Predictions | Tally, row: AuditRow, noticed: float
+) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
@@ -245,15 +256,30 @@ def _not_rejected(data: Predictions, row: AuditRow, noticed: float) -> tuple[Aud
     )
 
 
-def _means(data: Predictions, c: int) -> tuple[float, float]:
+def _top(data: Predictions | Tally) -> tuple[float, float]:
+    """Return the mean confidence in the top class, and how often it is right."""
+    if isinstance(data, Tally):
+        return MicroCells.of(data.through(TopK(1))).means()
+    columns = data.probs.max(axis=1), data.probs.argmax(axis=1) == data.labels
+    mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
+    return mean, rate
+
+
+def _means(data: Predictions | Tally, c: int) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
+    if isinstance(data, Tally):
+        return MicroCells.of(data).means()
     columns = data.probs[:, c], data.labels == c
     mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
     return mean, rate
 
 
 def _what_is_wrong(
-    data: Predictions, significant: list[AuditRow], top: AuditRow, direction: str, claim: str
+    data: Predictions | Tally,
+    significant: list[AuditRow],
+    top: AuditRow,
+    direction: str,
+    claim: str,
 ) -> list[str]:
     sentences = []
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)

@@ -11,6 +11,7 @@ from caltest.battery.questions import Pair
 from caltest.inference import confidence_interval
 from caltest.predictions import Predictions
 from caltest.results.base import format_value
+from caltest.tally import Tally
 
 #: Rows to tell are those that tell with this probability.
 POWER = 0.8
@@ -26,7 +27,9 @@ class Bounds:
     alpha: float
 
     @classmethod
-    def of(cls, data: Predictions, pair: Pair, alpha: float, options: dict[str, Any]) -> Bounds:
+    def of(
+        cls, data: Predictions | Tally, pair: Pair, alpha: float, options: dict[str, Any]
+    ) -> Bounds:
         """Bound the error of a statistic seen through a lens."""
         statistic, lens = pair
         alpha = min(alpha, 0.25)
@@ -55,5 +58,5 @@ class Bounds:
     def __str__(self) -> str:
         return (
             f"between {format_value(self.low)} and {format_value(self.high)} (each bound is wrong "
-            f"in at most {100.0 * self.alpha:g} % of data sets)"
+            f"in at most {100.0 * self.alpha:.2g} % of data sets)"
         )

@@ -88,8 +88,9 @@ def main(arguments: list[str] | None = None) -> None:
             error = click.UsageError(f"{error.message} {INSTEAD[error.option_name]}", error.ctx)
         error.show(sys.stderr)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        print("Interrupted.", file=sys.stderr)
+    except (click.Abort, KeyboardInterrupt) as error:
+        told = error.__context__ if isinstance(error, click.Abort) else error
+        print(f"Interrupted. {told or ''}".rstrip(), file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

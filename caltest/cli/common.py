@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import click
 
 import caltest as ct
 from caltest.results import Result
+from caltest.tally.statistics import refuse_unknown
 
 #: What a command returns: what to print, and the exit code.
 Outcome = tuple[Result | str, int]
+#: Bytes of a file from which on it is read in batches.
+LARGE = 2**29
 #: The options of ``COLUMNS`` and ``FACTS`` that ``read_predictions`` takes as they are.
 _READ = (
-    *("predicted_label", "pos_label", "from_logits", "clusters", "by"),
+    *("predicted_label", "pos_label", "from_logits", "clusters", "weights", "by"),
     *("per_character", "drop_missing", "format"),
 )
 
@@ -25,17 +28,33 @@ def settings(options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: options[name] for name in (*names, "rng", "workers")}
 
 
-def read(options: dict[str, Any]) -> ct.Predictions:
-    """Read FILE as the options say, or the embedded example without one."""
+def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
+    """Read what the options name, or the embedded example; many files and large ones by batches."""
     check_out(options)
-    if options["file"] is None:
+    files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
+    if files in ((), (None,)):
         click.echo(
             "No file given: this is the embedded example, a small neural network on noisy "
             "handwritten digits.\n",
             err=True,
         )
         return ct.examples.digits("overfit")
-    return read_file(options["file"], options)
+    pattern = set("*?[") & set(str(files[0])) and not files[0].exists()
+    one = len(files) == 1 and not options.get("resume") and not pattern
+    if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
+        return read_file(files[0], options)
+    rows = ("clusters", "by", "per_character", "format")
+    for name in (name for name in rows if options.get(name)):
+        raise click.UsageError(
+            f"--{name.replace('_', '-')} needs the rows of one file of up to {LARGE >> 20} MB"
+        )
+    return read_file(files, {**options, **dict.fromkeys(rows)}, partial(_scanned, options))
+
+
+def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
+    if given.get("statistic") is not None:
+        refuse_unknown(given["statistic"])  # before hours of reading
+    return ct.scan(files, *columns, lens=given.get("lens"), resume=given["resume"], **asked)
 
 
 def check_out(options: dict[str, Any]) -> None:
@@ -45,7 +64,7 @@ def check_out(options: dict[str, Any]) -> None:
 
 
 def read_file(
-    path: Path, options: dict[str, Any], reader: Callable[..., Any] = ct.read_predictions
+    path: Any, options: dict[str, Any], reader: Callable[..., Any] = ct.read_predictions
 ) -> Any:
     """Read a file as the options say."""
     asked = {name: options[name] for name in (*_READ, "ids") if options.get(name)}

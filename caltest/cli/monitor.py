@@ -14,10 +14,10 @@ import numpy as np
 import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.facts import as_times
+from caltest._base.state import fingerprint, locked, write
 from caltest.cli.common import Outcome, read_file
 from caltest.cli.options import COLUMNS, LENS, SHARE, option
 from caltest.io import read_waiting
-from caltest.sequential.state import fingerprint, locked, write
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The

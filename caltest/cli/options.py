@@ -51,9 +51,17 @@ COLUMNS = options_of(
 )
 FACTS = options_of(
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
 )
 INPUT = options_of(
     click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS, FACTS
+)
+#: Files of one model that are read as one, each in batches.
+FILES = options_of(
+    click.argument("file", nargs=-1, type=click.Path(path_type=Path)),
+    option("--resume", type=TARGET, metavar="STATE", help="Keep what was counted of many files."),
+    COLUMNS,
+    FACTS,
 )
 BY = option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too.")
 #: Numbers strictly between 0 and 1.

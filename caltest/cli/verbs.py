@@ -13,7 +13,7 @@ from caltest.cli.options import (
     ASKED,
     BY,
     EXIT_CODES,
-    INPUT,
+    FILES,
     N_RESAMPLES,
     RUN,
     SHARE,
@@ -25,7 +25,7 @@ from caltest.inference.intervals import METHODS, SIDES
 
 
 @click.command(epilog=EXIT_CODES)
-@INPUT
+@FILES
 @BY
 @option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
 @option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
@@ -42,6 +42,8 @@ def audit(**options: Any) -> Outcome:
 
     Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
     --tolerance the verdict says whether the error matters, and --fail-on-miscalibration asks that.
+    Several files, or a pattern such as 'part-*.parquet', are read in batches and answered from
+    their sums: the event of two classes, or the top class of more.
     """
     asked = settings(options, "alpha", "tolerance", "adjust", "n_resamples")
     report = ct.audit(read(options), **asked)
@@ -49,7 +51,7 @@ def audit(**options: Any) -> Outcome:
 
 
 @click.command(epilog=EXIT_CODES)
-@INPUT
+@FILES
 @BY
 @ASKED
 @option(
@@ -77,7 +79,7 @@ def test(alpha: float, **options: Any) -> Outcome:
 
 
 @click.command(epilog=EXIT_CODES)
-@INPUT
+@FILES
 @ASKED
 @option("--level", type=SHARE, default=defaults.LEVEL, help="How often such intervals cover.")
 @choice("--method", METHODS, "auto covers; see the docs.")

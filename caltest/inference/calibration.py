@@ -14,11 +14,11 @@ from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import admitted, design, evaluated, seed_of
+from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
 from caltest.lens_choice import as_lens
-from caltest.lenses import LensLike
+from caltest.lenses import Lens, LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
@@ -33,6 +33,7 @@ from caltest.simulate import (
     check_run,
 )
 from caltest.statistics import ECE, EValue, StatisticLike
+from caltest.tally import MicroCells, Tally
 
 
 def calibration_test(
@@ -57,7 +58,8 @@ def calibration_test(
     Parameters
     ----------
     probs, labels
-        As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`.
+        As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
+        :class:`Tally`, which answers for statistics made of its sums.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -131,7 +133,6 @@ def calibration_test(
     >>> round(result.estimate, 6), round(result.pvalue, 9)
     (0.2, 0.010731062)
     """
-    data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if isinstance(statistic, Sequence) and not isinstance(statistic, str):
         raise StatisticError(
             "calibration_test takes one statistic; several, as (statistic, lens) pairs, are tested "
@@ -139,9 +140,14 @@ def calibration_test(
         )
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
+    run, early = (n_resamples, rng, workers), stop == "early"
+    if isinstance(probs, Tally):
+        tally = admitted_tally("calibration_test", probs, labels, facts, lens)
+        return _tested(tally, MicroCells.of(tally), statistic, tally.lens, null, run, early)
+    data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if null == "betting" and statistic == ECE():
         statistic = EValue()
-    seen_through, run = as_lens(lens, data), (n_resamples, rng, workers)
+    seen_through = as_lens(lens, data)
     options: Any = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
     if data.by is not None:
         options |= {"statistic": statistic, "null": null, "stop": stop, "rng": rng}
@@ -160,21 +166,32 @@ def calibration_test(
         said = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
         larger = max(both, key=lambda test: test.pvalue)
         return replace(larger, null=repr(null), notes=(*larger.notes, said))
-    induced = seen_through(data)
+    return _tested(data, seen_through(data), statistic, seen_through, null, run, early)
+
+
+def _tested(
+    data: Predictions | Tally,
+    induced: Predictions | MicroCells,
+    statistic: StatisticLike,
+    lens: Lens,
+    null: Null,
+    run: tuple[int, Any, Workers],
+    early: bool,
+) -> CalibrationTestResult:
     prepared, estimate = evaluated(statistic, induced)
-    law = null_distribution(statistic, prepared, estimate, null, *run, stop == "early")
+    law = null_distribution(statistic, prepared, estimate, null, *run, early)
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
         null = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
     name = null if isinstance(null, str) else repr(null)
-    result = result_of(data, prepared, statistic, seen_through, name, estimate, law, rng)
+    result = result_of(data, prepared, statistic, lens, name, estimate, law, run[1])
     if result.degenerate:
         warnings.warn(
             "the null distribution is a single value: with these predictions a calibrated model "
             "can show nothing else, so the test says nothing",
             DegenerateDataWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,6 +17,7 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import RedrawLabels
 from caltest.simulate.dependent import Agreement
 from caltest.statistics.cells import Cells
+from caltest.tally import MicroCells
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
@@ -145,7 +147,9 @@ def _events(mean: FloatArray, z: FloatArray) -> FloatArray:
     return np.where(z > ndtri(np.exp(-mean)), counts, 0.0) - mean
 
 
-def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
+def cell_noise(
+    induced: Predictions | MicroCells, cells: Cells, n_draws: int, rng: Rng
+) -> CellNoise:
     """Sum residuals in cells and draw their noise.
 
     Of two classes only the first component is kept. Where rows have clusters or weights, units are
@@ -153,6 +157,8 @@ def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> Ce
     component, and the law of a calibrated model is that of the labels that a test redraws.
     O(n d + B L d); of several classes O(n d² + B L d²), with clusters or weights O(B n).
     """
+    if isinstance(induced, MicroCells):
+        return _tally_noise(induced, cells, n_draws, rng)
     order, starts = cells.order, cells.starts
     probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]
     residuals = (induced.labels[order][:, None] == np.arange(probs.shape[1])) - probs
@@ -170,8 +176,11 @@ def cell_noise(induced: Predictions, cells: Cells, n_draws: int, rng: Rng) -> Ce
     if induced.n_clusters is None and induced.weights is None:
         squares = np.maximum(np.add.reduceat(residuals**2, first) - sums**2 / size, 0.0)
         variance = squares * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
-        draw = _counts if probs.shape[1] == 1 else _class_counts
-        calibrated = draw(probs, starts, shape, rng)
+        if probs.shape[1] == 1:
+            laws = (poisson_binomial(probs[a:b, 0]) for a, b in pairwise(starts))
+            calibrated = _counts(laws, size * predicted, null_variance, shape, rng)
+        else:
+            calibrated = _class_counts(probs, starts, shape, rng)
     else:
         parts = Parts.of(induced, cells.of_row)
         own = summed(parts.mass**2, parts.cell, len(mass))[:, None]
@@ -219,17 +228,37 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
     return drawn
 
 
-def _counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
+def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
+    """Read the same off a tally."""
+
+    def within(values: FloatArray) -> FloatArray:
+        return np.asarray(cells.sum(values))[:, None]
+
+    size, sums, null_variance = (within(v) for v in (micro.count, micro.residuals, micro.variance))
+    predicted = within(micro.count * micro.probs[:, 0]) / size
+    products = within(micro.event_sums - micro.squares)  # Σ r p
+    hidden = np.maximum(-2.0 * (products - predicted * sums), 0.0)
+    squares = within(micro.labels - 2.0 * micro.event_sums + micro.squares) - sums**2 / size
+    variance = np.maximum(squares, 0.0) * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
+    shape = (n_draws, *sums.shape)
+    normal = rng.standard_normal(shape)
+    laws = cells.laws(micro.probs)
+    calibrated = _counts(laws, size * predicted, null_variance, shape, rng)
+    seen = (size[:, 0], predicted, sums, null_variance, variance, hidden)
+    shares = rng.standard_normal(n_draws)
+    return CellNoise(*seen, calibrated, normal, shares, np.ones(sums.shape))
+
+
+def _counts(
+    laws: Iterable[Any], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
+) -> FloatArray:
     """Draw the counts of the cells from their exact laws, standardised."""
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
-    variances = np.add.reduceat(probs * (1.0 - probs), starts[:-1])[:, 0]
-    for b, (first, last) in enumerate(pairwise(starts)):
-        rows = probs[first:last, 0]
-        if variances[b] > 0.0:
-            lowest, pmf, _ = poisson_binomial(rows)
+    for b, (lowest, pmf, _) in enumerate(laws):
+        if variances[b, 0] > 0.0:
             counts = np.searchsorted(np.cumsum(pmf), rng.random(shape[0]), side="right")
             counts = lowest + np.minimum(counts, pmf.size - 1)
-            draws[:, b, 0] = (counts - rows.sum()) / np.sqrt(variances[b])
+            draws[:, b, 0] = (counts - means[b, 0]) / np.sqrt(variances[b, 0])
     return draws
 
 

@@ -20,6 +20,7 @@ from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Workers
+from caltest.simulate.dependent import by_appearance
 from caltest.statistics import DebiasedL2, StatisticLike
 
 IN_ORDER = "a paired comparison needs the same observations in the same order"
@@ -204,8 +205,8 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
             i = int(np.argmax(a.ids != b.ids))
             told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
             raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
-        for fact in ("weights", "clusters"):
-            values = getattr(a, fact), getattr(b, fact)
+        groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
+        for fact, values in (("weights", (a.weights, b.weights)), ("clusters", groups)):
             if not np.array_equal(*values):
                 raise InvalidPredictionsError(f"{both} have different {fact}: {IN_ORDER}")
         (unlike,) = np.nonzero(a.labels != b.labels)

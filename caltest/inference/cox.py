@@ -11,11 +11,13 @@ import scipy
 from caltest._base.checks import fraction, one_of
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted
+from caltest.inference.entry import admitted, design
+from caltest.inference.squared_error import added
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.results import CoxRecalibration
+from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
 
 
@@ -36,7 +38,9 @@ def cox_recalibration(
     Parameters
     ----------
     probs, labels, **facts
-        As in :meth:`Predictions.of`.
+        As in :meth:`Predictions.of`. With ``weights`` the weighted likelihood is maximised; with
+        these or ``clusters`` variances are those of estimates without each row or cluster in turn,
+        by one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws.
     lens : lens or callable, optional
         A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
         two classes and ``TopK(1)`` for more.
@@ -58,7 +62,8 @@ def cox_recalibration(
 
     Notes
     -----
-    O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12.
+    O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12. Degrees of
+    freedom of the jackknife are the effective number of units, (Σ W_u)² / Σ W_u², less 1.
 
     References
     ----------
@@ -74,19 +79,24 @@ def cox_recalibration(
     """
     fraction("level", level)
     one_of("method", method, ("wald", "profile"))
-    data = admitted("cox_recalibration", probs, labels, facts)
+    data = admitted("cox_recalibration", probs, labels, facts, takes={"clusters", "weights"})
     lens = as_lens(lens, data)
     seen = lens(data)
+    designed = seen.weights is not None or seen.n_clusters is not None
+    if designed and method == "profile":
+        raise StatisticError("method='profile' takes no clusters or weights: use method='wald'")
     z, y = log_odds(seen, cox_recalibration)[1], (seen.labels == 0).astype(np.float64)
     _refuse_separated(z, y)
 
     one, none = np.ones((y.size, 1)), np.zeros(y.size)
     both, only = np.column_stack([one, z]), z[:, None]
     calibrated = log_likelihood(z, y)
-    offset_best, (offset,) = fit_logistic(one, z, y)
-    best, (intercept, slope) = fit_logistic(both, none, y)
-    offset_se = float(np.sqrt(_covariance(one, z + offset)[0, 0]))
-    covariance = _covariance(both, intercept + slope * z)
+    offset_best, (offset,) = fit_logistic(one, z, y, seen.weights)
+    best, (intercept, slope) = fit_logistic(both, none, y, seen.weights)
+    offset_covariance = _covariance(one, z + offset, y, seen)
+    offset_se = float(np.sqrt(offset_covariance[0, 0]))
+    covariance = _covariance(both, intercept + slope * z, y, seen)
+    freedom = _freedom(seen)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
     fits: dict[str, Any] = {
@@ -94,7 +104,7 @@ def cox_recalibration(
         "slope": (slope, slope_se, best, lambda b: fit_logistic(one, b * z, y)[0]),
         "offset_intercept": (offset, offset_se, offset_best, lambda a: log_likelihood(z + a, y)),
     }
-    reach = float(scipy.special.ndtri(0.5 + level / 2.0))
+    reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
     for name, (estimate, se, top, profile) in fits.items():
         interval = estimate - reach * se, estimate + reach * se
         if method == "profile":
@@ -108,6 +118,18 @@ def cox_recalibration(
     ]:
         found[name] = max(0.0, 2.0 * (more - less))
         found[f"{name}_pvalue"] = float(scipy.special.chdtrc(df, found[name]))
+    if designed:
+        moved = np.array([intercept, slope - 1.0])
+        found["lr"] = float(moved @ np.linalg.solve(covariance, moved))
+        found["lr_intercept"], found["lr_slope"] = (
+            (offset / offset_se) ** 2,
+            (moved[1] / slope_se) ** 2,
+        )
+        for name, df in (("lr", 2), ("lr_intercept", 1), ("lr_slope", 1)):
+            rest = max(freedom - df + 1.0, 1.0)  # Hotelling's T²
+            found[f"{name}_pvalue"] = float(
+                scipy.special.fdtrc(df, rest, found[name] * rest / (freedom * df))
+            )
     return CoxRecalibration(
         **found,
         events=int(y.sum()),
@@ -117,6 +139,7 @@ def cox_recalibration(
         n=seen.n,
         n_classes=data.n_classes,
         notes=data.notes,
+        **design(seen),
         copies=data.copies,
     )
 
@@ -134,9 +157,34 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
         )
 
 
-def _covariance(design: FloatArray, logits: FloatArray) -> FloatArray:
-    v = scipy.special.expit(logits) * scipy.special.expit(-logits)
-    return np.asarray(np.linalg.inv((design * v[:, None]).T @ design), dtype=np.float64)
+def _covariance(
+    design: FloatArray, logits: FloatArray, events: FloatArray, seen: Predictions
+) -> FloatArray:
+    """Return the inverse information, or the variance over units left out, by one Newton step."""
+    w = np.ones(seen.n) if seen.weights is None else seen.weights
+    v = w * scipy.special.expit(logits) * scipy.special.expit(-logits)
+    information = np.asarray((design * v[:, None]).T @ design, dtype=np.float64)
+    if seen.weights is None and seen.n_clusters is None:
+        return np.asarray(np.linalg.inv(information))
+    unit, d = _units(seen), design.shape[1]
+    scores = added(design * (w * (events - scipy.special.expit(logits)))[:, None], unit)
+    products = (design[:, :, None] * design[:, None, :] * v[:, None, None]).reshape(-1, d * d)
+    rest = information - added(products, unit).reshape(-1, d, d)
+    moved = (np.linalg.pinv(rest, hermitian=True) @ scores[:, :, None])[:, :, 0]
+    return np.asarray(moved.T @ moved * (1.0 - 1.0 / len(moved)))
+
+
+def _units(seen: Predictions) -> IntArray:
+    return np.arange(seen.n) if seen.n_clusters is None else by_appearance(seen.clusters)
+
+
+def _freedom(seen: Predictions) -> float:
+    """Return the effective number of units less 1; infinite for plain rows."""
+    if seen.weights is None and seen.n_clusters is None:
+        return np.inf
+    w = np.ones(seen.n) if seen.weights is None else seen.weights
+    mass = added(w[:, None], _units(seen))
+    return float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
 
 
 def _not_rejected(

@@ -8,7 +8,7 @@ import numpy as np
 
 from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
-from caltest.inference.entry import admitted
+from caltest.inference.entry import admitted, design
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
@@ -32,7 +32,7 @@ def corp_decomposition(
     Parameters
     ----------
     probs, labels, **facts
-        As in :meth:`Predictions.of`.
+        As in :meth:`Predictions.of`. Clusters change no part of a decomposition.
     lens : lens or callable, optional
         A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
         two classes and ``TopK(1)`` for more.
@@ -60,15 +60,16 @@ def corp_decomposition(
     >>> parts.mean_score, parts.miscalibration, parts.discrimination, parts.uncertainty
     (0.1925, 0.0675, 0.125, 0.25)
     """
-    data = admitted("corp_decomposition", probs, labels, facts)
+    data = admitted("corp_decomposition", probs, labels, facts, takes={"clusters", "weights"})
     lens = as_lens(lens, data)
     induced = lens(data)
     fixed = CORP(score).given(induced)
     fit = fixed.fit(induced.labels)
-    events = np.array([(induced.labels == 0).sum()])
+    w = np.ones(induced.n) if induced.weights is None else induced.weights
+    events, total = np.array([[w[induced.labels == 0].sum()], [w.sum()]])
     mean_score = fixed.mean_score(induced.labels)
     recalibrated = best_score(fit.observed * fit.count, fit.count, score)
-    uncertainty = best_score(events, np.array([induced.n]), score)
+    uncertainty = best_score(events, total, score)
     return CORPDecomposition(
         mean_score=mean_score,
         miscalibration=mean_score - recalibrated,
@@ -79,6 +80,7 @@ def corp_decomposition(
         n=induced.n,
         n_classes=data.n_classes,
         notes=data.notes,
+        **design(induced),
         copies=data.copies,
         fit=fit,
     )
@@ -100,7 +102,7 @@ def brier_decomposition(
     Parameters
     ----------
     probs, labels, **facts
-        As in :meth:`Predictions.of`.
+        As in :meth:`Predictions.of`. Clusters change no part of a decomposition.
     lens : lens or callable, optional
         Whose Brier score; by default ``OneVsRest(1)`` for two classes and ``TopK(1)`` for more.
         ``Canonical()`` takes the score of all classes apart.
@@ -123,14 +125,15 @@ def brier_decomposition(
     >>> parts.mean_score, parts.reliability, parts.resolution, parts.uncertainty
     (0.1875, 0.0625, 0.0625, 0.1875)
     """
-    data = admitted("brier_decomposition", probs, labels, facts)
+    data = admitted("brier_decomposition", probs, labels, facts, takes={"clusters", "weights"})
     lens, bins = as_lens(lens, data), as_binning(bins)
     induced = lens(data)
-    n, outcomes = induced.n, np.eye(induced.n_classes)[induced.labels]
-    cells = Cells.of(bins, induced.probs)
-    size = cells.counts[:, None]
-    predicted, observed = cells.sum(induced.probs) / size, cells.sum(outcomes) / size
-    overall = outcomes.mean(axis=0)
+    outcomes = np.eye(induced.n_classes)[induced.labels]
+    w = np.ones((induced.n, 1)) if induced.weights is None else induced.weights[:, None]
+    cells, n = Cells.of(bins, induced.probs), w.sum()
+    size = cells.sum(w)
+    predicted, observed = cells.sum(w * induced.probs) / size, cells.sum(w * outcomes) / size
+    overall = (w * outcomes).sum(axis=0) / n
     spread = induced.probs - predicted[cells.of_row]
     surprise = outcomes - observed[cells.of_row]
     scale = 0.5 if induced.n_classes == 2 else 1.0
@@ -139,12 +142,13 @@ def brier_decomposition(
         reliability=scale * float((size * (predicted - observed) ** 2).sum() / n),
         resolution=scale * float((size * (observed - overall) ** 2).sum() / n),
         uncertainty=scale * float(1.0 - overall @ overall),
-        within_variance=scale * float((spread**2).sum() / n),
-        within_covariance=scale * float(2.0 * (spread * surprise).sum() / n),
+        within_variance=scale * float((w * spread**2).sum() / n),
+        within_covariance=scale * float(2.0 * (w * spread * surprise).sum() / n),
         bins=name_of(bins),
         lens=name_of(lens),
-        n=n,
+        n=induced.n,
         n_classes=data.n_classes,
         notes=data.notes,
+        **design(induced),
         copies=data.copies,
     )

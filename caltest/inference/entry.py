@@ -12,8 +12,10 @@ from caltest._base.copies import n_copies
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
+from caltest.tally import MicroCells, Tallied, Tally, tallied
 
 
 def admitted(
@@ -31,6 +33,8 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
+    if isinstance(probs, Tally):
+        raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
         raise unknown(verb, strange[0], Facts.__annotations__)
@@ -56,7 +60,18 @@ def admitted(
     return replace(data, copies=copies, notes=(*data.notes, note))
 
 
-def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared, float]:
+def admitted_tally(
+    verb: str, tally: Tally, labels: Any, facts: Facts, lens: LensLike | None = None
+) -> Tally:
+    """Return a tally as the lens sees it; labels and facts of rows are refused."""
+    for name in ["labels"] * (labels is not None) + sorted(facts):
+        raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
+    return tally.through(lens)
+
+
+def evaluated(
+    statistic: StatisticLike, induced: Predictions | MicroCells
+) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
     if not isinstance(statistic, Statistic):
         from caltest.presets import Preset
@@ -64,7 +79,11 @@ def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared,
         if isinstance(statistic, Preset):
             raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
-        prepared = prepare(statistic, induced)
+        prepared: Prepared
+        if isinstance(induced, MicroCells):
+            prepared = tallied(statistic, induced)
+        else:
+            prepared = prepare(statistic, induced)
         value = prepared(induced.labels)
     except (StatisticError, InvalidPredictionsError):
         raise
@@ -81,7 +100,12 @@ def evaluated(statistic: StatisticLike, induced: Predictions) -> tuple[Prepared,
     return prepared, value
 
 
-def design(data: Predictions) -> dict[str, Any]:
+def told(prepared: Prepared) -> tuple[str, ...]:
+    """Return what a result says of a statistic that comes from a tally."""
+    return (prepared.said,) if isinstance(prepared, Tallied) else ()
+
+
+def design(data: Predictions | Tally) -> dict[str, Any]:
     """Return what every result says of weights and clusters."""
     weighted = data.weights is not None
     return {

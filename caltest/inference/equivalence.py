@@ -8,7 +8,7 @@ from caltest._base.checks import fraction, number
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, seed_of
+from caltest.inference.entry import admitted, design, seed_of
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
 from caltest.inference.intervals import ask
 from caltest.inference.inversion import SIZES
@@ -53,7 +53,7 @@ def equivalence_test(
     n_resamples : int, default 9999
         Draws of cell sums, fewer for very many cells.
     **facts
-        As in :func:`calibration_test`; ``clusters`` are honoured, other facts refused.
+        As in :func:`calibration_test`; ``by`` is refused.
 
     Returns
     -------
@@ -85,9 +85,9 @@ def equivalence_test(
     >>> p = rng.random(5000)
     >>> found = equivalence_test(p, rng.random(5000) < p, margin=0.05, rng=1)
     >>> found.equivalent, round(found.smallest_margin, 3)
-    (True, 0.019)
+    (True, 0.021)
     """
-    data = admitted("equivalence_test", probs, labels, facts, takes={"clusters"})
+    data = admitted("equivalence_test", probs, labels, facts, takes={"clusters", "weights"})
     fraction("alpha", alpha)
     number("margin", margin, 0.0, float("inf"))
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
@@ -95,7 +95,7 @@ def equivalence_test(
     estimand = asked.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or asked.prepared.cells is None
-    if unknown or (largest and data.clusters is not None):
+    if unknown or (largest and asked.designed):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"
@@ -112,7 +112,7 @@ def equivalence_test(
         alpha=float(alpha),
         n=asked.induced.n,
         n_classes=data.n_classes,
-        n_clusters=data.n_clusters,
+        **design(data),
         n_resamples=0 if noise is None else noise.shares.size,
         seed=seed_of(rng),
         notes=(*data.notes, *(() if noise is None else about_cells(noise))),

@@ -22,6 +22,7 @@ from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.cells import Cells, Estimand
 from caltest.statistics.prepared import Prepared, StatisticLike
+from caltest.tally import MicroCells, Tallied, by_residuals
 
 #: Methods that resample rows, for any statistic.
 BY_QUANTILES = {"percentile": percentile, "basic": basic, "bias-corrected": bias_corrected}
@@ -74,6 +75,8 @@ class Asked:
     @property
     def designed(self) -> bool:
         """Whether rows have clusters or weights."""
+        if isinstance(self.induced, MicroCells):
+            return False
         return self.induced.n_clusters is not None or self.induced.weights is not None
 
     @property
@@ -114,7 +117,9 @@ def by_inversion(asked: Asked) -> Bounds:
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
     if noise.parts is None and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
-        plain = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
+        plain: Prepared = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
+        if isinstance(asked.induced, MicroCells):
+            plain = by_residuals(asked.induced, plain)
         law, exact = plain.cell_law(), plain(asked.induced.labels)
         assert law is not None
         computed = cell_null(law, asked.induced.probs, exact)
@@ -126,7 +131,8 @@ def by_inversion(asked: Asked) -> Bounds:
     low = 0.0 if plausible else size.low(noise, asked.alpha)
     cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
     low = 0.0 if cancels else low
-    is_plain = isinstance(asked.prepared, BinnedError) and not asked.prepared.root
+    own = asked.prepared.inner if isinstance(asked.prepared, Tallied) else asked.prepared
+    is_plain = isinstance(own, BinnedError) and not own.root
     return Bounds(
         method="inversion",
         low=estimand.scaled(low),
@@ -299,7 +305,9 @@ def noise_floor(asked: Asked) -> float:
     if asked.prepared.null_mean is not None:
         return asked.prepared.null_mean
     run = (asked.n_resamples, asked.rng, asked.workers)
-    prepared = replace(asked.prepared, data=replace(asked.induced, clusters=None))  # marginal law
+    prepared = asked.prepared
+    if asked.induced.clusters is not None:
+        prepared = replace(prepared, data=replace(asked.induced, clusters=None))  # marginal law
     return null_distribution(asked.statistic, prepared, asked.estimate, "auto", *run).mean()
 
 

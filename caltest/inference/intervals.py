@@ -13,14 +13,15 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.entry import admitted, design, evaluated, seed_of
+from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of, told
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
-from caltest.lenses import LensLike
+from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ConfidenceIntervalResult
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, Estimand, StatisticLike
+from caltest.tally import MicroCells, Tally
 
 Method = Literal[
     "auto", "inversion", "percentile", "basic", "bca", "bias-corrected", "normal", "sun"
@@ -123,7 +124,13 @@ def confidence_interval(
     >>> round(interval.estimate, 3), interval.contains_zero
     (0.057, False)
     """
-    data = admitted("confidence_interval", probs, labels, facts, takes={"clusters", "weights"})
+    data: Any
+    if isinstance(probs, Tally):
+        data = admitted_tally("confidence_interval", probs, labels, facts, lens)
+        if data.weights is not None:
+            raise StatisticError("confidence_interval does not take weights of a tally yet")
+    else:
+        data = admitted("confidence_interval", probs, labels, facts, takes={"clusters", "weights"})
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
@@ -157,13 +164,13 @@ def confidence_interval(
         n_resamples=bounds.n_draws,
         seed=seed_of(rng),
         ended=bounds.ended,
-        notes=(*data.notes, *bounds.notes),
+        notes=(*data.notes, *bounds.notes, *told(prepared)),
         copies=data.copies,
     )
 
 
 def ask(
-    data: Predictions,
+    data: Predictions | Tally,
     statistic: StatisticLike,
     lens: LensLike | None,
     level: float,
@@ -172,8 +179,14 @@ def ask(
 ) -> Asked:
     """Return what bounds of a statistic of these data are asked for."""
     check_run(**run)
-    seen_through = as_lens(lens, data)
-    prepared, estimate = evaluated(statistic, seen_through(data))
+    seen_through: Lens
+    induced: Any
+    if isinstance(data, Tally):
+        seen_through, induced = data.lens, MicroCells.of(data)
+    else:
+        seen_through = as_lens(lens, data)
+        induced = seen_through(data)
+    prepared, estimate = evaluated(statistic, induced)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")
     return Asked(statistic, seen_through, prepared, estimate, level, side, **run)
@@ -192,6 +205,13 @@ def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:
             fitting["auto"] = fitting["inversion"] = methods.by_cells
         if estimand.size == "squared":
             fitting |= {"normal": methods.by_normal, "sun": methods.by_sun}
+    if isinstance(asked.induced, MicroCells):
+        fitting = {name: fit for name, fit in fitting.items() if fit is methods.by_inversion}
+        if method not in fitting:
+            raise StatisticError(
+                f"this interval of {name_of(asked.statistic)} needs the rows: from a tally come "
+                "those of ECE, RMSCE, DebiasedL1 and DebiasedL2 by method='inversion'"
+            )
     if method not in fitting:
         names = ", ".join(map(repr, fitting))
         raise StatisticError(

@@ -13,17 +13,26 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
 from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import admitted, evaluated, seed_of
+from caltest.inference.entry import admitted, admitted_tally, evaluated, seed_of
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
-from caltest.predictions import Facts, FloatArray, IntArray
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.results import JointTestResult, ending
 from caltest.results.base import go_on
-from caltest.simulate import BLOCK, Batches, RedrawLabels, SharedRedraws, Workers, simulate_by
+from caltest.simulate import (
+    BLOCK,
+    Batches,
+    Ended,
+    RedrawLabels,
+    SharedRedraws,
+    Workers,
+    simulate_by,
+)
 from caltest.statistics.prepared import Prepared, StatisticLike
+from caltest.tally import Counts, MicroCells, Tally
 
 
 def joint_test(
@@ -80,16 +89,17 @@ def joint_test(
     >>> [p < 0.05 for p in ct.joint_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
     [False, True]
     """
-    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     statistics, lenses = _unzipped(pairs)
+    if isinstance(probs, Tally):
+        tally = admitted_tally("joint_test", probs, labels, facts)
+        return _of_tally(tally, statistics, lenses, n_resamples, rng, workers)
+    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if data.by is not None:
         again: Any = {"pairs": pairs, "n_resamples": n_resamples, "rng": rng, "workers": workers}
         ask: Any = partial(joint_test, labels=None, **again)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
         return replace(whole, subgroups=each_subgroup(data, ask))
-    size: Any = {"n": data.n, "n_classes": data.n_classes}
-    size |= {"notes": data.notes, "copies": data.copies}
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         single = tuple(
@@ -97,8 +107,11 @@ def joint_test(
             for s, lens in zip(statistics, lenses, strict=True)
         )
         stepped = tuple(holm([test.pvalue for test in single]))
-        size |= {"n_resamples": n_resamples, "ended": ending(*(test.ended for test in single))}
-        return JointTestResult(single, stepped, min(stepped), "Holm", **size, seed=seed_of(rng))
+        size: Any = {"n": data.n, "n_classes": data.n_classes}
+        size |= {"notes": data.notes, "copies": data.copies, "n_resamples": n_resamples}
+        ended = ending(*(test.ended for test in single))
+        said: Any = size | {"ended": ended, "seed": seed_of(rng)}
+        return JointTestResult(single, stepped, min(stepped), "Holm", **said)
     looks = [as_lens(lens, data) for lens in lenses]
     seen = [lens(data) for lens in looks]
     observed = [evaluated(s, induced) for s, induced in zip(statistics, seen, strict=True)]
@@ -109,21 +122,56 @@ def joint_test(
         (prepared, lens.relabelling(source))
         for (prepared, _), lens in zip(observed, through, strict=True)
     ]
-    scheme = RedrawLabels()
-    batches = Batches.of(scheme, source, partial(_jointly, parts))
-    values, ended = simulate_by(batches, n_resamples, rng, workers, at_once=BLOCK)
+    batches = Batches.of(RedrawLabels(), source, partial(_jointly, parts))
+    drawn = simulate_by(batches, n_resamples, rng, workers, at_once=BLOCK)
+    return _stepped(data, source.n, statistics, looks, observed, drawn, rng)
+
+
+def _of_tally(
+    tally: Tally, statistics: Any, lenses: Any, n_resamples: int, rng: Any, workers: Workers
+) -> JointTestResult:
+    """Draw numbers of events once for all statistics, of the tally and of its top class."""
+    seen = [tally.through(lens) for lens in lenses]
+    own = MicroCells.of(tally)
+    folded = MicroCells.of(tally.top()) if any(t is not tally for t in seen) else own
+    cells = [own if t is tally else folded for t in seen]
+    observed = [evaluated(s, c) for s, c in zip(statistics, cells, strict=True)]
+    fold = own.folding(folded) if folded is not own else None
+
+    def jointly(events: Any) -> FloatArray:
+        top: Any = events if fold is None else fold(events)
+        both = zip(observed, cells, strict=True)
+        return np.column_stack([x.batch(events if c is own else top) for (x, _), c in both])
+
+    drawn = simulate_by(Counts(own, jointly), n_resamples, rng, workers, at_once=BLOCK)
+    looks = [t.lens for t in seen]
+    return _stepped(tally, tally.n, statistics, looks, observed, drawn, rng)
+
+
+def _stepped(
+    data: Predictions | Tally,
+    n: int,
+    statistics: list[StatisticLike],
+    lenses: list[Lens],
+    observed: list[tuple[Prepared, float]],
+    drawn: tuple[FloatArray, Ended],
+    rng: Any,
+) -> JointTestResult:
+    """Adjust by the joint law of the values (B, S)."""
+    values, ended = drawn
     tests = tuple(
-        result_of(data, prepared, s, lens, repr(scheme), t, SimulatedNull(column, ended), rng)
+        result_of(data, prepared, s, lens, "RedrawLabels()", t, SimulatedNull(column, ended), rng)
         for s, lens, (prepared, t), column in zip(
-            statistics, looks, observed, values.T.copy(), strict=True
+            statistics, lenses, observed, values.T.copy(), strict=True
         )
     )
     both, centre = np.array([(x.two_sided, x.centre) for x, _ in observed]).T
     estimates = np.array([t for _, t in observed])
     evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
-    drawn: Any = {"n_resamples": len(values), "seed": seed_of(rng), "ended": ended}
-    return JointTestResult(tests, adjusted, min(adjusted), **size | {"n": source.n}, **drawn)
+    size: Any = {"n": n, "n_classes": data.n_classes, "notes": data.notes, "ended": ended}
+    size |= {"n_resamples": len(values), "seed": seed_of(rng), "copies": data.copies}
+    return JointTestResult(tests, adjusted, min(adjusted), **size)
 
 
 def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:

@@ -21,6 +21,7 @@ from caltest.lenses import Lens
 from caltest.predictions import FloatArray, Predictions
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
 from caltest.results.comparison import ScoreDifference
+from caltest.simulate.dependent import by_appearance
 from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.binned import BinnedError
 
@@ -225,40 +226,44 @@ def _score_differences(
     """Compare mean scores by Student's t of paired units (Diebold & Mariano 1995), else Welch's."""
     found = []
     for name, score in SCORES.items():
-        rows = [score.per_row(d.probs, d.labels) for d in (a, b)]
-        own = list(zip(rows, (a, b), strict=True))
-        first, second = (_mean(*part)[0] if np.isfinite(part[0]).all() else None for part in own)
-        if first is None or second is None or min(a.n, b.n) < 2:
-            found.append(ScoreDifference(name, first, second, None, None, None, None))
-            continue
-        parts = [_mean(*part) for part in ([(rows[0] - rows[1], a)] if paired else own)]
-        found.append(_score_difference(name, first, second, parts, level))
+        rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))
+        found.append(_score_difference(name, rows_a, rows_b, paired, level, (a, b)))
     return tuple(found)
 
 
-def _mean(values: FloatArray, data: Predictions) -> tuple[float, float, float]:
-    """Return a weighted mean, its variance by the units, and the degrees of freedom of that."""
-    w = np.ones(data.n) if data.weights is None else data.weights
-    unit = np.arange(data.n) if data.clusters is None else data.clusters
-    mean, mass = float(w @ values / w.sum()), np.bincount(unit, w)
-    mass, moved = mass[mass > 0.0], np.bincount(unit, w * (values - mean))
-    variance = float(moved @ moved) / mass.sum() ** 2 * mass.size / max(mass.size - 1, 1)
-    return mean, variance, float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
-
-
 def _score_difference(
-    name: str, a: float, b: float, parts: list[tuple[float, float, float]], level: float
+    name: str,
+    a: FloatArray,
+    b: FloatArray,
+    paired: bool,
+    level: float,
+    data: tuple[Predictions | None, Predictions | None] = (None, None),
 ) -> ScoreDifference:
     from scipy.special import stdtr, stdtrit
 
+    own = list(zip((a, b), data, strict=True))
+    first, second = (_mean(*part)[0] if np.isfinite(part[0]).all() else None for part in own)
+    if first is None or second is None or min(a.size, b.size) < 2:
+        return ScoreDifference(name, first, second, None, None, None, None)
+    parts = [_mean(*part) for part in ([(a - b, data[0])] if paired else own)]
     _, variances, freedoms = np.array(parts).T
-    difference, error = a - b, float(np.sqrt(variances.sum()))
-    if error <= 1e-14 * (abs(a) + abs(b)):  # the same scores up to rounding
+    difference, error = first - second, float(np.sqrt(variances.sum()))
+    if error <= 1e-14 * (abs(first) + abs(second)):  # the same scores up to rounding
         pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
-        return ScoreDifference(name, a, b, difference, difference, difference, pvalue)
+        return ScoreDifference(name, first, second, difference, difference, difference, pvalue)
     freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
     reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
     pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)
-    return ScoreDifference(
-        name, a, b, difference, difference - reach, difference + reach, float(pvalue)
-    )
+    ends = difference, difference - reach, difference + reach
+    return ScoreDifference(name, first, second, *ends, float(pvalue))
+
+
+def _mean(values: FloatArray, data: Predictions | None) -> tuple[float, float, float]:
+    """Return a weighted mean, its variance by the units, and the degrees of freedom of that."""
+    w = np.ones(values.size) if data is None or data.weights is None else data.weights
+    clusters = None if data is None else data.clusters
+    unit = np.arange(values.size) if clusters is None else by_appearance(clusters)
+    mean, mass = float(w @ values / w.sum()), np.bincount(unit, w)
+    moved = np.bincount(unit, w * (values - mean))
+    variance = float(moved @ moved) / mass.sum() ** 2 * mass.size / max(mass.size - 1, 1)
+    return mean, variance, float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))

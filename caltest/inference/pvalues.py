@@ -16,7 +16,7 @@ from caltest._base.written import name_of
 from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
 from caltest.inference.dependence import clustered
-from caltest.inference.entry import design, seed_of
+from caltest.inference.entry import design, seed_of, told
 from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
@@ -24,6 +24,7 @@ from caltest.results import CalibrationTestResult
 from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
 from caltest.statistics import Prepared, StatisticLike
 from caltest.statistics.prepared import PreparedFunction, as_problem, prepare
+from caltest.tally import Tally
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
@@ -63,14 +64,14 @@ def null_distribution(
     if isinstance(null, str) and null in laws:
         if null == "asymptotic" and (doubt := prepared.doubt()) is not None:
             said = f"the limit law of {name_of(statistic)} does not hold in such data: {doubt}. Use"
-            warnings.warn(f"{said} {VALID}", LimitLawWarning, stacklevel=3)
+            warnings.warn(f"{said} {VALID}", LimitLawWarning, stacklevel=4)
         return laws[null](data.labels)
     if isinstance(null, str):
         law = prepared.cell_law() if data.n_classes == 2 else None
         if law is not None and len(law.cells) <= (MAX_CELLS if null == "auto" else data.n):
             return cell_null(law, data.probs, estimate)
         limit = MAX_ENUMERATION if null == "exact" else n_resamples
-        if n_label_vectors(data.probs) <= limit:
+        if isinstance(data, Predictions) and n_label_vectors(data.probs) <= limit:
             return enumerated_null(prepared, data.probs)
         if null == "exact":
             raise StatisticError(
@@ -85,7 +86,7 @@ def null_distribution(
             f"only {rows:.1f} rows per occupied cell: consistency resampling rejects "
             f"calibrated models too often below 20 (up to always at 1). Use {VALID}, or fewer bins",
             SparseBinsWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return replicates_of(statistic, prepared, null, *run, stop_when=stopping(estimate))
 
@@ -190,7 +191,7 @@ def replicate(
 
 
 def result_of(
-    data: Predictions,
+    data: Predictions | Tally,
     prepared: Prepared,
     statistic: StatisticLike,
     lens: Lens,
@@ -237,7 +238,7 @@ def result_of(
         seed=seed_of(rng),
         impossible=prepared.data.impossible.size,
         ended=ended,
-        notes=data.notes,
+        notes=(*data.notes, *told(prepared)),
         **design(data),
         clusters=law.clusters if isinstance(law, SimulatedNull) else None,
         copies=data.copies,

@@ -53,7 +53,7 @@ class Parts:
         return left, np.arange(left.size) + first[left]
 
 
-def added(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
+def added(values: FloatArray, group: IntArray, n_groups: int = 0) -> FloatArray:
     """Return the column sums of every group, shape (n_groups, d)."""
     return np.stack([np.bincount(group, column, n_groups) for column in values.T], axis=1)
 

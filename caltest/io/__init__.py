@@ -21,6 +21,8 @@ from caltest.io.columns import choose_labels, named
 from caltest.io.source import Column
 from caltest.predictions import Predictions
 
+#: What columns may say of the rows, besides their ids.
+FACTS = ("weights", "clusters", "by")
 #: Files whose last line may be unfinished.
 TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
 
@@ -122,7 +124,7 @@ def read_forecasters(
     The arguments are those of :func:`read_predictions`. With ``drop_missing``, the rows are those
     on which all forecasters have something to say.
     """
-    facts = {name: options.pop(name, None) for name in ("clusters", "by")} | {"ids": ids}
+    facts = {name: options.pop(name, None) for name in FACTS} | {"ids": ids}
     asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
     with source_of(path, label, format, per_character) as source:
         parts = [part.strip() for part in probs.split(",")]
@@ -166,7 +168,7 @@ def read_waiting(
             held = [name in outcomes for name in wanted]
             return [_held(c, waits) if h else c for h, c in zip(held, columns, strict=True)]
 
-        facts = {name: options.pop(name, None) for name in ("clusters", "by")} | {"ids": ids}
+        facts = {name: options.pop(name, None) for name in FACTS} | {"ids": ids}
         asked: Any = {"predicted": predicted_label, "drop_missing": False, "options": options}
         return predictions_of(replace(source, read=read), probs, label, facts, **asked)[0], waits
 

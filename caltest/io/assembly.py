@@ -6,7 +6,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -99,17 +99,33 @@ def _with_labels(source: Source, path: Path) -> Source:
     return Source([*source.names, str(path)], read)
 
 
-def predictions_of(
+@dataclass(frozen=True)
+class Chosen:
+    """Which columns of a file are what."""
+
+    labels: Choice
+    choice: Choice
+    outcomes: list[str]
+    marked: dict[str, str]
+    guess: list[str]
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names of all of them."""
+        marks = self.marked.values()
+        return list(dict.fromkeys([*self.outcomes, *marks, *self.choice.probs, *self.guess]))
+
+
+def chosen_of(
     source: Source,
     probs: str | Sequence[str] | None,
     label: Any,
     facts: dict[str, str | None],
     *,
     predicted: str | None,
-    drop_missing: bool,
     options: dict[str, Any],
-) -> tuple[Predictions, IntArray]:
-    """Return predictions, and which rows of the file they are."""
+) -> Chosen:
+    """Find out which columns are what."""
     known = source.known
     label = known.get("label") if label is None else label
     probs = known.get("probs") if probs is None else probs
@@ -127,12 +143,41 @@ def predictions_of(
     outcomes = choosing.paired(labels, choice)
     guess = [predicted] if predicted else _guess(others, labels, choice, options)
     refuse_unknown(guess, source.names)
-    wanted = list(dict.fromkeys([*outcomes, *marked.values(), *choice.probs, *guess]))
+    return Chosen(labels, choice, outcomes, marked, guess)
+
+
+def predictions_of(
+    source: Source,
+    probs: str | Sequence[str] | None,
+    label: Any,
+    facts: dict[str, str | None],
+    *,
+    predicted: str | None,
+    drop_missing: bool,
+    options: dict[str, Any],
+) -> tuple[Predictions, IntArray]:
+    """Return predictions, and which rows of the file they are."""
+    found = chosen_of(source, probs, label, facts, predicted=predicted, options=options)
+    return read_chosen(source, found, predicted=predicted, drop=drop_missing, options=options)
+
+
+def read_chosen(
+    source: Source,
+    chosen: Chosen,
+    *,
+    predicted: str | None,
+    drop: bool,
+    options: dict[str, Any],
+    before: int = 0,
+) -> tuple[Predictions, IntArray]:
+    """Return the predictions in the chosen columns, of which ``before`` rows were read before."""
+    known, wanted, choice = source.known, chosen.wanted, chosen.choice
+    outcomes, marked, guess = chosen.outcomes, chosen.marked, chosen.guess
     columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
-    kept, notes = _complete(columns, drop_missing)
+    kept, notes = _complete(columns, drop, before)
     if notes:
         columns = {name: column[kept] for name, column in columns.items()}
-    with in_a_file(kept + 1, choice.probs):
+    with in_a_file(kept + before + 1, choice.probs):
         values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
         told = [f"labels from {_short(outcomes)}"]
         if guess:
@@ -191,7 +236,7 @@ def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[Any
     return choice.suffixes if truth.ndim == 2 else None
 
 
-def _complete(columns: dict[str, Column], drop: bool) -> tuple[IntArray, list[str]]:
+def _complete(columns: dict[str, Column], drop: bool, before: int) -> tuple[IntArray, list[str]]:
     """Return the rows without missing cells, and a note on the others."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -203,7 +248,7 @@ def _complete(columns: dict[str, Column], drop: bool) -> tuple[IntArray, list[st
     kept = np.flatnonzero(~np.any([np.zeros(n, dtype=bool), *absent.values()], axis=0))
     if absent and (not drop or kept.size == 0):
         name, rows = next(iter(absent.items()))
-        found = np.flatnonzero(rows) + 1
+        found = np.flatnonzero(rows) + before + 1
         shown = ", ".join(map(str, found[:5])) + (", …" if found.size > 5 else "")
         where = "row" if found.size == 1 else "rows"
         raise InvalidPredictionsError(

@@ -150,12 +150,13 @@ def _read_arrow(opened: Opened) -> Source:
         with readable(kind):
             found = select(list(wanted))
             found.validate(full=True)  # damaged offsets would end the process
-            return [_of_arrow(name, found.column(name)) for name in wanted]
+            return [of_arrow(name, found.column(name)) for name in wanted]
 
     return Source(names, read)
 
 
-def _of_arrow(name: str, column: Any) -> Column:
+def of_arrow(name: str, column: Any) -> Column:
+    """Return a column of Arrow as an array."""
     from pyarrow import compute, types
 
     kind = column.type

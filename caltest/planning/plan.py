@@ -131,6 +131,7 @@ def plan(
     own = statistic.lens if isinstance(statistic, Monitor) else None
     seen = as_lens(own if lens is None else lens, first)
     named = statistic if isinstance(statistic, str) else name_of(statistic)
+    named = f"Monitor(alpha={statistic.alpha:g})" if isinstance(statistic, Monitor) else named
     by_formula = isinstance(statistic, str) or (
         purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
     )

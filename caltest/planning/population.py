@@ -51,10 +51,10 @@ class Population:
             elif known and alternative is None:
                 method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
                 alternative = method.fit(replace(data, ids=None))
-                said = f"what {method!r} finds in the labels"
+                said = f"{method!r}, fitted to the labels"
         elif against is not None:
             raise StatisticError("a comparison is planned like predictions, not like a function")
-        said = "that one is right" if against is not None and alternative is None else said
+        said = "the other model" if against is not None and alternative is None else said
         return cls(like, data, second, alternative, said)
 
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:

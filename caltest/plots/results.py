@@ -9,6 +9,7 @@ from caltest import results
 from caltest.errors import StatisticError
 from caltest.plots.canvas import Picture
 from caltest.plots.comparison import difference, differences
+from caltest.plots.decisions import limits, planned
 from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
 from caltest.plots.forest import forest, sites
@@ -37,6 +38,8 @@ PICTURES: dict[type[results.Record], Callable[..., Picture]] = {
     results.CORPDecomposition: decomposition,
     results.BrierDecomposition: decomposition,
     results.CoxRecalibration: cox,
+    results.EquivalenceTestResult: limits,
+    results.GateResult: limits,
     results.JointTestResult: lambda result, ax, **options: pvalues(
         result.adjusted,
         [f"{results.short(t.statistic)} · {t.lens}" for t in result.tests],
@@ -44,6 +47,7 @@ PICTURES: dict[type[results.Record], Callable[..., Picture]] = {
         **{"xlabel": "adjusted p-value", "text": result.recipe, **options},
     ),
     results.MetaAnalysis: sites,
+    results.Plan: planned,
     results.ReliabilityCurve: reliability,
     results.ReliabilityDifference: difference,
     results.ReliabilityFit: fitted,
@@ -61,7 +65,7 @@ def draw(result: results.Record, ax: Any = None, **options: Any) -> Picture:
     :func:`forest`, sites by :func:`sites`, comparisons by :func:`differences`, monitors by
     :func:`evidence`, what :mod:`caltest.reliability` returns by :func:`reliability`,
     :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`simplex`; intervals,
-    decompositions and Cox's recalibration have pictures of their own.
+    decompositions, Cox's recalibration, gates and plans have pictures of their own.
 
     Parameters
     ----------

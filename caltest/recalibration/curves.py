@@ -56,14 +56,19 @@ def _log_rest(scores: FloatArray) -> FloatArray:
 class _ByCurves(Recalibration):
     """A method that learns one curve at a time."""
 
-    def _learn(self, scores: FloatArray, labels: IntArray) -> Curves:
+    def _learn(
+        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> Curves:
         if scores.shape[1] == 2:
-            return Curves((self._curve(scores[:, 1], scores[:, 0], labels == 1),))
+            event = labels == 1
+            return Curves((self._curve(scores[:, 1], scores[:, 0], event, weights),))
         columns = enumerate(zip(scores.T, _log_rest(scores).T, strict=True))
-        return Curves(tuple(self._curve(p, rest, labels == k) for k, (p, rest) in columns))
+        return Curves(tuple(self._curve(p, rest, labels == k, weights) for k, (p, rest) in columns))
 
     @abstractmethod
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Curve: ...
+    def _curve(
+        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
+    ) -> Curve: ...
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,11 @@ class BetaCurve:
 
 
 def _logistic_fit(
-    features: FloatArray, event: BoolArray, identity: FloatArray, penalty: float
+    features: FloatArray,
+    event: BoolArray,
+    identity: FloatArray,
+    penalty: float,
+    weights: FloatArray | None,
 ) -> SoftmaxLoss:
     """Return the loss of logistic regression of an event on features, shape (n, d)."""
 
@@ -91,7 +100,7 @@ def _logistic_fit(
     def adjoint(residual: FloatArray) -> FloatArray:
         return features.T @ residual[:, 1]
 
-    return SoftmaxLoss(forward, adjoint, event.astype(np.int64), identity, penalty)
+    return SoftmaxLoss(forward, adjoint, event.astype(np.int64), identity, penalty, weights)
 
 
 @dataclass(frozen=True)
@@ -116,10 +125,12 @@ class PlattScaling(_ByCurves, Penalised):
     array([0.75, 0.5 ])
     """
 
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> BetaCurve:
+    def _curve(
+        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
+    ) -> BetaCurve:
         features = np.column_stack([log_p - log_rest, np.ones(event.size)])
         identity = np.array([1.0, 0.0])
-        a, b = _logistic_fit(features, event, identity, self.penalty).minimised()
+        a, b = _logistic_fit(features, event, identity, self.penalty, weights).minimised()
         return BetaCurve(float(a), float(a), float(b))
 
 
@@ -146,15 +157,17 @@ class BetaCalibration(_ByCurves, Penalised):
     array([0.55, 0.5 ])
     """
 
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> BetaCurve:
+    def _curve(
+        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
+    ) -> BetaCurve:
         features = np.column_stack([log_p, -log_rest, np.ones(event.size)])
         identity = np.array([1.0, 1.0, 0.0])
-        whole = _logistic_fit(features, event, identity, self.penalty)
+        whole = _logistic_fit(features, event, identity, self.penalty, weights)
         # A convex loss with two bounds: the optimum is that of the free parameters for which no
         # gradient leads away from a bound.
         for free in ([0, 1, 2], [1, 2], [0, 2], [2]):
             theta = np.zeros(3)
-            loss = _logistic_fit(features[:, free], event, identity[free], self.penalty)
+            loss = _logistic_fit(features[:, free], event, identity[free], self.penalty, weights)
             theta[free] = loss.minimised()
             held = np.setdiff1d(range(3), free)
             if (theta[:2] >= 0.0).all() and (whole.value(theta)[1][held] >= 0.0).all():
@@ -189,13 +202,16 @@ class IsotonicRegression(_ByCurves):
     array([0.  , 0.5 , 0.5 , 0.75])
     """
 
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Polyline:
+    def _curve(
+        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
+    ) -> Polyline:
         from scipy.optimize import isotonic_regression
 
         knots, member = np.unique(np.exp(log_p), return_inverse=True)
-        weights = np.bincount(member.ravel()).astype(np.float64)
-        means = np.bincount(member.ravel(), event) / weights
-        values = isotonic_regression(means, weights=weights).x
+        w = np.ones(event.size) if weights is None else weights
+        mass = np.bincount(member.ravel(), w)
+        means = np.bincount(member.ravel(), w * event) / mass
+        values = isotonic_regression(means, weights=mass).x
         bent = np.append(True, np.diff(values) != 0.0)
         kept = bent | np.append(bent[1:], True)  # both ends of every level stretch
         return Polyline(knots[kept], values[kept])
@@ -241,15 +257,18 @@ class HistogramBinning(_ByCurves):
             known = "UniformBins or QuantileBins, such as UniformBins(15)"
             raise StatisticError(f"bins must be {known}, not {self.bins!r}")
 
-    def _curve(self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray) -> Steps:
+    def _curve(
+        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
+    ) -> Steps:
         p = np.exp(log_p)
         edges = self._edges(p)
         cells = np.searchsorted(edges, p)
-        count = np.bincount(cells, minlength=edges.size + 1)
-        events = np.bincount(cells, event, minlength=edges.size + 1)
+        w = np.ones(event.size) if weights is None else weights
+        count = np.bincount(cells, w, minlength=edges.size + 1)
+        events = np.bincount(cells, w * event, minlength=edges.size + 1)
         bounds = np.concatenate([[0.0], edges, [1.0]])
         centres = 0.5 * (bounds[1:] + bounds[:-1])
-        return Steps(edges, np.where(count > 0, events / np.maximum(count, 1), centres))
+        return Steps(edges, np.where(count > 0, events / np.where(count > 0, count, 1), centres))
 
     def _edges(self, p: FloatArray) -> FloatArray:
         if isinstance(self.bins, UniformBins):

@@ -51,7 +51,7 @@ class Recalibration(ABC):
         probs, labels, **facts
             As in :meth:`Predictions.of`, of rows that the model was not trained on. Logits that
             differ by a constant in each row give the same map. By ``ids`` the rows of the fit are
-            known again. Weights are refused.
+            known again. ``weights`` weigh the rows of the loss; only their ratios count.
 
         Returns
         -------
@@ -67,10 +67,13 @@ class Recalibration(ABC):
         """
         probs, given = arranged(probs, {"labels": labels, **facts})
         data = Predictions.of(probs, **given)
-        if data.weights is not None:
-            raise StatisticError(f"{type(self).__name__} does not take weights yet")
         scores = _scores(data, probs, facts.get("from_logits", False))
-        learned = self._learn(scores, data.labels)
+        w = data.weights
+        if w is None:
+            learned = self._learn(scores, data.labels)
+        else:
+            kept = w > 0.0
+            learned = self._learn(scores[kept], data.labels[kept], w[kept] / w[kept].mean())
         likely = np.maximum(_of_labels(learned(scores), data.labels), np.finfo(float).tiny)
         rows, count = np.unique(_row_numbers(scores), return_counts=True)
         return Recalibrated(
@@ -78,15 +81,17 @@ class Recalibration(ABC):
             map=learned,
             n=data.n,
             n_classes=data.n_classes,
-            nll_before=float(-_of_labels(scores, data.labels).mean()),
-            nll_after=float(-np.log(likely).mean()),
+            nll_before=-float(np.average(_of_labels(scores, data.labels), weights=w)),
+            nll_after=-float(np.average(np.log(likely), weights=w)),
             rows=rows[count == 1],
             alike=float(2 * (count == 2).sum() / data.n),
             ids=data.ids,
         )
 
     @abstractmethod
-    def _learn(self, scores: FloatArray, labels: IntArray) -> Map: ...
+    def _learn(
+        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> Map: ...
 
 
 @dataclass(frozen=True)
@@ -237,11 +242,12 @@ def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
 class SoftmaxLoss:
     """The mean loss of softmax(forward(θ)), plus a ridge that draws θ to the identity.
 
-        L(θ) = −(1/n) Σ_i log softmax(forward(θ))_{i, y_i} + (λ/2) ‖θ − θ₀‖²
+        L(θ) = −(1/n) Σ_i w_i log softmax(forward(θ))_{i, y_i} + (λ/2) ‖θ − θ₀‖²
 
-    ``forward`` is linear from parameters to scores of shape (n, K), ``adjoint`` its transpose, so
-    that L is convex, and strictly so for λ > 0: the optimum exists also for separable data and
-    classes that do not occur, and at it the likelihood is at least that of θ₀.
+    with weights of mean 1. ``forward`` is linear from parameters to scores of shape (n, K),
+    ``adjoint`` its transpose, so that L is convex, and strictly so for λ > 0: the optimum exists
+    also for separable data and classes that do not occur, and at it the likelihood is at least that
+    of θ₀.
     """
 
     forward: Callable[[FloatArray], FloatArray]
@@ -249,6 +255,7 @@ class SoftmaxLoss:
     labels: IntArray
     identity: FloatArray
     penalty: float
+    weights: FloatArray | None = None
     _latest: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, repr=False)
 
     def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
@@ -257,12 +264,15 @@ class SoftmaxLoss:
 
         logs = log_softmax(self.forward(theta), axis=1)
         shift = theta - self.identity
-        loss = -_of_labels(logs, self.labels).mean() + 0.5 * self.penalty * shift @ shift
+        loss = (
+            -np.average(_of_labels(logs, self.labels), weights=self.weights)
+            + 0.5 * self.penalty * shift @ shift
+        )
         q = np.exp(logs)
         self._latest[:] = [(theta.copy(), q), *self._latest[:1]]
         residual = q.copy()
         residual[np.arange(self.labels.size), self.labels] -= 1.0
-        return float(loss), self.adjoint(residual) / self.labels.size + self.penalty * shift
+        return float(loss), self._mean(residual) + self.penalty * shift
 
     def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
         """Return the Hessian at θ times a direction."""
@@ -273,7 +283,11 @@ class SoftmaxLoss:
             q = softmax(self.forward(theta), axis=1)
         change = self.forward(direction)
         change = change - np.einsum("ij,ij->i", q, change)[:, None]
-        return self.adjoint(q * change) / self.labels.size + self.penalty * direction
+        return self._mean(q * change) + self.penalty * direction
+
+    def _mean(self, rows: FloatArray) -> FloatArray:
+        weighted = rows if self.weights is None else rows * self.weights[:, None]
+        return self.adjoint(weighted) / self.labels.size
 
     def minimised(self) -> FloatArray:
         """Return the optimum, by a trust-region Newton method that is checked to have converged."""

@@ -88,14 +88,16 @@ class TemperatureScaling(Penalised):
     'no evidence'
     """
 
-    def _learn(self, scores: FloatArray, labels: IntArray) -> Temperature:
+    def _learn(
+        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> Temperature:
         def forward(theta: FloatArray) -> FloatArray:
             return theta[0] * scores
 
         def adjoint(residual: FloatArray) -> FloatArray:
             return np.array([np.vdot(residual, scores)])
 
-        loss = SoftmaxLoss(forward, adjoint, labels, np.ones(1), self.penalty)
+        loss = SoftmaxLoss(forward, adjoint, labels, np.ones(1), self.penalty, weights)
         if loss.value(np.zeros(1))[1][0] >= 0.0:
             raise StatisticError(
                 "the labels are less likely under these predictions than under uniform guessing, "
@@ -127,7 +129,9 @@ class VectorScaling(Penalised):
     (0.736, 0.555)
     """
 
-    def _learn(self, scores: FloatArray, labels: IntArray) -> Linear:
+    def _learn(
+        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> Linear:
         z, k = centred(scores), scores.shape[1]
 
         def forward(theta: FloatArray) -> FloatArray:
@@ -137,7 +141,8 @@ class VectorScaling(Penalised):
             return np.concatenate([(residual * z).sum(axis=0), residual.sum(axis=0)])
 
         identity = np.concatenate([np.ones(k), np.zeros(k)])
-        theta = SoftmaxLoss(forward, adjoint, labels, identity, self.penalty).minimised()
+        loss = SoftmaxLoss(forward, adjoint, labels, identity, self.penalty, weights)
+        theta = loss.minimised()
         return Linear(theta[:k], theta[k:])
 
 
@@ -169,7 +174,9 @@ class MatrixScaling(Penalised):
     0.445 0.049
     """
 
-    def _learn(self, scores: FloatArray, labels: IntArray) -> Linear:
+    def _learn(
+        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> Linear:
         z, k = centred(scores), scores.shape[1]
 
         def forward(theta: FloatArray) -> FloatArray:
@@ -179,5 +186,6 @@ class MatrixScaling(Penalised):
             return np.concatenate([(residual.T @ z).ravel(), residual.sum(axis=0)])
 
         identity = np.concatenate([np.eye(k).ravel(), np.zeros(k)])
-        theta = SoftmaxLoss(forward, adjoint, labels, identity, self.penalty).minimised()
+        loss = SoftmaxLoss(forward, adjoint, labels, identity, self.penalty, weights)
+        theta = loss.minimised()
         return Linear(theta[: k * k].reshape(k, k), theta[k * k :])

@@ -16,7 +16,6 @@ import numpy as np
 from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
-from caltest.exact import event_laws
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import (
     Batches,
@@ -52,7 +51,7 @@ def consistency_bars(
     >>> (low * 30).round(9), (high * 30).round(9)
     (array([11.]), array([19.]))
     """
-    laws = [(first, np.cumsum(pmf)) for first, pmf, _ in event_laws(cells, probs)]
+    laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws(probs)]
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
     low, high = np.array([_quantiles(cdf, side) for _, cdf in laws]).T
     first = np.array([first for first, _ in laws])
@@ -100,7 +99,7 @@ def cell_pvalues(cells: Cells, probs: FloatArray, hits: IntArray) -> FloatArray:
     array([0.018986])
     """
     values = []
-    for s, (first, pmf, lost) in zip(hits, event_laws(cells, probs), strict=True):
+    for s, (first, pmf, lost) in zip(hits, cells.laws(probs), strict=True):
         j = int(s) - first
         below = pmf[: max(j + 1, 0)].sum()
         above = pmf[max(j, 0) :].sum()

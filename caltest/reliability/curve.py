@@ -12,7 +12,7 @@ from caltest._base.written import name_of
 from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, Predictions
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.reliability.bars import (
     Bars,
     bootstrap_bars,
@@ -25,6 +25,7 @@ from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
 from caltest.simulate import LabelScheme, RedrawLabels, RowScheme, SharedRedraws, Workers
 from caltest.statistics import ECE, Cells
+from caltest.tally import MicroCells, TalliedCells, Tally
 
 #: What is honoured besides probabilities and labels.
 FACTS = {"by", "clusters", "weights"}
@@ -112,13 +113,16 @@ def reliability_curve(
     """
     fraction("level", level)
     one_of("simultaneous", simultaneous, (True, False))
-    view = View.of("reliability_curve", probs, labels, facts, lens, takes=FACTS)
-    band = _for_weights(_for_clusters(band, view.induced), view.induced.weights)
+    view = View.of("reliability_curve", probs, labels, facts, lens, takes={*FACTS, "tally"})
+    tally = isinstance(view.data, Tally)
+    band = _for_weights(_for_clusters(band, view.induced), view.data.weights)
+    if tally and not (band is None or isinstance(band, str)):
+        raise StatisticError(f"{band!r} draws rows, which a tally does not have")
     binning = as_binning(bins)
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     names, groups, tests, notes = _tested(view, binning, options)
     seen = [part for induced in groups for part in two_class_problems(induced)]
-    cells = [Cells.of(binning, part.probs, part.weights) for part in seen]
+    cells = [_cells(binning, part) for part in seen]
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
     low = high = np.full(sum(map(len, cells)), np.nan)
@@ -141,7 +145,7 @@ def reliability_curve(
         **{column: values[order] for column, values in table.items()},
         low=low[order],
         high=high[order],
-        spread=np.array([np.histogram(part.probs[:, 0], SPREAD_EDGES)[0] for part in seen]),
+        spread=np.array([_spread(part) for part in seen]),
         names=names,
         subject=view.lens.subject,
         bins=name_of(binning),
@@ -168,7 +172,9 @@ def _tested(
                 raise
             notes.append(f"subgroup {group} is left out: {error}")
             continue
-        components = view.lens.components(view.data)
+        data: Any = view.data
+        tally = isinstance(data, Tally)
+        components = data.components() if tally else view.lens.components(data)
         inner = components if len(components) > 1 or not group else ("",)
         names += [" · ".join(filter(None, (group, component))) for component in inner]
         tests += own
@@ -216,11 +222,32 @@ def _for_weights(band: Band, weights: FloatArray | None) -> Band:
     return band if whole or band != "consistency" else RedrawLabels()  # without a lattice
 
 
+def _cells(bins: Binning, part: Predictions) -> Cells:
+    if isinstance(part, MicroCells):
+        return TalliedCells.made_of(bins, part)
+    return Cells.of(bins, part.probs, part.weights)
+
+
+def _events(part: Predictions, weigh: bool) -> FloatArray | IntArray:
+    """Return the events of every row, or micro-cell."""
+    if not isinstance(part, MicroCells):
+        return (part.labels == 0).astype(np.int64)
+    return part.labels * part.weight / part.weights if weigh else part.labels
+
+
+def _spread(part: Predictions) -> IntArray:
+    count = part.count.astype(np.int64) if isinstance(part, MicroCells) else None
+    return np.histogram(part.probs[:, 0], SPREAD_EDGES, weights=count)[0]
+
+
 def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
     """Return the columns of one curve, in the order of its cells."""
     first = cells.starts[:-1]
     p = part.probs[cells.order, 0]
-    number = np.asarray(bins(part.probs))[cells.order[first]].astype(np.int64)
+    if isinstance(cells, TalliedCells):
+        number = cells.numbers
+    else:
+        number = np.asarray(bins(part.probs))[cells.order[first]].astype(np.int64)
     bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
     if isinstance(bins, FIXED):
         edges = np.array([0.0, *bins.edges, 1.0])
@@ -231,7 +258,7 @@ def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
         "bin_high": bin_high,
         "count": cells.counts,
         "predicted": cells.mean(part.probs[:, 0]),
-        "observed": cells.mean(part.labels == 0),
+        "observed": cells.mean(_events(part, weigh=True)),
     }
 
 
@@ -256,7 +283,7 @@ def _bars(
     together: dict[str, Any] = {"simultaneous": simultaneous}
     parts: list[Bars] = []
     for part, own in zip(seen, cells, strict=True):
-        hits = own.sum(part.labels == 0)
+        hits = own.sum(_events(part, weigh=False))
         if kind == "exact":
             parts.append(consistency_bars(own, part.probs, level, **together))
         elif kind == "bootstrap":

@@ -18,7 +18,7 @@ from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View
 from caltest.results import ReliabilityFit, ending
 from caltest.results.reliability import SPREAD_EDGES
-from caltest.simulate import Batches, RedrawLabels, Workers, simulate_by
+from caltest.simulate import Batches, RedrawLabels, SharedRedraws, Workers, simulate_by
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import smooth_curve
@@ -73,7 +73,9 @@ def reliability_fit(
     n_resamples, rng, workers
         For the consistency band and the test.
     **facts
-        As in :func:`calibration_test`.
+        As in :func:`calibration_test`. With clusters labels of the band and the test are those of
+        :class:`SharedRedraws`. ``"band"`` counts independent rows and takes neither clusters nor
+        weights.
 
     Returns
     -------
@@ -107,7 +109,8 @@ def reliability_fit(
     one_of("band", band, ("consistency", None))
     fraction("level", level)
     whole("points", points, 2)
-    view = View.of("reliability_fit", probs, labels, facts, lens, "a curve")
+    takes = () if fit == "band" else ("clusters", "weights")
+    view = View.of("reliability_fit", probs, labels, facts, lens, "a curve", takes)
     induced, p = view.induced, view.induced.probs[:, 0]
     quantiles = np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest")
     at = np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
@@ -115,11 +118,12 @@ def reliability_fit(
     shown, drawn, ended, test = "none", 0, "complete", None
     if fit == "smooth":
         statistic: CORP | SmoothECE = SmoothECE()
-        curves: Callable[[IntArray], FloatArray] = _Smooth.of(p, at, smooth_curve(induced).width)
+        width = smooth_curve(induced).width
+        curves: Callable[[IntArray], FloatArray] = _Smooth.of(p, at, width, induced.weights)
     else:
         statistic, pools = CORP(), CORP().given(induced)
         if fit == "band":
-            x, count = (curve := pools.fit(induced.labels)).predicted, curve.count
+            x, count = pools.fit(induced.labels).predicted, np.diff(pools.ends, prepend=0)
             hits = np.add.reduceat(
                 (induced.labels == 0)[pools.order], pools.ends - count, dtype=int
             )
@@ -129,7 +133,8 @@ def reliability_fit(
     if fit != "band":
         options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         if band is not None:
-            drawer = RedrawLabels().drawer(induced)
+            scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
+            drawer = scheme.drawer(induced)
             draws, ended = simulate_by(Batches(drawer, p.size, curves), **options)
             low, high = quantile_bars(draws, level, simultaneous=simultaneous)
             shown, drawn = band, len(draws)
@@ -166,18 +171,20 @@ class _Smooth:
     p: FloatArray = field(repr=False)
     cell: IntArray = field(repr=False)
     share: FloatArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
+    kernel: FloatArray = field(repr=False)
+    weights: FloatArray | float
 
     @classmethod
-    def of(cls, p: FloatArray, at: FloatArray, width: float) -> _Smooth:
+    def of(cls, p: FloatArray, at: FloatArray, width: float, weights: FloatArray | None) -> _Smooth:
         place = p * GRID
         cell = np.minimum(place.astype(np.int64), GRID - 1)
         t = np.arange(GRID + 1) / GRID
         images = [at[:, None] - image for image in (t, -t, 2.0 - t)]  # reflected at both ends
-        weights = sum(np.exp(-0.5 * (distance / width) ** 2) for distance in images)
-        fixed = cls(at, p, cell, place - cell, np.asarray(weights))
-        mass = weights @ fixed.on_grid(np.ones_like(p))
-        return replace(fixed, weights=weights / mass[:, None])
+        kernel = sum(np.exp(-0.5 * (distance / width) ** 2) for distance in images)
+        w = 1.0 if weights is None else weights
+        fixed = cls(at, p, cell, place - cell, np.asarray(kernel), w)
+        mass = kernel @ fixed.on_grid(w * np.ones_like(p))
+        return replace(fixed, kernel=kernel / mass[:, None])
 
     def on_grid(self, values: FloatArray) -> FloatArray:
         """Split every value between the two neighbours of its prediction."""
@@ -186,5 +193,5 @@ class _Smooth:
         return grid + np.bincount(self.cell + 1, moved, GRID + 1)
 
     def __call__(self, labels: IntArray) -> FloatArray:
-        residuals = np.array([self.on_grid(row) for row in (labels == 0) - self.p])
-        return np.clip(self.at + residuals @ self.weights.T, 0.0, 1.0)
+        residuals = np.array([self.on_grid(row) for row in self.weights * ((labels == 0) - self.p)])
+        return np.clip(self.at + residuals @ self.kernel.T, 0.0, 1.0)

@@ -73,7 +73,7 @@ def bin_sensitivity(
     fraction("level", level)
     if not isinstance(bins, Sequence) or not bins:
         raise StatisticError("bins must be a list of numbers or binnings, such as [5, 15, 50]")
-    view = View.of("bin_sensitivity", probs, labels, facts, lens)
+    view = View.of("bin_sensitivity", probs, labels, facts, lens, takes={"clusters", "weights"})
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     binnings = [as_binning(one) for one in bins]
     rows, tests = [], []

@@ -10,12 +10,13 @@ from typing import Any, Self
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.entry import admitted, design, seed_of
+from caltest.inference.entry import admitted, admitted_tally, design, seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult, ending
 from caltest.statistics import StatisticLike
+from caltest.tally import MicroCells, Tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,9 @@ class View:
         takes: Collection[str] = (),
     ) -> Self:
         """Look through the lens; ``what`` needs a lens that leaves two classes."""
+        if isinstance(probs, Tally) and "tally" in takes:
+            tally: Any = admitted_tally(verb, probs, labels, facts, lens)
+            return cls(tally, tally.lens, MicroCells.of(tally))  # type: ignore[arg-type]
         data = admitted(verb, probs, labels, facts, takes)
         through = as_lens(lens, data)
         induced = through(data)
@@ -56,6 +60,8 @@ class View:
     @property
     def groups(self) -> dict[str, Predictions]:
         """The induced problem of every subgroup, by its name; of all rows, "", without ``by``."""
+        if isinstance(self.induced, MicroCells):
+            return {"": self.induced}
         plain = replace(self.induced, by=None)
         return {n: plain.take(rows) for n, rows in self.induced.subgroups().items()} or {"": plain}
 
@@ -63,9 +69,11 @@ class View:
         self, statistic: StatisticLike, part: Predictions, options: dict[str, Any]
     ) -> CalibrationTestResult:
         """Test what is shown; a statistic that can show one value only is no news there."""
+        tally = isinstance(self.data, Tally)
+        asked: Any = (self.data, self.lens) if tally else (part, Canonical())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            test = calibration_test(part, None, statistic, lens=Canonical(), **options)
+            test = calibration_test(asked[0], None, statistic, lens=asked[1], **options)
         return replace(test, lens=name_of(self.lens), n_classes=self.data.n_classes)
 
     def told(self, rng: Any = None, *ends: str) -> dict[str, Any]:

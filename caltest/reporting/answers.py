@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from caltest._base.arrays import FloatArray, IntArray
-from caltest._base.written import name_of, several
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.inference import cox_recalibration
-from caltest.inference.entry import design
-from caltest.lenses import Lens
-from caltest.predictions import Predictions
+from caltest.reliability.view import View
 from caltest.results import CoxRecalibration, Result
 from caltest.results.tables import Columns
 from caltest.statistics import (
@@ -30,6 +30,10 @@ from caltest.statistics import (
     Statistic,
 )
 
+#: What parts, profiles and measures are called and mean.
+WORDING: dict[str, Any] = tomllib.loads(
+    (files("caltest.reporting") / "wording.toml").read_text(encoding="utf-8")
+)
 #: A value and its interval, NaN where none is known.
 Triple = tuple[float, float, float]
 #: A smooth curve takes half a kB a row: more rows than this go without.
@@ -38,12 +42,6 @@ MOST_SMOOTHED = 200_000
 RIGHT_TOP = "the predicted class is right"
 #: Classes that are listed: those furthest from how often they occur.
 MOST_LISTED = 10
-
-
-def told(data: Predictions, lens: Lens) -> dict[str, Any]:
-    """Return what every answer says of its data."""
-    own = {"lens": name_of(lens), "n": data.n, "n_classes": data.n_classes}
-    return own | {"notes": data.notes, "copies": data.copies} | design(data)
 
 
 @dataclass(frozen=True)
@@ -63,12 +61,12 @@ class DataSummary(Result):
     lens: str
 
     @classmethod
-    def of(cls, data: Predictions, lens: Lens, induced: Predictions) -> DataSummary:
+    def of(cls, view: View, subgroups: int) -> DataSummary:
         """Count."""
-        p, y = induced.probs[:, 0], induced.labels == 0
-        mean = [float(np.average(v, weights=induced.weights)) for v in (y, p)]
+        data, (_, p, y) = view.data, _event(view)
+        mean = [float(np.average(v, weights=view.induced.weights)) for v in (y, p)]
         return cls(
-            event=RIGHT_TOP if lens.subject == "top" else lens.components(data)[0],
+            event=RIGHT_TOP if view.lens.subject == "top" else view.lens.components(data)[0],
             events=int(y.sum()),
             mean_outcome=mean[0],
             mean_prediction=mean[1],
@@ -76,9 +74,9 @@ class DataSummary(Result):
             largest=float(p.max()),
             distinct=np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
-            subgroups=len(data.subgroups()),
+            subgroups=subgroups,
             impossible=data.impossible.size,
-            **told(data, lens),
+            **view.told(),
         )
 
     def _made(self) -> list[str]:
@@ -120,26 +118,24 @@ class Measures(Result):
     columns: ClassVar[tuple[str, ...]] = ("measure", "value", "low", "high", "meaning")
 
     @classmethod
-    def of(cls, data: Predictions, lens: Lens, induced: Predictions, level: float) -> Measures:
+    def of(cls, view: View, level: float) -> Measures:
         """Compute all that these rows allow; the others are named with the reason."""
-        rows: list[tuple[str, str]] = []
-        numbers: list[Triple] = []
+        rows: dict[str, Triple] = {}
         omitted: list[str] = []
-        for name, meaning, compute in _measures(data, lens, induced, level):
+        for name, compute in _measures(view, level).items():
             try:
-                numbers.append(compute())
-                rows.append((name, meaning))
+                rows[name] = compute()
             except StatisticError as error:
                 omitted.append(f"{name}: {error}")
-        table = np.array(numbers, dtype=np.float64).reshape(-1, 3)
+        table = np.array(list(rows.values()), dtype=np.float64).reshape(-1, 3)
         found = np.where(np.isfinite(table), table, np.nan)
         return cls(
-            measure=tuple(name for name, _ in rows),
+            measure=tuple(rows),
             **dict(zip(("value", "low", "high"), found.T, strict=True)),
-            meaning=tuple(meaning for _, meaning in rows),
+            meaning=tuple(WORDING["measures"][name] for name in rows),
             omitted=tuple(omitted),
             level=level,
-            **told(data, lens),
+            **view.told(),
         )
 
     def _made(self) -> list[str]:
@@ -153,47 +149,19 @@ class Measures(Result):
         return float(self.value[j]), float(self.low[j]), float(self.high[j])
 
 
-def recalibrated_line(
-    data: Predictions, lens: Lens, induced: Predictions, level: float
-) -> CoxRecalibration:
-    """Return Cox's line, which needs log-odds of what happened."""
-    if induced.impossible.size:
-        said = several(induced.impossible.size, "outcome")
-        raise StatisticError(f"{said} had probability 0, whose log-odds are infinite")
-    return cox_recalibration(data, lens=lens, level=level)
-
-
-#: The name of a measure, what it means, and what computes value, low and high.
-Measure = tuple[str, str, Callable[[], Triple]]
-
-
-def _measures(
-    data: Predictions, lens: Lens, induced: Predictions, level: float
-) -> Iterator[Measure]:
-    reach = float(ndtri(0.5 + level / 2.0))
+def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
+    """Return what computes each measure with its interval."""
+    reach, (n, p, y), induced = float(ndtri(0.5 + level / 2.0)), _event(view), view.induced
     free = induced.weights is None and induced.n_clusters is None
 
     def oe() -> Triple:
-        ratio, events = OERatio()(induced), int((induced.labels == 0).sum())
-        if not free or not events > 0:
-            return ratio, np.nan, np.nan
-        far = np.exp(reach * np.sqrt((1.0 - events / induced.n) / events))
+        ratio, events = OERatio()(induced), float(y.sum())
+        far = np.exp(reach * np.sqrt((1.0 - events / n) / events)) if free and events else np.nan
         return ratio, ratio / far, ratio * far
-
-    def cox(name: str) -> Callable[[], Triple]:
-        def compute() -> Triple:
-            fit = recalibrated_line(data, lens, induced, level)
-            low, high = fit.slope_interval if name == "slope" else fit.offset_intercept_interval
-            return (fit.slope if name == "slope" else fit.offset_intercept), low, high
-
-        return compute
-
-    def plain(statistic: Statistic) -> Callable[[], Triple]:
-        return lambda: (float(statistic(induced)), np.nan, np.nan)
 
     def smooth(statistic: Statistic) -> Callable[[], Triple]:
         def compute() -> Triple:
-            if induced.n > MOST_SMOOTHED:
+            if n > MOST_SMOOTHED:
                 raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
             return float(statistic(induced)), np.nan, np.nan
 
@@ -204,31 +172,52 @@ def _measures(
             value = float(statistic(induced))
             if not np.isfinite(value):
                 raise StatisticError("infinite, as outcomes of probability 0 occurred")
-            half = reach * float(rows.std(ddof=1)) / np.sqrt(rows.size) if free else np.nan
+            spread = float(rows.std(ddof=1)) if free and n > 1 else np.nan
+            half = reach * spread / np.sqrt(n)
             return value, value - half, value + half
 
         return compute
 
-    p, y = induced.probs[:, 0], induced.labels == 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = -np.log(np.where(y, p, induced.probs[:, 1]))
-    brier = (p - y) ** 2
-    yield "O:E", "events that happened for each one expected; 1 is right", oe
-    said = "shift of the log-odds that is needed; above 0 events are more frequent than predicted"
-    yield "intercept given slope 1", said, cox("intercept")
-    said = "spread of the log-odds; below 1 predictions are too extreme, above 1 too cautious"
-    yield "slope", said, cox("slope")
-    yield "ICI", "mean distance of predictions from a smooth curve", smooth(ICI(curve="loess"))
-    yield "E50", "median of the same distances", smooth(E50(curve="loess"))
-    yield "E90", "90 % of the same distances are smaller", smooth(E90(curve="loess"))
-    yield "ECI", "their mean square, 1 for a flat curve", smooth(ECI(curve="loess"))
-    yield "Brier score", "mean squared error of the probabilities", mean(BrierScore(), brier)
-    said = "1 is perfect, 0 is as good as always saying the mean"
-    yield "scaled Brier score", said, plain(ScaledBrierScore())
-    yield "log score", "mean surprise at what happened, in nats", mean(LogScore(), logs)
-    centred = p - np.average(p, weights=induced.weights)
-    sharp = float(np.sqrt(np.average(centred**2, weights=induced.weights)))
-    yield "sharpness", "standard deviation of the predictions", lambda: (sharp, np.nan, np.nan)
+    def intercept() -> Triple:
+        fit = cox_line(view, level)
+        return fit.offset_intercept, *fit.offset_intercept_interval
+
+    def slope() -> Triple:
+        fit = cox_line(view, level)
+        return fit.slope, *fit.slope_interval
+
+    def sharpness() -> Triple:
+        centred = p - np.average(p, weights=induced.weights)
+        return float(np.sqrt(np.average(centred**2, weights=induced.weights))), np.nan, np.nan
+
+    with np.errstate(divide="ignore"):
+        surprise = -np.log(np.where(y, p, induced.probs[:, 1]))
+    return {
+        "O:E": oe,
+        "intercept given slope 1": intercept,
+        "slope": slope,
+        "ICI": smooth(ICI(curve="loess")),
+        "E50": smooth(E50(curve="loess")),
+        "E90": smooth(E90(curve="loess")),
+        "ECI": smooth(ECI(curve="loess")),
+        "Brier score": mean(BrierScore(), (p - y) ** 2),
+        "scaled Brier score": lambda: (float(ScaledBrierScore()(induced)), np.nan, np.nan),
+        "log score": mean(LogScore(), surprise),
+        "sharpness": sharpness,
+    }
+
+
+def _event(view: View) -> tuple[int, FloatArray, BoolArray]:
+    """Return the number of rows, the predictions of the event, and where it happened."""
+    return view.induced.n, view.induced.probs[:, 0], view.induced.labels == 0
+
+
+def cox_line(view: View, level: float) -> CoxRecalibration:
+    """Return Cox's line, which needs finite log-odds of what happened."""
+    if view.induced.impossible.size:
+        said = several(view.induced.impossible.size, "outcome")
+        raise StatisticError(f"{said} had probability 0, whose log-odds are infinite")
+    return cox_recalibration(view.data, lens=view.lens, level=level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,8 +236,9 @@ class ClassTable(Result):
     )
 
     @classmethod
-    def of(cls, data: Predictions, lens: Lens) -> ClassTable:
+    def of(cls, view: View) -> ClassTable:
         """List the classes that are furthest from what was predicted."""
+        data = view.data
         w = np.ones(data.n) if data.weights is None else data.weights
         events = data.labels[:, None] == np.arange(data.n_classes)
         predicted, observed = w @ data.probs / w.sum(), w @ events / w.sum()
@@ -260,7 +250,7 @@ class ClassTable(Result):
             tuple(data.class_name(int(c)) for c in worst),
             events.sum(axis=0)[worst],
             *(column[worst] for column in (predicted, observed, gap, in_sd)),
-            **told(data, lens),
+            **view.told(),
         )
 
     def _made(self) -> list[str]:

@@ -134,6 +134,12 @@ class Report(Result):
         return HEADLINES[self.verdict][1].split()[-1]
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was done to the rows on the way in, and whether the simulation was interrupted."""
+        *remarks, _, _ = self._foot()
+        return tuple(remark.strip() for remark in remarks)
+
+    @property
     def recipes(self) -> tuple[str, ...]:
         """How every number was made, one line for each kind."""
         tests = [row.test for row in self.audit.rows]
@@ -160,11 +166,6 @@ class Report(Result):
 
     def _made(self) -> list[str]:
         return [f"{self.profile} report"]
-
-    def _tables(self) -> list[Columns]:
-        return [
-            table for section in self.sections for r in section.results for table in r._tables()
-        ]
 
     def __str__(self) -> str:
         said = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]

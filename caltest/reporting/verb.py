@@ -9,17 +9,20 @@ from typing import Any, Literal, Unpack
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_TOGETHER
 from caltest.battery import audit
-from caltest.errors import StatisticError
 from caltest.inference.entry import admitted, seed_of
-from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.reporting.contents import PROFILES, Asked, contents
+from caltest.reliability.view import View
+from caltest.reporting.answers import WORDING
+from caltest.reporting.contents import Asked, contents
 from caltest.reporting.document import Report
 from caltest.reporting.words import found, paragraph
+from caltest.results import ending
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
 
+#: The facts of rows that a report honours, in the parts that can.
+TAKES = {"clusters", "by", "weights"}
 Profile = Literal["ml", "clinical", "weather", "llm"]
 
 
@@ -90,7 +93,7 @@ def report(
 
     Notes
     -----
-    The cost is that of :func:`audit` and about as much again. Above 200 000 rows there are no
+    The cost is that of :func:`audit` and up to as much again. Above 200 000 rows there are no
     smooth curves (:class:`ICI` and its like).
 
     References
@@ -108,24 +111,19 @@ def report(
     >>> page.verdict, [section.key for section in page.sections][:3]
     ('miscalibrated', ['data', 'curve', 'band'])
     """
-    one_of("profile", profile, PROFILES)
+    one_of("profile", profile, WORDING["profiles"])
     fraction("level", level)
-    data = admitted("report", probs, labels, facts, takes={"clusters", "by", "weights"})
+    data = admitted("report", probs, labels, facts, takes=TAKES)
     after = None
     if recalibrated is not None:
         known = isinstance(recalibrated, Predictions)
         after = Predictions.of(recalibrated, None if known else data.labels)
         after = replace(after, by=None)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    whole, through = replace(data, by=None), as_lens(lens, data)
-    induced = through(whole)
-    if induced.n_classes != 2:
-        raise StatisticError(f"a report needs a lens that leaves two classes, not {through!r}")
+    view = View.of("report", replace(data, by=None), None, {}, lens, "a report", TAKES)
     asked = Asked(
-        data=whole,
+        view=view,
         grouped=data,
-        lens=through,
-        induced=induced,
         audit=audit(data, alpha=alpha, tolerance=tolerance, **run),
         recalibrated=after,
         also=tuple(also),
@@ -145,6 +143,7 @@ def report(
         n_classes=data.n_classes,
         n_resamples=n_resamples,
         seed=seed_of(rng),
+        ended=ending(*(result.ended for section in sections for result in section.results)),
         notes=asked.audit.notes,
         copies=data.copies,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from caltest.reporting.answers import DataSummary, Measures
+from caltest.reporting.answers import WORDING, DataSummary, Measures
 from caltest.reporting.document import Section
 from caltest.results import (
     AuditReport,
@@ -17,13 +17,6 @@ from caltest.results import (
 )
 
 Kind = TypeVar("Kind", bound=Result)
-#: How a field calls rows, the event and the predictions.
-FIELDS = {
-    "clinical": ("participants", "outcome events", "predicted risks"),
-    "ml": ("rows", "events", "predicted probabilities"),
-    "weather": ("forecasts", "events", "forecast probabilities"),
-    "llm": ("answers", "events", "stated confidences"),
-}
 
 
 def first(kind: type[Kind], sections: Sequence[Section]) -> Kind | None:
@@ -34,15 +27,8 @@ def first(kind: type[Kind], sections: Sequence[Section]) -> Kind | None:
 
 def found(audit: AuditReport, sections: Sequence[Section]) -> tuple[str, ...]:
     """Return what was found: what is wrong, how large it is, how sure that is, and where."""
-    said, size = list(audit.summary), first(ConfidenceIntervalResult, sections)
-    if size is not None:
-        said.append(
-            f"The calibration error over 15 bins is {_with_interval(size)}; chance alone shows "
-            f"{size.null_mean:.3f} on average."
-        )
     band = first(BandTest, sections)
-    said += [] if band is None else band._in_words()
-    return tuple(said)
+    return (*audit.summary, *([] if band is None else band._in_words()))
 
 
 def _with_interval(size: ConfidenceIntervalResult) -> str:
@@ -52,21 +38,15 @@ def _with_interval(size: ConfidenceIntervalResult) -> str:
 
 def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> str:
     """Return a paragraph for a paper."""
-    rows, events, predictions = FIELDS[profile]
+    words = WORDING["profiles"][profile]
     data, measures = first(DataSummary, sections), first(Measures, sections)
     assert data is not None
     said = [
-        f"Calibration was assessed on {data.n} {rows} with {data.events} {events} "
-        f"({data.event}, {data.mean_outcome:.1%}; mean of the {predictions} "
-        f"{data.mean_prediction:.1%})."
+        f"Calibration was assessed on {data.n} {words['rows']} with {data.events} "
+        f"{words['events']} ({data.event}, {data.mean_outcome:.1%}; mean of the "
+        f"{words['predictions']} {data.mean_prediction:.1%})."
     ]
-    told = {
-        "O:E": "The ratio of observed to expected events was {}",
-        "intercept given slope 1": "the calibration intercept given slope 1 {}",
-        "slope": "the calibration slope {}",
-        "ICI": "the integrated calibration index {}",
-        "Brier score": "the Brier score {}",
-    }
+    told = WORDING["paragraph"]
     known = {} if measures is None else {name: measures.find(name) for name in told}
     level = 0.95 if measures is None else measures.level
     parts = [told[name].format(_value(v, level)) for name, v in known.items() if v is not None]

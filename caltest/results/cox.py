@@ -21,7 +21,8 @@ class CoxRecalibration(Result):
     intercept, slope : float
         Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1.
     intercept_se, slope_se : float
-        Their standard errors, from the observed information.
+        Their standard errors, from the observed information; of clusters and weighted rows by the
+        jackknife.
     covariance : float
         The covariance of the two estimates.
     intercept_interval, slope_interval : tuple of float
@@ -38,6 +39,7 @@ class CoxRecalibration(Result):
         Of a = 0 given b = 1, one degree of freedom.
     lr_slope, lr_slope_pvalue : float
         Of b = 1 with a free, one degree of freedom; the two add up to ``lr``.
+        With clusters or weights these three are Wald statistics of the jackknife variance.
     events : int
         How many observations had the event.
     level : float
@@ -92,6 +94,8 @@ class CoxRecalibration(Result):
 
     def _tables(self) -> list[Columns]:
         fits = ("intercept", "slope", "offset_intercept")
+        designed = self.effective_n is not None or self.n_clusters is not None
+        ratio = "Wald test, by the jackknife, of" if designed else "likelihood ratio of"
         ratios = ("lr", "lr_intercept", "lr_slope")
         return [
             {
@@ -101,7 +105,7 @@ class CoxRecalibration(Result):
                 "interval": [getattr(self, f"{name}_interval") for name in fits],
             },
             {
-                "likelihood ratio of": ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
+                ratio: ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
                 "value": [getattr(self, name) for name in ratios],
                 "df": [2, 1, 1],
                 "pvalue": [getattr(self, f"{name}_pvalue") for name in ratios],

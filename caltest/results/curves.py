@@ -160,10 +160,10 @@ class BandTest(Result):
             return ["The band crosses itself: the outcome does not increase with the prediction."]
         far, some = f"{self.at_most:.3f}", f"{self.at_least:.3f}"
         ends = f"{self.between[0]:.3g} and {self.between[1]:.3g}"
-        said = f"For predictions between {ends} the curve is no further than {far} from them"
-        said += f", and somewhere at least {some}" if self.at_least >= 0.0005 else ""
+        said = f"Where predictions are between {ends}, true frequencies are within {far} of them"
+        said += f", and somewhere off by at least {some}" if self.at_least >= 0.0005 else ""
         said += f": {self.verdict}, with a margin of {self.margin:g}" if self.margin else ""
-        return [f"{said} ({100 * self.level:g} % band for any increasing curve)."]
+        return [f"{said} ({100 * self.level:g} % band, for any increasing curve)."]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from caltest.results.base import Result
 
 #: What the rows are needed for.
 WORDS = {
-    "test": "reject calibration at {alpha:g} in {power:.0%} of data sets",
-    "interval": "have {level:.4g} % intervals of length {width:g}, on average",
-    "equivalence": "show at {alpha:g} an error below {margin:g} in {power:.0%} of data sets",
-    "comparison": "show at {alpha:g} that the other model is better in {power:.0%} of data sets",
-    "monitoring": "have had an alarm in {power:.0%} of data sets",
+    "test": "to reject calibration at {alpha:g} in {power:.0%} of data sets",
+    "interval": "for {level:.4g} % intervals of length {width:g}, on average",
+    "equivalence": "to show at {alpha:g} an error below {margin:g}, in {power:.0%} of data sets",
+    "comparison": "to show at {alpha:g} which model is better, in {power:.0%} of data sets",
+    "monitoring": "until the alarm has rung in {power:.0%} of data sets",
 }
 
 
@@ -81,8 +81,8 @@ class Plan(Result):
             alpha=self.alpha, power=self.power or 0.0, level=100.0 * (1.0 - self.alpha),
             width=self.width, margin=self.margin,
         )  # fmt: skip
-        about = "" if self.method == "formula" else f" ({self.low} to {self.high} with its error)"
-        said = [f"{self.n} rows{about} {goal}; what is true: {self.alternative}."]
+        about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"
+        said = [f"{self.n} rows{about} are needed {goal}. What is true: {self.alternative}."]
         if self.present is not None:
-            said.append(f"There are {self.present}: {self.more} more are needed.")
+            said.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
         return said

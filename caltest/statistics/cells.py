@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from caltest._base.poisson_binomial import poisson_binomial
 from caltest._base.written import name_of
 from caltest.binning import Binning
 from caltest.errors import StatisticError
@@ -89,6 +91,36 @@ class Cells:
         if ordered.dtype == np.bool_:
             ordered = ordered.astype(np.int64)
         return np.add.reduceat(ordered, self.starts[:-1], axis=axis)
+
+    def laws(self, probs: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
+        """Yield, for every cell, the law of its number of label-0 rows, as ``poisson_binomial``.
+
+        Weights are whole numbers: then the law of their sum, with every row of its label.
+        """
+        ordered = probs[self.order]
+        multiples = None if self.weights is None else self.weights[self.order].astype(np.int64)
+        for first, last in pairwise(self.starts):
+            rows = ordered[first:last]
+            if multiples is not None:
+                yield 0, *_weighted_law(rows, multiples[first:last])
+            elif rows[:, 0].sum() <= rows[:, 1].sum():
+                yield poisson_binomial(rows[:, 0])
+            else:  # count the rarer label, whose probabilities have all their digits
+                lowest, pmf, lost = poisson_binomial(rows[:, 1])
+                yield len(rows) - (lowest + pmf.size - 1), pmf[::-1], lost
+
+
+def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
+    """Return the law of Σ k_i y_i, row by row in O(Σ k), and a bound on its rounding."""
+    law = np.zeros(int(multiples.sum()) + 1)
+    law[0], reached = 1.0, 0
+    for (p, rest), k in zip(probs, multiples, strict=True):
+        reached += k
+        moved = law[: reached - k + 1] * p
+        law[:reached] *= rest
+        law[reached] = 0.0
+        law[k : reached + 1] += moved
+    return law, 4e-16 * len(probs)
 
 
 @dataclass(frozen=True)

@@ -169,13 +169,17 @@ class CoxLR(Statistic):
         return LikelihoodRatio(data, z, df=2 if np.ptp(z) > 1e-12 else 1)
 
 
-def log_likelihood(logits: FloatArray, events: FloatArray) -> float:
-    """Return Σ_i y_i η_i − log(1 + exp η_i)."""
+def log_likelihood(
+    logits: FloatArray, events: FloatArray, weights: FloatArray | None = None
+) -> float:
+    """Return Σ_i w_i (y_i η_i − log(1 + exp η_i))."""
+    if weights is not None:
+        return float(weights @ (events * logits - np.logaddexp(0.0, logits)))
     return float(events @ logits - np.logaddexp(0.0, logits).sum())
 
 
 def fit_logistic(
-    design: FloatArray, offset: FloatArray, events: FloatArray
+    design: FloatArray, offset: FloatArray, events: FloatArray, weights: FloatArray | None = None
 ) -> tuple[float, FloatArray]:
     """Maximise the logistic likelihood by Newton's method; return its maximum and coefficients.
 
@@ -183,15 +187,16 @@ def fit_logistic(
     multiplies what is missing by 1/e, and the loop ends when that is next to nothing.
     """
     beta = np.zeros(design.shape[1])
-    logits, value = offset, log_likelihood(offset, events)
+    logits, value = offset, log_likelihood(offset, events, weights)
+    weighted = design if weights is None else design * weights[:, None]
     for _ in range(100):
         fitted = scipy.special.expit(logits)
-        information = (design * (fitted * (1.0 - fitted))[:, None]).T @ design
-        step = np.linalg.lstsq(information, design.T @ (events - fitted), rcond=None)[0]
+        information = (weighted * (fitted * (1.0 - fitted))[:, None]).T @ design
+        step = np.linalg.lstsq(information, weighted.T @ (events - fitted), rcond=None)[0]
         gain = -1.0
         for _ in range(60):
             moved = logits + design @ step
-            gain = log_likelihood(moved, events) - value
+            gain = log_likelihood(moved, events, weights) - value
             if gain >= 0.0:
                 break
             step = step / 2.0

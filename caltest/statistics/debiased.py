@@ -275,10 +275,14 @@ class KumarL1(Prepared):
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
+        return self.of_events(self.cells.sum(labels == 0, axis=1))
+
+    def of_events(self, events: FloatArray | IntArray) -> FloatArray:
+        """Return the values for numbers of events (B, L) in the cells."""
         from scipy.special import erf
 
         counts = self.cells.counts
-        rate = self.cells.sum(labels == 0, axis=1) / counts
+        rate = events / counts
         gap = np.abs(rate - self.predicted)
         sigma = np.sqrt(rate * (1.0 - rate) / counts)
         ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
@@ -295,7 +299,11 @@ class KumarL2(Prepared):
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
+        return self.of_events(self.cells.sum(labels == 0, axis=1))
+
+    def of_events(self, events: FloatArray | IntArray) -> FloatArray:
+        """Return the values for numbers of events (B, L) in the cells."""
         counts = self.cells.counts
-        rate = self.cells.sum(labels == 0, axis=1) / counts
+        rate = events / counts
         excess = (rate - self.predicted) ** 2 - rate * (1.0 - rate) / np.maximum(counts - 1, 1)
         return np.asarray((excess * np.where(counts > 1, counts, 0)).sum(axis=1) / self.data.n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -26,12 +26,12 @@ class IsotonicFit:
     observed : ndarray of shape (G,)
         Their recalibrated values, not decreasing; equal values form the CORP bins.
     count : ndarray of shape (G,)
-        Number of rows with each prediction.
+        Number, or weight, of the rows with each prediction.
     """
 
     predicted: FloatArray = field(repr=False)
     observed: FloatArray = field(repr=False)
-    count: IntArray = field(repr=False)
+    count: IntArray | FloatArray = field(repr=False)
 
     def __call__(self, p: Any) -> FloatArray:
         """Recalibrate: linear between the distinct predictions, constant outside their range."""
@@ -69,7 +69,7 @@ def isotonic_fit(probs: Any, labels: Any = None) -> IsotonicFit:
     return CORP().given(data).fit(data.labels)
 
 
-def best_score(hits: FloatArray | IntArray, size: IntArray, score: Score) -> float:
+def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: Score) -> float:
     """Return the mean score of rows in groups that are predicted their share of ``hits``."""
     share: FloatArray = hits / size
     if score == "brier":
@@ -98,8 +98,11 @@ class Pools(Prepared):
         """Return the isotonic fit to the outcomes, O(n)."""
         from scipy.optimize import isotonic_regression
 
-        count = np.diff(self.ends, prepend=0)
-        hits = np.add.reduceat((labels[self.order] == 0).astype(np.int64), self.ends - count)
+        first = np.append(0, self.ends[:-1])
+        happened = (labels[self.order] == 0).astype(np.int64)
+        w = None if self.data.weights is None else self.data.weights[self.order]
+        count = np.diff(self.ends, prepend=0) if w is None else np.add.reduceat(w, first)
+        hits = np.add.reduceat(happened if w is None else w * happened, first)
         blocks = isotonic_regression(hits / count, weights=count).blocks
         first = blocks[:-1]
         # Whole numbers are divided once, so that the means carry no rounding of their updates.
@@ -109,7 +112,9 @@ class Pools(Prepared):
 
     def mean_score(self, labels: IntArray) -> float:
         """Return S(p, y)."""
-        return float(np.where(labels[self.order] == 0, self.hit, self.miss).mean())
+        scores = np.where(labels[self.order] == 0, self.hit, self.miss)
+        w = self.data.weights
+        return float(np.average(scores, weights=None if w is None else w[self.order]))
 
     def __call__(self, labels: IntArray) -> float:
         fit = self.fit(labels)
@@ -117,7 +122,9 @@ class Pools(Prepared):
         return self.mean_score(labels) - recalibrated
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the miscalibrations for label vectors of shape (B, n), compiled."""
+        """Return the miscalibrations for label vectors (B, n), compiled without weights."""
+        if self.data.weights is not None:
+            return super().batch(labels)
         count = np.diff(self.ends, prepend=0)
         tied = np.column_stack([self.ends - count, self.ends])[count > 1]
         fixed = (self.order, tied, self.hit, self.miss, self.score == "log")
@@ -164,6 +171,7 @@ class CORP(Statistic):
     """
 
     score: Score = "brier"
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, ("brier", "log"))

@@ -227,7 +227,7 @@ def _cross_covariances(data: Predictions, cells: Cells) -> FloatArray:
     squared = np.ones(data.n) if data.weights is None else data.weights**2
     if probs.shape[1] == 2:
         v = squared * probs[:, 0] * probs[:, 1]
-        return _without_rounding(cells.sum(v) ** 2, cells.sum(v * v))
+        return without_rounding(cells.sum(v) ** 2, cells.sum(v * v))
     # C_i = diag(p) − p p', so ‖C_i‖² = Σp² − 2 Σp³ + (Σp²)².
     squares = np.einsum("ik,ik->i", probs, probs)
     traces = squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2
@@ -238,9 +238,9 @@ def _cross_covariances(data: Predictions, cells: Cells) -> FloatArray:
         rows, weighted = ordered[part], scale[part] * ordered[part]
         covariance = np.diag(weighted.sum(axis=0)) - weighted.T @ rows
         total[b] = (covariance**2).sum()
-    return _without_rounding(total, own)
+    return without_rounding(total, own)
 
 
-def _without_rounding(total: FloatArray, own: FloatArray) -> FloatArray:
-    # A cell in which one row only can vary leaves the rounding of the difference.
+def without_rounding(total: FloatArray, own: FloatArray) -> FloatArray:
+    """Return total − own, but 0 where one row only of a cell can vary and rounding is left."""
     return np.where(total - own > 1e-13 * total, total - own, 0.0)

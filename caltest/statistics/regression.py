@@ -126,7 +126,7 @@ class CalibrationInTheLarge(Statistic):
 
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
-        return _all_in_all(self, data, 0.0)
+        return _of_rows(self, data)
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,18 +162,30 @@ class OERatio(Statistic):
 
     def given(self, data: Predictions) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
-        return _all_in_all(self, data, 1.0)
+        return _of_rows(self, data)
 
 
-def _all_in_all(statistic: Statistic, data: Predictions, centre: float) -> ScaledGaps:
-    """Return the gap of all rows: in standard deviations around 0, or in E around 1."""
+def _of_rows(statistic: CalibrationInTheLarge | OERatio, data: Predictions) -> ScaledGaps:
+    """Take all rows for one cell."""
     p = event(data, statistic)
     w = np.ones(p.size) if data.weights is None else data.weights
-    expected, deviation = float(w @ p), float(np.sqrt((w**2 * p) @ data.probs[:, 1]))
-    refuse_certain(statistic, deviation**2 > NO_VARIANCE * p.size)
+    cells = Cells(np.arange(p.size), np.array([0, p.size]), weights=data.weights)
+    variance = float((w**2 * p) @ data.probs[:, 1])
+    return all_in_all(statistic, data, cells, float(w @ p), variance)
+
+
+def all_in_all(
+    statistic: CalibrationInTheLarge | OERatio,
+    data: Any,
+    cells: Cells,
+    expected: float,
+    variance: float,
+) -> ScaledGaps:
+    """Return the gap of one cell of all rows: in standard deviations around 0, or in E around 1."""
+    refuse_certain(statistic, variance > NO_VARIANCE * data.n)
+    centre, deviation = float(isinstance(statistic, OERatio)), float(np.sqrt(variance))
     unit = expected if centre else deviation
     law = partial(normal, centre, deviation / unit)
-    cells = Cells(np.arange(p.size), np.array([0, p.size]), weights=data.weights)
     facts: Any = {"degree": 1, "two_sided": True, "centre": centre, "null_mean": centre}
     return ScaledGaps(data, np.array([expected]), np.array([unit]), law, cells=cells, **facts)
 
@@ -241,11 +253,21 @@ class HosmerLemeshow(Statistic):
         """Fix the predictions: partition them once."""
         p, rest = event(data, self), data.probs[:, 1]
         cells = Cells.of(self.bins, data.probs, data.weights)
-        w = 1.0 if data.weights is None else data.weights
-        expected, true = cells.sum(w * p), cells.sum(w**2 * p * rest)
-        equal = expected * cells.sum(w * rest) / cells.mass
-        if data.weights is not None:
-            equal *= cells.sum(data.weights**2) / cells.mass
+        w = np.ones(p.size) if data.weights is None else data.weights
+        sums = (cells.sum(w * p), cells.sum(w * rest), cells.sum(w**2 * p * rest))
+        return self.of_sums(data, cells, *sums, cells.sum(w**2))
+
+    def of_sums(
+        self,
+        data: Any,
+        cells: Cells,
+        expected: FloatArray,
+        missed: FloatArray,
+        true: FloatArray,
+        squares: FloatArray,
+    ) -> ScaledGaps:
+        """Return the statistic of cells with the sums of w p, w (1 − p), w² p (1 − p) and w²."""
+        equal = expected * missed * squares / cells.mass**2
         variance = true if self.variance == "exact" else equal
         varies = variance > NO_VARIANCE * cells.counts
         refuse_certain(self, bool(varies.any()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,12 +76,12 @@ def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> Smooth
     >>> curve.width, round(curve.error, 4)
     (0.1318359375, 0.1299)
     """
-    data = as_problem(Predictions.of(probs, labels))
-    p = event(data, smooth_curve)
-    residuals = (data.labels == 0) - p
+    data = as_problem(Predictions.of(probs, labels).in_ratios())
+    p, residuals = event(data, smooth_curve), data.residuals[:, 0]
     error, width = (float(found[0]) for found in SmoothECE().given(data).solve(residuals[None, :]))
     t = np.linspace(0.0, 1.0, points)
-    both = _transformed(p, np.stack([residuals, np.ones_like(p)]), _grid_size(width))
+    w = np.ones_like(p) if data.weights is None else data.weights
+    both = _transformed(p, np.stack([residuals, w]) / w.mean(), _grid_size(width))
     residual, density = _smoothed(both, width, t)
     return SmoothCurve(t, t + residual / (density + FLOOR), density / density.mean(), width, error)
 
@@ -106,7 +106,9 @@ class SmoothResiduals(Prepared):
         return self.solve(multipliers * residuals[:, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return errors and widths for residuals of shape (B, n), by bisection."""
+        """Return errors and widths for residuals (B, n), weighted if rows are, by bisection."""
+        if self.data.weights is not None:
+            residuals = residuals / self.data.weights.mean()
         low, width = np.zeros(len(residuals)), np.ones(len(residuals))
         error = np.full(len(residuals), -1.0)
         coarse = _transformed(self.p, residuals, COARSEST)
@@ -130,7 +132,9 @@ class SmoothResiduals(Prepared):
         """Return Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) on a grid of points t."""
         t = np.linspace(0.0, 1.0, max(round(10 / width), 200))
         if width not in self._masses:
-            ones = _transformed(self.p, np.ones((1, self.p.size)), _grid_size(width))
+            w = self.data.weights
+            mass = np.ones(self.p.size) if w is None else w / w.mean()
+            ones = _transformed(self.p, mass[None, :], _grid_size(width))
             self._masses[width] = float((_smoothed(ones, width, t) + FLOOR).sum())
         values: FloatArray = np.abs(_smoothed(transforms, width, t)).sum(axis=1)
         return values / self._masses[width]
@@ -172,6 +176,8 @@ class SmoothECE(Statistic):
     >>> round(SmoothECE()([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 4)
     0.1299
     """
+
+    takes_weights: ClassVar[bool] = True
 
     def given(self, data: Predictions) -> SmoothResiduals:
         """Fix the predictions, and leave a function of the labels."""

@@ -13,6 +13,7 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.recalibration import IsotonicRegression, Recalibration
 from caltest.recalibration.fitting import FLOOR
+from caltest.simulate.dependent import by_appearance
 from caltest.statistics.prepared import Prepared, Statistic
 from caltest.statistics.scores import NAMED
 
@@ -45,10 +46,13 @@ class CrossFitted(Prepared):
         for k in range(self.statistic.folds):
             held = self.fold == k
             try:
-                repaired[held] = recalibration._learn(scores[~held], labels[~held])(scores[held])
+                w = None if self.data.weights is None else self.data.weights[~held]
+                learned = recalibration._learn(scores[~held], labels[~held], w)
+                repaired[held] = learned(scores[held])
             except StatisticError:  # there is no map: the predictions stay as they are
                 continue
-        return float(self.statistic._of_rows(p, np.maximum(repaired, FLOOR), labels).mean())
+        gains = self.statistic._of_rows(p, np.maximum(repaired, FLOOR), labels)
+        return float(np.average(gains, weights=self.data.weights))
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,6 +65,7 @@ class _CrossFitted(Statistic):
     folds: int = 5
     losses: ClassVar[tuple[str, ...]] = tuple(NAMED)
     essential: ClassVar[int] = 0
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, self.losses)
@@ -73,11 +78,18 @@ class _CrossFitted(Statistic):
 
     def given(self, data: Predictions) -> CrossFitted:
         """Fix the predictions; the recalibration is fitted anew to every set of labels."""
-        if data.n < 2 * self.folds:
+        alone = data.n_clusters is None
+        unit = np.arange(data.n) if alone else by_appearance(data.clusters)
+        count = int(unit.max()) + 1
+        if count < 2 * self.folds:
+            what = "rows" if alone else "clusters"
             raise StatisticError(
-                f"{self!r} needs two rows in each fold, {2 * self.folds} in all; there are {data.n}"
+                f"{self!r} needs two {what} in each fold, {2 * self.folds} in all; "
+                f"there are {count}"
             )
-        return CrossFitted(data, self, np.random.default_rng(0).permutation(data.n) % self.folds)
+        return CrossFitted(
+            data, self, np.random.default_rng(0).permutation(count)[unit] % self.folds
+        )
 
     @abstractmethod
     def _of_rows(self, p: FloatArray, q: FloatArray, labels: IntArray) -> FloatArray: ...
@@ -102,7 +114,8 @@ class VariationalError(_CrossFitted):
         A method of :mod:`caltest.recalibration`; for many classes ``TemperatureScaling()`` is
         quicker and steadier. With ``"log"`` rather one that never says 0, which counts as 2⁻⁵³.
     folds : int, default 5
-        Rows are dealt to the folds by a fixed seed: the value depends a little on their order.
+        Rows, or clusters of them, are dealt to the folds by a fixed seed: the value depends a
+        little on their order.
 
     Raises
     ------

@@ -15,10 +15,11 @@ SECTIONS = {
         *("deviation", "simultaneous", "classical", "confidence", "truth"),
         *("ranks", "classes", "rare"),
     ),
-    "Curves without bins": ("isotonic", "smooth", "cox"),
+    "Curves without bins": ("isotonic", "smooth", "band", "cox"),
     "Whole vectors": ("triangle", "fine", "tree", "sixpoints", "tetrahedron"),
     "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition"),
     "Models compared": ("comparison", "difference"),
+    "Subgroups and sites": ("forest", "subgroups", "sites"),
     "While the data come in": ("monitor", "forecasters"),
 }
 HEAD = """# Gallery

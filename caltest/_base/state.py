@@ -1,4 +1,4 @@
-"""The state of a monitor on disk: one writer at a time, and a crash leaves the old or the new."""
+"""A state on disk: one writer at a time, and a crash leaves the old or the new."""
 
 from __future__ import annotations
 

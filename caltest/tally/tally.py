@@ -1,0 +1,350 @@
+"""The tally of a two-class question: sums over micro-cells, which add up over any batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any, Self, Unpack
+
+import numpy as np
+
+from caltest._base.written import name_of
+from caltest.errors import StatisticError
+from caltest.lens_choice import as_lens
+from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.recalibration import refuse_fitted_rows
+from caltest.tally import stored
+from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried
+from caltest.tally.stored import LENSES
+
+#: Rows of one tally, so that no sum overflows.
+MOST_ROWS = 2**33
+#: Different weights that are kept apart.
+MOST_WEIGHTS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What a two-class question needs to know of any number of rows: sums over micro-cells.
+
+    [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
+    with cells of their own for 0, 1 and the inner edges. Each occupied cell keeps, with t the
+    position of a prediction p in it, from −1 to 1, and y whether the event occurred,
+
+        n, Σt, Σt², Σt³, Σt⁴, Σy, Σyt,
+
+    and all rows together the sums that log scores and Cox's score test need. Nothing in it names a
+    row. All sums are of whole numbers (t in multiples of 2⁻³⁰), so that batches, their order and
+    the number of processes change no bit. Tallies of the same question add up by ``+``.
+
+    Make one with :meth:`of`, from files with :func:`caltest.scan`. Verbs take it in place of
+    predictions and look through its lens: ``calibration_test``, ``joint_test``, ``audit``,
+    ``confidence_interval`` and ``reliability_curve``.
+
+    Attributes
+    ----------
+    lens : Lens
+        What was looked at.
+    grid : int
+        Cells of equal width; bins that are made of them are answered as if from the rows.
+    n_classes : int
+        Number of classes before the lens.
+    classes : tuple of str, optional
+        Their names.
+    strata : ndarray of shape (W,)
+        The different weights of the rows, increasing; 1 without weights.
+    key : ndarray of shape (C,), int64
+        The occupied micro-cells, numbered from 0 to 1, for each weight in turn.
+    stratum : ndarray of shape (C,), int64
+        The number of its weight.
+    sums : ndarray of shape (C, 8), int64
+        The sums above, those of t in multiples of 2⁻³⁰; the last has what is left of Σt, in
+        multiples of 2⁻⁵².
+    totals : ndarray of shape (W, 8, 2), int64
+        The sums over all rows, in multiples of 2⁻²⁰ and of 2⁻⁶³.
+    notes : tuple of str
+        What was done to the rows on the way in; not part of the value.
+
+    Notes
+    -----
+    O(n), some 50 ns a row; 8 numbers for each occupied cell. Up to 2³³ rows.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> monday, tuesday = ct.Tally.of([0.8, 0.3], [1, 0]), ct.Tally.of([0.6], [1])
+    >>> week = monday + tuesday
+    >>> week.n, week == ct.Tally.of([0.6, 0.3, 0.8], [1, 0, 1])
+    (3, True)
+    """
+
+    lens: Lens
+    grid: int
+    n_classes: int
+    classes: tuple[str, ...] | None
+    strata: FloatArray = field(repr=False)
+    key: IntArray = field(repr=False)
+    stratum: IntArray = field(repr=False)
+    sums: IntArray = field(repr=False)
+    totals: IntArray = field(repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+    #: What sums do not know of.
+    clusters = n_clusters = None
+    copies = 0
+    by = None
+
+    @classmethod
+    def of(
+        cls,
+        probs: Any,
+        labels: Any = None,
+        lens: Lens | None = None,
+        grid: int = GRID,
+        **facts: Unpack[Facts],
+    ) -> Self:
+        """Tally rows.
+
+        Parameters
+        ----------
+        probs, labels, **facts
+            As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`. Up to
+            1024 different ``weights``; clusters and subgroups are refused.
+        lens : OneVsRest, TopK(1), Partition of two groups or Canonical, optional
+            Which event is looked at; by default as in :func:`calibration_test`.
+        grid : int, default 4800
+            Cells of equal width, 2 to 10⁶.
+
+        Raises
+        ------
+        StatisticError
+            When the lens leaves more than two classes or is a function of yours, or for facts of
+            rows that sums cannot hold.
+        """
+        data = Predictions.of(probs, labels, **facts)
+        if data.provenance:
+            refuse_fitted_rows(data)
+        for name, held in {"clusters": data.n_clusters, "by": data.by}.items():
+            if held is not None:
+                raise StatisticError(
+                    f"a tally keeps no {name}: make one for each part of the rows, or pass the "
+                    "predictions themselves"
+                )
+        through, induced = _seen(lens, data)
+        events, own = induced.labels == 0, data.weights
+        weights = np.ones(1) if own is None else np.unique(own[own > 0.0])
+        if weights.size > MOST_WEIGHTS:
+            raise StatisticError(
+                f"there are {weights.size} different weights, and a tally keeps up to "
+                f"{MOST_WEIGHTS} apart: round them, or pass the predictions themselves"
+            )
+        rows = [slice(None)] if own is None else [own == w for w in weights]
+        parts = [Grid(grid).sums(induced.probs[kept], events[kept]) for kept in rows]
+        sizes = [len(key) for key, *_ in parts]
+        key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
+        totals = np.stack([part[2] for part in parts])
+        known = (through, grid, data.n_classes, data.classes, weights)
+        return cls(*known, key, np.repeat(np.arange(len(parts)), sizes), sums, totals, data.notes)
+
+    @classmethod
+    def from_dask(
+        cls,
+        frame: Any,
+        probs: str | Sequence[str] | None = None,
+        label: str | None = None,
+        *,
+        lens: Lens | None = None,
+        grid: int = GRID,
+        weights: str | None = None,
+        **options: Any,
+    ) -> Tally:
+        """Tally a Dask data frame where its partitions are; the same bits for any partitioning.
+
+        ``probs``, ``label``, ``weights`` and, as ``options``, ``classes``, ``pos_label`` and
+        ``from_logits`` are those of :func:`read_predictions`. Needs ``caltest[dask]``.
+        """
+        from caltest.tally.dask import of_frame
+
+        return of_frame(frame, probs, label, lens, grid, weights, options)
+
+    @cached_property
+    def n(self) -> int:
+        """Number of rows, of weight above 0."""
+        return int(self.sums[:, 0].sum())
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """The different weights of the rows; None where all rows count alike."""
+        return self.strata if self.strata.size > 1 else None
+
+    @property
+    def effective_n(self) -> float:
+        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
+        n, w = self.sums[:, 0], self.strata[self.stratum]
+        return float((n @ w) ** 2 / (n @ w**2))
+
+    def class_index(self, c: int | str) -> int:
+        """Return the number of a class given by its number or its name."""
+        return Predictions.class_index(self._seen, c)
+
+    def class_name(self, index: int) -> str:
+        """Return the name of a class, or its number when there are no names."""
+        return Predictions.class_name(self._seen, index)
+
+    @property
+    def _seen(self) -> Any:
+        return self
+
+    def components(self) -> tuple[str, ...]:
+        """Return what the event is called."""
+        whole = isinstance(self.lens, Canonical)
+        return ("class 0",) if whole else self.lens.components(self._seen)
+
+    @property
+    def _question(self) -> dict[str, Any]:
+        return {
+            "lenses": self.lens, "grids": self.grid, "classes": (self.n_classes, self.classes)
+        }  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        held = ("strata", "key", "stratum", "sums", "totals")
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in held)
+        return self._question == other._question and all(same)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the tally of the rows of both.
+
+        Raises
+        ------
+        StatisticError
+            When lenses, grids or classes differ.
+        """
+        if not isinstance(other, Tally):
+            return NotImplemented
+        for name, own in self._question.items():
+            if own != other._question[name]:
+                raise StatisticError(
+                    f"tallies of different {name} do not add up: {name_of(own)} and "
+                    f"{name_of(other._question[name])}"
+                )
+        if self.n + other.n > MOST_ROWS:
+            raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+        strata = np.union1d(self.strata, other.strata)
+        if strata.size > MOST_WEIGHTS:
+            raise StatisticError(f"a tally keeps up to {MOST_WEIGHTS} different weights apart")
+        totals = np.zeros((strata.size, len(TOTALS), 2), dtype=np.int64)
+        cells, width = [], Grid(self.grid).last + 1
+        for part in (self, other):
+            place = np.searchsorted(strata, part.strata)
+            totals[place] += part.totals
+            cells.append(place[part.stratum] * width + part.key)
+        both, where = np.unique(np.concatenate(cells), return_inverse=True)
+        sums = np.zeros((both.size, len(SUMS)), dtype=np.int64)
+        np.add.at(sums, where, np.concatenate([self.sums, other.sums]))
+        stratum, key = np.divmod(both, width)
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        return replace(
+            self, strata=strata, key=key, stratum=stratum, sums=sums, totals=carried(totals),
+            notes=notes,
+        )  # fmt: skip
+
+    def through(self, lens: LensLike | None) -> Tally:
+        """Return the tally as another lens sees it: its own, or the top class of two.
+
+        Raises
+        ------
+        StatisticError
+            For other lenses, which need a tally of their own.
+        """
+        if lens is None or lens == self.lens:
+            return self
+        if lens == TopK(1) and self.lens == OneVsRest(1) and self.n_classes == 2:
+            return self.top()
+        raise StatisticError(
+            f"this is a tally of {self.lens!r}, which cannot be looked at through "
+            f"{name_of(lens)}: tally the rows with that lens, too"
+        )
+
+    def top(self) -> Tally:
+        """Return the tally of the top class of two, from that of the event ``OneVsRest(1)``.
+
+        Where both have probability ½ (to 1e-12) the top class is class 0, as for ``TopK(1)``.
+
+        Raises
+        ------
+        StatisticError
+            When this is not a tally of ``OneVsRest(1)`` of two classes.
+        """
+        if self.lens != OneVsRest(1) or self.n_classes != 2:
+            raise StatisticError(f"top() needs the event of two classes, not {self.lens!r}")
+        last, low = Grid(self.grid).last, TOTALS.index("cut_vz_low")
+        below = 2 * self.key <= last
+        key = np.where(below, last - self.key, self.key)
+        order = np.lexsort((key, self.stratum))
+        totals = self.totals.copy()
+        totals[:, low + 1] = carried(totals[:, low + 1] - totals[:, low])
+        totals[:, low] = 0
+        parts = [
+            replace(
+                self, lens=TopK(1), key=key[kept], stratum=self.stratum[kept],
+                sums=_turned(self.sums[kept]) if turned else self.sums[kept],
+                totals=np.zeros_like(totals) if turned else totals,
+            )
+            for turned in (True, False)
+            for kept in [order[below[order] == turned]]
+        ]  # fmt: skip
+        return parts[0] + parts[1]
+
+    def to_json(self) -> str:
+        """Return the tally as JSON, of whole numbers only."""
+        cells = {name: column.tolist() for name, column in stored.columns(self).items()}
+        return json.dumps(stored.described(self) | {"cells": cells})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
+        return cls(**stored.from_json(text))
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write a Parquet file with a row for each occupied micro-cell; needs pyarrow."""
+        stored.to_parquet(self, path)
+
+    @classmethod
+    def from_parquet(cls, path: str | PathLike[str]) -> Self:
+        """Rebuild from :meth:`to_parquet`; InvalidPredictionsError for any other file."""
+        return cls(**stored.from_parquet(path))
+
+    def __repr__(self) -> str:
+        weights = "" if self.weights is None else f", {len(self.weights)} weights"
+        return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
+
+
+def _seen(lens: Lens | None, data: Predictions) -> tuple[Lens, Predictions]:
+    """Return the lens and what it shows, of two classes."""
+    through = as_lens(lens, data)
+    if type(through) not in LENSES.values():
+        raise StatisticError(
+            f"a tally names its lens, and cannot name {name_of(through)}: apply it first and tally "
+            "what it returns"
+        )
+    induced = through(data)
+    if induced.n_classes != 2:
+        raise StatisticError(
+            f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
+            "classes: use TopK(1) or OneVsRest(c), a tally for each class"
+        )
+    return through, induced
+
+
+def _turned(sums: IntArray) -> IntArray:
+    """Return the sums of the same rows for the other event: t changes its sign, y is 1 − y."""
+    n, t1, t2, t3, t4, events, events_t, rest = sums.T
+    return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])

@@ -1,0 +1,15 @@
+"""Sites
+
+The ratio of observed to expected events at every hospital, its mean, and what a new one may have.
+"""
+
+import numpy as np
+
+import caltest as ct
+
+rng = np.random.default_rng(2)
+hospital = np.repeat(list("ABCDEFGH"), 250)
+shift = np.repeat(0.4 * rng.standard_normal(8), 250)
+p = rng.random(2000)
+odds = p / (1 - p) * np.exp(shift)
+picture = ct.meta_analysis(p, rng.random(2000) < odds / (1 + odds), by=hospital).plot()

@@ -1,0 +1,199 @@
+"""Files that are read in batches, and what is left of them when something goes wrong."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import cli
+from caltest.tally import files as module
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+def rows(seed, n=700):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.3, 0.6, n)
+    return p, (rng.random(n) < p).astype(np.int64)
+
+
+@pytest.fixture
+def parts(tmp_path):
+    for j in range(3):
+        p, y = rows(j)
+        table = pyarrow.table({"id": np.arange(p.size), "p": p, "y": y})
+        parquet.write_table(table, tmp_path / f"part-{j}.parquet", row_group_size=100)
+    return tmp_path
+
+
+def whole():
+    p, y = (np.concatenate(c) for c in zip(*(rows(j) for j in range(3)), strict=True))
+    return ct.Tally.of(p, y)
+
+
+def test_same_for_any_batches_and_order(parts, monkeypatch):
+    found = ct.scan(parts / "part-*.parquet")
+    assert found == whole()
+    assert found.notes == ("read 2100 rows of 3 files: y, p",)
+    monkeypatch.setattr(module, "ROWS", 37)
+    assert ct.scan([parts / f"part-{j}.parquet" for j in (2, 0, 1)]) == found
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "feather", "npz", "jsonl"])
+def test_formats(tmp_path, ending, monkeypatch):
+    monkeypatch.setattr(module, "BYTES", 2048)
+    p, y = rows(0)
+    path, mark = tmp_path / f"rows.{ending}", "\t" if ending == "tsv" else ","
+    text = "".join(f"{float(a)!r}{mark}{b}\n" for a, b in zip(p, y, strict=True))
+    if ending == "feather":
+        from pyarrow import feather
+
+        feather.write_feather(pyarrow.table({"p": p, "y": y}), path)
+    elif ending == "npz":
+        np.savez(path, p=p, y=y)
+    elif ending == "jsonl":
+        lines = (json.dumps({"p": float(a), "y": int(b)}) for a, b in zip(p, y, strict=True))
+        path.write_text("\n".join(lines))
+    else:
+        content = f"p{mark}y\n{text}".encode()
+        path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    assert ct.scan(path) == ct.Tally.of(p, y)
+
+
+def test_columns_of_classes_weights_and_missing_cells(tmp_path):
+    data = ct.examples.digits()
+    columns = {f"p_{k}": data.probs[:, k] for k in range(10)}
+    w = np.tile([1.0, 2.0], data.n // 2)
+    table = pyarrow.table({**columns, "label": data.labels, "w": w})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    asked = {"lens": ct.OneVsRest(3), "weights": "w"}
+    expected = ct.Tally.of(data.probs, data.labels, lens=ct.OneVsRest(3), weights=w)
+    found = ct.scan(tmp_path / "a.parquet", **asked)
+    assert np.array_equal(found.sums, expected.sums)
+    assert found.n_classes == 10
+    (tmp_path / "b.csv").write_text("p,y\n0.5,1\n,0\n0.25,0\n")
+    with pytest.raises(
+        ct.InvalidPredictionsError, match=r"b\.csv: column p has 1 missing cell, in row 2"
+    ):
+        ct.scan(tmp_path / "b.csv")
+    assert ct.scan(tmp_path / "b.csv", drop_missing=True) == ct.Tally.of([0.5, 0.25], [1, 0])
+
+
+def test_small_batches_are_put_together(parts, monkeypatch):
+    sizes = []
+    first = module._Reading._batch
+    monkeypatch.setattr(module._Reading, "_batch", lambda self, *given: (
+        sizes.append(given[1].num_rows), first(self, *given))[1])  # fmt: skip
+    ct.scan(parts / "part-*.parquet")  # of 7 row groups each
+    assert sizes == [700] * 3
+
+
+def test_batches_of_one_label_and_of_weight_0(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "ROWS", 10)
+    p, _ = rows(0, 40)
+    y = np.repeat(["no", "yes"], 20)
+    w = np.where(np.arange(40) < 15, 0.0, 1.0)
+    parquet.write_table(pyarrow.table({"p": p, "y": y, "w": w}), tmp_path / "a.parquet")
+    found = ct.scan(tmp_path / "a.parquet", pos_label="yes", weights="w")
+    assert (found.n, found.classes) == (25, ("not yes", "yes"))
+    assert np.array_equal(found.sums, ct.Tally.of(p[15:], (y[15:] == "yes").astype(int)).sums)
+
+
+def test_numbers_of_32_bits_are_read_as_written(tmp_path):
+    p, y = np.array([0.3, 0.7, 0.123456, 0.1], np.float32), [0, 1, 0, 1]
+    parquet.write_table(pyarrow.table({"p": p, "y": y}), tmp_path / "a.parquet")
+    assert ct.scan(tmp_path / "a.parquet") == ct.Tally.of([0.3, 0.7, 0.123456, 0.1], y)
+
+
+def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "ROWS", 100)
+    p, y = rows(0)
+    p[432] = 1.5
+    parquet.write_table(pyarrow.table({"p": p, "y": y}), tmp_path / "a.parquet")
+    with pytest.raises(ct.InvalidPredictionsError, match=r"a\.parquet: .*row 433"):
+        ct.scan(tmp_path / "a.parquet")
+
+
+def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
+    whole_part = (parts / "part-1.parquet").read_bytes()
+    (parts / "part-1.parquet").write_bytes(whole_part[:3000] + b"x" * 500)
+    state = parts / "state.json"
+    pattern = parts / "part-*.parquet"
+    for _ in range(2):
+        with pytest.raises(
+            ct.InvalidPredictionsError, match=r"part-1\.parquet: .* Counted before: 700"
+        ):
+            ct.scan(pattern, resume=state)
+    (parts / "part-1.parquet").write_bytes(whole_part)
+    (parts / "part-0.parquet").touch()
+    assert ct.scan(pattern, resume=state) == whole()
+    assert ct.scan(pattern, resume=state) == whole()  # all of it from the state
+    with pytest.raises(ct.StatisticError, match="has tallied OneVsRest"):
+        ct.scan(pattern, resume=state, lens=ct.TopK(1))
+    with pytest.raises(ct.StatisticError, match="not among the parts"):
+        ct.scan(parts / "part-0.parquet", resume=state)
+    (parts / "part-0.parquet").write_bytes(whole_part + b"x")
+    with pytest.raises(ct.StatisticError, match="has changed"):
+        ct.scan(pattern, resume=state)
+    state.write_text("{}")
+    with pytest.raises(ct.InvalidPredictionsError, match="not the state"):
+        ct.scan(pattern, resume=state)
+
+
+def test_interruption_says_what_was_read(parts, monkeypatch, capsys):
+    first = module._Reading._batch
+
+    def interrupted(self, names, batch, before):
+        if sum(done) >= 700:
+            raise KeyboardInterrupt
+        done.append(batch.num_rows)
+        return first(self, names, batch, before)
+
+    done: list[int] = []
+    monkeypatch.setattr(module._Reading, "_batch", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["audit", str(parts / "part-*.parquet"), "--resume", str(parts / "state")])
+    assert stop.value.code == 130
+    told = capsys.readouterr().err
+    assert "Interrupted. Counted before: 700 rows of 1 of 3 parts; kept in" in told
+    monkeypatch.undo()
+    assert ct.scan(parts / "part-*.parquet", resume=parts / "state") == whole()
+
+
+def test_what_is_no_file(parts):
+    with pytest.raises(FileNotFoundError, match="nothing-"):
+        ct.scan(parts / "nothing-*.parquet")
+    with pytest.raises(ct.StatisticError, match="named twice"):
+        ct.scan([parts / "part-0.parquet", parts / "part-*.parquet"])
+    (parts / "empty.csv").write_text("p,y\n")
+    with pytest.raises(ct.InvalidPredictionsError, match=r"empty\.csv: there are no rows"):
+        ct.scan(parts / "empty.csv")
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(a) for a in arguments])
+    output = capsys.readouterr()
+    return stop.value.code, output.out, output.err
+
+
+@pytest.mark.parametrize("verb", ["audit", "test", "interval"])
+def test_commands_take_many_files(parts, capsys, verb):
+    by_pattern = run(capsys, verb, parts / "part-*.parquet")
+    by_names = run(capsys, verb, *sorted(parts.glob("part-*.parquet")))
+    assert by_pattern == by_names
+    assert by_pattern[0] == 0
+    assert "read 2100 rows of 3 files" in by_pattern[1]
+
+
+def test_commands_refuse_what_needs_rows_before_reading(parts, capsys, monkeypatch):
+    monkeypatch.setattr(module._Reading, "_part", lambda *_: pytest.fail("was read"))
+    code, _, told = run(capsys, "test", parts / "part-*.parquet", "--statistic", "SKCE()")
+    assert code == 2
+    assert "needs the rows" in told
+    code, _, told = run(capsys, "audit", parts / "part-*.parquet", "--by", "id")
+    assert code == 2
+    assert "--by needs the rows" in told

@@ -1,0 +1,445 @@
+"""Tallies: sums that do not depend on order, and answers that those of the rows confirm."""
+
+import json
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.tally import MicroCells, TalliedCells
+from caltest.tally.grid import Grid, mean_position
+
+#: Statistics of a tally whose p-value is computed.
+EXACT = [
+    ct.ECE(),
+    ct.ECE(ct.UniformBins(12, closed="left"), distance="l2"),
+    ct.ECE(ct.EdgeBins([0.05, 0.2, 0.5])),
+    ct.ECE(10, distance="sqeuclidean"),
+    ct.MCE(10),
+    ct.RMSCE(ct.UniformBins(10)),
+    ct.CalibrationInTheLarge(),
+    ct.OERatio(),
+    ct.HosmerLemeshow(ct.UniformBins(10)),
+    ct.HosmerLemeshow(ct.UniformBins(10), variance="exact"),
+]
+#: Those whose null is drawn; the last ones see what lies between cells, and then not all of it.
+DRAWN = [
+    ct.DebiasedL1(10),
+    ct.DebiasedL2(),
+    ct.DebiasedL2(estimator="tcal"),
+    ct.DebiasedL2(estimator="kumar"),
+    ct.CoxScore(),
+    ct.ScoreGap(),
+    ct.ScoreGap("log"),
+    ct.BrierScore(),
+    ct.LogScore(),
+    ct.MultiScale([2, 4, 8]),
+]
+ALONG = [ct.KolmogorovSmirnov(), ct.Kuiper(), ct.Kuiper(scaled=True)]
+
+
+def problem(seed, n=None):
+    """Predictions from uniform to nearly sure, with exact 0 and 1, and outcomes."""
+    rng = np.random.default_rng(seed)
+    n = n or int(10 ** rng.uniform(1, 3.5))
+    a, b = [(1, 1), (0.3, 0.6), (0.01, 5), (0.05, 0.05), (50, 50)][seed % 5]
+    p = rng.beta(a, b, n)
+    if seed % 3 == 0:
+        p = p.round(2)  # many on edges
+    if seed % 4 == 0:
+        p[: n // 5] = rng.integers(0, 2, n // 5)
+    tilt = rng.choice([0.0, 0.03])
+    return p, (rng.random(n) < np.where((p > 0) & (p < 1), p * (1 - tilt), p)).astype(int)
+
+
+def tally_of_parts(p, y, parts, seed=0, **facts):
+    rng = np.random.default_rng(seed)
+    part = rng.integers(0, parts, len(p))
+    order = rng.permutation(parts)
+    pick = lambda j: {k: v[part == j] for k, v in facts.items()}  # noqa: E731
+    pieces = [
+        ct.Tally.of(p[part == j], y[part == j], **pick(j)) for j in order if (part == j).any()
+    ]
+    return sum(pieces[1:], pieces[0])
+
+
+# --- the value ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_same_for_any_parts_and_order(seed):
+    p, y = problem(seed, 500)
+    whole = ct.Tally.of(p, y)
+    assert whole.n == 500
+    assert all(tally_of_parts(p, y, k, k) == whole for k in (2, 7, 100))
+    reverse = ct.Tally.of(p[::-1], y[::-1])
+    assert reverse == whole
+    assert whole != ct.Tally.of(p, 1 - y)
+
+
+def test_weights_are_kept_apart():
+    p, y = problem(1, 400)
+    w = np.random.default_rng(9).choice([0.0, 0.5, 2.0, 3.0], 400)
+    whole = ct.Tally.of(p, y, weights=w)
+    assert whole.n == (w > 0).sum()
+    assert whole == tally_of_parts(p, y, 9, weights=w)
+    assert whole.strata.tolist() == [0.5, 2.0, 3.0]
+    with pytest.raises(ct.StatisticError, match="2000 different weights"):
+        ct.Tally.of(np.full(2000, 0.5), np.zeros(2000, int), weights=np.arange(1, 2001))
+
+
+def test_stored_and_read_again(tmp_path):
+    p, y = problem(2, 300)
+    tally = ct.Tally.of(p, y, classes=["no", "yes"], weights=np.tile([1.0, 2.0], 150))
+    assert ct.Tally.from_json(tally.to_json()) == tally
+    tally.to_parquet(tmp_path / "t.parquet")
+    assert ct.Tally.from_parquet(tmp_path / "t.parquet") == tally
+    partition = ct.Tally.of(ct.examples.digits(), lens=ct.Partition([[0, 1], list(range(2, 10))]))
+    assert ct.Tally.from_json(partition.to_json()) == partition
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": {}}', "null", "3"])
+def test_what_is_no_tally_is_refused(text, tmp_path):
+    with pytest.raises(ct.InvalidPredictionsError, match="not a tally"):
+        ct.Tally.from_json(text)
+    (tmp_path / "t").write_text(text)
+    with pytest.raises(ct.InvalidPredictionsError, match="not the file of a tally"):
+        ct.Tally.from_parquet(tmp_path / "t")
+
+
+def test_damaged_tallies_are_refused():
+    content = json.loads(ct.Tally.of([0.2, 0.7], [0, 1]).to_json())
+    with pytest.raises(ct.InvalidPredictionsError, match="damaged"):
+        ct.Tally.from_json(json.dumps(content | {"n": 3}))
+    with pytest.raises(ct.InvalidPredictionsError, match="form 2"):
+        ct.Tally.from_json(json.dumps(content | {"caltest tally": 2}))
+
+
+def test_different_questions_do_not_add_up():
+    p, y = [0.2, 0.7], [0, 1]
+    tally = ct.Tally.of(p, y)
+    others = {
+        "grids": ct.Tally.of(p, y, grid=100),
+        "lenses": ct.Tally.of(p, y, lens=ct.TopK(1)),
+        "classes": ct.Tally.of(p, y, classes=["a", "b"]),
+    }
+    for name, other in others.items():
+        with pytest.raises(ct.StatisticError, match=f"different {name}"):
+            tally + other
+        assert tally != other
+    with pytest.raises(TypeError):
+        tally + 1
+
+
+def test_refuses_what_sums_cannot_hold():
+    p, y = [0.2, 0.7, 0.1], [0, 1, 1]
+    with pytest.raises(ct.StatisticError, match="keeps no clusters"):
+        ct.Tally.of(p, y, clusters=[1, 1, 2])
+    with pytest.raises(ct.StatisticError, match="keeps no by"):
+        ct.Tally.of(p, y, by=["a", "b", "a"])
+    with pytest.raises(ct.StatisticError, match="two-class question"):
+        ct.Tally.of(ct.examples.digits(), lens=ct.Canonical())
+    with pytest.raises(ct.StatisticError, match="cannot name"):
+        ct.Tally.of(p, y, lens=lambda data: data)
+
+
+# --- the grid ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 7, 100, 4800])
+def test_cells_lie_where_they_say(size):
+    rng, grid = np.random.default_rng(size), Grid(size)
+    p = np.concatenate([
+        rng.random(500), 10.0 ** -rng.uniform(0, 300, 300), 1.0 - 10.0 ** -rng.uniform(0, 16, 300),
+        np.arange(size + 1) / size, [0.0, 1.0, 0.5, 0.1 + 0.2, 1e-16],
+    ])  # fmt: skip
+    rest = 1.0 - p
+    for x, r in zip(p, rest, strict=True):
+        key, sums, _ = grid.sums(np.array([[x, r]]), np.array([True]))
+        centre, away, half, _ = (float(v[0]) for v in grid.of(key))
+        near = half * (1 + 1e-9)
+        assert abs(x - centre) <= near + 2e-16
+        assert abs(r - away) <= near + 2e-16
+        assert abs(centre + half * float(mean_position(sums)[0]) - x) <= half * 2.0**-52 + 2e-16
+    mirrored, *_ = grid.sums(np.column_stack([rest, p]), np.ones(p.size, bool))
+    straight, *_ = grid.sums(np.column_stack([p, rest]), np.ones(p.size, bool))
+    assert np.array_equal(np.sort(grid.last - mirrored), straight)
+
+
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize("m", [1, 10, 12, 15, 16, 20, 25, 30, 32, 50, 64, 100])
+def test_bins_are_made_of_cells(m, closed):
+    rng = np.random.default_rng(m)
+    p = np.concatenate([rng.random(300), np.arange(101) / 100, [0.1 + 0.2, 1e-15, 1.0, 0.0]])
+    y = (rng.random(p.size) < p).astype(int)
+    bins = ct.UniformBins(m, closed=closed)
+    found = ct.calibration_test(ct.Tally.of(p, y), None, ct.ECE(bins))
+    assert found.estimate == pytest.approx(ct.ECE(bins)(p, y), abs=1e-13)
+
+
+def test_quantile_bins_are_those_of_rows_where_rows_are_ties():
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 101, 800) / 100
+    y = (rng.random(800) < p).astype(int)
+    for bins in (ct.QuantileBins(7), ct.QuantileBins(13, closed="left")):
+        found = ct.calibration_test(ct.Tally.of(p, y), None, ct.ECE(bins))
+        assert found.estimate == pytest.approx(ct.ECE(bins)(p, y), abs=1e-13)
+        assert found.pvalue == pytest.approx(ct.calibration_test(p, y, ct.ECE(bins)).pvalue)
+
+
+def test_other_bins_are_refused():
+    tally = ct.Tally.of([0.2, 0.7], [0, 1])
+    for bins in (ct.UniformBins(7), ct.EdgeBins([1 / 7]), ct.VarianceTree(1), lambda p: p):
+        with pytest.raises(ct.StatisticError, match="not made of the cells"):
+            ct.calibration_test(tally, None, ct.ECE(bins))
+    sevens = ct.Tally.of([0.2, 0.7], [0, 1], grid=700)
+    assert ct.calibration_test(sevens, None, ct.ECE(7)).estimate == pytest.approx(0.25)
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+
+def both(p, y, statistic, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            ct.calibration_test(*data, statistic, **options)
+            for data in ((p, y), (ct.Tally.of(p, y), None))
+        ]
+
+
+@pytest.mark.parametrize("statistic", EXACT, ids=repr)
+def test_exact_answers_are_those_of_rows(statistic):
+    for seed in range(12):
+        rows, tally = both(*problem(seed), statistic)
+        scale = 1e-11 * max(1.0, abs(rows.estimate))
+        assert tally.estimate == pytest.approx(rows.estimate, abs=scale)
+        assert tally.null == "exact"
+        low, high = tally.pvalue_bracket
+        assert low <= rows.pvalue_bracket[1] * (1 + 1e-9)
+        assert rows.pvalue_bracket[0] * (1 - 1e-9) <= high
+        room = 1e-3 if isinstance(statistic, ct.RMSCE) else 1e-5  # whose support is a grid
+        assert tally.null_mean == pytest.approx(rows.null_mean, rel=room, abs=1e-10)
+        assert tally.null_std == pytest.approx(rows.null_std, rel=room)
+        assert (tally.impossible, tally.n) == (rows.impossible, rows.n)
+
+
+@pytest.mark.parametrize("statistic", [*DRAWN, *ALONG], ids=repr)
+def test_drawn_answers_are_those_of_rows(statistic):
+    for seed in (0, 1, 2, 8):
+        p, y = problem(seed, 400)
+        p, y = (p[(p > 0) & (p < 1)], y[(p > 0) & (p < 1)])
+        rows, tally = both(p, y, statistic, n_resamples=1999, rng=seed)
+        room = 1e-11 if statistic in DRAWN else 0.02  # half the width of a cell or so
+        assert tally.estimate == pytest.approx(rows.estimate, rel=room, abs=1e-12)
+        assert tally.pvalue_bracket[0] <= rows.pvalue_bracket[1]
+        assert rows.pvalue_bracket[0] <= tally.pvalue_bracket[1]
+
+
+def test_limit_laws_are_those_of_rows():
+    p, y = problem(1, 2000)
+    for statistic in (ct.CoxScore(), ct.ScoreGap("log"), ct.BrierScore(), ct.OERatio()):
+        rows, tally = both(p, y, statistic, null="asymptotic")
+        assert tally.pvalue == pytest.approx(rows.pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 2.0, 5.0), (0.5, 0.25, 1.0), (1.0, 1.7, 0.3)])
+def test_weighted_answers_are_those_of_rows(weights):
+    p, y = problem(1, 300)
+    w = np.random.default_rng(1).choice(weights, 300)
+    tally = ct.Tally.of(p, y, weights=w)
+    for statistic in [s for s in EXACT + DRAWN + ALONG if getattr(s, "takes_weights", False)]:
+        if getattr(statistic, "estimator", "") == "kumar":
+            continue
+        rows = ct.calibration_test(p, y, statistic, weights=w, n_resamples=499, rng=1)
+        found = ct.calibration_test(tally, None, statistic, n_resamples=499, rng=1)
+        room = 0.02 if statistic in ALONG else 1e-10
+        assert found.estimate == pytest.approx(rows.estimate, rel=room, abs=1e-11)
+        assert found.null == rows.null
+        assert found.effective_n == pytest.approx(rows.effective_n)
+        assert found.pvalue_bracket[0] <= rows.pvalue_bracket[1] * (1 + 1e-9)
+        assert rows.pvalue_bracket[0] <= found.pvalue_bracket[1] * (1 + 1e-9)
+
+
+def test_statistics_that_need_rows_say_so():
+    tally = ct.Tally.of([0.2, 0.7], [0, 1])
+    for statistic in (ct.SKCE(), ct.CORP(), ct.ICI(), lambda p, y: 0.5, ct.ScoreGap("spherical")):
+        with pytest.raises(ct.StatisticError, match="needs the rows"):
+            ct.calibration_test(tally, None, statistic)
+    tally = ct.Tally.of([0.25] * 40, [0, 1] * 20)
+    with pytest.raises(ct.StatisticError, match="draws rows"):
+        ct.calibration_test(tally, None, ct.ECE(), null=ct.ConsistencyResampling())
+    with pytest.raises(ct.StatisticError, match="its own labels"):
+        ct.calibration_test(tally, [0, 1])
+    with pytest.raises(ct.StatisticError, match="tally the rows with that lens"):
+        ct.calibration_test(tally, None, lens=ct.OneVsRest(0))
+    with pytest.raises(ct.StatisticError, match="a tally has none"):
+        ct.reliability_fit(tally)
+
+
+def test_top_class_of_two():
+    p, y = problem(0, 1000)
+    top, tally = ct.Tally.of(p, y, lens=ct.TopK(1)), ct.Tally.of(p, y).top()
+    assert np.array_equal(top.key, tally.key)
+    assert np.array_equal(top.sums[:, [0, 5]], tally.sums[:, [0, 5]])
+    for statistic in (ct.ECE(), ct.CoxScore(), ct.ScoreGap("log")):
+        a, b = (ct.calibration_test(t, None, statistic, null=n, n_resamples=99, rng=1)
+                for t, n in ((top, "auto"), (tally, "auto")))  # fmt: skip
+        assert a.estimate == pytest.approx(b.estimate, rel=1e-9)
+    with pytest.raises(ct.StatisticError, match="event of two classes"):
+        top.top()
+
+
+def test_impossible_outcomes_are_counted():
+    tally = ct.Tally.of([0.0, 0.0, 1.0, 1.0, 0.5], [1, 0, 0, 1, 1])
+    assert MicroCells.of(tally).impossible.size == 2
+    assert ct.calibration_test(tally).impossible == 2
+    with pytest.raises(ct.StatisticError, match="finite"):
+        ct.calibration_test(tally, None, ct.LogScore())
+
+
+def laws_of(p, bins, grid):
+    """The laws of the cells of rows and of their tally, with their bounds of the error."""
+    probs = np.column_stack([p, 1.0 - p])
+    cells = MicroCells.of(ct.Tally.of(p, np.zeros(p.size, int), grid=grid))
+    by_rows = ct.Cells.of(bins, probs).laws(probs)
+    return zip(by_rows, TalliedCells.made_of(bins, cells).laws(cells.probs), strict=True)
+
+
+def tails(first, pmf, n):
+    law = np.zeros(n + 1)
+    law[first : first + pmf.size] = pmf
+    return np.cumsum(law[::-1])[::-1]
+
+
+@pytest.mark.parametrize("grid", [2, 10, 100, 1000, 4800])
+def test_laws_of_cells_are_within_their_bounds(grid):
+    worst = 0.0
+    warnings.simplefilter("ignore")
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        p, _ = problem(seed, int(10 ** rng.uniform(0.5, 3.7)))
+        for rows, tally in laws_of(p, ct.UniformBins(rng.choice([1, 2])), grid):
+            apart = np.abs(tails(*rows[:2], p.size) - tails(*tally[:2], p.size)).max()
+            assert apart <= rows[2] + tally[2] + 1e-15
+            worst = max(worst, apart)
+            if grid == 4800:
+                assert tally[2] < 1e-9
+    assert worst > 0.0
+
+
+def contains(seed, most):
+    """Whether the bracket of a random problem holds the p-value of its rows."""
+    rng = np.random.default_rng(10_000 + seed)
+    p, y = problem(seed, int(10 ** rng.uniform(1, most)))
+    statistic = EXACT[seed % len(EXACT)]
+    try:
+        rows, tally = both(p, y, statistic)
+    except ct.StatisticError:  # predictions of 0 and 1 only
+        return True
+    (low, high), (least, largest) = tally.pvalue_bracket, rows.pvalue_bracket
+    return low <= largest and least <= high
+
+
+def test_brackets_contain_the_pvalues_of_rows():
+    assert all(contains(seed, 3.7) for seed in range(60))
+
+
+@pytest.mark.slow
+def test_brackets_contain_the_pvalues_of_rows_in_500_problems():
+    assert all(contains(seed, 6.0) for seed in range(500))
+
+
+# --- several questions -------------------------------------------------------------------------
+
+
+def test_joint_test_draws_once_for_event_and_top():
+    p, y = problem(1, 600)
+    pairs = [(ct.ECE(), None), (ct.CoxScore(), None), (ct.ECE(10), ct.TopK(1))]
+    tally = ct.joint_test(ct.Tally.of(p, y), None, pairs, n_resamples=1999, rng=1)
+    rows = ct.joint_test(p, y, pairs, n_resamples=1999, rng=2)
+    for a, b in zip(tally.tests, rows.tests, strict=True):
+        assert a.estimate == pytest.approx(b.estimate, rel=1e-10)
+        assert abs(a.pvalue - b.pvalue) < 0.06
+    assert np.abs(np.subtract(tally.adjusted, rows.adjusted)).max() < 0.06
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.3])
+def test_audit_says_what_rows_say(tilt):
+    rng = np.random.default_rng(5)
+    p = rng.beta(0.5, 0.5, 3000)
+    y = (rng.random(3000) < p * (1 - tilt)).astype(int)
+    rows, tally = (
+        ct.audit(*data, n_resamples=999, rng=1) for data in ((p, y), (ct.Tally.of(p, y), None))
+    )
+    assert tally.verdict == rows.verdict
+    assert tally.direction == rows.direction
+    assert [row.lens for row in tally.rows] == [row.lens for row in rows.rows]
+    assert tally.rows[0].test.estimate == pytest.approx(rows.rows[0].test.estimate, rel=1e-10)
+    assert (tally.accuracy, tally.confidence) == pytest.approx((rows.accuracy, rows.confidence))
+    assert "Tally" in str(tally)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.2])
+def test_intervals_are_those_of_rows(tilt):
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.3, 0.6, 4000)
+    y = (rng.random(4000) < p * (1 - tilt)).astype(int)
+    tally = ct.Tally.of(p, y)
+    for statistic in (ct.ECE(), ct.DebiasedL2(), ct.DebiasedL1(), ct.RMSCE(ct.UniformBins(10))):
+        rows = ct.confidence_interval(p, y, statistic, n_resamples=1999, rng=1)
+        found = ct.confidence_interval(tally, None, statistic, n_resamples=1999, rng=1)
+        assert found.pvalue == pytest.approx(rows.pvalue, rel=0.01)
+        for name in ("estimate", "low", "high", "corrected"):
+            assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=1e-6, abs=1e-11)
+    with pytest.raises(ct.StatisticError, match="needs the rows"):
+        ct.confidence_interval(tally, None, ct.MCE())
+    with pytest.raises(ct.StatisticError, match="needs the rows"):
+        ct.confidence_interval(tally, None, ct.ECE(), method="bca")
+
+
+@pytest.mark.parametrize("band", ["consistency", "clopper-pearson", "wilson", None])
+@pytest.mark.parametrize("bins", [ct.UniformBins(10), ct.EdgeBins([0.1, 0.5])])
+def test_curves_are_those_of_rows(band, bins):
+    p, y = problem(1, 800)
+    options = {"bins": bins, "band": band, "simultaneous": True}
+    rows = ct.reliability_curve(p, y, **options)
+    tally = ct.reliability_curve(ct.Tally.of(p, y), **options)
+    for name in ("cell", "bin_low", "bin_high", "count", "predicted", "observed", "low", "high"):
+        assert getattr(tally, name) == pytest.approx(getattr(rows, name), nan_ok=True)
+    assert tally.names == rows.names
+    assert tally.tests[0].pvalue == pytest.approx(rows.tests[0].pvalue)
+    assert tally.spread.sum() == 800
+    with pytest.raises(ct.StatisticError, match="draws rows"):
+        ct.reliability_curve(ct.Tally.of(p, y), bins=bins, band=ct.RedrawLabels())
+
+
+def test_audit_of_the_top_class_of_many():
+    data = ct.examples.digits("overfit")
+    rows, tally = ct.audit(data, rng=0), ct.audit(ct.Tally.of(data), rng=0)
+    assert tally.verdict == rows.verdict
+    assert tally.rows[0].pvalue == pytest.approx(rows.rows[0].pvalue, abs=1e-10)
+    assert tally.accuracy == pytest.approx(rows.accuracy)
+    with pytest.raises(ct.StatisticError, match="top class or the event"):
+        ct.audit(ct.Tally.of(data, lens=ct.OneVsRest(3)))
+
+
+def test_audit_of_very_many_rows_asks_their_sums(monkeypatch):
+    from caltest.battery import audit as module
+
+    rng = np.random.default_rng(4)
+    p = rng.beta(0.5, 0.5, 4000)
+    y = (rng.random(4000) < p * 0.9).astype(int)
+    rows = ct.audit(p, y, n_resamples=499, rng=1)
+    monkeypatch.setattr(sys.modules[module.__module__], "MANY", 3999)
+    sums = ct.audit(p, y, n_resamples=499, rng=1)
+    assert sums.verdict == rows.verdict
+    assert [a.lens for a in sums.rows] == [a.lens for a in rows.rows]
+    assert sums.rows[0] == rows.rows[0]
+    assert sums.rows[1].pvalue == pytest.approx(rows.rows[1].pvalue, abs=0.05)
+    assert "scales 2 to 64" in sums.rows[1].detail
+    assert "Tally" not in str(rows)
+    weighted = ct.audit(p, y, weights=np.tile([1.0, 2.0], 2000), n_resamples=99, rng=1)
+    assert "Tally" not in str(weighted)
