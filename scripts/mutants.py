@@ -31,7 +31,15 @@ TARGETS = {
     "_base/clopper_pearson.py": ["bounds", "intervals", "reliability", "results"],
     "_base/poisson_binomial.py": ["exact", "reliability"],
     "lenses.py": ["lenses", "invariants", "table"],
-    "binning.py": ["invariants", "table", "resampling", "simulated_rows", "published", "hardness"],
+    "binning.py": [
+        "presets",
+        "invariants",
+        "table",
+        "resampling",
+        "simulated_rows",
+        "published",
+        "hardness",
+    ],
     "nulls.py": ["exact", "results", "multiplicity", "invariants", "table"],
     "exact.py": ["exact", "invariants", "protocol", "table"],
     "simulate/labels.py": ["simulated_labels", "resampling", "table", "multiplicity"],
@@ -71,6 +79,8 @@ EQUIVALENT = {
     ("simulate/labels.py", "k += thresholds[first + i, k] < draw"): "the loop below does",
     ("exact.py", "[: a.size + b.size + 1], 0.0, None)"): "rounding beyond the end, cut in any case",
     ("inference/interval_methods.py", "np.minimum(rise, 1.75)), 0.0)"): "not taken above 1",
+    ("inference/pair.py", "if found.value <= 0.0 else (b"): "equal errors have p = 1 either way",
+    ("nulls.py", "np.append(self.tail[1:], 0.0), 0.0, 1.75)"): "1 less a probability is below 1",
     ("battery/report.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 

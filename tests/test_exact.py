@@ -765,3 +765,25 @@ def test_reach_is_chernoffs_bound():
     assert exact._reach([np.array([1.0, 0.0])], [np.array([0.0, 5.0])], 1.0) == pytest.approx(
         -math.log(1e-17) / 12.0
     )
+
+
+def test_a_grid_that_is_cut_holds_the_rest_in_its_tails():
+    """Three cells against all their sums: values move to multiples, by a known distance at most."""
+    masses = [np.array([0.5, 0.3, 0.2]), np.array([0.9, 0.1]), np.array([0.25, 0.75])]
+    values = [np.array([0.0, 0.31, 0.62]), np.array([0.0, 1.02]), np.array([0.0, 0.58])]
+    step = 0.2
+    moved = [np.rint(v / step).astype(int) for v in values]
+    for size, cut in ((12, False), (12, True), (8, True), (5, True)):
+        tail, slack = exact._on_grid(masses, values, step, size, cut)
+        within = [np.abs(v - m * step)[m < size].max() for v, m in zip(values, moved, strict=True)]
+        assert slack == pytest.approx(sum(within))
+        expected = np.zeros(len(tail))
+        for i, j, k in np.ndindex(3, 2, 2):
+            mass = masses[0][i] * masses[1][j] * masses[2][k]
+            total = moved[0][i] + moved[1][j] + moved[2][k]
+            expected[: min(total, len(tail) - 1) + 1] += mass
+        if cut:  # what lies beyond counts in all tails
+            assert tail[0] == pytest.approx(1.0)
+            assert tail == pytest.approx(expected, abs=1e-12)
+        else:
+            assert tail[: len(expected)] == pytest.approx(expected, abs=1e-12)
