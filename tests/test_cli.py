@@ -308,6 +308,9 @@ def test_clusters_and_subgroups_of_a_file(capsys, tmp_path):
     assert "clusters       30 of 4 rows, effective" in out
     assert "calibrated in every subgroup" in out
     assert run(capsys, "interval", path, "--by", "ward")[0] == 2
+    code, _, err = run(capsys, "audit", "--by", "ward")
+    assert code == 2
+    assert "--by names a column: give the FILE that has it" in err
     for kind in ("forest", "sites", "deviation", "audit"):
         drawn = ("plot", path, "--by", "ward", "--kind", kind, "-o", tmp_path / "f.svg", "--json")
         code, out, _ = run(capsys, *drawn)

@@ -109,6 +109,25 @@ def test_effects_are_those_of_each_site(rng):
     assert moved.slope.mean == pytest.approx(found.slope.mean, rel=1e-9)
 
 
+def test_weights_and_clusters_of_sites(rng):
+    p, y, site = sites(rng, [200, 300, 150])
+    plain = ct.meta_analysis(p, y, by=site)
+    w, one = rng.integers(1, 4, 650), rng.permutation(650)
+    copied = ct.meta_analysis(np.repeat(p, w), np.repeat(y, w), by=np.repeat(site, w))
+    weighted = ct.meta_analysis(p, y, by=site, weights=0.3 * w)
+    for effect in ("log_oe", "intercept", "slope"):
+        values = getattr(weighted, effect).values
+        assert values == pytest.approx(getattr(copied, effect).values, rel=1e-6)
+        assert min(getattr(weighted, effect).errors) > min(getattr(copied, effect).errors)
+    known = ct.meta_analysis(
+        np.tile(p, 3), np.tile(y, 3), by=np.tile(site, 3), clusters=np.tile(one, 3)
+    )
+    for effect in ("log_oe", "intercept", "slope"):
+        assert getattr(known, effect).values == pytest.approx(getattr(plain, effect).values)
+        errors = getattr(plain, effect).errors
+        assert getattr(known, effect).errors == pytest.approx(errors, rel=0.15)
+
+
 def test_sites_without_estimates_are_left_out_and_named(rng):
     p, y, site = sites(rng, [200, 300, 150])
     y[site == 1] = False
@@ -120,10 +139,10 @@ def test_sites_without_estimates_are_left_out_and_named(rng):
         ct.meta_analysis(p, y, by=site)
     with pytest.raises(ct.StatisticError, match="needs by="):
         ct.meta_analysis(p, y)
+    with pytest.raises(ct.StatisticError, match="a cluster has rows at two sites"):
+        ct.meta_analysis(p, y, by=site, clusters=np.arange(650) // 13)
     with pytest.raises(ct.StatisticError, match="puts a row at two sites"):
         ct.meta_analysis(p, y, by={"a": site, "b": site})
-    with pytest.raises(ct.StatisticError, match="does not take weights"):
-        ct.meta_analysis(p, y, by=site, weights=p)
 
 
 @pytest.mark.slow

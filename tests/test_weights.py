@@ -64,7 +64,10 @@ def test_only_ratios_count_and_copies_have_the_same_value(rng, statistic):
     zero = statistic(np.append(p, 0.3), np.append(y, 1), weights=np.append(w, 0))
     assert zero == pytest.approx(value, rel=1e-12)
     scores = (ct.BrierScore, ct.LogScore, ct.ScaledBrierScore)
-    copied = type(statistic) in (ct.ECE, ct.MCE, ct.RMSCE, ct.ATB, ct.OERatio, *scores)
+    copied = type(statistic) in (
+        *(ct.ECE, ct.MCE, ct.RMSCE, ct.ATB, ct.OERatio, ct.CORP),
+        *scores,
+    )
     fixed = "Quantile" not in repr(statistic) and "Tree" not in repr(statistic)
     if copied and fixed:
         assert statistic(np.repeat(p, w), np.repeat(y, w)) == pytest.approx(value, rel=1e-12)

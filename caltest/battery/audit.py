@@ -171,6 +171,7 @@ def _elsewhere(
                 ranks = [test.rank for test in tests]
                 worst = ranks.index(min(ranks))
             else:
+                assert isinstance(data, Predictions)  # a tally has no subgroups
                 part = part.take(list(data.subgroups().values())[parts.worst])
             name = f"{rows[j].lens} {rows[j].worst}".strip()
             found[name] = Bounds.of(part, asked[j].pairs[worst], share, enough)

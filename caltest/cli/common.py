@@ -33,6 +33,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
     if files in ((), (None,)):
+        for name in filter(options.get, ("probs", "label", "clusters", "weights", "by")):
+            raise click.UsageError(f"--{name} names a column: give the FILE that has it")
         click.echo(
             "No file given: this is the embedded example, a small neural network on noisy "
             "handwritten digits.\n",

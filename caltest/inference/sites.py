@@ -16,6 +16,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray
 from caltest.results import MetaAnalysis, PooledEffect
+from caltest.statistics.cox import log_odds
 
 
 def meta_analysis(
@@ -35,7 +36,7 @@ def meta_analysis(
     Parameters
     ----------
     probs, labels, **facts
-        As in :meth:`Predictions.of`; ``by`` names the site of each row.
+        As in :meth:`Predictions.of`; ``by`` names the site of each row. Clusters are within sites.
     lens : lens or callable, optional
         A lens with two classes, the first of which is the event; by default as in
         :func:`calibration_test`.
@@ -76,13 +77,19 @@ def meta_analysis(
     >>> round(found.intercept.mean, 2), round(found.intercept.tau, 2)
     (0.09, 0.53)
     """
+    from scipy.special import expit
+
     fraction("level", level)
-    data = admitted("meta_analysis", probs, labels, facts, takes={"by"})
+    data = admitted("meta_analysis", probs, labels, facts, takes={"by", "clusters", "weights"})
     through, groups = as_lens(lens, data), data.subgroups()
     if not groups:
         raise StatisticError("meta_analysis needs by=, the site of each row")
     if sum(map(len, groups.values())) > np.unique(np.concatenate(list(groups.values()))).size:
         raise StatisticError("by puts a row at two sites: give one column, the site of each row")
+    if data.clusters is not None:
+        parts = [np.unique(data.clusters[rows]).size for rows in groups.values()]
+        if sum(parts) > np.unique(data.clusters).size:
+            raise StatisticError("a cluster has rows at two sites, which are then not independent")
     notes, found = list(data.notes), {}
     for name, rows in groups.items():
         part = replace(data.take(rows), by=None, notes=())
@@ -91,9 +98,15 @@ def meta_analysis(
         except StatisticError as error:
             notes.append(f"site {name} is left out: {error}")
             continue
-        expected = float(through(part).probs[:, 0].sum())
-        # 1 / se² of the intercept is the variance of O given the predictions, recalibrated
-        ratio = np.log(fit.events / expected), 1.0 / (fit.offset_intercept_se * fit.events)
+        seen = through(part)
+        w = np.ones(seen.n) if seen.weights is None else seen.weights
+        fitted = expit(log_odds(seen, meta_analysis)[1] + fit.offset_intercept)
+        # as an error of the intercept moves the events that are expected
+        happened, moved = float(w @ (seen.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
+        ratio = (
+            np.log(happened / (w @ seen.probs[:, 0])),
+            fit.offset_intercept_se * moved / happened,
+        )
         level_of = fit.offset_intercept, fit.offset_intercept_se
         found[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))
     if len(found) < 2:

@@ -61,7 +61,7 @@ def forest(
     entries: dict[str, Any] = {"if calibrated: mean ± sd": canvas.sign("|", RED, line="-")}
     if any(filled):
         entries[f"adjusted p ≤ {alpha:g}"] = canvas.sign()
-    if not all(filled):
+    if any(p is not None and p > alpha for p in found.adjusted):
         entries["larger p" if any(filled) else "observed"] = canvas.sign(filled=False)
     artists = {"estimates": marks, "floors": floors, "labels": labels}
     artists["key"] = canvas.key(ax, entries)

@@ -14,7 +14,7 @@ from caltest.binning import Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells, Estimand
-from caltest.statistics.prepared import Prepared, Statistic, by_residuals, event
+from caltest.statistics.prepared import Prepared, Statistic, event
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,18 +96,25 @@ class ClusterPairs(Prepared):
         return cls(data, cells.mass / pairs / cells.mass.sum(), parts, cells=cells, **facts)
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n)."""
-        return by_residuals(self, labels)
+        """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
+        values, order = np.empty(len(labels)), self.parts.order
+        fixed = (self.data.probs[order, : self._columns], self.cells.of_row[order])
+        _apart(labels, order, self.parts.starts, *fixed, self.weights, values)
+        return values
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals."""
         share = self.weights[self.cells.of_row[self.parts.order[self.parts.starts[:-1]]]]
         values = np.zeros(len(multipliers))
-        for column in residuals[:, : 1 if self.data.n_classes == 2 else None].T:
+        for column in residuals[:, : self._columns].T:
             moved = multipliers * column
             values += np.square(self.cells.sum(moved, axis=1)) @ self.weights
             values -= np.square(self.parts.sum(moved, axis=1)) @ share
         return values
+
+    @property
+    def _columns(self) -> int:
+        return 1 if self.data.n_classes == 2 else self.data.n_classes
 
 
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
@@ -156,6 +163,30 @@ def _excess(  # type: ignore[no-untyped-def]
                 for k in range(columns):
                     square += (seen[b, k] - sums[b, k]) ** 2
                 value += weights[b] * square
+        values_out[r] = value
+
+
+@kernel
+def _apart(labels, order, starts, probs, cell, weights, values_out):  # type: ignore[no-untyped-def]
+    # O(n K) per label vector; probs and cell are in the order of the parts.
+    columns = probs.shape[1]
+    whole, part = np.empty((weights.size, columns)), np.empty(columns)
+    for r in range(labels.shape[0]):
+        whole[:] = 0.0
+        value = 0.0
+        for s in range(starts.size - 1):
+            part[:] = 0.0
+            for t in range(starts[s], starts[s + 1]):
+                y = labels[r, order[t]]
+                for k in range(columns):
+                    part[k] += (y == k) - probs[t, k]
+            b = cell[starts[s]]
+            for k in range(columns):
+                value -= weights[b] * part[k] ** 2
+                whole[b, k] += part[k]
+        for b in range(weights.size):
+            for k in range(columns):
+                value += weights[b] * whole[b, k] ** 2
         values_out[r] = value
 
 

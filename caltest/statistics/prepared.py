@@ -174,7 +174,13 @@ class Weighted(Prepared):
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
-        return by_residuals(self.inner, labels)
+        probs, weights = self.data.probs, self.data.weights
+        if self.data.n_classes == 2:
+            each = np.tile([1.0, -1.0], (self.data.n, 1))
+            return self.inner.of_residuals(each, weights * ((labels == 0) - probs[:, 0]))
+        once = np.ones((1, self.data.n))
+        moved = (replace(self.data, labels=row).residuals for row in labels)
+        return np.concatenate([self.inner.of_residuals(r, once) for r in moved])
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals."""
@@ -194,17 +200,6 @@ class Weighted(Prepared):
     def doubt(self) -> str | None:
         """Return why the limit law is known to fail in data such as these, if it is."""
         return self.inner.doubt()
-
-
-def by_residuals(prepared: Prepared, labels: IntArray) -> FloatArray:
-    """Return values for label vectors (B, n) of what is defined by the residuals only; O(B n K)."""
-    data = prepared.data
-    if data.n_classes == 2:
-        each, gaps = np.tile([1.0, -1.0], (data.n, 1)), (labels == 0) - data.probs[:, 0]
-        return prepared.of_residuals(each, gaps if data.weights is None else data.weights * gaps)
-    once = np.ones((1, data.n))
-    moved = (replace(data, labels=row).residuals for row in labels)
-    return np.concatenate([prepared.of_residuals(r, once) for r in moved])
 
 
 @dataclass(frozen=True, eq=False)
