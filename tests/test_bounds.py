@@ -548,7 +548,7 @@ def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
     assert above.theta(0.3) == pytest.approx(0.3)
 
 
-@pytest.mark.parametrize("seen", [0, 1, 2])
+@pytest.mark.parametrize("seen", [0, 1, 2, 5, 6])
 def test_chance_of_a_gap_of_one_cell(seen):
     p, labels = np.full(6, 0.6), (np.arange(6) >= seen).astype(int)
     above = interval_methods.largest_above(asked(ct.MCE(1), p, labels, n_resamples=99))
