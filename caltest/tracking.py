@@ -14,7 +14,10 @@ from caltest.plots.results import PICTURES
 from caltest.results import Result
 
 #: Numbers that were asked for, not found; they are in the files.
-SETTINGS = {"alpha", "level", "margin", "n_classes", "n_resamples", "seed", "tolerance"}
+SETTINGS = {
+    *("alpha", "level", "limit", "margin", "n_classes", "n_resamples", "power", "seed"),
+    *("tolerance", "width"),
+}
 
 
 def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None = None) -> None:

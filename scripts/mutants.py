@@ -69,6 +69,7 @@ EQUIVALENT = {
     ("simulate/labels.py", "else sums[:, :1], axis=1"): "an order that is not used",
     ("simulate/labels.py", "k += thresholds[i, k] < draw"): "the loop below takes that step",
     ("simulate/labels.py", "k += thresholds[first + i, k] < draw"): "the loop below does",
+    ("exact.py", "[: a.size + b.size + 1], 0.0, None)"): "rounding beyond the end, cut in any case",
     ("battery/report.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 

@@ -8,36 +8,37 @@ import numpy as np
 from scipy.special import ndtri
 
 
-def facts(probs, labels, cells, clusters=None):
-    """Rows, mean predictions, S, V0, V and H of every cell: lists of cells of lists of classes.
-
-    V0 is that of independent rows.
-    """
+def facts(probs, labels, cells, clusters=None, weights=None):
+    """Weight, mean predictions, S, V0, V and H of every cell and class."""
     k = 1 if probs.shape[1] == 2 else probs.shape[1]
     found = {name: [] for name in ("size", "predicted", "sums", "null", "variance", "hidden")}
+    plain = clusters is None and weights is None
     for c in sorted(set(cells.tolist())):
         rows = [i for i in range(len(cells)) if cells[i] == c]
-        m = len(rows)
-        found["size"].append(float(m))
+        w = [1.0 if weights is None else float(weights[i]) for i in rows]
+        m = math.fsum(w)
+        found["size"].append(m)
         each = {name: [] for name in ("predicted", "sums", "null", "variance", "hidden")}
         for j in range(k):
             p = [float(probs[i, j]) for i in rows]
             r = [(labels[i] == j) - q for i, q in zip(rows, p, strict=True)]
-            mean, total = math.fsum(p) / m, math.fsum(r)
-            null = math.fsum(q * (1.0 - q) for q in p)
-            scatter = math.fsum((x - total / m) ** 2 for x in r)
-            cross = math.fsum((q - mean) * x for q, x in zip(p, r, strict=True))
-            variance = scatter * m / (m - 1) if m > 1 else 0.0
-            if clusters is not None:
-                own = [clusters[i] for i in rows]
-                pairs = [
-                    (x * y, 1.0)
-                    for x, g in zip(r, own, strict=True)
-                    for y, h in zip(r, own, strict=True)
-                    if g != h
-                ]
-                products, count = map(math.fsum, zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
-                variance = max(total**2 - m**2 * products / count, 0.0) if pairs else 0.0
+            mean = math.fsum(a * q for a, q in zip(w, p, strict=True)) / m
+            total = math.fsum(a * x for a, x in zip(w, r, strict=True))
+            null = math.fsum(a * q * (1.0 - q) for a, q in zip(w, p, strict=True))
+            cross = math.fsum(a * a * (q - mean) * x for a, q, x in zip(w, p, r, strict=True))
+            sums, mass = {}, {}
+            for i, a, x in zip(rows, w, r, strict=True):
+                u = i if clusters is None else clusters[i]
+                sums[u], mass[u] = sums.get(u, 0.0) + a * x, mass.get(u, 0.0) + a
+            own = math.fsum(a * a for a in mass.values())
+            if len(mass) > 1:
+                squares = math.fsum(s * s for s in sums.values())
+                variance = max(m * m * squares - total**2 * own, 0.0) / (m * m - own)
+            else:
+                variance = 0.0
+            if plain and len(rows) > 1:
+                scatter = math.fsum((x - total / m) ** 2 for x in r) * m / (m - 1)
+                assert math.isclose(scatter, variance, abs_tol=1e-9)
             each["predicted"].append(mean)
             each["sums"].append(total)
             each["null"].append(null)
@@ -60,18 +61,21 @@ def noise(c, k, most):
     draws = np.empty_like(c.normal)
     most = np.broadcast_to(most, c.sums.shape)
     for b, cell, j in np.ndindex(draws.shape):
+        g = float(c.grain[cell, j])
         n, p = float(c.size[cell]), float(c.predicted[cell, j])
         v0, v = float(c.null_variance[cell, j]), float(c.variance[cell, j])
         step = k * float(c.sums[cell, j]) / n
-        g = float(c.grain[cell, j])
-        allowed = max(g * most[cell, j], c.hidden[cell, j]) if k > 0 else g * most[cell, j]
+        allowed = g * most[cell, j]
+        if k > 0:
+            allowed = max(allowed, c.hidden[cell, j])
         added = min(max(v - v0, g * n * step * (1 - 2 * p - step), 0.0), allowed)
         z = float(c.normal[b - 1, cell, j])
         value = math.sqrt(v0) * float(c.calibrated[b, cell, j])
         q = min(max(p + step, 0.0), 1.0)
         rare, sign = (1.0 - q, -1.0) if q > 0.5 else (q, 1.0)
-        scale = g * (1.0 if n / g * rare < 10 else math.sqrt(1.0 - rare))
-        draws[b, cell, j] = value + sign * scale * events(added / g**2 / (1.0 - rare), sign * z)
+        scale = 1.0 if n / g * rare < 10 else math.sqrt(1.0 - rare)
+        count = events(added / g**2 / (1.0 - rare), sign * z)
+        draws[b, cell, j] = value + sign * scale * g * count
     return draws
 
 
@@ -82,9 +86,8 @@ def implied(c, shift):
         slope = abs(1.0 - 2.0 * c.predicted[cell, j])
         s = min(shift[cell, j], slope / 2.0)
         v0 = c.null_variance[cell, j]
-        found[cell, j] = max(
-            v0 + c.grain[cell, j] * c.size[cell] * s * (slope - s), v0, c.variance[cell, j]
-        )
+        more = c.grain[cell, j] * c.size[cell] * s * (slope - s)
+        found[cell, j] = max(v0 + more, v0, c.variance[cell, j])
     return found
 
 
@@ -93,18 +96,17 @@ def drawn(c, shift):
     shape = (*c.sums.shape, len(c.normal))
     sums, variances = np.empty(shape), np.empty(shape)
     for cell, j, b in np.ndindex(shape):
-        n, p, z = float(c.size[cell]), float(c.predicted[cell, j]), float(c.normal[b, cell, j])
+        g, p = float(c.grain[cell, j]), float(c.predicted[cell, j])
+        n, z = float(c.size[cell]) / g, float(c.normal[b, cell, j])
         v0, hidden = float(c.null_variance[cell, j]), float(c.hidden[cell, j])
-        g = float(c.grain[cell, j])
-        q = p + shift[cell, j] / n
-        n, v0, hidden = n / g, v0 / g**2, hidden / g**2  # as many rows as vary alike
-        less = v0 + hidden - n * p * (1.0 - p)
+        q = p + shift[cell, j] / g / n
+        less = (v0 + hidden) / g**2 - n * p * (1.0 - p)
         sd = math.sqrt(max(n * q * (1.0 - q) + less, 0.0))
         skew = 1.0 - 2.0 * q if q != 0.5 else 1e-9
         z = max(z, -3.0 * sd / skew) if skew > 0 else min(z, -3.0 * sd / skew)
         count = min(max(round(n * q + z * sd + skew / 6.0 * (z * z - 1.0)), 0), n)
         scatter = max(count * (1.0 - count / n) + less, 0.0)
-        variances[cell, j, b] = g**2 * (scatter * n / (n - 1.0) if n > 1 else sd * sd)
+        variances[cell, j, b] = g * g * (scatter * n / (n - 1.0) if n > 1 else sd * sd)
         seen = float(c.sums[cell, j]) / g
         sums[cell, j, b] = g * (count - round(seen + n * p) + seen)
     return sums, variances
@@ -115,9 +117,9 @@ def share_error(c, size):
     mean = math.fsum(m * s for m, s in zip(c.size, size, strict=True)) / n
     if c.parts is not None:
         moved = {}
-        for u, b, m in zip(c.parts.unit, c.parts.cell, c.parts.mass, strict=True):
-            moved[u] = moved.get(u, 0.0) + m * (size[b] - mean)
-        return math.sqrt(math.fsum(s * s for s in moved.values())) / n
+        for u, cell, mass in zip(c.parts.unit, c.parts.cell, c.parts.mass, strict=True):
+            moved[u] = moved.get(u, 0.0) + mass * (size[cell] - mean)
+        return math.sqrt(math.fsum(x * x for x in moved.values())) / n
     spread = math.fsum(m * (s - mean) ** 2 for m, s in zip(c.size, size, strict=True)) / n
     return math.sqrt(spread / n)
 

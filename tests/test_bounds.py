@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import reference_bounds as twin
 import scipy.stats
 
 import caltest as ct
-from caltest.errors import FewClustersWarning
 from caltest.inference import interval_methods, inversion
 from caltest.inference.cell_noise import CellNoise, _events, cell_noise
 from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
@@ -30,52 +28,64 @@ def problem(seed, n, k, n_cells, shift=0.0):
     return probs, labels, cells
 
 
-def noise_of(probs, labels, cells, draws=39, clusters=None, seed=1):
-    data = Predictions.of(probs, labels, clusters=clusters)
-    partition = Cells.of(lambda _: cells, data.probs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewClustersWarning)
-        return cell_noise(data, partition, draws, np.random.default_rng(seed))
+pytestmark = pytest.mark.filterwarnings("ignore::caltest.errors.FewClustersWarning")
 
 
-#: Classes, rows, cells, share of wrong labels, clusters.
+def noise_of(probs, labels, cells, draws=39, clusters=None, weights=None, seed=1):
+    data = Predictions.of(probs, labels, clusters=clusters, weights=weights)
+    partition = Cells.of(lambda _: np.asarray(cells, dtype=int), data.probs, data.weights)
+    return cell_noise(data, partition, draws, np.random.default_rng(seed))
+
+
+def design(kind, n):
+    """Clusters and weights of n rows."""
+    rng = np.random.default_rng(n)
+    clusters = rng.integers(0, n // 3, n) if "clusters" in kind else None
+    return {"clusters": clusters, "weights": rng.uniform(0.5, 3.0, n) if "w" in kind else None}
+
+
+#: Classes, rows, cells, share of wrong labels, facts of the rows.
 KINDS = [
-    (2, 40, 4, 0.0, False),
-    (2, 14, 9, 0.4, False),
-    (2, 60, 2, 0.5, False),
-    (3, 40, 4, 0.3, False),
-    (3, 12, 9, 0.0, False),
-    (2, 40, 4, 0.4, True),
-    (3, 30, 3, 0.2, True),
+    (2, 40, 4, 0.0, ""),
+    (2, 14, 9, 0.4, ""),
+    (2, 60, 2, 0.5, ""),
+    (3, 40, 4, 0.3, ""),
+    (3, 12, 9, 0.0, ""),
+    (2, 40, 4, 0.4, "clusters"),
+    (3, 30, 3, 0.2, "clusters"),
+    (2, 30, 4, 0.3, "w"),
 ]
 
 
 @pytest.fixture(params=KINDS, ids=str)
 def noise(request):
-    k, n, n_cells, wrong, clustered = request.param
-    clusters = np.random.default_rng(n).integers(0, n // 3, n) if clustered else None
-    return noise_of(*problem(5, n, k, n_cells, wrong), clusters=clusters)
+    k, n, n_cells, wrong, kind = request.param
+    return noise_of(*problem(5, n, k, n_cells, wrong), **design(kind, n))
 
 
-@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("kind", ["", "clusters", "w", "w clusters"])
 @pytest.mark.parametrize("k", [2, 3])
-def test_sums_and_variances_against_their_twin(k, clustered):
+def test_sums_and_variances_against_their_twin(k, kind):
     probs, labels, cells = problem(2, 30, k, 7, 0.3)
-    clusters = np.random.default_rng(0).integers(0, 8, 30) if clustered else None
-    found = noise_of(probs, labels, cells, clusters=clusters)
-    expected = twin.facts(probs, labels, cells, clusters)
+    given = design(kind, 30)
+    found = noise_of(probs, labels, cells, **given)
+    if kind:  # weights keep their ratios only
+        scale = found.size.sum() / (30.0 if given["weights"] is None else given["weights"].sum())
+        given["weights"] = scale * (1.0 if given["weights"] is None else given["weights"])
+        given["weights"] = given["weights"] * np.ones(30)
+    expected = twin.facts(probs, labels, cells, **given)
     assert found.size == pytest.approx(expected["size"])
     assert found.predicted == pytest.approx(expected["predicted"])
     assert found.sums == pytest.approx(expected["sums"])
-    drawn = np.sqrt(found.null_variance) * found.calibrated
-    assert (drawn**2).mean(axis=0) == pytest.approx(
-        found.null_variance, rel=1e-9 if clustered else 0.9
-    )
-    assert found.grain * expected["null"] == pytest.approx(found.null_variance)
-    assert clustered or (found.grain == 1.0).all()
     assert found.variance == pytest.approx(expected["variance"], abs=1e-12)
     assert found.hidden == pytest.approx(expected["hidden"], abs=1e-12)
-    assert found.n == 30.0
+    assert found.n == pytest.approx(expected["size"].sum())
+    assert found.null_variance == pytest.approx(found.grain * expected["null"])
+    if not kind:
+        assert (found.grain == 1.0).all()
+        assert found.parts is None
+    else:
+        assert (found.calibrated**2).mean(axis=0) == pytest.approx(1.0)
     assert found.gaps == pytest.approx(expected["sums"] / expected["size"][:, None])
 
 
@@ -105,10 +115,8 @@ def test_noise_at_its_borders():
     hidden = np.array([[0.2], [0.0], [3.0], [0.0], [0.0], [0.1]])
     rng = np.random.default_rng(1)
     draws = [rng.standard_normal((19, 6, 1)) for _ in range(2)]
-    noise = CellNoise(
-        *(size, predicted, sums, null, variance, hidden, *draws, rng.standard_normal(19)),
-        np.array([[1.0], [1.0], [2.5], [1.0], [0.7], [1.3]]),
-    )
+    rest = rng.standard_normal(19), np.ones((6, 1))
+    noise = CellNoise(size, predicted, sums, null, variance, hidden, *draws, *rest)
     for shift in (np.zeros((6, 1)), np.array([[0.0], [0.0], [12.0], [2.5], [-1.0], [0.7]])):
         for found, expected in zip(noise.drawn(shift), twin.drawn(noise, shift), strict=True):
             assert found == pytest.approx(expected, abs=1e-9)
@@ -192,25 +200,25 @@ def test_draws_of_whole_clusters():
     assert found.normal.std(axis=0) == pytest.approx(1.0, abs=0.02)
 
 
-def test_calibrated_sums_of_clusters_are_those_of_the_shared_redraw():
-    p, g = np.repeat([0.3, 0.7, 0.4, 0.6, 0.5, 0.2], 2), np.repeat(np.arange(6), 2)
-    labels = np.repeat([1, 0, 1, 0, 1, 1], 2)
-    found = noise_of(p, labels, np.arange(12) // 6, draws=20_000, clusters=g)
-    counts = found.calibrated[:, :, 0] * np.sqrt(found.null_variance[:, 0])
-    for b, rows in enumerate(((0.3, 0.7, 0.4), (0.6, 0.5, 0.2))):
-        factor = counts[:, b].std() / math.sqrt(4 * sum(q * (1 - q) for q in rows))
-        assert factor >= 0.97  # labels are equal in all clusters, so that they are drawn together
+def test_draws_of_weighted_rows_have_the_variance_of_their_labels():
+    probs, labels, cells = problem(9, 60, 2, 3)
+    weights = np.random.default_rng(1).uniform(0.5, 3.0, 60)
+    found = noise_of(probs, labels, cells, draws=20_000, weights=weights)
+    w = weights * found.size.sum() / weights.sum()
+    p = probs[:, 0]
+    expected = np.array([(w**2 * p * (1 - p))[cells == b].sum() for b in range(3)])
+    assert found.null_variance[:, 0] == pytest.approx(expected, rel=0.05)
+    assert np.abs(found.calibrated.mean(axis=0)).max() < 0.03
 
 
 def test_a_cell_of_one_cluster_shows_no_variance():
-    probs, labels = np.full((6, 2), 0.5), np.array([0, 0, 1, 0, 1, 1])
-    labels, probs = np.append(labels, [0, 1, 0]), np.full((9, 2), 0.5)
-    clusters, cells = np.array([0, 0, 1, 2, 1, 2, 3, 4, 5]), np.array([0, 0, 1, 1, 1, 1, 2, 2, 2])
-    found = noise_of(probs, labels, cells, draws=5000, clusters=clusters)
+    probs, clusters = np.full((16, 2), 0.5), np.repeat(np.arange(8), 2)
+    labels = np.repeat([0, 0, 0, 0, 0, 1, 1, 1], 2)
+    found = noise_of(probs, labels, np.arange(16) // 2 > 0, draws=5000, clusters=clusters)
     assert found.variance[0, 0] == 0.0
     assert found.normal[:, 0, 0].std() == pytest.approx(1.0, abs=0.05)
-    # S of the clusters 1 and 2 is −1 and 0: (16 (1 + 0) − 8 · 1) / (16 − 8)
-    assert found.variance[1, 0] == pytest.approx(1.0)
+    # Seven clusters of sums 1, 1, 1, 1, −1, −1, −1 around 1/7.
+    assert found.variance[1, 0] == pytest.approx(7 / 6 * (7 - 1 / 7))
 
 
 def test_sizes_of_error_against_their_twins(noise):
@@ -243,6 +251,14 @@ def test_share_that_reaches():
     assert inversion.reached(values, 0.2 + 1e-13) == 4 / 5
     assert inversion.reached(values, 0.21) == 2 / 5
     assert inversion.reached(values, 0.6) == 1 / 5
+
+
+def test_pvalue_of_a_margin_and_the_bound_agree(noise):
+    for size in inversion.SIZES.values():
+        above = size.above(noise)
+        high = above.high(0.2)
+        assert above.pvalue(high * 0.99) >= 0.2 - 1e-12
+        assert above.pvalue(high * 1.01) <= 0.2 + 2 / 40
 
 
 def test_end_of_what_holds():
@@ -325,7 +341,20 @@ def test_influence_error_against_its_twin(clustered):
     )
     data = Predictions.of(probs, labels, clusters=clusters)
     assert influence_error(data, gaps) == pytest.approx(expected)
-    assert influence_error(data.take(np.array([0])), gaps[:1]) == 0.0
+    assert influence_error(Predictions.of(probs[:1], labels[:1]), gaps[:1]) == 0.0
+
+
+def test_influence_error_of_repeated_rows():
+    """Rows of weight 2 are clusters of two equal rows."""
+    probs, labels, cells = problem(3, 25, 3, 4, 0.3)
+    weights = np.where(np.arange(25) % 3, 1.0, 2.0)
+    twice = np.repeat(np.arange(25), weights.astype(int))
+    residuals = np.eye(3)[labels] - probs
+    sums = {c: (weights[:, None] * residuals)[cells == c].sum(axis=0) for c in set(cells)}
+    gaps = np.array([sums[c] / weights[cells == c].sum() for c in cells])
+    found = influence_error(Predictions.of(probs, labels, weights=weights), gaps)
+    rows = Predictions.of(probs[twice], labels[twice], clusters=twice)
+    assert found == pytest.approx(influence_error(rows, gaps[twice]))
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -499,3 +528,20 @@ def test_largest_gap_says_that_cells_are_empty():
     assert f"the {full} of 15 cells that hold rows" in " ".join(found.notes)
     for bins in (ct.QuantileBins(5), 1):
         assert not ct.confidence_interval(p, labels, ct.MCE(bins), **options).notes
+
+
+def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
+    p = np.repeat([0.1, 0.6, 0.95], [10, 30, 4])
+    labels = np.r_[np.arange(10) < 8, np.arange(30) < 18, np.arange(4) < 4].astype(int)
+    request = asked(ct.MCE(ct.UniformBins(10)), p, labels, n_resamples=99)
+    above = interval_methods.largest_above(request)
+    law = scipy.stats.binom
+    counts = [(0.9, 10, 2), (0.4, 30, 12), (0.05, 4, 0)]  # of the first class
+    for gap in (0.0, 0.05, 0.1, 0.3, 0.62, 0.9):
+        chances = [0.0]
+        for q, n, k in counts:
+            chances.append(law.cdf(k, n, q + gap) if q + gap < 1 else 0.0)
+            chances.append(law.sf(k - 1, n, q - gap) if q - gap > 0 else 0.0)
+        assert above.chance(gap) == pytest.approx(max(chances))
+    assert above.high(0.025) == pytest.approx(interval_methods.by_cells(request).high, rel=2e-4)
+    assert above.theta(0.3) == pytest.approx(0.3)

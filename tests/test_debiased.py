@@ -86,6 +86,9 @@ def test_null_mean_is_zero_and_p_valid():
         data, None, DebiasedL2(10), lens=ct.Canonical(), n_resamples=1999, rng=3
     )
     assert abs(result.null_mean) < 4 * result.null_std / np.sqrt(1999)
+    for estimator in ("pairs", "tcal"):
+        statistic = DebiasedL2(10, estimator=estimator)
+        assert statistic.given(ct.Canonical()(data)).null_mean == 0.0
 
 
 @pytest.mark.parametrize("value", [DebiasedL2(2), DebiasedL1(2)])

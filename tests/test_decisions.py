@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_the_exact_p_value_of_the_largest_gap():
     assert test.n_resamples == 0
 
 
-def test_clusters_and_weights_widen_the_bound():
+def test_clusters_and_weights_are_honoured_and_subgroups_refused():
     p, y = drawn(1000, seed=2)
     clusters = np.repeat(np.arange(200), 5)
     known = ct.equivalence_test(p, y, margin=0.05, rng=0, n_resamples=999, clusters=clusters)
@@ -84,10 +85,13 @@ def test_clusters_and_weights_widen_the_bound():
     ).high
     assert known.n_clusters == 200
     assert known.smallest_margin == pytest.approx(bound, rel=3e-4)
-    once = ct.equivalence_test(p, y, margin=0.05, rng=0, n_resamples=999)
-    assert known.smallest_margin >= 0.9 * once.smallest_margin  # independent, in truth
-    heavy = ct.equivalence_test(p, y, margin=0.05, weights=np.arange(1000) % 20 + 1.0, rng=0)
-    assert heavy.effective_n < 800
+    weights = {"weights": np.arange(1.0, 1001.0), "rng": 0, "n_resamples": 999}
+    weighted = ct.equivalence_test(p, y, margin=0.05, **weights)
+    bound = ct.confidence_interval(p, y, side="upper", **weights).high
+    assert weighted.smallest_margin == pytest.approx(bound, rel=3e-4)
+    assert weighted.effective_n == pytest.approx(500500**2 / 333833500)
+    with pytest.raises(ct.StatisticError, match="does not take by"):
+        ct.equivalence_test(p, y, margin=0.05, by=np.arange(1000) % 2)
     with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
         ct.equivalence_test(p, y, ct.MCE(U(5)), margin=0.05, clusters=clusters)
     with pytest.raises(ct.StatisticError, match="no upper bound of SKCE"):
@@ -137,9 +141,10 @@ def test_without_a_tolerance_the_bounds_are_there_and_the_verdict_is_as_ever():
     interval = ct.confidence_interval(data, level=0.9, n_resamples=199, rng=0)
     assert (report.low, report.high) == (interval.low, interval.high)
     weighted = ct.Predictions.of(data, weights=1.0 + data.labels)
-    assert ct.audit(weighted, n_resamples=199, rng=0).high is None
-    with pytest.raises(ct.StatisticError, match="weights together with a tolerance"):
-        ct.audit(weighted, tolerance=0.1)
+    interval = ct.confidence_interval(weighted, level=0.9, n_resamples=199, rng=0)
+    report = ct.audit(weighted, tolerance=0.4, n_resamples=199, rng=0)
+    assert (report.low, report.high) == (interval.low, interval.high)
+    assert report.verdict is AuditVerdict.TOO_LITTLE_TO_MATTER
 
 
 def test_a_class_that_is_far_off_is_not_too_little_to_matter():
@@ -253,6 +258,18 @@ def test_a_gate_is_seldom_wrong():
     assert failed <= binom.isf(1e-3, 100, 0.1)
 
 
+def test_a_gate_reads_both_models_alike():
+    right, steep, y = two_models(1000)
+    words = np.where(y == 1, "yes", "no")
+    logits = [np.log(p / (1.0 - p)) for p in (right, steep)]
+    limits = {"tolerance": 0.1, "margin": 0.1, "rng": 1}
+    plain = ct.gate(right, y, steep, **limits)
+    told = ct.gate(logits[0], words, logits[1], pos_label="yes", from_logits=True, **limits)
+    assert [c.high for c in told.checks] == pytest.approx([c.high for c in plain.checks], rel=1e-6)
+    kept = ct.gate(ct.Predictions.of(right, y), None, ct.Predictions.of(steep, y), **limits)
+    assert kept.checks == plain.checks
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
@@ -260,7 +277,7 @@ def test_a_gate_is_seldom_wrong():
         ({"margin": 0.1}, "give both"),
         ({"against": [0.5, 0.5]}, "give both"),
         ({"tolerance": 2}, r"tolerance must lie in \(0, 1\)"),
-        ({"tolerance": 0.1, "weights": [1, 2]}, "gate does not take weights"),
+        ({"tolerance": 0.1, "by": [1, 2]}, "gate does not take by"),
         ({"tolerance": 0.1, "alpha": 0}, "alpha must"),
         ({"tolerance": 0.1, "statistic": ct.Kuiper()}, "no interval of Kuiper"),
     ],
@@ -534,10 +551,10 @@ def test_a_gate_writes_markdown_and_json(files, capsys):
     assert code == 0
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the action runs in bash")
 def test_the_action_runs_the_gate(files):
     """The last step of the action, with the files that GitHub gives it."""
-    import yaml
-
+    yaml = pytest.importorskip("yaml")
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     script = action["runs"]["steps"][-1]["run"]
     assert "${{" not in script  # nothing that a user writes becomes program text

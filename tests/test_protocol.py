@@ -180,6 +180,8 @@ VERBS = {
     "confidence_interval": ct.confidence_interval,
     "compare": lambda p, y, **facts: ct.compare(p, p[::-1], y, **facts),
     "audit": ct.audit,
+    "equivalence_test": lambda p, y, **facts: ct.equivalence_test(p, y, margin=0.5, **facts),
+    "gate": lambda p, y, **facts: ct.gate(p, y, tolerance=0.5, **facts),
     "reliability_curve": ct.reliability_curve,
     "reliability_fit": ct.reliability_fit,
     "reliability_difference": lambda p, y, **f: ct.reliability_difference(p, p[::-1], y, **f),
@@ -194,7 +196,7 @@ VERBS = {
 DESIGNED = (
     *("audit", "calibration_test", "joint_test", "reliability_curve", "reliability_fit"),
     *("compare", "confidence_interval", "bin_sensitivity", "cox_recalibration"),
-    *("corp_decomposition", "brier_decomposition"),
+    *("corp_decomposition", "brier_decomposition", "equivalence_test", "gate"),
 )
 HONOURED = {
     "clusters": DESIGNED,

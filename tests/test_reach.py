@@ -8,7 +8,7 @@ import reference_reach as twin
 from scipy.special import ndtri
 
 import caltest as ct
-from caltest.inference.pair import Settings, _score_difference, verdict
+from caltest.inference.pair import SCORES, Settings, _score_differences, verdict
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.predictions import Predictions
@@ -65,6 +65,8 @@ def test_reach_against_its_twin(case, paired, cautious):
     (side_a, slow_a), (side_b, slow_b) = both(*a), both(*b)
     found = Difference(side_a, side_b, paired, cautious)
     assert found.value == pytest.approx(slow_a.estimate - slow_b.estimate, abs=1e-14)
+    assert side_a.error.alone == len(slow_a.lone)
+    assert side_b.error.alone == len(slow_b.lone)
     for z in (0.0, 0.4, 1.96, 5.0):
         for side, slow in ((side_a, slow_a), (side_b, slow_b)):
             for lone in (True, False):
@@ -159,30 +161,38 @@ def test_score_differences_against_scipy(paired, n):
     import scipy.stats
 
     rng = np.random.default_rng(n)
-    a, b = rng.random(n), rng.random(n if paired else n + 3)
-    if paired:
-        expected = scipy.stats.ttest_rel(a, b)
-    else:
-        expected = scipy.stats.ttest_ind(a, b, equal_var=False)
-    found = _score_difference("Brier", a, b, paired, 0.9)
-    interval = expected.confidence_interval(0.9)
-    assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
-    assert found.difference == pytest.approx(a.mean() - b.mean())
+    a, b = (scored(rng.random(m), rng.integers(0, 2, m)) for m in (n, n if paired else n + 3))
+    for found in _score_differences(a, b, paired, 0.9):
+        rows = [SCORES[found.score].per_row(d.probs, d.labels) for d in (a, b)]
+        if paired:
+            expected = scipy.stats.ttest_rel(*rows)
+        else:
+            expected = scipy.stats.ttest_ind(*rows, equal_var=False)
+        interval = expected.confidence_interval(0.9)
+        assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
+        assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+        assert found.difference == pytest.approx(rows[0].mean() - rows[1].mean())
+
+
+def scored(p, labels):
+    return Predictions.of(np.asarray(p), np.asarray(labels))
 
 
 def test_score_differences_without_spread():
-    same = _score_difference("Brier", np.full(5, 0.3), np.full(5, 0.3), True, 0.95)
+    right = np.ones(5, dtype=int)
+    same, _ = _score_differences(*[scored(np.full(5, 0.3), right)] * 2, True, 0.95)
     assert (same.pvalue, same.low, same.high) == (1.0, 0.0, 0.0)
-    apart = _score_difference("Brier", np.full(5, 0.3), np.full(5, 0.1), True, 0.95)
+    apart, _ = _score_differences(
+        scored(np.full(5, 0.3), right), scored(np.full(5, 0.5), right), True, 0.95
+    )
     assert apart.pvalue == np.finfo(float).tiny
-    assert apart.low == apart.high == pytest.approx(0.2)
-    rounded = _score_difference("Brier", np.full(5, 0.3), np.full(5, 0.3 + 4e-13), True, 0.95)
-    assert rounded.pvalue == 1.0
-    single = _score_difference("log", np.array([0.2]), np.array([0.1]), True, 0.95)
-    assert (single.pvalue, single.difference) == (None, None)
-    endless = _score_difference("log", np.array([0.2, np.inf]), np.array([0.1, 0.3]), True, 0.95)
-    assert endless.pvalue is None
+    assert apart.low == apart.high == pytest.approx(0.49 - 0.25)
+    single = _score_differences(scored([0.2], [1]), scored([0.1], [1]), True, 0.95)
+    assert [(s.pvalue, s.difference) for s in single] == [(None, None)] * 2
+    a, b = scored([0.0, 0.5], [1, 0]), scored([0.5, 0.5], [1, 0])
+    brier, log = _score_differences(a, b, True, 0.95)
+    assert brier.pvalue is not None
+    assert log.pvalue is None
 
 
 def test_errors_of_drawn_pvalues_and_their_interval():

@@ -203,25 +203,30 @@ def share(found, kind, name):
 
 HEADER = """# Beside other packages
 
-What the tests and intervals of other packages do on the same data, called as their documentation
-shows. Tests whose law is right hold their level wherever they come from. Intervals made of
-resampled rows, the usual recipe for an ECE, leave out the true error of 0 in nearly all calibrated
-data sets, whichever package makes them; and rare events, ties and few rows are where limit laws
-fail.
+What tests and intervals of other packages do on the same data, called as their documentation shows.
+Percentiles of the ECE of resampled rows, the usual recipe for an interval, leave out the true error
+of 0 in every calibrated data set, whichever package makes them. Tests whose law is right hold their
+level wherever they come from.
 
-Predictions are of class 1 of two; {{doc}}`validity` says how data are drawn. "Without": the share
-of data sets for which there was no number, because of an error or `nan`; rates are of the others,
-and in bold where calibrated data are rejected more often than chance allows, one false alarm in a
-thousand such pages. Resampling uses {b} replicates where that can be asked for. The NumPy loops
-are ten lines, in `validation/peers.py`; intervals of calibration in the large (the intercepts)
-are for the logarithm of the odds. uncertainty-calibration reads its alpha as a percentage where
-its documentation has a fraction, so that its interval of "alpha=0.05" is nearly the range of its
-100 samples. MCGrad says that its p-value of the largest error over segments is not adjusted; here
-three features of five values know nothing of the errors.
+Predictions are of class 1 of two; {{doc}}`validity` says how data are drawn. A rate is in bold
+where calibrated data are rejected more often than chance allows, one false alarm in a thousand such
+pages. "Without" is the share of data sets for which there was no number, because of an error or
+`nan`; rates are of the others. Resampling uses {b} replicates where that can be asked for. The
+NumPy loops are ten lines, in `validation/peers_tools.py`.
 
-Not measured: packages in Julia and R (CalibrationErrors.jl, reliabilitydiag, CalibrationCurves);
-those without a test or an interval to measure (torchmetrics, relplot, PyCalib's plots,
-uncertainty-metrics, which needs TensorFlow).
+What lies behind the numbers: `evaluate()` of probcal resamples events and others apart by default
+(`stratify=True`), so that an interval of the intercept does not see how many events there were;
+intercepts are of the logarithm of the odds. MCGrad says that the p-value of its largest error over
+segments is not adjusted; here three features of five values know nothing of the errors.
+calzone-tool takes two degrees of freedom off Hosmer and Lemeshow's law, which is for data that the
+model was fitted to. Spiegelhalter's test in MAPIE is one-sided: it sees models that are too sure,
+never those that are too unsure. uncertainty-calibration reads its alpha as a percentage where its
+documentation has a fraction, so that its interval of "alpha=0.05" is nearly the range of its 100
+samples.
+
+Not measured: packages in Julia and R (CalibrationErrors.jl, reliabilitydiag, CalibrationCurves),
+and those without a test or an interval to measure (torchmetrics, relplot, PyCalib,
+uncertainty-metrics).
 
 {made}
 

@@ -71,7 +71,7 @@ def audit(
         of that is larger too (at ``alpha`` over all such errors); else one cannot tell. A row that
         finds nothing says "too little data" when the 1 − ``alpha`` point of its null distribution
         lies above the tolerance (0.1 without one), or a shift by it would leave no trace in more
-        than 20 % of data sets (fewer than 16 rows for 0.1). Not with weights.
+        than 20 % of data sets (fewer than 16 rows for 0.1).
     adjust : {"holm", "max-T"}, default "holm"
         Holm's method takes every row's own p-value, exact where there is one, and the worst class
         times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
@@ -107,8 +107,8 @@ def audit(
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
-        if data.weights is not None:
-            raise StatisticError("audit does not take weights together with a tolerance yet")
+        if tally and data.weights is not None:
+            raise StatisticError("audit does not take weights of a tally with a tolerance yet")
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
     if adjust == "max-T" and not tally and (data.n_clusters is not None or data.by is not None):
@@ -131,7 +131,7 @@ def audit(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, asked, options)
-        sized = data.weights is None
+        sized = not tally or data.weights is None
         bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options) if sized else None
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
@@ -147,7 +147,7 @@ def audit(
 
 
 def _elsewhere(
-    data: Predictions,
+    data: Predictions | Tally,
     asked: list[Question],
     answers: list[Answer],
     rows: tuple[AuditRow, ...],
@@ -166,11 +166,12 @@ def _elsewhere(
     for j in errors:
         if rows[j].verdict.rejects and rows[j].test.excess > tolerance:
             tests, _, parts = answers[j]
-            part, worst = replace(data, by=None), 0
+            part, worst = _whole(data), 0
             if parts is None:
                 ranks = [test.rank for test in tests]
                 worst = ranks.index(min(ranks))
             else:
+                assert isinstance(data, Predictions)  # a tally has no subgroups
                 part = part.take(list(data.subgroups().values())[parts.worst])
             name = f"{rows[j].lens} {rows[j].worst}".strip()
             found[name] = Bounds.of(part, asked[j].pairs[worst], share, enough)

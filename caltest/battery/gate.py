@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import sqrt
 from typing import Any, Unpack
 
@@ -12,7 +11,7 @@ from caltest._base.written import name_of
 from caltest.battery.size import Bounds
 from caltest.errors import StatisticError
 from caltest.inference import compare, confidence_interval
-from caltest.inference.entry import admitted, seed_of
+from caltest.inference.entry import admitted, design, seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
@@ -48,7 +47,7 @@ def gate(
     Parameters
     ----------
     probs, labels, lens, rng, workers, **facts
-        As in :func:`calibration_test`; ``clusters`` for the tolerance only.
+        As in :func:`calibration_test`; ``clusters`` and ``weights`` are honoured.
     against : array_like of shape (n,) or (n, K), or Predictions, optional
         What the model in use predicts for the same rows.
     tolerance : float, optional
@@ -89,8 +88,7 @@ def gate(
     >>> found.verdict, found.verdict.exit_code
     ('passed', 0)
     """
-    takes = {"clusters"} if against is None else set[str]()
-    data = admitted("gate", probs, labels, facts, takes=takes)
+    data = admitted("gate", probs, labels, facts, takes={"clusters", "weights"})
     fraction("alpha", alpha)
     for name, limit in (("tolerance", tolerance), ("margin", margin)):
         if limit is not None:
@@ -100,16 +98,20 @@ def gate(
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
         raise StatisticError("a gate checks a tolerance, or a margin against another model")
+    old = None
+    if against is not None:
+        known = data.labels if labels is None else labels
+        old = admitted("gate", against, None if isinstance(against, Predictions) else known, facts)
     seen, share = as_lens(lens, data), alpha / len(limits)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     checks = []
     if tolerance is not None:
         bounds = Bounds.of(data, (statistic, seen), share, run)
         checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
-    if margin is not None:
+    if margin is not None and old is not None:
         cells = prepare(statistic, seen(data)).cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
-        bounds = _difference(data, against, squared, seen, share, run)
+        bounds = _difference(data, old, squared, seen, share, run)
         asked = f"{names[0]} less {names[1]}"
         checks.append(_check(asked, squared, bounds, margin, data.n, "root of "))
     found = {check.verdict for check in checks}
@@ -126,6 +128,7 @@ def gate(
         seed=seed_of(rng),
         notes=data.notes,
         copies=data.copies,
+        **design(data),
     )
 
 
@@ -139,14 +142,17 @@ def _check(
 
 
 def _difference(
-    data: Predictions, against: Any, statistic: Any, lens: Any, share: float, run: dict[str, Any]
+    data: Predictions,
+    old: Predictions,
+    statistic: Any,
+    lens: Any,
+    share: float,
+    run: dict[str, Any],
 ) -> Bounds:
     """Bound the difference of the root mean squared errors of two models."""
-    labels = None if isinstance(against, Predictions) else data.labels
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
-    found = compare(data, against, labels, statistic, **options)
-    old = Predictions.of(against, labels)
-    other = confidence_interval(replace(old, by=None), None, statistic, **options)
+    found = compare(data, old, None, statistic, **options)
+    other = confidence_interval(old, None, statistic, **options)
     least, most = other.low, other.high
     low, high = found.low, found.high
     assert low is not None

@@ -53,7 +53,7 @@ def equivalence_test(
     n_resamples : int, default 9999
         Draws of cell sums, fewer for very many cells.
     **facts
-        As in :func:`calibration_test`; ``clusters`` are honoured, other facts refused.
+        As in :func:`calibration_test`; ``by`` is refused.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def equivalence_test(
     >>> p = rng.random(5000)
     >>> found = equivalence_test(p, rng.random(5000) < p, margin=0.05, rng=1)
     >>> found.equivalent, round(found.smallest_margin, 3)
-    (True, 0.019)
+    (True, 0.021)
     """
     data = admitted("equivalence_test", probs, labels, facts, takes={"clusters", "weights"})
     fraction("alpha", alpha)

@@ -107,7 +107,7 @@ class AuditReport(Result):
         and its mean probability.
     low, high : float or None
         Bounds of the error of the first row, each wrong with a chance of at most ``alpha``; None
-        for weighted rows.
+        for weighted tallies.
     alpha, tolerance : float
         The settings; ``tolerance`` may be None.
     impossible : int
