@@ -267,7 +267,7 @@ def test_end_of_what_holds():
         assert found == pytest.approx(end, rel=1.1e-4)
         assert found <= end
     assert inversion._boundary(lambda x: False, 4.0) == 4e-9
-    assert inversion._boundary(lambda x: True, 2.0) >= 2e9
+    assert inversion._boundary(lambda x: True, 2.0) == pytest.approx(2.0**31, rel=1e-3)
     calls = []
     inversion._boundary(lambda x: calls.append(x) or x < 3.0, 1.0)
     assert calls[:3] == [1.0, 2.0, 4.0]
@@ -531,13 +531,14 @@ def test_largest_gap_says_that_cells_are_empty():
 
 
 def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
-    p = np.repeat([0.1, 0.6, 0.95], [10, 30, 4])
-    labels = np.r_[np.arange(10) < 8, np.arange(30) < 18, np.arange(4) < 4].astype(int)
+    p = np.repeat([0.1, 0.6, 0.75, 0.95], [10, 30, 5, 4])
+    firsts = [np.arange(10) < 8, np.arange(30) < 18, np.arange(5) < 4, np.arange(4) < 4]
+    labels = np.concatenate(firsts).astype(int)
     request = asked(ct.MCE(ct.UniformBins(10)), p, labels, n_resamples=99)
     above = interval_methods.largest_above(request)
     law = scipy.stats.binom
-    counts = [(0.9, 10, 2), (0.4, 30, 12), (0.05, 4, 0)]  # of the first class
-    for gap in (0.0, 0.05, 0.1, 0.3, 0.62, 0.9):
+    counts = [(0.9, 10, 2), (0.4, 30, 12), (0.25, 5, 1), (0.05, 4, 0)]  # of the first class
+    for gap in (0.0, 0.04, 0.1, 0.2, 0.3, 0.62, 0.9):
         chances = [0.0]
         for q, n, k in counts:
             chances.append(law.cdf(k, n, q + gap) if q + gap < 1 else 0.0)
@@ -545,3 +546,31 @@ def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
         assert above.chance(gap) == pytest.approx(max(chances))
     assert above.high(0.025) == pytest.approx(interval_methods.by_cells(request).high, rel=2e-4)
     assert above.theta(0.3) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("seen", [0, 1, 2, 5, 6])
+def test_chance_of_a_gap_of_one_cell(seen):
+    p, labels = np.full(6, 0.6), (np.arange(6) >= seen).astype(int)
+    above = interval_methods.largest_above(asked(ct.MCE(1), p, labels, n_resamples=99))
+    for gap in (0.1, 0.3, 0.39):
+        more = scipy.stats.binom.sf(seen - 1, 6, 0.4 - gap)
+        fewer = scipy.stats.binom.cdf(seen, 6, 0.4 + gap)
+        assert above.chance(gap) == pytest.approx(max(more, fewer))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_sun_reports_the_error_of_the_largest_predictions(k):
+    """Of several largest predictions "none of them" is left out, from the estimate as well."""
+    rng = np.random.default_rng(k)
+    probs = rng.dirichlet(np.ones(5), 200)
+    labels = rng.integers(0, 5, 200)
+    lens, statistic = ct.TopK(k), ct.DebiasedL2(ct.VarianceTree(40))
+    request = asked(statistic, probs, labels, lens=lens)
+    found = interval_methods.by_sun(request)
+    induced = request.induced
+    answer = sun(induced.probs[:, :k], induced.residuals[:, :k], request.cells, 0.95)
+    assert (found.low, found.high, found.corrected) == (answer.low, answer.high, answer.estimate)
+    assert found.estimate == (answer.estimate if k > 1 else None)
+    assert found.null_mean == (0.0 if k > 1 else None)
+    assert len(found.notes) == (k > 1)
+    assert found.n_draws == 0

@@ -88,7 +88,9 @@ def test_null_mean_is_zero_and_p_valid():
     assert abs(result.null_mean) < 4 * result.null_std / np.sqrt(1999)
     for estimator in ("pairs", "tcal"):
         statistic = DebiasedL2(10, estimator=estimator)
-        assert statistic.given(ct.Canonical()(data)).null_mean == 0.0
+        for k, largest in ((2, 1.0), (3, 2.0)):
+            fixed = statistic.given(ct.Predictions.of(np.full((4, k), 1.0 / k), [0, 1, 0, 1]))
+            assert (fixed.null_mean, fixed.estimand.largest) == (0.0, largest)
 
 
 @pytest.mark.parametrize("value", [DebiasedL2(2), DebiasedL1(2)])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reference as ref
+import scipy.optimize
 import scipy.stats
 from conftest import seen
 from scipy.special import betaincinv
@@ -515,6 +516,12 @@ def test_null_object_against_its_definitions(name):
     assert ((tails >= 0) & (tails <= 1)).all()
 
 
+def test_quantiles_of_a_law_of_three_values():
+    law = ExactNull(np.array([0.1, 0.4, 0.9]), np.array([1.0, 0.5, 0.2]), 0.4, 0.3)
+    assert [law.ppf(q) for q in (0.0, 0.5, 0.51, 0.8, 0.81, 1.0)] == [0.1, 0.1, 0.4, 0.4, 0.9, 0.9]
+    assert [law.sf(t) for t in (0.1, 0.11, 0.4, 0.9, 0.91)] == [1.0, 0.5, 0.5, 0.2, 0.0]
+
+
 def test_simulated_null_against_order_statistics():
     values = np.array([0.3, 0.1, 0.2, 0.2, 0.5])
     law = SimulatedNull(values)
@@ -762,6 +769,37 @@ def test_reach_is_chernoffs_bound():
     bounds = [(40 * math.log(0.9 + 0.1 * math.exp(t)) - math.log(1e-17)) / t for t in thetas]
     assert found == pytest.approx(min(40.0, *bounds))
     assert exact._reach(masses[:2], values[:2], deviation) == 2.0
+
+    def bound(t):
+        return (40 * math.log(0.9 + 0.1 * math.exp(t)) - math.log(1e-17)) / t
+
+    best = scipy.optimize.minimize_scalar(bound, bounds=(0.1, 9.0), method="bounded").x
+    assert bound(best) < 40.0
+    for multiple in (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0):  # each in turn where the best one is
+        found = exact._reach(masses, values, multiple / best)
+        assert found == pytest.approx(bound(best), rel=1e-9)
     assert exact._reach([np.array([1.0, 0.0])], [np.array([0.0, 5.0])], 1.0) == pytest.approx(
         -math.log(1e-17) / 12.0
     )
+
+
+def test_a_grid_that_is_cut_holds_the_rest_in_its_tails():
+    """Three cells against all their sums: values move to multiples, by a known distance at most."""
+    masses = [np.array([0.5, 0.3, 0.2]), np.array([0.9, 0.1]), np.array([0.25, 0.75])]
+    values = [np.array([0.0, 0.31, 0.62]), np.array([0.0, 1.02]), np.array([0.0, 0.58])]
+    step = 0.2
+    moved = [np.rint(v / step).astype(int) for v in values]
+    for size, cut in ((12, False), (12, True), (8, True), (5, True)):
+        tail, slack = exact._on_grid(masses, values, step, size, cut)
+        within = [np.abs(v - m * step)[m < size].max() for v, m in zip(values, moved, strict=True)]
+        assert slack == pytest.approx(sum(within))
+        expected = np.zeros(len(tail))
+        for i, j, k in np.ndindex(3, 2, 2):
+            mass = masses[0][i] * masses[1][j] * masses[2][k]
+            total = moved[0][i] + moved[1][j] + moved[2][k]
+            expected[: min(total, len(tail) - 1) + 1] += mass
+        if cut:  # what lies beyond counts in all tails
+            assert tail[0] == pytest.approx(1.0)
+            assert tail == pytest.approx(expected, abs=1e-12)
+        else:
+            assert tail[: len(expected)] == pytest.approx(expected, abs=1e-12)

@@ -175,6 +175,7 @@ def test_facts_of_the_rows():
     assert data.n_clusters == 3
     assert repr(data) == "Predictions(n=4, K=3, weighted, 3 clusters)"
     np.testing.assert_allclose(data.residuals[1], [-1.2, 1.4, -0.2], atol=1e-15)
+    assert data.effective_n == pytest.approx(7.5**2 / (1 + 4 + 16 + 0.25))
     assert data.in_ratios().weights.tolist() == [2, 4, 8, 1]
     some = data.take(np.array([3, 1]))
     assert some.labels.tolist() == [0, 1]

@@ -135,3 +135,12 @@ def test_refuses_unknown_names():
         presets.calzone("ece")
     with pytest.raises(StatisticError, match="task must be one of multiclass, binary"):
         presets.relplot(task="top")
+
+
+def test_bins_by_the_cube_root_of_the_rows():
+    from caltest.binning import CutBins
+
+    for n, bins in ((26, 3), (27, 3), (28, 4), (64, 4), (65, 5), (1000, 10)):
+        p = (np.arange(n) + 0.5) / n
+        cells = CutBins(None)(np.column_stack([p, 1.0 - p]))
+        assert np.unique(cells).size == bins

@@ -296,7 +296,8 @@ def test_rows_and_columns_of_a_file_are_named():
     assert "probs: row 1, column 1 is nan" in refusal([[0.5, 0.5], [0.5, np.nan]], [0, 1])
 
 
-def test_bfloat16_between_a_thousandth_and_more():
-    rows = np.tile([0.5, 0.375, 0.0625, 0.0625 + 3 * 2.0**-11], (2, 1))  # off by .00146
+@pytest.mark.parametrize("last", [[0.0625, 0.0625 + 3 * 2.0**-11], [0.09375, 133 * 2.0**-12]])
+def test_bfloat16_between_a_thousandth_and_more(last):
+    rows = np.tile([0.5, 0.375, *last], (2, 1))  # off by .00146 and .00122
     data = Predictions.of(rows, [0, 1])
     assert "values have the resolution of bfloat16" in data.notes[0]
