@@ -93,8 +93,7 @@ def cox_recalibration(
     calibrated = log_likelihood(z, y)
     offset_best, (offset,) = fit_logistic(one, z, y, seen.weights)
     best, (intercept, slope) = fit_logistic(both, none, y, seen.weights)
-    offset_covariance = _covariance(one, z + offset, y, seen)
-    offset_se = float(np.sqrt(offset_covariance[0, 0]))
+    offset_se = float(np.sqrt(_covariance(one, z + offset, y, seen)[0, 0]))
     covariance = _covariance(both, intercept + slope * z, y, seen)
     freedom = _freedom(seen)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
@@ -111,25 +110,14 @@ def cox_recalibration(
             interval = _not_rejected(estimate, se, profile, top - 0.5 * reach**2)
         found[name], found[f"{name}_se"] = float(estimate), se
         found[f"{name}_interval"] = tuple(map(float, interval))
-    for name, df, more, less in [
-        ("lr", 2, best, calibrated),
-        ("lr_intercept", 1, offset_best, calibrated),
-        ("lr_slope", 1, best, offset_best),
-    ]:
-        found[name] = max(0.0, 2.0 * (more - less))
-        found[f"{name}_pvalue"] = float(scipy.special.chdtrc(df, found[name]))
+    tests = 2.0 * np.array([best - calibrated, offset_best - calibrated, best - offset_best])
     if designed:
         moved = np.array([intercept, slope - 1.0])
-        found["lr"] = float(moved @ np.linalg.solve(covariance, moved))
-        found["lr_intercept"], found["lr_slope"] = (
-            (offset / offset_se) ** 2,
-            (moved[1] / slope_se) ** 2,
-        )
-        for name, df in (("lr", 2), ("lr_intercept", 1), ("lr_slope", 1)):
-            rest = max(freedom - df + 1.0, 1.0)  # Hotelling's T²
-            found[f"{name}_pvalue"] = float(
-                scipy.special.fdtrc(df, rest, found[name] * rest / (freedom * df))
-            )
+        wald = moved @ np.linalg.solve(covariance, moved)
+        tests = np.array([wald, (offset / offset_se) ** 2, (moved[1] / slope_se) ** 2])
+    for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), tests, strict=True):
+        found[name] = max(0.0, float(value))
+        found[f"{name}_pvalue"] = _tail(found[name], df, freedom)
     return CoxRecalibration(
         **found,
         events=int(y.sum()),
@@ -142,6 +130,14 @@ def cox_recalibration(
         **design(seen),
         copies=data.copies,
     )
+
+
+def _tail(value: float, df: int, freedom: float) -> float:
+    """Return how often χ², or with clusters or weights Hotelling's T², is as large."""
+    if np.isinf(freedom):
+        return float(scipy.special.chdtrc(df, value))
+    rest = max(freedom - df + 1.0, 1.0)
+    return float(scipy.special.fdtrc(df, rest, value * rest / (freedom * df)))
 
 
 def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
