@@ -82,12 +82,11 @@ def cox_recalibration(
     data = admitted("cox_recalibration", probs, labels, facts, takes={"clusters", "weights"})
     lens = as_lens(lens, data)
     seen = lens(data)
-    designed = seen.weights is not None or seen.n_clusters is not None
-    if designed and method == "profile":
+    freedom = _freedom(seen)
+    if (designed := bool(np.isfinite(freedom))) and method == "profile":
         raise StatisticError("method='profile' takes no clusters or weights: use method='wald'")
     z, y = log_odds(seen, cox_recalibration)[1], (seen.labels == 0).astype(np.float64)
     _refuse_separated(z, y)
-
     one, none = np.ones((y.size, 1)), np.zeros(y.size)
     both, only = np.column_stack([one, z]), z[:, None]
     calibrated = log_likelihood(z, y)
@@ -95,7 +94,6 @@ def cox_recalibration(
     best, (intercept, slope) = fit_logistic(both, none, y, seen.weights)
     offset_se = float(np.sqrt(_covariance(one, z + offset, y, seen)[0, 0]))
     covariance = _covariance(both, intercept + slope * z, y, seen)
-    freedom = _freedom(seen)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
     fits: dict[str, Any] = {

@@ -12,7 +12,7 @@ import numpy as np
 from caltest._base.checks import fraction, one_of, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, IntArray
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.reliability.bars import quantile_bars
 from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View
@@ -133,9 +133,7 @@ def reliability_fit(
     if fit != "band":
         options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         if band is not None:
-            scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
-            drawer = scheme.drawer(induced)
-            draws, ended = simulate_by(Batches(drawer, p.size, curves), **options)
+            draws, ended = _drawn(induced, curves, options)
             low, high = quantile_bars(draws, level, simultaneous=simultaneous)
             shown, drawn = band, len(draws)
         test = view.test(statistic, induced, options)
@@ -156,6 +154,12 @@ def reliability_fit(
         n_resamples=drawn,
         **view.told(rng, ended),
     )
+
+
+def _drawn(induced: Predictions, curves: Any, options: dict[str, Any]) -> Any:
+    """Return curves of labels of a calibrated model, and how the run ended."""
+    scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
+    return simulate_by(Batches(scheme.drawer(induced), induced.n, curves), **options)
 
 
 def _isotonic(pools: Pools, at: FloatArray, labels: IntArray) -> FloatArray:
