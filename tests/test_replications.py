@@ -170,7 +170,7 @@ def test_registry_and_modules_agree():
     from pathlib import Path
 
     folder = Path(items.__file__).parent
-    modules = {path.stem for path in folder.glob("[vnbctx]_*.py")}
+    modules = {path.stem for path in folder.glob("[vnbcotx]_*.py")}
     assert modules == set(MODULES.values())
 
 
