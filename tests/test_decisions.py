@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 import caltest as ct
 from caltest import AuditVerdict, cli
@@ -98,6 +99,23 @@ def test_clusters_and_weights_are_honoured_and_subgroups_refused():
         ct.equivalence_test(p, y, ct.SKCE(), margin=0.05)
     with pytest.raises(ct.StatisticError, match="margin must be a number > 0"):
         ct.equivalence_test(p, y, margin=0.0)
+
+
+def test_a_tally_is_bounded_as_its_rows_are():
+    p, y = drawn(3000, seed=4)
+    tally = ct.Tally.of(p, y)
+    run = {"margin": 0.05, "rng": 1, "n_resamples": 999}
+    found = ct.equivalence_test(tally, None, **run)
+    rows = ct.equivalence_test(p, y, **run)
+    bound = ct.confidence_interval(tally, side="upper", rng=1, n_resamples=999).high
+    assert found.smallest_margin == pytest.approx(bound, rel=3e-4)
+    assert found.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
+    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
+        ct.equivalence_test(tally, None, ct.MCE(U(5)), **run)
+    with pytest.raises(
+        ct.StatisticError, match="equivalence_test does not take weights of a tally"
+    ):
+        ct.equivalence_test(ct.Tally.of(p, y, weights=1.0 + y), **run)
 
 
 def test_an_equivalence_test_prints_and_comes_back_from_json():
@@ -383,6 +401,39 @@ def test_the_power_of_a_plan_is_what_the_test_has(statistic, alternative, power)
     assert abs(_rejections(statistic, alternative, plan.n, 300) - power) < 0.09
 
 
+@pytest.mark.slow
+def test_plans_agree_with_the_page_on_power():
+    """Asked for the power that the page found at 500 rows, plans ask for about 500 rows."""
+    text = (ROOT / "docs" / "power.md").read_text(encoding="utf-8")
+    sets = int(re.search(r"on (\d+)", text)[1])
+    cells = [line.split(" | ") for line in text.split("## Whole")[0].splitlines() if "|" in line]
+    columns = {name.strip(): j for j, name in enumerate(cells[0])}
+    found = {row[0].strip("| "): row for row in cells}
+    faults = {
+        "overconfident (slope 0.7)": Slope(0.7),
+        "shifted (0.25 logits)": Shift(0.25),
+        "local bump (+0.2 on 0.6–0.75)": Bump(0.2, 0.6, 0.75),
+    }
+    total = count = 0
+    for name, statistic in {
+        "ECE(15)": ct.ECE(15),
+        "Kuiper": ct.Kuiper(),
+        "Cox score": ct.CoxScore(),
+    }.items():
+        for fault, alternative in faults.items():
+            power = float(found[name][columns[fault]].strip("*| "))
+            plan = ct.plan(
+                statistic, like=uniform, alternative=alternative, power=power, n_datasets=200, rng=3
+            )
+            z = ndtri(power)
+            slope = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) * (z + 1.645) / 2  # in log n
+            error = np.hypot(
+                (power * (1 - power) / sets) ** 0.5 / slope, np.log(plan.high / plan.low) / 4.3
+            )
+            total, count = total + (np.log(plan.n / 500) / error) ** 2, count + 1
+    assert total < chi2.isf(1e-3, count)
+
+
 @pytest.mark.parametrize("power", [0.6, 0.9])
 @pytest.mark.parametrize("needed", [30, 3000])
 def test_the_search_finds_rows_whose_power_is_known(needed, power):
@@ -440,6 +491,20 @@ def test_every_purpose_is_planned_by_its_verb():
         for seed in range(100)
     )  # fmt: skip
     assert 62 <= accepted <= 94
+
+
+def test_a_monitor_is_planned_with_its_alpha_and_the_lens_that_is_asked_for():
+    probs = np.random.default_rng(1).dirichlet(np.ones(3), 500)
+    run = {"like": probs, "alternative": Slope(0.4), "n_datasets": 100, "rng": 1}
+    strict = ct.plan(ct.Monitor(alpha=0.001), **run)
+    loose = ct.plan(ct.Monitor(alpha=0.2), **run)
+    assert (strict.alpha, strict.lens) == (0.001, "TopK(1)")
+    assert loose.n < strict.n
+    other = ct.plan(ct.Monitor(alpha=0.2), ct.OneVsRest(2), **run)
+    assert other.lens == "OneVsRest(2)"
+    assert other.n != loose.n
+    with pytest.raises(ct.StatisticError, match="without rows"):
+        ct.plan(ct.Monitor().update([0.3, 0.4], [0, 1]), **run)
 
 
 def test_labels_say_what_is_wrong():

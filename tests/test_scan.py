@@ -8,6 +8,7 @@ import pytest
 
 import caltest as ct
 from caltest import cli
+from caltest.tally import batches
 from caltest.tally import files as module
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -38,15 +39,15 @@ def test_same_for_any_batches_and_order(parts, monkeypatch):
     found = ct.scan(parts / "part-*.parquet")
     assert found == whole()
     assert found.notes == ("read 2100 rows of 3 files: y, p",)
-    monkeypatch.setattr(module, "ROWS", 37)
+    monkeypatch.setattr(batches, "ROWS", 37)
     assert ct.scan([parts / f"part-{j}.parquet" for j in (2, 0, 1)]) == found
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "feather", "npz", "jsonl"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "txt", "feather", "npz", "jsonl"])
 def test_formats(tmp_path, ending, monkeypatch):
-    monkeypatch.setattr(module, "BYTES", 2048)
+    monkeypatch.setattr(batches, "BYTES", 2048)
     p, y = rows(0)
-    path, mark = tmp_path / f"rows.{ending}", "\t" if ending == "tsv" else ","
+    path, mark = tmp_path / f"rows.{ending}", {"tsv": "\t", "txt": ";"}.get(ending, ",")
     text = "".join(f"{float(a)!r}{mark}{b}\n" for a, b in zip(p, y, strict=True))
     if ending == "feather":
         from pyarrow import feather
@@ -92,7 +93,7 @@ def test_small_batches_are_put_together(parts, monkeypatch):
 
 
 def test_batches_of_one_label_and_of_weight_0(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 10)
+    monkeypatch.setattr(batches, "ROWS", 10)
     p, _ = rows(0, 40)
     y = np.repeat(["no", "yes"], 20)
     w = np.where(np.arange(40) < 15, 0.0, 1.0)
@@ -102,6 +103,16 @@ def test_batches_of_one_label_and_of_weight_0(tmp_path, monkeypatch):
     assert np.array_equal(found.sums, ct.Tally.of(p[15:], (y[15:] == "yes").astype(int)).sums)
 
 
+def test_text_that_begins_with_whole_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "BYTES", 200)
+    p = np.concatenate([np.arange(100) % 2, rows(0, 100)[0]])
+    y = np.arange(200) % 2
+    y[:100] = p[:100]
+    lines = [f"{int(a) if a in (0, 1) else float(a)!r},{b}\n" for a, b in zip(p, y, strict=True)]
+    (tmp_path / "a.csv").write_text("p,y\n" + "".join(lines))
+    assert ct.scan(tmp_path / "a.csv") == ct.Tally.of(p, y)
+
+
 def test_numbers_of_32_bits_are_read_as_written(tmp_path):
     p, y = np.array([0.3, 0.7, 0.123456, 0.1], np.float32), [0, 1, 0, 1]
     parquet.write_table(pyarrow.table({"p": p, "y": y}), tmp_path / "a.parquet")
@@ -109,7 +120,7 @@ def test_numbers_of_32_bits_are_read_as_written(tmp_path):
 
 
 def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 100)
+    monkeypatch.setattr(batches, "ROWS", 100)
     p, y = rows(0)
     p[432] = 1.5
     parquet.write_table(pyarrow.table({"p": p, "y": y}), tmp_path / "a.parquet")
@@ -146,11 +157,11 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
 def test_interruption_says_what_was_read(parts, monkeypatch, capsys):
     first = module._Reading._batch
 
-    def interrupted(self, names, batch, before):
+    def interrupted(self, chosen, batch, before):
         if sum(done) >= 700:
             raise KeyboardInterrupt
         done.append(batch.num_rows)
-        return first(self, names, batch, before)
+        return first(self, chosen, batch, before)
 
     done: list[int] = []
     monkeypatch.setattr(module._Reading, "_batch", interrupted)

@@ -49,7 +49,7 @@ def fisher_scoring(values, errors):
         w = np.diag(1 / (errors**2 + tau2))
         p = w - w @ one @ one.T @ w / w.sum()
         step = (values @ p @ p @ values - np.trace(p)) / np.trace(p @ p)
-        moved = max(0.0, tau2 + 0.5 * step)  # whole steps may go to and fro
+        moved = max(0.0, tau2 + 0.5 * step)  # whole steps may oscillate
         if abs(moved - tau2) < 1e-16:
             break
         tau2 = moved

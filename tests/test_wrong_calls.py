@@ -627,7 +627,10 @@ audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 12
 audit --seed -1 -> -1 is not in the range
 audit --workers 0 -> 0 is not in the range
 audit --out nowhere/x.txt -> there is no folder nowhere
-audit two.csv more.csv -> unexpected extra argument (more.csv)
+audit two.csv three.csv -> three.csv: there is no column 'p'
+audit two.csv two.csv -> two.csv is named twice
+audit two.csv more.csv --by site -> --by needs the rows of one file
+test two.csv more.csv --statistic SKCE -> needs the rows
 audit nofile -> there is no file nofile
 audit two.csv --label nolabel -> there is no column 'nolabel' among p, label, site
 audit two.csv --classes a,a -> classes holds a name twice: a, a

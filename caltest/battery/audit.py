@@ -12,7 +12,7 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
-from caltest.battery.questions import Pair, Question, questions
+from caltest.battery.questions import Pair, Question, questions, summed
 from caltest.battery.report import NOTICED, Answer, report_of, row_of
 from caltest.battery.size import Bounds
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
@@ -24,9 +24,6 @@ from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
 from caltest.tally import Tally
-
-#: Rows from which on errors without bins are those of sums over micro-cells.
-MANY = 100_000
 
 
 def audit(
@@ -178,13 +175,6 @@ def _elsewhere(
     return found
 
 
-def _summed(data: Any, question: Question) -> Any:
-    """Return the sums of very many rows, whose labels would take minutes to redraw."""
-    if isinstance(data, Tally) or data.n <= MANY or data.weights is not None or data.n_clusters:
-        return data
-    return Tally.of(data, lens=question.pairs[0][1])
-
-
 def _whole(data: Predictions | Tally) -> Any:
     return data if isinstance(data, Tally) else replace(data, by=None)
 
@@ -207,7 +197,7 @@ def _answers(
 
 def _answer(data: Predictions | Tally, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
-        joint = joint_test(_summed(_whole(data), question), None, question.pairs, **options)
+        joint = joint_test(summed(_whole(data), question), None, question.pairs, **options)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":

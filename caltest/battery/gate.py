@@ -16,6 +16,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import GateCheck, GateResult, GateVerdict
+from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike, prepare
 
@@ -152,6 +153,7 @@ def _difference(
     """Bound the difference of the root mean squared errors of two models."""
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
     found = compare(data, old, None, statistic, **options)
+    go_on(found.ended)
     other = confidence_interval(old, None, statistic, **options)
     least, most = other.low, other.high
     low, high = found.low, found.high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
@@ -33,6 +33,18 @@ class Question:
     def subject(self) -> Subject:
         """What is looked at."""
         return "classes" if self.kind == "classes" else self.pairs[0][1].subject
+
+
+#: Rows from which on errors without bins are those of sums over micro-cells.
+MANY = 100_000
+
+
+def summed(data: Any, question: Question) -> Any:
+    """Return the sums of very many rows, whose labels would take minutes to redraw."""
+    few = isinstance(data, Tally) or question.kind != "shape" or data.n <= MANY
+    if few or data.weights is not None or data.n_clusters:
+        return data
+    return Tally.of(replace(data, by=None), lens=question.pairs[0][1])
 
 
 def questions(data: Predictions | Tally) -> list[Question]:
@@ -89,12 +101,13 @@ def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]
     answerable = []
     for question in asked:
         pairs: list[Pair] = []
+        asked_of = summed(data, question)
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
-                if isinstance(data, Tally):
-                    tallied(statistic, MicroCells.of(data.through(lens)))
+                if isinstance(asked_of, Tally):
+                    tallied(statistic, MicroCells.of(asked_of.through(lens)))
                 else:
-                    prepare(statistic, lens(data))
+                    prepare(statistic, lens(asked_of))
                 pairs.append((statistic, lens))
         answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
     return answerable

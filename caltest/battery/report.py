@@ -118,7 +118,8 @@ def _detail(
             f"{t.null_std:.2g}, p {format_p(t.pvalue)})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
-        said = dict.fromkeys(n for t in tests for n in t.notes if n not in data.notes)
+        told = dict.fromkeys(n for t in tests for n in t.notes if n not in data.notes)
+        said = [n for n in told if not any(o != n and o.startswith(n) for o in told)]
         return " ".join([f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in said)])
     if question.kind == "score" and rejected:
         worse = test.excess > 0

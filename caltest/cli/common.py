@@ -56,7 +56,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
         refuse_unknown(given["statistic"])  # before hours of reading
-    return ct.scan(files, *columns, lens=given.get("lens"), resume=given["resume"], **asked)
+    return ct.scan(files, *columns, lens=given.get("lens"), resume=given.get("resume"), **asked)
 
 
 def check_out(options: dict[str, Any]) -> None:

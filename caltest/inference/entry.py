@@ -15,7 +15,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import MicroCells, Tallied, Tally, tallied
+from caltest.tally import MicroCells, Tallied, Tally
 
 
 def admitted(
@@ -81,6 +81,8 @@ def evaluated(
     try:
         prepared: Prepared
         if isinstance(induced, MicroCells):
+            from caltest.tally import tallied
+
             prepared = tallied(statistic, induced)
         else:
             prepared = prepare(statistic, induced)

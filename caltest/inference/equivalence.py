@@ -8,15 +8,16 @@ from caltest._base.checks import fraction, number
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, design, seed_of
+from caltest.inference.entry import design, seed_of
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
-from caltest.inference.intervals import ask
+from caltest.inference.intervals import ask, bounded
 from caltest.inference.inversion import SIZES
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.results import EquivalenceTestResult
 from caltest.simulate import Workers
 from caltest.statistics import ECE, StatisticLike
+from caltest.tally import Tally
 
 
 def equivalence_test(
@@ -42,7 +43,7 @@ def equivalence_test(
     Parameters
     ----------
     probs, labels, lens, rng, workers
-        As in :func:`calibration_test`.
+        As in :func:`calibration_test`; or a :class:`Tally`.
     statistic : Statistic, default ECE(UniformBins(15))
         ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes, ``RMSCE`` and ``MCE``, each in
         its own unit: that of ``DebiasedL2`` is squared.
@@ -87,7 +88,7 @@ def equivalence_test(
     >>> found.equivalent, round(found.smallest_margin, 3)
     (True, 0.021)
     """
-    data = admitted("equivalence_test", probs, labels, facts, takes={"clusters", "weights"})
+    data = bounded("equivalence_test", probs, labels, facts, lens)
     fraction("alpha", alpha)
     number("margin", margin, 0.0, float("inf"))
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
@@ -95,7 +96,7 @@ def equivalence_test(
     estimand = asked.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or asked.prepared.cells is None
-    if unknown or (largest and asked.designed):
+    if unknown or (largest and (asked.designed or isinstance(probs, Tally))):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"

@@ -22,7 +22,7 @@ from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.cells import Cells, Estimand
 from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import MicroCells, Tallied, by_residuals
+from caltest.tally import MicroCells, Tallied
 
 #: Methods that resample rows, for any statistic.
 BY_QUANTILES = {"percentile": percentile, "basic": basic, "bias-corrected": bias_corrected}
@@ -119,6 +119,8 @@ def by_inversion(asked: Asked) -> Bounds:
         squared = estimand.size == "squared"
         plain: Prepared = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
         if isinstance(asked.induced, MicroCells):
+            from caltest.tally import by_residuals
+
             plain = by_residuals(asked.induced, plain)
         law, exact = plain.cell_law(), plain(asked.induced.labels)
         assert law is not None

@@ -124,13 +124,7 @@ def confidence_interval(
     >>> round(interval.estimate, 3), interval.contains_zero
     (0.057, False)
     """
-    data: Any
-    if isinstance(probs, Tally):
-        data = admitted_tally("confidence_interval", probs, labels, facts, lens)
-        if data.weights is not None:
-            raise StatisticError("confidence_interval does not take weights of a tally yet")
-    else:
-        data = admitted("confidence_interval", probs, labels, facts, takes={"clusters", "weights"})
+    data = bounded("confidence_interval", probs, labels, facts, lens)
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
@@ -167,6 +161,16 @@ def confidence_interval(
         notes=(*data.notes, *bounds.notes, *told(prepared)),
         copies=data.copies,
     )
+
+
+def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
+    """Return data whose error can be bounded, rows or a tally."""
+    if not isinstance(probs, Tally):
+        return admitted(verb, probs, labels, facts, takes={"clusters", "weights"})
+    tally = admitted_tally(verb, probs, labels, facts, lens)
+    if tally.weights is not None:
+        raise StatisticError(f"{verb} does not take weights of a tally yet")
+    return tally
 
 
 def ask(

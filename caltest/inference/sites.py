@@ -110,7 +110,7 @@ def meta_analysis(
         level_of = fit.offset_intercept, fit.offset_intercept_se
         found[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))
     if len(found) < 2:
-        raise StatisticError("; ".join(["fewer than two sites have finite estimates", *notes]))
+        raise StatisticError(": ".join(["fewer than two sites have finite estimates", *notes[-1:]]))
     counts, events, *measures = zip(*found.values(), strict=True)
     log_oe, intercept, slope = (
         pooled(np.array(values).T, level, calibrated)

@@ -185,10 +185,13 @@ def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) ->
     """
     left, right = a.parts.crossed(b.parts)
     n_cells = b.weights.size
-    codes = a.parts.cell[left] * n_cells + b.parts.cell[right]
-    pairs, group = np.unique(codes, return_inverse=True)
-    weights = a.weights[pairs // n_cells] * b.weights[pairs % n_cells]
-    group = group.ravel()
+    if a is b and a.parts.rows:
+        group, weights = a.cell, a.weights**2
+    else:
+        codes = a.parts.cell[left] * n_cells + b.parts.cell[right]
+        pairs, group = np.unique(codes, return_inverse=True)
+        group = group.ravel()
+        weights = a.weights[pairs // n_cells] * b.weights[pairs % n_cells]
     own = np.ones(1)
     for error, values in ((a, x), (b, z)):
         squares = error.weights[error.parts.cell] * np.square(values).sum(axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -12,10 +13,10 @@ from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference.entry import seed_of
 from caltest.lens_choice import as_lens
-from caltest.lenses import LensLike
+from caltest.lenses import Lens, LensLike
 from caltest.planning.population import Population, Truth
 from caltest.planning.tasks import TASKS, Task
-from caltest.predictions import Facts
+from caltest.predictions import Facts, Predictions
 from caltest.results import Plan
 from caltest.sequential import Monitor
 from caltest.statistics import ECE, CalibrationInTheLarge, StatisticLike
@@ -74,7 +75,7 @@ def plan(
     power : float, default 0.8
         Share of data sets that shall find what is there.
     alpha : float, default 0.05
-        Level of the test.
+        Level of the test, or 1 less that of the interval; a monitor has its own.
     n_datasets : int, default 400
         Data sets that are simulated, at least.
     rng : seed or Generator, optional
@@ -128,10 +129,8 @@ def plan(
         )
     generator = np.random.default_rng(rng)
     first, _ = population.draw(generator, 2)
-    own = statistic.lens if isinstance(statistic, Monitor) else None
-    seen = as_lens(own if lens is None else lens, first)
-    named = statistic if isinstance(statistic, str) else name_of(statistic)
-    named = f"Monitor(alpha={statistic.alpha:g})" if isinstance(statistic, Monitor) else named
+    statistic, seen, named = _seen(statistic, lens, first)
+    alpha = statistic.alpha if isinstance(statistic, Monitor) else alpha
     by_formula = isinstance(statistic, str) or (
         purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
     )
@@ -173,3 +172,14 @@ def _purpose(statistic: Any, width: Any, margin: Any, against: Any) -> str:
     if len(asked) > 1:
         raise StatisticError(f"one thing is planned at a time, not {' and '.join(asked)}")
     return asked[0]
+
+
+def _seen(statistic: Any, lens: LensLike | None, data: Predictions) -> tuple[Any, Lens, str]:
+    """Return the statistic, the lens that it looks through, and its name."""
+    if not isinstance(statistic, Monitor):
+        named = statistic if isinstance(statistic, str) else name_of(statistic)
+        return statistic, as_lens(lens, data), named
+    if statistic.n:
+        raise StatisticError("the rows until an alarm are planned for a monitor without rows")
+    seen = as_lens(statistic.lens if lens is None else lens, data)
+    return replace(statistic, lens=seen), seen, f"Monitor(alpha={statistic.alpha:g})"

@@ -10,12 +10,6 @@ from caltest.results.base import Record, Result
 from caltest.results.tables import Columns
 from caltest.results.verdicts import GateVerdict
 
-#: The headline of a verdict.
-HEADLINES = {
-    GateVerdict.PASSED: "PASSED",
-    GateVerdict.FAILED: "FAILED",
-    GateVerdict.CANNOT_TELL: "CANNOT TELL",
-}
 #: The heads of the table.
 HEADS = ("check", "statistic", "estimate", "low", "high", "limit", "finding")
 
@@ -88,7 +82,7 @@ class GateResult(Result):
         return [dict(zip(HEADS, zip(*rows, strict=True), strict=True))]
 
     def _in_words(self) -> list[str]:
-        said = [f"Verdict: {HEADLINES[self.verdict]}"]
+        said = [f"Verdict: {self.verdict.upper()}"]
         for check in self.checks:
             if check.verdict is GateVerdict.CANNOT_TELL:
                 needed = "No number of rows nearby would tell: the estimate is at the limit."

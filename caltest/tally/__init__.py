@@ -1,18 +1,6 @@
 """Tallies: sums over micro-cells, of any number of rows, from which exact answers follow."""
 
-from caltest.tally.cells import MicroCells, TalliedCells
-from caltest.tally.counts import Counts, Tallied
-from caltest.tally.files import scan
-from caltest.tally.statistics import by_residuals, tallied
-from caltest.tally.tally import Tally
+import lazy_loader
 
-__all__ = [
-    "Counts",
-    "MicroCells",
-    "Tallied",
-    "TalliedCells",
-    "Tally",
-    "by_residuals",
-    "scan",
-    "tallied",
-]
+# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

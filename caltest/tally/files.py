@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,20 +20,15 @@ from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io import read_predictions
 from caltest.io.assembly import Chosen, chosen_of, read_chosen
-from caltest.io.formats import of_arrow
-from caltest.io.opening import ENDINGS, imported
-from caltest.io.source import MISSING, Column, Source
+from caltest.io.source import Source
 from caltest.lenses import Lens
 from caltest.predictions import Predictions
+from caltest.tally.batches import batches_of, column, kind_of, rows_of
 from caltest.tally.grid import GRID
 from caltest.tally.tally import Tally
 
-#: Rows of a batch of Parquet and Arrow files, and bytes of one of text.
-ROWS, BYTES = 2**17, 2**24
 #: Formats that are read in batches; all others are read whole.
 STREAMED = ("parquet", "arrow", "csv")
-#: Decimals of numbers of 32 and 16 bits that are read as they were written.
-DECIMALS = {"float32": 1e6, "float16": 1e3}
 
 
 def scan(
@@ -144,7 +139,7 @@ class _Reading:
     ) -> Tally:
         """Tally the parts that are not done."""
         left = [part for part in self.parts if str(part) not in done]
-        with progress(_rows(left), "rows") as advance:
+        with progress(rows_of(left), "rows") as advance:
             for part in left:
                 try:
                     tally = self._part(part, advance)
@@ -197,7 +192,7 @@ class _Reading:
 
     def _part(self, part: Path, advance: Callable[[int], None]) -> Tally:
         """Tally one file."""
-        kind = _kind(part)
+        kind = kind_of(part)
         if kind not in STREAMED:
             self.chosen = None
             asked: Any = {"predicted_label": self.predicted, "weights": self.weights}
@@ -208,44 +203,48 @@ class _Reading:
             return Tally.of(data, lens=self.lens, grid=self.grid)
         counted: Tally | None = None
         before = 0
-        names, batches = _batches(part, kind, None if self.chosen is None else self.chosen.wanted)
-        for batch in batches:
-            marked = self.weights if self.weights in names else None
-            if marked and not np.any(_column(marked, batch[marked])):
-                before += batch.num_rows  # rows of weight 0 do not count
-                continue
-            own = self._batch(names, batch, before)
-            counted = own if counted is None else counted + own
+        chosen = self._chosen(part, kind)
+        for batch in batches_of(part, kind, chosen.wanted):
+            if self.weights is None or np.any(column(self.weights, batch[self.weights])):
+                own = self._batch(chosen, batch, before)  # rows of weight 0 do not count
+                counted = own if counted is None else counted + own
             before += batch.num_rows
             advance(batch.num_rows)
         if counted is None:
             raise InvalidPredictionsError("there are no rows")
         return counted
 
-    def _batch(self, names: list[str], batch: Any, before: int) -> Tally:
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-
-        def read(wanted: Sequence[str]) -> list[Column]:
-            return [_column(name, columns[name]) for name in wanted]
-
-        source, first = Source(names, read), self.chosen is None
-        with warnings.catch_warnings():
-            if self.chosen is None:
-                asked: Any = {"predicted": self.predicted, "options": self.options}
-                facts = {"weights": self.weights}
-                self.chosen = chosen_of(source, self.probs, self.label, facts, **asked)
-            if not first:
-                warnings.simplefilter("ignore")  # the first batch has said it
-            data, _ = read_chosen(
-                source, self.chosen, predicted=self.predicted, drop=self.drop,
-                options=self.options, before=before,
-            )  # fmt: skip
-        if first and self.chosen.guess and self.predicted is None:
+    def _chosen(self, part: Path, kind: str) -> Chosen:
+        """Find out what columns mean, from the first rows of the first part, and warn of doubts."""
+        if self.chosen is not None:
+            return self.chosen
+        head = next(batches_of(part, kind, None), None)
+        if head is None:
+            raise InvalidPredictionsError("there are no rows")
+        source: Source = _source(head)
+        asked: Any = {"predicted": self.predicted, "options": self.options}
+        chosen = chosen_of(source, self.probs, self.label, {"weights": self.weights}, **asked)
+        alike = replace(chosen, marked={})  # the first rows may have no weight
+        data, _ = read_chosen(source, alike, drop=self.drop, **asked)
+        if chosen.guess and self.predicted is None:
             if data.classes == RIGHT:
-                self.predicted = self.chosen.guess[0]
+                self.predicted = chosen.guess[0]
             else:
-                self.chosen = replace(self.chosen, guess=[])
+                chosen = replace(chosen, guess=[])
+        self.chosen = chosen
+        return chosen
+
+    def _batch(self, chosen: Chosen, batch: Any, before: int) -> Tally:
+        asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first rows have said it
+            data, _ = read_chosen(_source(batch), chosen, **asked, before=before)
         return Tally.of(named_alike(data, self.options), lens=self.lens, grid=self.grid)
+
+
+def _source(table: Any) -> Source:
+    names = table.column_names
+    return Source(names, lambda wanted: [column(name, table[name]) for name in wanted])
 
 
 def named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
@@ -253,92 +252,6 @@ def named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
     event = options.get("pos_label")
     named = data.classes if event is None else (f"not {event}", str(event))
     return replace(data, classes=named, notes=())
-
-
-def _kind(part: Path) -> str | None:
-    suffixes = [s.lower() for s in part.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    ending = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes else ""
-    kind = next((name for name, own in ENDINGS.items() if ending in own), None)
-    return None if packed and kind != "csv" else kind
-
-
-def _rows(parts: list[Path]) -> int | None:
-    """Return the number of rows, where all files say it."""
-    if any(_kind(part) != "parquet" for part in parts):
-        return None
-    parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
-    try:
-        return sum(parquet.read_metadata(part).num_rows for part in parts)
-    except Exception:  # a damaged part is named when its turn comes
-        return None
-
-
-def _batches(part: Path, kind: str, wanted: list[str] | None) -> tuple[list[str], Iterator[Any]]:
-    """Return the names of the columns, and batches of those that are wanted, or of all."""
-    try:
-        if kind == "csv":
-            return _of_text(part, wanted)
-        dataset = imported("pyarrow.dataset", "parquet", "large files")
-        form = "ipc"
-        if kind == "parquet":  # without reading ahead whole files
-            lean = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-            form = dataset.ParquetFileFormat(default_fragment_scan_options=lean)
-        opened = dataset.dataset(part, format=form)
-        if wanted is not None and (missing := set(wanted) - set(opened.schema.names)):
-            raise InvalidPredictionsError(f"there is no column {min(missing)!r}")
-        ahead: Any = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": ROWS}
-        batches = opened.to_batches(columns=wanted, **ahead)
-        return wanted or opened.schema.names, _readable(batches)
-    except (InvalidPredictionsError, ImportError):
-        raise
-    except Exception:  # whatever a damaged file makes of its reader
-        raise InvalidPredictionsError("this is not a readable file") from None
-
-
-def _of_text(part: Path, wanted: list[str] | None) -> tuple[list[str], Iterator[Any]]:
-    csv = imported("pyarrow.csv", "parquet", "large text files")
-    tabs = ".tsv" in [suffix.lower() for suffix in part.suffixes]
-    nulls = [form for word in MISSING for form in (word, word.upper(), word.title(), "NaN")]
-    reader = csv.open_csv(
-        part,
-        csv.ReadOptions(block_size=BYTES),
-        csv.ParseOptions(delimiter="\t" if tabs else ","),
-        csv.ConvertOptions(include_columns=wanted, null_values=nulls, strings_can_be_null=True),
-    )
-    return wanted or reader.schema.names, _readable(reader)
-
-
-def _readable(batches: Any) -> Iterator[Any]:
-    """Yield tables of many rows, also of small batches."""
-    pyarrow = imported("pyarrow", "parquet", "large files")
-    iterator, waiting, rows = iter(batches), [], 0
-    while True:
-        try:
-            batch = next(iterator, None)
-            if batch is not None:
-                batch.validate(full=True)  # damaged offsets would end the process
-        except Exception as error:
-            reason = str(error).splitlines()[0][:200]
-            raise InvalidPredictionsError(f"this is not a readable file: {reason}") from None
-        waiting += [] if batch is None else [batch]
-        rows += 0 if batch is None else batch.num_rows
-        if rows >= ROWS or (batch is None and rows):
-            yield pyarrow.Table.from_batches(waiting)
-            waiting, rows = [], 0
-        if batch is None:
-            return
-
-
-def _column(name: str, values: Any) -> Column:
-    """Return a column; numbers of few bits as the decimals that they stand for."""
-    column = of_arrow(name, values)
-    tens = DECIMALS.get(str(column.dtype))
-    if tens is None:
-        return column
-    exact = column.astype(np.float64)
-    decimal = np.rint(exact * tens) / tens
-    return np.where(decimal.astype(column.dtype) == column, decimal, exact)
 
 
 def _named(part: Path, error: Exception) -> str:

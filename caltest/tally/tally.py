@@ -33,13 +33,10 @@ class Tally:
 
     [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
     with cells of their own for 0, 1 and the inner edges. Each occupied cell keeps, with t the
-    position of a prediction p in it, from −1 to 1, and y whether the event occurred,
-
-        n, Σt, Σt², Σt³, Σt⁴, Σy, Σyt,
-
-    and all rows together the sums that log scores and Cox's score test need. Nothing in it names a
-    row. All sums are of whole numbers (t in multiples of 2⁻³⁰), so that batches, their order and
-    the number of processes change no bit. Tallies of the same question add up by ``+``.
+    position of a prediction p in it, from −1 to 1, and y whether the event occurred, n, Σt, Σt²,
+    Σt³, Σt⁴, Σy and Σyt, and all rows together the sums that log scores and Cox's score test need.
+    Nothing in it names a row. All sums are of whole numbers (t in multiples of 2⁻³⁰), so that
+    batches, their order and the number of processes change no bit. Tallies add up by ``+``.
 
     Make one with :meth:`of`, from files with :func:`caltest.scan`. Verbs take it in place of
     predictions and look through its lens: ``calibration_test``, ``joint_test``, ``audit``,
@@ -162,10 +159,9 @@ class Tally:
         weights: str | None = None,
         **options: Any,
     ) -> Tally:
-        """Tally a Dask data frame where its partitions are; the same bits for any partitioning.
+        """Tally a Dask data frame where its partitions are; needs ``caltest[dask]``.
 
-        ``probs``, ``label``, ``weights`` and, as ``options``, ``classes``, ``pos_label`` and
-        ``from_logits`` are those of :func:`read_predictions`. Needs ``caltest[dask]``.
+        ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
         """
         from caltest.tally.dask import of_frame
 
@@ -255,6 +251,9 @@ class Tally:
             self, strata=strata, key=key, stratum=stratum, sums=sums, totals=carried(totals),
             notes=notes,
         )  # fmt: skip
+
+    def __radd__(self, other: object) -> Tally:
+        return self if other == 0 else NotImplemented  # which sum() begins with
 
     def through(self, lens: LensLike | None) -> Tally:
         """Return the tally as another lens sees it: its own, or the top class of two.

@@ -1,0 +1,10 @@
+"""Tallies: sums over micro-cells, of any number of rows, from which exact answers follow."""
+
+from .cells import MicroCells as MicroCells
+from .cells import TalliedCells as TalliedCells
+from .counts import Counts as Counts
+from .counts import Tallied as Tallied
+from .files import scan as scan
+from .statistics import by_residuals as by_residuals
+from .statistics import tallied as tallied
+from .tally import Tally as Tally

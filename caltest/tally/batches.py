@@ -1,0 +1,119 @@
+"""Large files as tables of some rows after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from caltest.errors import InvalidPredictionsError
+from caltest.io.formats import of_arrow
+from caltest.io.opening import ENDINGS, imported
+from caltest.io.source import MISSING, Column
+
+#: Rows of a batch of Parquet and Arrow files, and bytes of one of text.
+ROWS, BYTES = 2**17, 2**24
+#: Decimals of numbers of 32 and 16 bits that are read as they were written.
+DECIMALS = {"float32": 1e6, "float16": 1e3}
+
+
+def kind_of(part: Path) -> str | None:
+    """Return the format of a file, None where it is not known or packed."""
+    suffixes = [s.lower() for s in part.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    ending = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes else ""
+    kind = next((name for name, own in ENDINGS.items() if ending in own), None)
+    return None if packed and kind != "csv" else kind
+
+
+def rows_of(parts: list[Path]) -> int | None:
+    """Return the number of rows, where all files say it."""
+    if any(kind_of(part) != "parquet" for part in parts):
+        return None
+    parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
+    try:
+        return sum(parquet.read_metadata(part).num_rows for part in parts)
+    except Exception:  # a damaged part is named when its turn comes
+        return None
+
+
+def batches_of(part: Path, kind: str, wanted: list[str] | None) -> Iterator[Any]:
+    """Return tables of the columns that are wanted, or of all."""
+    try:
+        if kind == "csv":
+            return _of_text(part, wanted)
+        dataset = imported("pyarrow.dataset", "parquet", "large files")
+        form = "ipc"
+        if kind == "parquet":  # without reading ahead whole files
+            lean = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+            form = dataset.ParquetFileFormat(default_fragment_scan_options=lean)
+        opened = dataset.dataset(part, format=form)
+        _refuse_missing(wanted, opened.schema.names)
+        ahead: Any = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": ROWS}
+        return _readable(opened.to_batches(columns=wanted, **ahead))
+    except (InvalidPredictionsError, ImportError):
+        raise
+    except Exception:  # whatever a damaged file makes of its reader
+        raise InvalidPredictionsError("this is not a readable file") from None
+
+
+def _refuse_missing(wanted: list[str] | None, names: list[str]) -> None:
+    if missing := set(wanted or ()) - set(names):
+        raise InvalidPredictionsError(f"there is no column {min(missing)!r}")
+
+
+def _of_text(part: Path, wanted: list[str] | None) -> Iterator[Any]:
+    csv = imported("pyarrow.csv", "parquet", "large text files")
+    from pyarrow import float64, input_stream, types
+
+    with input_stream(part) as file:
+        header = file.read(2**16).partition(b"\n")[0].decode("utf-8", "replace")
+    nulls = [form for word in MISSING for form in (word, word.upper(), word.title(), "NaN")]
+    known: Any = {"null_values": nulls, "strings_can_be_null": True}
+
+    def opened(**asked: Any) -> Any:
+        return csv.open_csv(
+            part,
+            csv.ReadOptions(block_size=BYTES),
+            csv.ParseOptions(delimiter=max(",;\t|", key=header.count)),
+            csv.ConvertOptions(**known, **asked),
+        )
+
+    schema = opened().schema  # whole numbers at the beginning may be followed by others
+    _refuse_missing(wanted, schema.names)
+    numbers = [f.name for f in schema if types.is_integer(f.type) or types.is_null(f.type)]
+    return _readable(opened(include_columns=wanted, column_types=dict.fromkeys(numbers, float64())))
+
+
+def _readable(batches: Any) -> Iterator[Any]:
+    """Yield tables of many rows, also of small batches."""
+    pyarrow = imported("pyarrow", "parquet", "large files")
+    iterator, waiting, rows = iter(batches), [], 0
+    while True:
+        try:
+            batch = next(iterator, None)
+            if batch is not None:
+                batch.validate(full=True)  # damaged offsets would end the process
+        except Exception as error:
+            reason = str(error).splitlines()[0][:200]
+            raise InvalidPredictionsError(f"this is not a readable file: {reason}") from None
+        waiting += [] if batch is None else [batch]
+        rows += 0 if batch is None else batch.num_rows
+        if rows >= ROWS or (batch is None and rows):
+            yield pyarrow.Table.from_batches(waiting)
+            waiting, rows = [], 0
+        if batch is None:
+            return
+
+
+def column(name: str, values: Any) -> Column:
+    """Return a column; numbers of few bits as the decimals that they stand for."""
+    column = of_arrow(name, values)
+    tens = DECIMALS.get(str(column.dtype))
+    if tens is None:
+        return column
+    exact = column.astype(np.float64)
+    decimal = np.rint(exact * tens) / tens
+    return np.where(decimal.astype(column.dtype) == column, decimal, exact)
