@@ -17,7 +17,7 @@ import caltest as ct
 from caltest import exact
 from caltest._base.poisson_binomial import poisson_binomial
 from caltest.exact import cell_null, enumerated_null
-from caltest.nulls import ExactNull, SimulatedNull
+from caltest.nulls import ExactNull, RootNull, SimulatedNull
 from caltest.simulate import LabelSampler
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max", ref.hellinger]
@@ -520,6 +520,16 @@ def test_quantiles_of_a_law_of_three_values():
     law = ExactNull(np.array([0.1, 0.4, 0.9]), np.array([1.0, 0.5, 0.2]), 0.4, 0.3)
     assert [law.ppf(q) for q in (0.0, 0.5, 0.51, 0.8, 0.81, 1.0)] == [0.1, 0.1, 0.4, 0.4, 0.9, 0.9]
     assert [law.sf(t) for t in (0.1, 0.11, 0.4, 0.9, 0.91)] == [1.0, 0.5, 0.5, 0.2, 0.0]
+
+
+def test_root_of_a_law_of_three_values():
+    square = ExactNull(np.array([0.0, 0.25, 1.0]), np.array([1.0, 0.5, 0.2]), 0.275, 0.4)
+    law = RootNull.of(square)
+    assert law.support.tolist() == [0.0, 0.5, 1.0]
+    assert (law.bracket(0.0), law.bracket(-1.0)) == ((1.0, 1.0), (1.0, 1.0))
+    assert law.bracket(0.5) == square.bracket(0.25) == (0.5, 0.5)
+    assert law.mean() == pytest.approx(0.3 * 0.5 + 0.2)
+    assert law.std() == pytest.approx(math.sqrt(0.3 * 0.25 + 0.2 - 0.35**2))
 
 
 def test_simulated_null_against_order_statistics():

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import caltest as ct
 from caltest._base.multiplicity import holm
@@ -334,3 +335,18 @@ def test_audit_stops_at_ctrl_c(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         ct.audit(ct.examples.digits(), n_resamples=999)
     assert calls == 2
+
+
+def test_pvalues_of_limit_laws():
+    """Both sides of a symmetric law, one of another, and never 0."""
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.1, 0.9, 200)
+    for labels in ((rng.random(200) < p).astype(int), (p < 0.5).astype(int)):
+        lens = ct.OneVsRest(1)
+        both = ct.calibration_test(p, labels, ct.Spiegelhalter(), lens=lens, null="asymptotic")
+        z = ((labels - p) * (1 - 2 * p)).sum() / np.sqrt(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
+        assert both.pvalue == pytest.approx(2.0 * scipy.stats.norm.sf(abs(z)))
+        one = ct.calibration_test(p, labels, ct.CoxScore(), lens=lens, null="asymptotic")
+        expected = scipy.stats.chi2(2).sf(one.estimate)
+        assert one.pvalue == pytest.approx(max(expected, np.finfo(float).tiny))
+        assert one.pvalue_bracket == (one.pvalue, one.pvalue)
