@@ -84,6 +84,10 @@ EQUIVALENT = {
     ("inference/pair.py", "if found.pvalue(lone=False) < 1.0"): "a p-value that is the level",
     ("_base/poisson_binomial.py", "group[0] >= 0.75"): "the law is the same either way",
     ("inference/cell_noise.py", "int(rng.integers(2*63))"): "a seed like any other",
+    (
+        "statistics/debiased.py",
+        "np.maximum(divisor, 1)), 0.25)",
+    ): "a single row has no pairs to weigh",
     ("battery/report.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 

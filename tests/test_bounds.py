@@ -574,3 +574,13 @@ def test_sun_reports_the_error_of_the_largest_predictions(k):
     assert found.null_mean == (0.0 if k > 1 else None)
     assert len(found.notes) == (k > 1)
     assert found.n_draws == 0
+
+
+def test_ends_of_clopper_pearson():
+    from caltest._base.clopper_pearson import clopper_pearson
+
+    low, high = clopper_pearson(np.array([0, 3, 7]), 7, 0.9)
+    beta = scipy.stats.beta
+    assert low == pytest.approx([0.0, beta.ppf(0.05, 3, 5), beta.ppf(0.05, 7, 1)])
+    assert high == pytest.approx([beta.ppf(0.95, 1, 7), beta.ppf(0.95, 4, 4), 1.0])
+    assert clopper_pearson(7, 7, 0.9)[1] == 1.0
