@@ -165,6 +165,7 @@ def test_without_a_tolerance_the_bounds_are_there_and_the_verdict_is_as_ever():
     assert report.verdict is AuditVerdict.TOO_LITTLE_TO_MATTER
 
 
+@pytest.mark.slow
 def test_a_class_that_is_far_off_is_not_too_little_to_matter():
     rng = np.random.default_rng(3)
     n, k = 20_000, 5
@@ -247,6 +248,7 @@ def test_the_tolerance_of_a_gate_is_beside_an_interval_and_alpha_is_shared():
     assert (both.checks[0].low, both.checks[0].high) == (interval.low, interval.high)
 
 
+@pytest.mark.slow
 def test_the_bounds_of_a_difference_are_its_extremes():
     """Over all t and D within their bounds, √(t + D) − √t is what the gate prints."""
     for seed, (n, first) in enumerate([(400, 0), (400, 1), (3000, 0), (3000, 1)]):
@@ -264,6 +266,7 @@ def test_the_bounds_of_a_difference_are_its_extremes():
         assert check.high == pytest.approx(values.max(), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_gate_is_seldom_wrong():
     """A model whose error is the tolerance, and one worse than the other by the margin."""
     passed = failed = 0
@@ -371,6 +374,7 @@ def test_formulas_are_what_fits_show():
         assert needed == pytest.approx(p.size, rel=0.05)  # a fitted curvature
 
 
+@pytest.mark.slow
 def test_the_formula_of_calibration_in_the_large_is_what_simulation_shows():
     plan = ct.plan(ct.CalibrationInTheLarge(), like=uniform, alternative=Shift(0.25), rng=1)
     assert plan.method == "formula"
@@ -390,6 +394,7 @@ def _rejections(statistic, alternative, n, times):
     return count / times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statistic", "alternative", "power"),
     [(ct.CoxScore(), Slope(0.7), 0.88), (ct.Kuiper(), Shift(0.25), 0.6)],
@@ -466,6 +471,7 @@ def test_lengths_and_alarms_are_found():
         by_power(lambda rng, n: False, 0.8, 100, np.random.default_rng(1))
 
 
+@pytest.mark.slow
 def test_every_purpose_is_planned_by_its_verb():
     p, _ = drawn(2000, seed=5)
     run = {"rng": 1, "n_datasets": 100}

@@ -338,6 +338,7 @@ def test_level_is_honoured(rng):
         assert np.all(np.diff([a.high for a in answers]) > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
 @pytest.mark.parametrize("n", [1, 2, 50])
 @pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, distance="sqeuclidean"), DebiasedL2(5)])

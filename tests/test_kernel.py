@@ -656,6 +656,7 @@ def test_type_one_error(statistic, null, n_classes):
         assert (pvalues <= 0.5).sum() >= scipy.stats.binom.ppf(1e-5, runs, 0.45)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statistic", "null"),
     [

@@ -172,6 +172,7 @@ def test_every_subgroup_has_its_curve(rng, band):
     assert type(curve).from_json(curve.to_json()).names == curve.names
 
 
+@pytest.mark.slow
 def test_bars_of_subgroups_hold_together(rng):
     held, runs = 0, 200
     for seed in range(runs):

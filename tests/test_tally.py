@@ -343,6 +343,7 @@ def contains(seed, most):
     return low <= largest and least <= high
 
 
+@pytest.mark.slow
 def test_brackets_contain_the_pvalues_of_rows():
     assert all(contains(seed, 3.7) for seed in range(60))
 
