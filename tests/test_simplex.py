@@ -109,6 +109,63 @@ def test_other_partitions_reach_as_far_as_their_predictions(bins):
     assert (simplex.predicted <= simplex.bin_high + 1e-12).all()
 
 
+def test_weights_without_a_common_unit_against_enumeration():
+    """Four rows in two cells: all 81 label vectors, weighted, give the p-values that draws near."""
+    probs = np.array([[0.6, 0.3, 0.1], [0.55, 0.15, 0.3], [0.1, 0.7, 0.2], [0.3, 0.6, 0.1]])
+    labels, weights = np.array([1, 2, 1, 0]), np.array([1.0, np.sqrt(2.0), np.pi, 0.5])
+    run = {"bins": ct.UniformBins(2), "n_resamples": 20_000, "rng": 1}
+    cell = np.array([1, 1, 0, 0])
+    every = np.array(list(np.ndindex(3, 3, 3, 3)))
+    mass = np.prod(probs[np.arange(4), every], axis=1)
+    residuals = weights[:, None] * (np.eye(3)[every] - probs)
+    sums = np.stack([residuals[:, cell == c].sum(axis=1) for c in (0, 1)], axis=1)  # (81, 2, 3)
+    sizes = (np.abs(sums) / np.sqrt(np.einsum("v,vck->ck", mass, sums**2))).max(axis=2)
+    own = sizes[(every == labels).all(axis=1)][0]
+    simplex = reliability_simplex(probs, labels, weights=weights, **run)
+    assert simplex.n_resamples == 20_000
+    frequency = np.bincount(labels[:2], weights[:2], 3) / weights[:2].sum()
+    rows = np.argsort(simplex.predicted[:, 0])
+    np.testing.assert_allclose(simplex.observed[rows[1]], frequency)
+    exact = [mass[sizes[:, c] >= own[c] - 1e-9].sum() for c in (0, 1)]
+    adjusted = [mass[sizes.max(axis=1) >= own[c] - 1e-9].sum() for c in (0, 1)]
+    np.testing.assert_allclose(simplex.pvalue[rows], exact, atol=0.015)
+    np.testing.assert_allclose(simplex.adjusted[rows], adjusted, atol=0.015)
+
+
+def test_whole_weights_are_exact_whatever_their_scale_and_equal_ones_are_none(rng):
+    probs, labels = rng.dirichlet(np.ones(3), 60), rng.integers(0, 3, 60)
+    weights = rng.integers(0, 4, 60)
+    run = {"bins": 2, "n_resamples": 9, "rng": 1}
+    one, two = (reliability_simplex(probs, labels, weights=c * weights, **run) for c in (1, 0.1))
+    plain = reliability_simplex(probs, labels, **run)
+    assert one.n_resamples == 0
+    assert one.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    np.testing.assert_array_equal(one.pvalue, two.pvalue)
+    assert not np.allclose(one.pvalue, plain.pvalue)
+    alike = reliability_simplex(probs, labels, weights=np.full(60, 2.5), **run)
+    np.testing.assert_allclose(alike.pvalue, plain.pvalue)
+    alone = reliability_simplex(probs, labels, clusters=np.arange(60), **run)
+    np.testing.assert_array_equal(alone.pvalue, plain.pvalue)
+    with pytest.raises(ct.StatisticError, match="does not take by yet"):
+        reliability_simplex(probs, labels, by=weights)
+
+
+@pytest.mark.slow
+def test_cells_of_clustered_rows_are_rarely_marked(rng):
+    """40 clusters of 5 copies: ignored they are marked in most data sets, known at most in 10 %."""
+    ignored = known = 0
+    for r in range(100):
+        probs = np.repeat(rng.dirichlet(np.ones(3), 40), 5, axis=0)
+        patient = np.repeat(np.arange(40), 5)
+        labels = (rng.random(40)[patient, None] >= probs.cumsum(axis=1)[:, :2]).sum(axis=1)
+        plain = ct.Predictions.of(probs, labels)
+        run = {"bins": 3, "n_resamples": 199, "rng": r}
+        ignored += bool(reliability_simplex(plain, **run).significant.any())
+        known += bool(reliability_simplex(plain, clusters=patient, **run).significant.any())
+    assert ignored > 50
+    assert known <= scipy.stats.binom.isf(1e-4, 100, 0.1)
+
+
 def test_other_numbers_of_classes_are_refused():
     with pytest.raises(ct.StatisticError, match="three classes"):
         reliability_simplex(ct.examples.digits())

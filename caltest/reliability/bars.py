@@ -184,8 +184,7 @@ def simulated_bars(
     in which it is empty do not count for it; a row stays in its cell. O(B n J).
     """
     if isinstance(scheme, LabelScheme):
-        batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, cells))
-        gaps, ended = simulate_by(batches, n_resamples, rng, workers)
+        gaps, ended = _drawn_gaps(data, cells, scheme, n_resamples, rng, workers)
     else:
         named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
         sampler = scheme.sampler(named)
@@ -194,6 +193,46 @@ def simulated_bars(
         with np.errstate(invalid="ignore"):
             gaps = sums / sizes
     return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
+
+
+def drawn_pvalues(
+    data: Predictions,
+    cells: Cells,
+    scheme: LabelScheme,
+    inflation: float,
+    n_resamples: int,
+    rng: Any,
+    workers: Workers,
+) -> tuple[FloatArray, FloatArray, int, Ended]:
+    """Return p-values of all cells, those adjusted for all (max-T), how many draws, and the ending.
+
+    T_b = max_k |Δ_bk| / s_bk with Δ the outcome minus prediction and s its root mean square over
+    the observed and the drawn labels, which are exchangeable if the model is calibrated; the drawn
+    Δ are multiplied by √``inflation`` first. p = (1 + #{T* ≥ T}) / (1 + B); adjusted, T* is that
+    of the most deviating cell. O(B n K).
+    """
+    each = [cells] * data.n_classes
+    drawn, ended = _drawn_gaps(data, each, scheme, n_resamples, rng, workers)
+    gaps = np.vstack([_gaps(data.probs, each, data.labels[None]), np.sqrt(inflation) * drawn])
+    spread = np.sqrt((gaps**2).mean(axis=0))
+    sizes = np.abs(gaps) / np.where(spread > 1e-12, spread, np.inf)
+    sizes = sizes.reshape(len(gaps), data.n_classes, -1).max(axis=1)
+    reached = sizes[0] - 1e-10  # rounding must not split ties
+    adjusted = (sizes.max(axis=1)[:, None] >= reached).mean(axis=0)
+    return (sizes >= reached).mean(axis=0), adjusted, len(drawn), ended
+
+
+def _drawn_gaps(
+    data: Predictions,
+    cells: Sequence[Cells],
+    scheme: LabelScheme,
+    n_resamples: int,
+    rng: Any,
+    workers: Workers,
+) -> tuple[FloatArray, Ended]:
+    """Return the deviations of all cells for drawn labels, one row a draw."""
+    batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, cells))
+    return simulate_by(batches, n_resamples, rng, workers)
 
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:

@@ -14,12 +14,13 @@ from caltest._base.written import Written, name_of
 from caltest.binning import EDGE_TOLERANCE, Binning, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, LensLike, OneVsRest
-from caltest.predictions import Facts, FloatArray, IntArray
-from caltest.reliability.bars import cell_pvalues
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.reliability.bars import cell_pvalues, drawn_pvalues
 from caltest.reliability.view import View
-from caltest.results import ReliabilitySimplex
-from caltest.simulate import Workers
+from caltest.results import CalibrationTestResult, ReliabilitySimplex
+from caltest.simulate import RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import ECE, Cells
+from caltest.statistics.prepared import MAX_MASS
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,9 +95,9 @@ def reliability_simplex(
         Cells count as significant so that with a calibrated model none does with at least this
         probability.
     n_resamples, rng, workers
-        For the test of the ECE over the cells.
+        For the test of the ECE over the cells, and for p-values of cells that are drawn.
     **facts
-        As in :func:`calibration_test`.
+        As in :func:`calibration_test`; ``by`` is refused.
 
     Returns
     -------
@@ -110,11 +111,16 @@ def reliability_simplex(
     Notes
     -----
     A cell's p-value is exact: the smallest two-sided Poisson-binomial p-value of its classes, times
-    their number (Bonferroni); over the cells it is adjusted by Holm's method. O(n K).
+    their number (Bonferroni); over the cells it is adjusted by Holm's method. O(n K). So it is for
+    weights that are multiples of one number. With other weights, and with clusters, labels are
+    drawn as the test of the ECE draws them (:class:`SharedRedraws`, inflated by its κ): the p-value
+    is that of the largest standardised deviation of a class, adjusted by the joint law of all cells
+    (max-T). O(B n K).
 
     References
     ----------
-    Vaicenavicius et al. 2019, §4.4 and Fig. 1.
+    Vaicenavicius et al. 2019, §4.4 and Fig. 1. Westfall & Young, *Resampling-Based Multiple
+    Testing*, 1993, for max-T.
 
     Examples
     --------
@@ -127,7 +133,7 @@ def reliability_simplex(
     np.True_
     """
     fraction("level", level)
-    view = View.of("reliability_simplex", probs, labels, facts, lens)
+    view = View.of("reliability_simplex", probs, labels, facts, lens, takes={"clusters", "weights"})
     induced, n_classes = view.induced, view.induced.n_classes
     if n_classes not in (3, 4):
         raise StatisticError(
@@ -136,31 +142,44 @@ def reliability_simplex(
             "lens=Partition([[0, 1], [2], [3]])"
         )
     bins = SimplexGrid(int(bins)) if is_whole(bins) else as_binning(bins)
-    cells = Cells.of(bins, induced.probs)
-    first, counts = cells.starts[:-1], cells.counts[:, None]
+    cells = Cells.of(bins, induced.probs, induced.weights)
+    first, onehot = cells.starts[:-1], induced.labels[:, None] == np.arange(n_classes)
     ordered = induced.probs[cells.order]
     bin_low, bin_high = np.minimum.reduceat(ordered, first), np.maximum.reduceat(ordered, first)
     if isinstance(bins, SimplexGrid):
         bin_low = bins.slices(ordered[first]) / bins.n_bins
         bin_high = bin_low + 1.0 / bins.n_bins
-    hits = cells.sum(induced.labels[:, None] == np.arange(n_classes))
-    pvalues = [
-        cell_pvalues(cells, OneVsRest(k)(induced).probs, hits[:, k]) for k in range(n_classes)
-    ]
-    pvalue = np.minimum(1.0, n_classes * np.min(pvalues, axis=0))
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     test = view.test(ECE(bins), induced, options)
+    pvalue, adjusted, drawn, ended = _pvalues(induced, cells, test, options)
     return ReliabilitySimplex(
         bin_low=bin_low,
         bin_high=bin_high,
         count=cells.counts,
-        predicted=cells.sum(induced.probs) / counts,
-        observed=hits / counts,
+        predicted=np.stack([cells.mean(column) for column in induced.probs.T], axis=1),
+        observed=np.stack([cells.mean(column) for column in onehot.T], axis=1),
         pvalue=pvalue,
-        adjusted=np.array(holm(list(pvalue))),
+        adjusted=adjusted,
         names=view.lens.components(view.data),
         bins=name_of(bins),
         level=level,
         test=test,
-        **view.told(rng, test.ended),
+        n_resamples=drawn,
+        **view.told(rng, test.ended, ended),
     )
+
+
+def _pvalues(
+    induced: Predictions, cells: Cells, test: CalibrationTestResult, options: dict[str, Any]
+) -> tuple[FloatArray, FloatArray, int, str]:
+    """Return p-values of the cells, adjusted ones, and how many draws they took, ended how."""
+    weights, found, k = induced.weights, test.clusters, induced.n_classes
+    whole = weights is None or bool((weights == np.rint(weights)).all())
+    if found is None and whole and cells.mass.max() <= (np.inf if weights is None else MAX_MASS):
+        hits = [np.rint(cells.mean(induced.labels == j) * cells.mass).astype(int) for j in range(k)]
+        pvalues = [cell_pvalues(cells, OneVsRest(j)(induced).probs, hits[j]) for j in range(k)]
+        pvalue = np.minimum(1.0, k * np.min(pvalues, axis=0))
+        return pvalue, np.array(holm(list(pvalue))), 0, "complete"
+    scheme = RedrawLabels() if found is None else SharedRedraws(found.dependence)
+    kappa = 1.0 if found is None else found.inflation
+    return drawn_pvalues(induced, cells, scheme, kappa, **options)

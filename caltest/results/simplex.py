@@ -23,11 +23,11 @@ class ReliabilitySimplex(Result):
     count : ndarray of shape (L,), int
         Rows in the cell; empty cells are left out.
     predicted, observed : ndarray of shape (L, K)
-        Mean prediction, and frequencies of the classes: tail and head of the arrow.
+        Mean prediction, and frequencies of the classes, both weighted: tail and head of the arrow.
     pvalue : ndarray of shape (L,)
-        Exact, for each cell by itself.
+        For each cell by itself: exact, or drawn where ``n_resamples`` is not 0.
     adjusted : ndarray of shape (L,)
-        Adjusted for the number of cells (Holm).
+        Adjusted for the number of cells: Holm's of exact ones, max-T of drawn ones.
     names : tuple of str
         The corners.
     lens, bins : str
@@ -37,7 +37,7 @@ class ReliabilitySimplex(Result):
     test : CalibrationTestResult
         The test of the ECE over the cells.
     n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; cells need no simulation.
+        As for every :class:`Result`.
     """
 
     bin_low: FloatArray
