@@ -401,6 +401,49 @@ def test_intervals_are_those_of_rows(tilt):
         ct.confidence_interval(tally, None, ct.ECE(), method="bca")
 
 
+@pytest.mark.parametrize("grid", [97, None])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", ["z", "jackknife"])
+@pytest.mark.parametrize("size", [50, 300])
+def test_comparisons_are_those_of_rows(grid, weighted, method, size):
+    """With few different predictions to rounding, else to what a mean says of a micro-cell."""
+    models = []
+    for seed, n, tilt in ((1, size, 0.0), (2, size + 40, 0.6)):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(0.5, 0.8, n)
+        p = p if grid is None else np.rint(p * grid) / grid
+        facts = {"weights": rng.choice([1.0, 1.7, 5.0], n)} if weighted else {}
+        models.append(ct.Predictions.of(p, (rng.random(n) < p * (1 - tilt)).astype(int), **facts))
+    asked = {"paired": False, "method": method, "n_resamples": 99, "rng": 1}
+    for statistic in (ct.DebiasedL2(), ct.ECE(ct.UniformBins(32))):
+        rows = ct.compare(*models, None, statistic, **asked)
+        found = ct.compare(*map(ct.Tally.of, models), None, statistic, **asked)
+        for name in ("estimate_a", "estimate_b", "difference", "pvalue", "low", "high"):
+            expected = pytest.approx(getattr(rows, name), rel=1e-5 if grid is None else 1e-9)
+            assert getattr(found, name) == expected, name
+        assert (found.n, found.verdict) == (size, rows.verdict)
+        assert found.effective_n == pytest.approx(rows.effective_n)
+        assert found.scores == ()
+        assert "As forecasts" not in str(found)
+        assert [note for note in found.notes if "alone" in note] == list(rows.notes)
+
+
+def test_comparisons_of_tallies_that_cannot_be_made_say_so():
+    a, b = ct.Tally.of([0.1, 0.2, 0.1], [1, 0, 0]), ct.Tally.of([0.1, 0.2], [1, 0], grid=60)
+    for models, options, said in [
+        ((a, a), {}, "paired=False compares those of other observations"),
+        ((a, a), {"paired": False, "method": "bootstrap"}, "by method='z' or 'jackknife'"),
+        ((a, b), {"paired": False}, "different grids cannot be compared: 4800 and 60"),
+        ((a, [0.1]), {"paired": False, "labels_b": [1]}, "tally the rows of both models"),
+        (([0.1], a), {"paired": False}, "tally the rows of both models"),
+        ((a, a, [1]), {"paired": False}, "leave out labels"),
+        ((a, a), {"paired": False, "weights": [1]}, "leave out weights"),
+        ((a, a), {"paired": False, "statistic": ct.SKCE()}, "needs the rows"),
+    ]:
+        with pytest.raises(ct.StatisticError, match=said):
+            ct.compare(*models, **options)
+
+
 @pytest.mark.parametrize("band", ["consistency", "clopper-pearson", "wilson", None])
 @pytest.mark.parametrize("bins", [ct.UniformBins(10), ct.EdgeBins([0.1, 0.5])])
 def test_curves_are_those_of_rows(band, bins):

@@ -13,7 +13,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.entry import admitted
+from caltest.inference.entry import admitted, admitted_tally
 from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
@@ -22,6 +22,7 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Workers
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics import DebiasedL2, StatisticLike
+from caltest.tally import Tally
 
 IN_ORDER = "a paired comparison needs the same observations in the same order"
 
@@ -67,6 +68,7 @@ def compare(
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
         What the two models predict for the same observations, in the same order. Or a dictionary
         ``{name: probs}`` in place of ``probs_a``, followed by the labels: all pairs are compared.
+        Or, with ``paired=False``, two :class:`Tally` of one lens and grid, of other observations.
     labels : array_like of shape (n,)
         Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
@@ -151,7 +153,15 @@ def compare(
         if callable(labels):  # compare({…}, labels, statistic)
             statistic, labels = labels, None
         known = labels if probs_b is None else probs_b
-        data = _same_rows(dict(probs_a), known, facts) if probs_a else {}
+        data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
+    elif isinstance(probs_a, Tally) or isinstance(probs_b, Tally):
+        if paired or method not in ("auto", "z", "jackknife"):
+            raise StatisticError(
+                "tallies have sums, not rows: paired=False compares those of other observations, "
+                "by method='z' or 'jackknife'; for the same observations pass their predictions"
+            )
+        given = labels if labels_b is None else labels_b
+        data = dict(zip(names, _tallies(probs_a, probs_b, given, facts, lens), strict=True))
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:
@@ -165,13 +175,22 @@ def compare(
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     method = "z" if method == "auto" else method
-    seen_through = as_lens(lens, next(iter(data.values())))
+    first = next(iter(data.values()))
+    seen_through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
     settings = Settings(statistic, seen_through, method, paired, level, margin)
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     models = [Model.of(name, d, settings, options) for name, d in data.items()]
     if several:
         return _all_pairs(settings, models, options)
     return compared(settings, models[0], models[1], options)
+
+
+def _tallies(a: Any, b: Any, labels: Any, facts: Facts, lens: LensLike | None) -> list[Tally]:
+    """Return two tallies as the lens sees them, of one question."""
+    if not (isinstance(a, Tally) and isinstance(b, Tally)):
+        raise StatisticError("a tally is compared with a tally: tally the rows of both models")
+    a.refuse_other(b, "cannot be compared")
+    return [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
 
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:

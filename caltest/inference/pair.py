@@ -22,8 +22,9 @@ from caltest.predictions import FloatArray, Predictions
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
 from caltest.results.comparison import ScoreDifference
 from caltest.simulate.dependent import by_appearance
-from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
+from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.binned import BinnedError
+from caltest.tally import MicroCells, Tally
 
 Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
 
@@ -55,8 +56,9 @@ class Model:
     """One model, and all that is computed once for all its comparisons."""
 
     name: str
-    data: Predictions
+    data: Any
     induced: Predictions
+    rows: Predictions
     tested: StatisticLike
     estimate: float
     error: SquaredError | None
@@ -64,20 +66,26 @@ class Model:
     interval: tuple[float, float] | None
 
     @classmethod
-    def of(cls, name: str, data: Predictions, settings: Settings, options: dict[str, Any]) -> Model:
+    def of(cls, name: str, data: Any, settings: Settings, options: dict[str, Any]) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
-        prepared, estimate = evaluated(statistic, lens(data))
+        seen: Any = MicroCells.of(data) if isinstance(data, Tally) else lens(data)
+        prepared, estimate = evaluated(statistic, seen)
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
             test = calibration_test(data, None, statistic, lens=lens, **options)
-        error, tested = None, statistic
+        error, tested, rows, times = None, statistic, prepared.data, None
         if settings.method != "swap":
             tested = _squared_version(statistic, prepared)
             estimate = evaluated(tested, prepared.data)[1]
         if settings.method in ("z", "jackknife"):
             assert prepared.cells is not None
-            error = SquaredError.of(prepared.cells, prepared.data)
+            cells = prepared.cells
+            if isinstance(seen, MicroCells):
+                rows, times, place = seen.listed()
+                numbers = cells.of_row[place]
+                cells = Cells.of(lambda _: numbers, rows.probs)
+            error = SquaredError.of(cells, rows, times)
             estimate = error.estimate
             if error.alone == error.n:
                 raise StatisticError(
@@ -85,11 +93,11 @@ class Model:
                     "that noise and error cannot be told apart: take fewer bins"
                 )
         interval = _own_interval(data, settings, options)
-        return cls(name, data, prepared.data, tested, estimate, error, test, interval)
+        return cls(name, data, prepared.data, rows, tested, estimate, error, test, interval)
 
 
 def _own_interval(
-    data: Predictions, settings: Settings, options: dict[str, Any]
+    data: Predictions | Tally, settings: Settings, options: dict[str, Any]
 ) -> tuple[float, float] | None:
     """Return an interval of the model's own error, where one is known that covers."""
     try:
@@ -162,8 +170,11 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         n_resamples=evidence.n_resamples,
         seed=seed_of(options["rng"]),
         ended=ending(a.test.ended, b.test.ended, evidence.ended),
-        notes=(*(f"{m.name}: {note}" for m in (a, b) for note in m.data.notes), *evidence.notes),
-        **design(a.induced),
+        notes=(
+            *(f"{m.name}: {note}" for m in (a, b) for note in m.test.notes),
+            *evidence.notes,
+        ),
+        **design(a.data if isinstance(a.data, Tally) else a.induced),
         copies=max(a.data.copies, b.data.copies),
     )
 
@@ -171,7 +182,7 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
 def _by_variance(settings: Settings, a: Model, b: Model, options: dict[str, Any]) -> _Evidence:
     assert a.error is not None
     assert b.error is not None
-    sides = Side(a.error, a.induced), Side(b.error, b.induced)
+    sides = Side(a.error, a.rows), Side(b.error, b.rows)
     found = Difference(*sides, settings.paired, cautious=settings.method == "jackknife")
     pvalue, (low, high) = found.pvalue(), found.limits(settings.level)
     alone = "alone in their cell" if sides[0].error.parts.rows else "without other clusters there"
@@ -224,7 +235,9 @@ def _score_differences(
     a: Predictions, b: Predictions, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
     """Compare mean scores by Student's t of paired units (Diebold & Mariano 1995), else Welch's."""
-    found = []
+    found: list[ScoreDifference] = []
+    if isinstance(a, Tally):  # knows no squares of log scores
+        return ()
     for name, score in SCORES.items():
         rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))
         found.append(_score_difference(name, rows_a, rows_b, paired, level, (a, b)))

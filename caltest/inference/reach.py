@@ -53,7 +53,7 @@ class Side:
     def _of_rows(self, values: FloatArray) -> FloatArray:
         """Return the weighted sums of row values (n,) in the cells."""
         w = self.data.weights
-        weighted = values if w is None else w * values
+        weighted = self.error.copies * (values if w is None else w * values)
         return summed(weighted, self.error.cell, self.error.mass.size)
 
     @cached_property
@@ -73,7 +73,8 @@ class Side:
     @cached_property
     def not_shown(self) -> FloatArray:
         """The share of the variance of each label that is added, shape (n,)."""
-        sums = added(self.error.parts.sums, self.error.parts.cell, self.error.mass.size)
+        parts = self.error.parts
+        sums = added(parts.times[:, None] * parts.sums, parts.cell, self.error.mass.size)
         scatter = self._squares - self._components * (sums**2).sum(axis=1) / self.error.mass
         shown = np.divide(
             scatter, self._promised, out=np.ones_like(scatter), where=self._promised > 0.0
@@ -85,7 +86,8 @@ class Side:
         """The square of what one more unit of the worst cell would add."""
         parts, mass = self.error.parts, self.error.mass
         mean = self.error.in_cells(parts.mass * self.error.omitting[parts.unit]) / mass
-        without = self.error.omitting.mean() - mean
+        times = self.error.times
+        without = times @ self.error.omitting / times.sum() - mean
         excess = (self._squares - self._promised) / (self._units * self._components * mass.sum())
         return float(max(without.max(), excess.max(), 0.0)) ** 2
 
@@ -204,4 +206,5 @@ class Difference:
 
 def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
     """Return the mean over units of the squared changes (n, K) by other labels of their rows."""
-    return float(squares.sum()) / ((squares.shape[1] - 1) * error.omitting.size)
+    whole = float(error.copies @ squares.sum(axis=1))
+    return whole / ((squares.shape[1] - 1) * float(error.times.sum()))

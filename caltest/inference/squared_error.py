@@ -19,6 +19,7 @@ class Parts:
     ``unit`` and ``cell`` (P,) number both; ``mass`` (P,) is W_ub = Σ w_i, ``sums`` (P, d) are
     S_ub = Σ w_i r_i with r_i = onehot(y_i) − p_i, of two classes one component. Parts of a unit lie
     together; ``of_row`` (n,) is the part of every row, and ``rows`` whether each row is a unit.
+    ``times`` (P,) is how many such parts there are: 1 but for rows that stand for those of a tally.
     """
 
     unit: IntArray
@@ -26,21 +27,24 @@ class Parts:
     mass: FloatArray
     sums: FloatArray
     of_row: IntArray
+    times: FloatArray
     rows: bool
 
     @classmethod
-    def of(cls, induced: Predictions, cell: IntArray) -> Parts:
+    def of(cls, induced: Predictions, cell: IntArray, times: FloatArray | None = None) -> Parts:
         """Sum the rows, in O(n d), and O(n log n) with clusters."""
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights
         every = np.arange(induced.n)
         if induced.n_clusters is None:
-            return cls(every, cell, w, r, every, rows=True)
+            times = np.ones(induced.n) if times is None else times
+            return cls(every, cell, w, r, every, times, rows=True)
         unit = by_appearance(induced.clusters)
         n_cells = int(cell.max()) + 1
         codes, place = np.unique(unit * n_cells + cell, return_inverse=True)
         sums, mass = added(r, place.ravel(), codes.size), summed(w, place.ravel(), codes.size)
-        return cls(*np.divmod(codes, n_cells), mass, sums, place.ravel(), rows=False)
+        once = np.ones(codes.size)
+        return cls(*np.divmod(codes, n_cells), mass, sums, place.ravel(), once, rows=False)
 
     def crossed(self, other: Parts) -> tuple[IntArray, IntArray]:
         """Return all pairs of a part and another of the same unit, of a second partition."""
@@ -85,22 +89,24 @@ class SquaredError:
     changes: FloatArray
 
     @classmethod
-    def of(cls, cells: Cells, induced: Predictions) -> SquaredError:
-        """Compute everything in O(n d)."""
+    def of(
+        cls, cells: Cells, induced: Predictions, times: FloatArray | None = None
+    ) -> SquaredError:
+        """Compute everything in O(n d); ``times`` (n,) is how many rows each stands for."""
         n, cell, size = induced.n, cells.of_row, len(cells)
-        parts = Parts.of(induced, cell)
-        own, mass, x = parts.cell, parts.mass, parts.sums
-        sums, units = added(x, own, size), np.bincount(own, minlength=size)
+        parts = Parts.of(induced, cell, times)
+        own, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times
+        sums, units = added(m[:, None] * x, own, size), np.bincount(own, m, size)
         squares = (x * x).sum(axis=1)
-        totals = (sums * sums).sum(axis=1) - summed(squares, own, size)
-        total, squared = (summed(mass**e, own, size) for e in (1, 2))
+        totals = (sums * sums).sum(axis=1) - summed(m * squares, own, size)
+        total, squared = (summed(m * mass**e, own, size) for e in (1, 2))
         weights = _over(total, total**2 - squared, units > 1)
         # Without a unit: |S − x|² − (Q − |x|²) = |S|² − Q − 2 S·x + 2 |x|².
         left = totals[own] - 2.0 * (sums[own] * x).sum(axis=1) + 2.0 * squares
         rest = total[own] - mass
         others = _over(rest, rest**2 - squared[own] + mass**2, units[own] > 2)
         gone = np.bincount(parts.unit, others * left - (weights * totals)[own])
-        whole, everything = float(weights @ totals), float(mass.sum())
+        whole, everything = float(weights @ totals), float(m @ mass)
         remaining = everything - np.bincount(parts.unit, mass)
         omitting = (whole + gone) / np.where(remaining > 0.0, remaining, 1.0)
         change = 2.0 * weights[cell, None] * (sums[cell] - x[parts.of_row]) / everything
@@ -114,23 +120,33 @@ class SquaredError:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.cell.size
+        return int(self.copies.sum())
+
+    @property
+    def copies(self) -> FloatArray:
+        """How many rows each row stands for, shape (n,)."""
+        return self.parts.times[self.parts.of_row]
+
+    @property
+    def times(self) -> FloatArray:
+        """How many units each unit stands for, shape (U,)."""
+        return self.parts.times if self.parts.rows else np.ones(self.omitting.size)
 
     def in_cells(self, values: FloatArray) -> FloatArray:
         """Return the sums of values of the parts (P,) in the cells, shape (L,)."""
-        return summed(values, self.parts.cell, self.weights.size)
+        return summed(self.parts.times * values, self.parts.cell, self.weights.size)
 
     def together(self, variances: FloatArray) -> float:
         """Return the variance of a sum over rows (n,), where those of one unit vary as one."""
         if self.parts.rows:
-            return float(variances.sum())
+            return float(self.copies @ variances)
         unit = self.parts.unit[self.parts.of_row]
         return float((np.bincount(unit, np.sqrt(variances)) ** 2).sum())
 
     @property
     def alone(self) -> int:
         """Number of rows in cells of one unit."""
-        return int((self.weights[self.cell] == 0.0).sum())
+        return int(self.copies[self.weights[self.cell] == 0.0].sum())
 
     @cached_property
     def freedom(self) -> float:
@@ -138,7 +154,8 @@ class SquaredError:
         mass = np.bincount(self.parts.unit, self.parts.mass)
         if self.parts.rows and mass.min() == mass.max():
             return np.inf
-        return float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
+        whole, squared = float(self.times @ mass), float(self.times @ mass**2)
+        return max(whole**2 / squared - 1.0, 1.0)
 
 
 def _over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
@@ -160,11 +177,19 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
     Clusters meet in several pairs of cells, each of which costs as much.
     """
-    omitting = [a.omitting - b.omitting] if paired else [a.omitting, b.omitting]
-    jackknife = sum((values.size - 1) * float(values.var()) for values in omitting)
+    omitting = [(a.omitting - b.omitting, a.times)] if paired else [
+        (error.omitting, error.times) for error in (a, b)
+    ]  # fmt: skip
+    jackknife = sum(_jackknife(*values) for values in omitting)
     centred, _ = _quadratic(a, b, a.centred, b.centred, paired)
     raw, apart = _quadratic(a, b, a.parts.sums, b.parts.sums, paired)
     return max(jackknife - (0.0 if cautious else centred), raw, centred, 0.0) + 1e-14 * apart
+
+
+def _jackknife(values: FloatArray, times: FloatArray) -> float:
+    """Return (U − 1) times the variance of U values."""
+    n = float(times.sum())
+    return (n - 1.0) / n * float(times @ (values - times @ values / n) ** 2)
 
 
 def _quadratic(
@@ -192,12 +217,13 @@ def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) ->
         pairs, group = np.unique(codes, return_inverse=True)
         group = group.ravel()
         weights = a.weights[pairs // n_cells] * b.weights[pairs % n_cells]
-    own = np.ones(1)
+    own = a.times
     for error, values in ((a, x), (b, z)):
         squares = error.weights[error.parts.cell] * np.square(values).sum(axis=1)
         own = own * np.bincount(error.parts.unit, squares)
     if x.shape[1] == 1:
-        products = np.bincount(group, (x[left] * z[right])[:, 0], weights.size)
+        both = a.parts.times[left] * (x[left] * z[right])[:, 0]
+        products = np.bincount(group, both, weights.size)
         return float(weights @ products**2 - own.sum())
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(weights.size + 1))

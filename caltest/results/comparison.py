@@ -12,6 +12,8 @@ from caltest.results.calibration import CalibrationTestResult
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 
+AS_FORECASTS = "  As forecasts, which is another question (proper scores, lower is better):"
+
 
 @dataclass(frozen=True)
 class ScoreDifference(Record):
@@ -72,7 +74,7 @@ class ComparisonResult(Result):
         Intervals of each model's own error, as ``statistic`` measures it, from
         :func:`caltest.confidence_interval`; None where no method is known to cover.
     scores : tuple of ScoreDifference
-        Which model is the better forecaster: another question.
+        Which model is the better forecaster: another question, not answered from tallies.
     paired : bool
         Whether rows of both models are the same observations.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -157,9 +159,7 @@ class ComparisonResult(Result):
             f"  p-value        {format_p(self.pvalue)}  ({self._precision()})",
             "",
             *(f"  {sentence}" for sentence in self._in_words()),
-            "",
-            "  As forecasts, which is another question (proper scores, lower is better):",
-            *(f"  {line}" for line in scores),
+            *(["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []),
             *self._foot(),
         ]
         return "\n".join(lines)

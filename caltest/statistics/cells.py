@@ -77,7 +77,7 @@ class Cells:
     def of_row(self) -> IntArray:
         """The cell of every row, shape (n,)."""
         cells = np.empty(self.order.size, dtype=np.int64)
-        cells[self.order] = np.repeat(np.arange(len(self)), self.counts)
+        cells[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
         return cells
 
     def mean(self, values: Any, axis: int = 0) -> Any:

@@ -14,7 +14,7 @@ from caltest._base.facts import in_whole_numbers
 from caltest._base.written import name_of
 from caltest.binning import EdgeBins, QuantileBins, UniformBins
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import MAX_MASS
 from caltest.tally.grid import UNIT, Grid, mean_position, total
@@ -130,6 +130,21 @@ class MicroCells:
     def event_sums(self) -> FloatArray:
         """Σ y p of every cell."""
         return self.labels * self.centre + self.half * self.sums[:, 6] / UNIT
+
+    def listed(self) -> tuple[Predictions, FloatArray, IntArray]:
+        """Return a row for the events of each micro-cell, and one for what was none.
+
+        Each has their mean prediction. Besides, how many rows it stands for, and its micro-cell.
+        """
+        events = np.concatenate([self.labels, self.count - self.labels])
+        (kept,) = np.nonzero(events)
+        position = self.sums[:, 6] / UNIT
+        position = np.concatenate([position, self.count * mean_position(self.sums) - position])
+        cell, label = kept % self.key.size, kept // self.key.size
+        moved = self.half[cell] * np.clip(position[kept] / events[kept], -1.0, 1.0)
+        probs = np.column_stack([self.centre[cell] + moved, self.rest[cell] - moved])
+        weights = None if self.tally.weights is None else self.weight[cell]
+        return Predictions(probs, label, weights=weights), events[kept], cell
 
     def means(self) -> tuple[float, float]:
         """Return the mean prediction of the event, and how often it occurred."""

@@ -40,7 +40,7 @@ class Tally:
 
     Make one with :meth:`of`, from files with :func:`caltest.scan`. Verbs take it in place of
     predictions and look through its lens: ``calibration_test``, ``joint_test``, ``audit``,
-    ``confidence_interval`` and ``reliability_curve``.
+    ``confidence_interval``, ``equivalence_test``, ``reliability_curve`` and, unpaired, ``compare``.
 
     Attributes
     ----------
@@ -215,6 +215,15 @@ class Tally:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def refuse_other(self, other: Tally, what: str) -> None:
+        """Raise StatisticError for a tally of another lens, grid or other classes."""
+        for name, own in self._question.items():
+            if own != other._question[name]:
+                raise StatisticError(
+                    f"tallies of different {name} {what}: {name_of(own)} and "
+                    f"{name_of(other._question[name])}"
+                )
+
     def __add__(self, other: Tally) -> Tally:
         """Return the tally of the rows of both.
 
@@ -225,12 +234,7 @@ class Tally:
         """
         if not isinstance(other, Tally):
             return NotImplemented
-        for name, own in self._question.items():
-            if own != other._question[name]:
-                raise StatisticError(
-                    f"tallies of different {name} do not add up: {name_of(own)} and "
-                    f"{name_of(other._question[name])}"
-                )
+        self.refuse_other(other, "do not add up")
         if self.n + other.n > MOST_ROWS:
             raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
         strata = np.union1d(self.strata, other.strata)
