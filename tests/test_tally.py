@@ -8,6 +8,7 @@ import pytest
 
 import caltest as ct
 from caltest.battery import questions
+from caltest.inference.cell_noise import cell_noise
 from caltest.tally import MicroCells, TalliedCells
 from caltest.tally.grid import Grid, mean_position
 
@@ -399,6 +400,43 @@ def test_intervals_are_those_of_rows(tilt):
         ct.confidence_interval(tally, None, ct.MCE())
     with pytest.raises(ct.StatisticError, match="needs the rows"):
         ct.confidence_interval(tally, None, ct.ECE(), method="bca")
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.7, 0.3), (1.0, 2.0, 5000.0), (1.0, np.sqrt(2.0))])
+def test_weighted_intervals_are_those_of_rows(weights):
+    """Sums are equal, the draws are others; laws are computed of the first weights only."""
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.3, 0.6, 1500)
+    y, w = (rng.random(1500) < p * 0.8).astype(int), rng.choice(weights, 1500)
+    data, tally = ct.Predictions.of(p, y, weights=w).in_ratios(), ct.Tally.of(p, y, weights=w)
+    rows = ct.OneVsRest(1)(data)
+    micro, bins = MicroCells.of(tally), ct.UniformBins(10)
+    cells = TalliedCells.made_of(bins, micro)
+    assert cells.lawful == (weights[1] == 1.7)
+    a = cell_noise(rows, ct.Cells.of(bins, rows.probs, rows.weights), 4000, rng)
+    b = cell_noise(micro, cells, 4000, rng)
+    scale = b.n / a.n  # weights in whole numbers, or not
+    powers = {"size": 1, "predicted": 0, "sums": 1, "variance": 2, "hidden": 2}
+    for name, power in powers.items():
+        np.testing.assert_allclose(
+            getattr(b, name), scale**power * getattr(a, name), rtol=1e-5, atol=1e-5
+        )
+    np.testing.assert_allclose(b.null_variance, scale**2 * a.null_variance, rtol=0.15)
+    np.testing.assert_allclose(b.grain, scale * a.grain, rtol=0.15)
+    np.testing.assert_allclose(b.calibrated.std(axis=0), 1.0, atol=0.07)
+    np.testing.assert_allclose(b.calibrated.mean(axis=0), 0.0, atol=0.07)
+    size = rng.random(len(cells))
+    assert b.share_error(size) == pytest.approx(a.share_error(size))
+    for statistic in (ct.ECE(), ct.DebiasedL2()):
+        asked = {"n_resamples": 3999, "rng": 1}
+        one = ct.confidence_interval(p, y, statistic, weights=w, **asked)
+        two = ct.confidence_interval(tally, None, statistic, **asked)
+        assert (two.estimate, two.effective_n) == pytest.approx((one.estimate, one.effective_n))
+        for name in ("low", "high", "null_mean"):
+            assert getattr(two, name) == pytest.approx(getattr(one, name), rel=0.06, abs=5e-4)
+    small = ct.equivalence_test(tally, margin=0.5, n_resamples=999, rng=1)
+    assert small.equivalent
+    assert ct.audit(tally, n_resamples=199, tolerance=0.5, rng=1).low is not None
 
 
 @pytest.mark.parametrize("grid", [97, None])

@@ -104,8 +104,6 @@ def audit(
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
-        if tally and data.weights is not None:
-            raise StatisticError("audit does not take weights of a tally with a tolerance yet")
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
     if adjust == "max-T" and not tally and (data.n_clusters is not None or data.by is not None):
@@ -128,8 +126,7 @@ def audit(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, asked, options)
-        sized = not tally or data.weights is None
-        bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options) if sized else None
+        bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options)
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)

@@ -17,7 +17,7 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import RedrawLabels
 from caltest.simulate.dependent import Agreement
 from caltest.statistics.cells import Cells
-from caltest.tally import MicroCells
+from caltest.tally import Counts, MicroCells
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
@@ -37,7 +37,7 @@ class CellNoise:
     ``calibrated`` (B, L, d) follows the law of counts of a calibrated model, ``normal`` (B, L, d)
     its limit; ``shares`` (B,) are normal. ``grain`` (L, d) is V0 / Σ w p (1 − p): a cell varies
     like n_b / grain rows that move its sum by as much each. ``parts`` are those of units that do
-    not count alike.
+    not count alike; of a weighted tally only Σ w² is known, ``own`` (L,).
     """
 
     size: FloatArray
@@ -51,6 +51,7 @@ class CellNoise:
     shares: FloatArray
     grain: FloatArray
     parts: Parts | None = None
+    own: FloatArray | None = None
 
     @cached_property
     def n(self) -> float:
@@ -136,7 +137,8 @@ class CellNoise:
         if self.parts is not None:
             moved = self.parts.mass * (size - mean)[self.parts.cell]
             return float(np.sqrt((np.bincount(self.parts.unit, moved) ** 2).sum()) / self.n)
-        return float(np.sqrt(self.size @ (size - mean) ** 2) / self.n)
+        own = self.size if self.own is None else self.own
+        return float(np.sqrt(own @ (size - mean) ** 2) / self.n)
 
 
 def _events(mean: FloatArray, z: FloatArray) -> FloatArray:
@@ -227,25 +229,36 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
     return drawn
 
 
-def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
+def _tally_noise(micro: MicroCells, cells: Any, n_draws: int, rng: Rng) -> CellNoise:
     """Read the same off a tally."""
 
     def within(values: FloatArray) -> FloatArray:
         return np.asarray(cells.sum(values))[:, None]
 
-    size, sums, null_variance = (within(v) for v in (micro.count, micro.residuals, micro.variance))
-    predicted = within(micro.count * micro.probs[:, 0]) / size
-    products = within(micro.event_sums - micro.squares)  # Σ r p
-    hidden = np.maximum(-2.0 * (products - predicted * sums), 0.0)
-    squares = within(micro.labels - 2.0 * micro.event_sums + micro.squares) - sums**2 / size
-    variance = np.maximum(squares, 0.0) * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
+    w, p = micro.weight, micro.probs[:, 0]
+    mass, own, size = (within(v) for v in (micro.weights, w**2 * micro.count, micro.count))
+    sums, predicted = within(w * micro.residuals), within(micro.weights * p) / mass
+    plain, null_variance = within(w * micro.variance), within(w**2 * micro.variance)
+    products = within(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
+    hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.residuals)), 0.0)
+    squares = within(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
+    squares = np.maximum(mass**2 * squares - own * sums**2, 0.0)
+    variance = np.where(size > 1, squares / np.where(size > 1, mass**2 - own, 1.0), 0.0)
+    grain = np.where(plain > 0.0, null_variance / np.where(plain > 0.0, plain, 1.0), own / mass)
     shape = (n_draws, *sums.shape)
     normal = rng.standard_normal(shape)
-    laws = cells.laws(micro.probs)
-    calibrated = _counts(laws, size * predicted, null_variance, shape, rng)
-    seen = (size[:, 0], predicted, sums, null_variance, variance, hidden)
+    if cells.lawful:
+        calibrated = _counts(cells.laws(micro.probs), mass * predicted, null_variance, shape, rng)
+    else:
+        gaps = Counts(micro, lambda events: cells.sum(w * (events - micro.count * p), axis=1))
+        seed = int(rng.integers(2**63)), int(rng.integers(2**63))
+        drawn = gaps.replicates(seed, 0, n_draws)[:, :, None]
+        spread = np.sqrt(np.where(null_variance > 0.0, null_variance, 1.0))
+        calibrated = np.where(null_variance > 0.0, drawn / spread, normal)
+    seen = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
-    return CellNoise(*seen, calibrated, normal, shares, np.ones(sums.shape))
+    weighted = None if micro.tally.weights is None else own[:, 0]
+    return CellNoise(*seen, calibrated, normal, shares, grain, own=weighted)
 
 
 def _counts(

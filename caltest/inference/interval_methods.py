@@ -22,7 +22,7 @@ from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.cells import Cells, Estimand
 from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import MicroCells, Tallied
+from caltest.tally import MicroCells, Tallied, TalliedCells
 
 #: Methods that resample rows, for any statistic.
 BY_QUANTILES = {"percentile": percentile, "basic": basic, "bias-corrected": bias_corrected}
@@ -115,7 +115,8 @@ def by_inversion(asked: Asked) -> Bounds:
     noise = noise_of(asked)
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
-    if noise.parts is None and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
+    alike = noise.parts is None and noise.own is None
+    if alike and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
         plain: Prepared = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
         if isinstance(asked.induced, MicroCells):
@@ -163,6 +164,8 @@ def _n_draws(asked: Asked) -> int:
     numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
     if asked.designed:
         numbers = max(numbers, asked.induced.n // 64)
+    elif isinstance(asked.cells, TalliedCells) and not asked.cells.lawful:
+        numbers = max(numbers, asked.cells.order.size // 64)
     least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
     return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
 

@@ -167,10 +167,7 @@ def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | N
     """Return data whose error can be bounded, rows or a tally."""
     if not isinstance(probs, Tally):
         return admitted(verb, probs, labels, facts, takes={"clusters", "weights"})
-    tally = admitted_tally(verb, probs, labels, facts, lens)
-    if tally.weights is not None:
-        raise StatisticError(f"{verb} does not take weights of a tally yet")
-    return tally
+    return admitted_tally(verb, probs, labels, facts, lens)
 
 
 def ask(
