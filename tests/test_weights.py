@@ -174,7 +174,10 @@ def test_weighted_kernel_errors_are_weighted_means_over_pairs(rng, n_classes):
     for rule, pairs in zip(RULES, (row != column, row >= 0, row // 2 == column // 2), strict=True):
         pairs = pairs & ((row != column) | (rule == "biased"))
         expected = np.average(h[pairs], weights=np.outer(w, w)[pairs])
-        assert ct.SKCE(KERNEL, estimator=rule)(data) == pytest.approx(expected, rel=1e-9)
+        fixed = prepare(ct.SKCE(KERNEL, estimator=rule), data)
+        assert fixed(y) == pytest.approx(expected, rel=1e-9)
+        moved = fixed.of_residuals(data.residuals, np.ones((1, n)))
+        assert moved[0] == pytest.approx(expected, rel=1e-9)
     rows, classes = probs[:3], np.arange(3) % n_classes
     at = (rows.tolist(), classes.tolist())
     values = np.array([[k(p, q) for q in rows] for p in probs])

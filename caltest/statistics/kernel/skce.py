@@ -86,7 +86,7 @@ class SKCE(Statistic):
     a replicate costs from n² / (2K) kernel values for flat predictions to 2 (f n)² / K for a share
     f of rows whose label is not the likeliest, K > 2. Memory stays below 0.3 GB at n = 10⁴. For n =
     10⁵ and three or more classes take ``features=512``, O(n D) a replicate, or blocks. With weights
-    a replicate of three or more classes is O(n² K), or O(n D K).
+    a replicate of three or more classes is O(n² K), or O(n D K), as matrix products.
 
     References
     ----------
@@ -173,10 +173,21 @@ class FixedSKCE(Prepared):
     #: Σ w_i w_j over the pairs that count.
     mass: float
     enough: float = field(default=20.0, kw_only=True)
+    weighs: ClassVar[bool] = True
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
-        return self._value(*self.pairs.sums(np.ascontiguousarray(labels[:, : self.n])))
+        labels = np.ascontiguousarray(labels[:, : self.n])
+        if self.data.weights is None:
+            return self._value(*self.pairs.sums(labels))
+        # Class by class: kernel values then serve all label vectors at once.
+        probs, w = self.data.probs[: self.n], self.data.weights[: self.n, None]
+        two = self.data.n_classes == 2
+        each = np.tile([1.0, -1.0] if two else [1.0], (self.n, 1))
+        classes = range(1 if two else self.data.n_classes)
+        moved = (w * ((labels == k).T - probs[:, [k]]) for k in classes)
+        totals, squares = zip(*(self.pairs.weighted(each, m) for m in moved), strict=True)
+        return self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals."""
@@ -184,7 +195,8 @@ class FixedSKCE(Prepared):
 
     def fast(self, scheme: Scheme) -> Shortcut | None:
         """Return one pass along a line; larger batches where each makes kernel values anew."""
-        if isinstance(scheme, RedrawLabels) and isinstance(self.pairs, Line):
+        alike = self.data.weights is None
+        if isinstance(scheme, RedrawLabels) and isinstance(self.pairs, Line) and alike:
             return self.pairs.redraws(self.data.probs[: self.n], self._value)
         if self.pairs.kept or not isinstance(scheme, LabelScheme):
             return None
