@@ -622,6 +622,7 @@ def test_a_gate_writes_markdown_and_json(files, capsys):
     assert code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the action runs in bash")
 def test_the_action_runs_the_gate(files):
     """The last step of the action, with the files that GitHub gives it."""
