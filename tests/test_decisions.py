@@ -97,7 +97,7 @@ def test_clusters_and_weights_are_honoured_and_subgroups_refused():
         ct.equivalence_test(p, y, ct.MCE(U(5)), margin=0.05, clusters=clusters)
     with pytest.raises(ct.StatisticError, match="no upper bound of SKCE"):
         ct.equivalence_test(p, y, ct.SKCE(), margin=0.05)
-    with pytest.raises(ct.StatisticError, match="no error is larger than 1: one of 5 % is 0.05"):
+    with pytest.raises(ct.StatisticError, match="no error is larger than 1: one of 5 %"):
         ct.equivalence_test(p, y, margin=5)
     with pytest.raises(ct.StatisticError, match="margin must be a number > 0"):
         ct.equivalence_test(p, y, margin=0.0)
