@@ -39,11 +39,12 @@ def epanechnikov(u):
     return 1 - u**2
 
 
-def parabola(x0, p, y, span, weight=tricube):
+def parabola(x0, p, y, span, weight=tricube, row_weights=None):
     """Value and slope at x0 of the local parabola through the ⌊span n⌋ nearest rows."""
     near = np.argsort(np.abs(p - x0), kind="stable")[: max(3, int(span * len(p) + 1e-5))]
     gap = p[near] - x0
-    root = np.sqrt(weight(np.abs(gap) / np.abs(gap).max()))
+    own = 1.0 if row_weights is None else row_weights[near]
+    root = np.sqrt(own * weight(np.abs(gap) / np.abs(gap).max()))
     design = np.vander(gap, 3, increasing=True) * root[:, None]
     return np.linalg.lstsq(design, y[near] * root, rcond=None)[0][:2]
 
@@ -58,13 +59,13 @@ def cuts(values, most, low, high):
     return [*cuts(below, most, low, at), at, *cuts(above, most, at, high)]
 
 
-def loess(p, y, span=0.75):
+def loess(p, y, span=0.75, row_weights=None):
     """The blended curve at every row: cubics with the values and slopes of the parabolas."""
     ordered = np.sort(p)
     margin = 0.005 * (ordered[-1] - ordered[0])
     low, high = ordered[0] - margin, ordered[-1] + margin
     at = [low, *cuts(ordered, int(0.2 * span * len(p)), low, high), high]
-    value, slope = np.transpose([parabola(x0, p, y, span) for x0 in at])
+    value, slope = np.transpose([parabola(x0, p, y, span, row_weights=row_weights) for x0 in at])
     curve = []
     for x in p:
         j = next(k for k in range(len(at) - 1) if x <= at[k + 1])
@@ -74,6 +75,17 @@ def loess(p, y, span=0.75):
         turns = h * (1 - h) ** 2 * slope[j] - h**2 * (1 - h) * slope[j + 1]
         curve.append(ends + width * turns)
     return np.array(curve)
+
+
+def quantile(values, q, w):
+    """Akinshin's weighted quantile: the mean of the weighted quantile function over a window."""
+    n, ordered = sum(w) ** 2 / sum(a * a for a in w), sorted(zip(values, w, strict=True))
+    start, end = q * (n - 1) / n, (q * (n - 1) + 1) / n
+    total, reached = 0.0, 0.0
+    for value, own in ordered:
+        before, reached = reached, reached + own / sum(w)
+        total += n * value * max(0.0, min(end, reached) - max(start, before))
+    return total
 
 
 # --- scores and cross-fitted errors --------------------------------------------------------------

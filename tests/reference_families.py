@@ -74,12 +74,13 @@ def score_equations(a, b, p, y):
 # --- lowess ------------------------------------------------------------------------------------
 
 
-def lowess_at(x0, p, y, span):
+def lowess_at(x0, p, y, span, row_weights=None):
     """Cleveland's local line: tricube weights up to the ⌊span n⌋-th nearest neighbour."""
     n = len(p)
     k = min(n, max(2, math.floor(span * n + 1e-7)))
     h = sorted(abs(x - x0) for x in p)[k - 1]
     w = [(1 - min(1.0, abs(x - x0) / h) ** 3) ** 3 if h > 0 else float(x == x0) for x in p]
+    w = w if row_weights is None else [a * b for a, b in zip(w, row_weights, strict=True)]
     total = sum(w)
     mean = sum(a * x for a, x in zip(w, p, strict=True)) / total
     level = sum(a * o for a, o in zip(w, y, strict=True)) / total

@@ -97,6 +97,8 @@ def test_clusters_and_weights_are_honoured_and_subgroups_refused():
         ct.equivalence_test(p, y, ct.MCE(U(5)), margin=0.05, clusters=clusters)
     with pytest.raises(ct.StatisticError, match="no upper bound of SKCE"):
         ct.equivalence_test(p, y, ct.SKCE(), margin=0.05)
+    with pytest.raises(ct.StatisticError, match="no error is larger than 1: one of 5 %"):
+        ct.equivalence_test(p, y, margin=5)
     with pytest.raises(ct.StatisticError, match="margin must be a number > 0"):
         ct.equivalence_test(p, y, margin=0.0)
 
@@ -622,6 +624,7 @@ def test_a_gate_writes_markdown_and_json(files, capsys):
     assert code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the action runs in bash")
 def test_the_action_runs_the_gate(files):
     """The last step of the action, with the files that GitHub gives it."""

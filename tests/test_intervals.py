@@ -51,6 +51,7 @@ def cells_of(statistic, data):
 # --- what the interval promises ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", ["tv", "sqeuclidean"])
 @pytest.mark.parametrize("side", ["two-sided", "lower"])
 def test_contains_zero_exactly_if_the_test_does_not_reject(rng, distance, side):

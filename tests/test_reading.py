@@ -260,7 +260,7 @@ def test_class_names_that_are_numbers():
     ],
 )
 def test_classes_of_a_table_are_its_columns(names, labels, expected):
-    import pandas
+    pandas = pytest.importorskip("pandas")
 
     table = pandas.DataFrame({name: [0.5, 0.5] for name in names})
     assert reading.column_classes(table, np.array(labels)) == expected

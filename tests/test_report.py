@@ -154,7 +154,7 @@ def test_what_does_not_fit_is_left_out_by_name(two):
     weighted = ct.report(two, weights=weights, **RUN)
     reasons = " ".join(weighted.unexamined)
     assert "Where the true curve lies: reliability_fit does not take weights" in reasons
-    assert "ICI: ICI(curve='loess') does not take weights" in reasons
+    assert "ICI" not in reasons
     data = weighted.sections[0].results[0]
     assert data.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert data.mean_outcome == pytest.approx((weights * two.labels).sum() / weights.sum())

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import caltest as ct
-import caltest.sklearn
 from caltest import InvalidPredictionsError, StatisticError
 
 pytest.importorskip("sklearn")
@@ -17,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from caltest import sklearn as adapter
 from caltest.recalibration import VectorScaling
 from caltest.sklearn import (
     CalibrationTestDisplay,
@@ -247,13 +247,13 @@ def test_recalibrated_classifiers_take_weights_and_groups(monkeypatch):
     expected = GaussianNB().fit(x, y, sample_weight=w).predict_proba(x)
     np.testing.assert_allclose(whole.estimator_.predict_proba(x), expected)
     held = []
-    folds = caltest.sklearn.cross_val_predict
+    folds = adapter.cross_val_predict
 
     def seen(*args, **options):
         held.extend(options["cv"].split(x, y, options["groups"]))
         return folds(*args, **options)
 
-    monkeypatch.setattr(caltest.sklearn, "cross_val_predict", seen)
+    monkeypatch.setattr(adapter, "cross_val_predict", seen)
     RecalibratedClassifier(GaussianNB()).fit(x, y, groups=groups)
     assert len(held) == 5
     assert all(set(groups[a]).isdisjoint(groups[b]) for a, b in held)

@@ -384,6 +384,7 @@ def test_audit_says_what_rows_say(tilt):
     assert "Tally" in str(tally)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tilt", [0.0, 0.2])
 def test_intervals_are_those_of_rows(tilt):
     rng = np.random.default_rng(3)
@@ -508,6 +509,7 @@ def test_audit_of_the_top_class_of_many():
         ct.audit(ct.Tally.of(data, lens=ct.OneVsRest(3)))
 
 
+@pytest.mark.slow
 def test_audit_of_very_many_rows_asks_their_sums(monkeypatch):
     rng = np.random.default_rng(4)
     p = rng.beta(0.5, 0.5, 4000)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
+import reference_errors
+import reference_families
+import reference_kernel
 from conftest import STATISTICS
 
 import caltest as ct
@@ -65,11 +69,11 @@ def test_only_ratios_count_and_copies_have_the_same_value(rng, statistic):
     assert zero == pytest.approx(value, rel=1e-12)
     scores = (ct.BrierScore, ct.LogScore, ct.ScaledBrierScore)
     copied = type(statistic) in (
-        *(ct.ECE, ct.MCE, ct.RMSCE, ct.ATB, ct.OERatio, ct.CORP),
+        *(ct.ECE, ct.MCE, ct.RMSCE, ct.ATB, ct.OERatio, ct.CORP, ct.MMCE),
         *scores,
     )
     fixed = "Quantile" not in repr(statistic) and "Tree" not in repr(statistic)
-    if copied and fixed:
+    if (copied and fixed) or "='biased'" in repr(statistic):
         assert statistic(np.repeat(p, w), np.repeat(y, w)) == pytest.approx(value, rel=1e-12)
 
 
@@ -148,10 +152,88 @@ def test_verbs_with_weights(rng):
     np.testing.assert_allclose(drawn.high, curve.high, atol=0.02)
     with pytest.raises(ct.StatisticError, match="counts rows, not weights"):
         ct.reliability_curve(p, y, weights=w, band="wilson")
-    with pytest.raises(ct.StatisticError, match=r"SKCE\(.*\) does not take weights yet"):
-        ct.calibration_test(p, y, ct.SKCE(), weights=w)
+    with pytest.raises(ct.StatisticError, match=r"Sweep\(.*\) does not take weights yet"):
+        ct.calibration_test(p, y, ct.Sweep(), weights=w)
     said = ct.Predictions.of(p, y, weights=np.append(w[:-1], 0)).in_ratios().notes
     assert said == ("left out 1 row of weight 0",)
+
+
+KERNEL = ct.TVKernel(0.3)
+RULES = ("unbiased", "biased", "linear")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weighted_kernel_errors_are_weighted_means_over_pairs(rng, n_classes):
+    n = 14
+    probs, w = rng.dirichlet(np.ones(n_classes), n), rng.uniform(0.1, 3.0, n)
+    y = rng.integers(n_classes, size=n)
+    data = ct.Predictions(probs, y, weights=w, induced=True)
+    k = partial(reference_kernel.KERNELS["tv"], nu=0.3)
+    h = np.array([[reference_kernel.h(probs, y, i, j, k) for j in range(n)] for i in range(n)])
+    row, column = np.indices((n, n))
+    for rule, pairs in zip(RULES, (row != column, row >= 0, row // 2 == column // 2), strict=True):
+        pairs = pairs & ((row != column) | (rule == "biased"))
+        expected = np.average(h[pairs], weights=np.outer(w, w)[pairs])
+        fixed = prepare(ct.SKCE(KERNEL, estimator=rule), data)
+        assert fixed(y) == pytest.approx(expected, rel=1e-9)
+        moved = fixed.of_residuals(data.residuals, np.ones((1, n)))
+        assert moved[0] == pytest.approx(expected, rel=1e-9)
+    rows, classes = probs[:3], np.arange(3) % n_classes
+    at = (rows.tolist(), classes.tolist())
+    values = np.array([[k(p, q) for q in rows] for p in probs])
+    m = (w[:, None] * values * ((y[:, None] == classes) - probs[:, classes])).sum(axis=0)
+    found = ct.UCME(at, KERNEL)(data)
+    assert found == pytest.approx(np.square(m / w.sum()).mean(), rel=1e-9)
+    cover = np.zeros((3, 3))
+    for i in range(n):
+        spread = np.diag(probs[i]) - np.outer(probs[i], probs[i])
+        terms = w[i] * values[i]
+        cover += np.outer(terms, terms) * spread[np.ix_(classes, classes)]
+    score = ct.UCME(at, KERNEL, estimator="score")
+    assert score(data) == pytest.approx(m @ np.linalg.pinv(cover) @ m, rel=1e-8)
+    with pytest.raises(ct.StatisticError, match="asymptotic"):
+        ct.calibration_test(probs, y, score, lens=ct.Canonical(), weights=w, null="asymptotic")
+
+
+@pytest.mark.parametrize("curve", ["lowess", "loess"])
+def test_weighted_curves_are_weighted_fits(rng, curve):
+    p, w = rng.random(50), rng.uniform(0.1, 3.0, 50)
+    y = (rng.random(50) < p).astype(float)
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y.astype(int), weights=w))
+    if curve == "lowess":
+        fit = [reference_families.lowess_at(x, p, y, 2 / 3, w) for x in p]
+    else:
+        fit = reference_errors.loess(p, y, row_weights=w)
+    exact = {} if curve == "loess" else {"delta": 0.0}
+    gaps = np.abs(p - fit)
+    square, mean = np.average(gaps**2, weights=w), np.average(y, weights=w)
+    expected = {
+        ct.ICI: np.average(gaps, weights=w),
+        ct.Emax: gaps.max(),
+        ct.ECI: square / np.average((p - mean) ** 2, weights=w),
+        ct.E50: reference_errors.quantile(gaps, 0.5, w),
+        ct.E90: reference_errors.quantile(gaps, 0.9, w),
+    }
+    for kind, value in expected.items():
+        assert kind(curve=curve, **exact)(data) == pytest.approx(value, rel=1e-8), kind
+    alike = reference_errors.quantile(gaps, 0.9, np.full(50, 3.0))
+    assert alike == pytest.approx(np.quantile(gaps, 0.9), rel=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "statistic",
+    [ct.SKCE(), ct.MMCE(balanced=True), ct.UCME(4, estimator="score"), ct.ICI(), ct.E90()],
+    ids=repr,
+)
+def test_size_of_kernels_and_curves_with_heavy_weights(statistic):
+    rejected, runs = 0, 200
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 3])
+        p, w = rng.random(50), rng.pareto(1.5, 50) + 0.1
+        run = {"weights": w, "n_resamples": 99, "rng": seed}
+        rejected += ct.calibration_test(p, rng.random(50) < p, statistic, **run).pvalue <= 0.05
+    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
 
 
 @pytest.mark.slow

@@ -101,6 +101,11 @@ def equivalence_test(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"
         )
+    if margin > asked.estimand.largest:
+        raise StatisticError(
+            f"margin is {margin:g}, but no error is larger than {asked.estimand.largest:g}: one of "
+            "5 % is 0.05"
+        )
     noise = None if largest else noise_of(asked)
     above = largest_above(asked) if noise is None else SIZES[asked.estimand.size].above(noise)
     return EquivalenceTestResult(

@@ -177,10 +177,8 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
     Clusters meet in several pairs of cells, each of which costs as much.
     """
-    omitting = [(a.omitting - b.omitting, a.times)] if paired else [
-        (error.omitting, error.times) for error in (a, b)
-    ]  # fmt: skip
-    jackknife = sum(_jackknife(*values) for values in omitting)
+    own = [(a.omitting - b.omitting, a)] if paired else [(e.omitting, e) for e in (a, b)]
+    jackknife = sum(_jackknife(values, error.times) for values, error in own)
     centred, _ = _quadratic(a, b, a.centred, b.centred, paired)
     raw, apart = _quadratic(a, b, a.parts.sums, b.parts.sums, paired)
     return max(jackknife - (0.0 if cautious else centred), raw, centred, 0.0) + 1e-14 * apart

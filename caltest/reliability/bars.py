@@ -184,7 +184,8 @@ def simulated_bars(
     in which it is empty do not count for it; a row stays in its cell. O(B n J).
     """
     if isinstance(scheme, LabelScheme):
-        gaps, ended = _drawn_gaps(data, cells, scheme, n_resamples, rng, workers)
+        run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+        gaps, ended = _drawn_gaps(data, cells, scheme, **run)
     else:
         named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
         sampler = scheme.sampler(named)
@@ -196,13 +197,7 @@ def simulated_bars(
 
 
 def drawn_pvalues(
-    data: Predictions,
-    cells: Cells,
-    scheme: LabelScheme,
-    inflation: float,
-    n_resamples: int,
-    rng: Any,
-    workers: Workers,
+    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float, **run: Any
 ) -> tuple[FloatArray, FloatArray, int, Ended]:
     """Return p-values of all cells, those adjusted for all (max-T), how many draws, and the ending.
 
@@ -212,7 +207,7 @@ def drawn_pvalues(
     of the most deviating cell. O(B n K).
     """
     each = [cells] * data.n_classes
-    drawn, ended = _drawn_gaps(data, each, scheme, n_resamples, rng, workers)
+    drawn, ended = _drawn_gaps(data, each, scheme, **run)
     gaps = np.vstack([_gaps(data.probs, each, data.labels[None]), np.sqrt(inflation) * drawn])
     spread = np.sqrt((gaps**2).mean(axis=0))
     sizes = np.abs(gaps) / np.where(spread > 1e-12, spread, np.inf)
@@ -223,16 +218,11 @@ def drawn_pvalues(
 
 
 def _drawn_gaps(
-    data: Predictions,
-    cells: Sequence[Cells],
-    scheme: LabelScheme,
-    n_resamples: int,
-    rng: Any,
-    workers: Workers,
+    data: Predictions, cells: Sequence[Cells], scheme: LabelScheme, **run: Any
 ) -> tuple[FloatArray, Ended]:
     """Return the deviations of all cells for drawn labels, one row a draw."""
     batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, cells))
-    return simulate_by(batches, n_resamples, rng, workers)
+    return simulate_by(batches, **run)
 
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:

@@ -109,7 +109,7 @@ def report(
     >>> import caltest as ct
     >>> page = ct.report(ct.examples.digits(), name="digits", n_resamples=199, rng=0)
     >>> page.verdict, [section.key for section in page.sections][:3]
-    ('miscalibrated', ['data', 'curve', 'band'])
+    ('miscalibrated', ['data', 'size', 'curve'])
     """
     one_of("profile", profile, WORDING["profiles"])
     fraction("level", level)

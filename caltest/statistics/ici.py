@@ -29,7 +29,7 @@ class SmoothGaps(Prepared):
 
     The curve is linear in the outcomes: at anchor j, the outcomes in increasing order from row
     ``first[j]`` on have the weights ``weights[starts[j]:starts[j + 1]]``. Of a loess curve there
-    are first the values at all anchors, then the slopes.
+    are first the values at all anchors, then the slopes. Weights of the rows are part of these.
     """
 
     order: IntArray = field(repr=False)
@@ -72,15 +72,28 @@ class SmoothGaps(Prepared):
 
     def _summaries(self, curves: FloatArray, labels: IntArray) -> FloatArray:
         gaps = np.abs(curves - self.ordered)
+        w = None if self.data.weights is None else self.data.weights[self.order]
         if isinstance(self.summary, float):
-            return np.asarray(np.quantile(gaps, self.summary, axis=1))
+            return _quantiles(gaps, self.summary, w)
         if self.summary == "mean":
-            return np.asarray(gaps.mean(axis=1))
-        squares = (gaps**2).mean(axis=1)
+            return np.asarray(np.average(gaps, axis=1, weights=w))
+        squares = np.average(gaps**2, axis=1, weights=w)
         if self.summary == "square":
             return np.asarray(squares)
-        constant = (labels == 0).mean(axis=1) - self.ordered.mean()
-        return np.asarray(squares / (constant**2 + self.ordered.var()))
+        mean = np.average(self.ordered, weights=w)
+        constant = np.average(labels == 0, axis=1, weights=self.data.weights) - mean
+        spread = np.average((self.ordered - mean) ** 2, weights=w)
+        return np.asarray(squares / (constant**2 + spread))
+
+
+def _quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
+    """Return the q-quantile of each row; with weights as Akinshin (2023, type 7) does."""
+    if w is None or q == 1.0:
+        return np.asarray(np.quantile(rows, q, axis=1))
+    n, order = w.sum() ** 2 / (w**2).sum(), np.argsort(rows, axis=1)
+    reached = np.cumsum(w[order], axis=1) / w.sum()
+    part = np.diff(np.clip(n * reached - q * (n - 1.0), 0.0, 1.0), axis=1, prepend=0.0)
+    return np.asarray((np.take_along_axis(rows, order, axis=1) * part).sum(axis=1))
 
 
 @kernel
@@ -106,6 +119,7 @@ class _SmoothGaps(Statistic):
     delta: float | None = None
     summary: ClassVar[Summary] = "mean"
     essential: ClassVar[int] = 0
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("curve", self.curve, SPANS)
@@ -121,16 +135,17 @@ class _SmoothGaps(Statistic):
         p = event(data, self)
         order = np.argsort(p, kind="stable")
         x, span = p[order], self.span or SPANS[self.curve]
+        w = np.ones(p.size) if data.weights is None else data.weights[order]
         if self.curve == "loess":
             anchors = _vertices(x, int(0.2 * span * p.size))
             nearest = min(p.size, max(3, int(span * p.size + 1e-5)))
-            pairs = [_parabola(x, float(at), nearest) for at in anchors]
-            windows = [(first, w[j]) for j in (0, 1) for first, w in pairs]
+            pairs = [_parabola(x, w, float(at), nearest) for at in anchors]
+            windows = [(first, both[j]) for j in (0, 1) for first, both in pairs]
         else:
             delta = 0.01 * (x[-1] - x[0]) if self.delta is None else self.delta
             anchors = _anchors(np.unique(x), delta)
             nearest = min(p.size, max(2, int(span * p.size + 1e-7)))
-            windows = [_line(x, float(at), nearest) for at in anchors]
+            windows = [_line(x, w, float(at), nearest) for at in anchors]
         firsts, weights = zip(*windows, strict=True)
         starts = np.append(0, np.cumsum([w.size for w in weights]))
         found = (np.array(firsts), starts, np.concatenate(weights))
@@ -174,9 +189,9 @@ def _vertices(x: FloatArray, most: int) -> FloatArray:
     return np.array(sorted(found))
 
 
-def _parabola(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
+def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     """Return the first row that a local parabola uses, and the weights of value and slope."""
-    first, weight = _window(x, at, nearest)
+    first, weight = _window(x, w, at, nearest)
     gap = x[first : first + weight.size] - at
     root = np.sqrt(weight)[:, None]
     columns = root * np.column_stack([np.ones(gap.size), gap, gap**2])
@@ -186,9 +201,9 @@ def _parabola(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     return first, solution[:2] / size[:2, None] * root.T
 
 
-def _line(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
+def _line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     """Return the first row that a local line at one point uses, and the weights of the outcomes."""
-    first, weight = _window(x, at, nearest)
+    first, weight = _window(x, w, at, nearest)
     near = x[first : first + weight.size]
     mean = float(weight @ near)
     gap = near - mean
@@ -199,8 +214,8 @@ def _line(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     return first, weight
 
 
-def _window(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first of the nearest rows, and their weights, which fall with the distance."""
+def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
+    """Return the first of the nearest rows, and their weights, w times what falls with distance."""
     half = float(np.partition(np.abs(x - at), nearest - 1)[nearest - 1])
     first, last = np.searchsorted(x, [at - half, at + half], side="left")
     last = max(last, np.searchsorted(x, at, side="right"))
@@ -209,7 +224,8 @@ def _window(x: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     weight = (1.0 - np.minimum(distance / half, 1.0) ** 3) ** 3 if half else np.ones(near.size)
     if not weight.any():  # all of them at one distance
         rows = np.flatnonzero(np.abs(x - at) <= half)
-        return int(rows[0]), np.full(rows.size, 1.0 / rows.size)
+        first, weight = rows[0], np.ones(rows.size)
+    weight = weight * w[first : first + weight.size]
     return int(first), weight / weight.sum()
 
 
@@ -222,6 +238,10 @@ class ICI(_SmoothGaps):
     the curve is interpolated. All predictions nearer than h take part, so that ties do not depend
     on their order. The curve may leave [0, 1]. :class:`E50`, :class:`E90` and :class:`Emax` are the
     median, the 90 % quantile and the maximum of the same distances.
+
+    With weights lines and parabolas are fitted with w_i times these weights, as R's loess does, and
+    means and shares of rows count w_i; quantiles are Akinshin's. Windows and anchors do not look at
+    weights: they count rows.
 
     Parameters
     ----------
@@ -254,6 +274,7 @@ class ICI(_SmoothGaps):
     quantifying the calibration of logistic regression models", Statistics in Medicine 38. Cleveland
     (1979), "Robust locally weighted regression and smoothing scatterplots", JASA 74. Cleveland &
     Grosse (1991), "Computational methods for local regression", Statistics and Computing 1.
+    Akinshin (2023), "Weighted quantile estimators", arXiv:2304.07265.
 
     Examples
     --------

@@ -70,6 +70,8 @@ class Prepared:
     degree: int | None = field(default=None, kw_only=True)
     null_mean: float | None = field(default=None, kw_only=True)
     enough: float = field(default=0.0, kw_only=True)
+    #: Whether weights of the data count in batches though it has a degree.
+    weighs: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if cls.__call__ is Prepared.__call__ and cls.batch is Prepared.batch:
@@ -139,8 +141,8 @@ class Statistic(ABC, Written):
     """A number that says how far predictions are from calibrated; large values speak against it.
 
     One that ``takes_weights`` makes use of those of the data in what ``given`` returns: in its own
-    batches if it has no ``degree``, and else in :meth:`Prepared.of_residuals`, through which
-    weighted outcomes are then seen.
+    batches if it has no ``degree`` or ``weighs``, and else in :meth:`Prepared.of_residuals`,
+    through which weighted outcomes are then seen.
     """
 
     takes_weights: ClassVar[bool] = False
@@ -229,7 +231,7 @@ def prepare(statistic: StatisticLike, data: Predictions) -> Prepared:
         if not statistic.takes_weights:
             raise StatisticError(f"{statistic!r} does not take weights yet")
         inner = statistic.given(data)
-        return inner if inner.degree is None else Weighted.of(inner)
+        return inner if inner.degree is None or inner.weighs else Weighted.of(inner)
     if not callable(statistic) or isinstance(statistic, type):
         raise StatisticError(
             f"statistic must be a statistic such as ECE(15) or a function (probs, labels) -> "

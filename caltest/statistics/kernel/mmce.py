@@ -21,7 +21,7 @@ class MMCE(Statistic):
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
     class 0 occurred (after ``TopK(1)``: the top class was right) and p_i is its probability. The
-    value is the root.
+    value is the root. Weights of the data take the place of ones: w_i is w_i / Σ w.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class MMCE(Statistic):
         The ν of the paper.
     balanced : bool, default False
         The weighted version of the paper: w_i = 1/m for the m rows with c_i = 1 and 1/(n − m) for
-        the others, in place of w_i = 1/n.
+        the others, in place of w_i = 1/n; of weighted rows m and n − m are sums of weights.
 
     Raises
     ------
@@ -58,6 +58,7 @@ class MMCE(Statistic):
     bandwidth: float = 0.4
     balanced: bool = False
     essential: ClassVar[int] = 0
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         number("bandwidth", self.bandwidth, 0.0, np.inf)
@@ -96,11 +97,12 @@ class FixedMMCE(Prepared):
         return self.line.redraws(self.data.probs, self._value)
 
     def _value(self, totals: FloatArray, squares: FloatArray) -> FloatArray:
-        return self._root(totals, squares) / self.data.n
+        w = self.data.weights
+        return self._root(totals, squares) / (self.data.n if w is None else w.sum())
 
     def _balanced(self, labels: IntArray) -> float:
-        hits = np.count_nonzero(labels == 0)
-        weights = 1.0 / np.where(labels == 0, hits, labels.size - hits)
+        w = np.ones(labels.size) if self.data.weights is None else self.data.weights
+        weights = w / np.bincount(labels, w)[labels]
         residuals = residuals_of(self.data.probs, labels)
         return float(self._root(*self.line.weighted(residuals, weights[:, None]))[0])
 

@@ -43,6 +43,10 @@ class SKCE(Statistic):
       block; rows of an incomplete last block are left out;
     - ``"linear"``: the same with m = 2.
 
+    With weights these are means of h_ij with weights w_i w_j over the same pairs: ``"unbiased"`` is
+    Σ_{i≠j} w_i w_j h_ij / ((Σ w)² − Σ w²), ``"biased"`` Σ_{i,j} w_i w_j h_ij / (Σ w)². Bandwidths
+    and blocks do not look at weights.
+
     Parameters
     ----------
     kernel : kernel, default LaplaceKernel()
@@ -75,13 +79,14 @@ class SKCE(Statistic):
     CalibrationTests.jl, with 999 multinomial draws from a fixed stream; for "block" and "linear": a
     normal law with the variance of the ⌊n/m⌋ values. ``null="distribution-free"``: bounds that hold
     at every n (Widmann et al. 2019, Theorems 2 and 3, with B = 2 for kernels up to 1), for negative
-    estimates 1; they have next to no power.
+    estimates 1; they have next to no power. With weights labels are redrawn.
 
     *Cost.* Two classes with :class:`LaplaceKernel` or :class:`TVKernel`: O(n log n) once and O(n)
     for every further set of labels, milliseconds for a test with n = 10⁴. Otherwise O(n² K) once;
     a replicate costs from n² / (2K) kernel values for flat predictions to 2 (f n)² / K for a share
     f of rows whose label is not the likeliest, K > 2. Memory stays below 0.3 GB at n = 10⁴. For n =
-    10⁵ and three or more classes take ``features=512``, O(n D) a replicate, or blocks.
+    10⁵ and three or more classes take ``features=512``, O(n D) a replicate, or blocks. With weights
+    a replicate of three or more classes is O(n² K), or O(n D K), as matrix products.
 
     References
     ----------
@@ -103,6 +108,7 @@ class SKCE(Statistic):
     block_size: int | None = None
     features: int | None = None
     essential: ClassVar[int] = 2
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not callable(self.kernel) or isinstance(self.kernel, type):
@@ -139,6 +145,9 @@ class SKCE(Statistic):
             raise StatisticError(f"{self!r} needs at least {needed} rows, not {n}")
         chosen = fitted(self.kernel, probs)
         used = probs[: n // size * size]
+        w = (np.ones(n) if data.weights is None else data.weights)[: len(used)].reshape(-1, size)
+        biased = self.estimator == "biased"
+        mass = w.sum() ** 2 if biased else (w * (w.sum(axis=1, keepdims=True) - w)).sum()
         pairs: Pairs
         if self.features is not None and isinstance(chosen, DistanceKernel):
             rng = np.random.default_rng(0)
@@ -148,10 +157,8 @@ class SKCE(Statistic):
         else:
             pairs = Tiles(used, chosen, size)
         bounded = isinstance(chosen, DistanceKernel)
-        centred = None if self.estimator == "biased" else 0.0
-        return FixedSKCE(
-            data, pairs, len(used), size, self.estimator, bounded, degree=2, null_mean=centred
-        )
+        options = (len(used), size, self.estimator, bounded, float(mass))
+        return FixedSKCE(data, pairs, *options, degree=2, null_mean=None if biased else 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +170,24 @@ class FixedSKCE(Prepared):
     size: int
     estimator: str
     bounded: bool
+    #: Σ w_i w_j over the pairs that count.
+    mass: float
     enough: float = field(default=20.0, kw_only=True)
+    weighs: ClassVar[bool] = True
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
-        return self._value(*self.pairs.sums(np.ascontiguousarray(labels[:, : self.n])))
+        labels = np.ascontiguousarray(labels[:, : self.n])
+        if self.data.weights is None:
+            return self._value(*self.pairs.sums(labels))
+        # Class by class: kernel values then serve all label vectors at once.
+        probs, w = self.data.probs[: self.n], self.data.weights[: self.n, None]
+        two = self.data.n_classes == 2
+        each = np.tile([1.0, -1.0] if two else [1.0], (self.n, 1))
+        classes = range(1 if two else self.data.n_classes)
+        moved = (w * ((labels == k).T - probs[:, [k]]) for k in classes)
+        totals, squares = zip(*(self.pairs.weighted(each, m) for m in moved), strict=True)
+        return self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals."""
@@ -175,7 +195,8 @@ class FixedSKCE(Prepared):
 
     def fast(self, scheme: Scheme) -> Shortcut | None:
         """Return one pass along a line; larger batches where each makes kernel values anew."""
-        if isinstance(scheme, RedrawLabels) and isinstance(self.pairs, Line):
+        alike = self.data.weights is None
+        if isinstance(scheme, RedrawLabels) and isinstance(self.pairs, Line) and alike:
             return self.pairs.redraws(self.data.probs[: self.n], self._value)
         if self.pairs.kept or not isinstance(scheme, LabelScheme):
             return None
@@ -185,9 +206,9 @@ class FixedSKCE(Prepared):
     def row_means(self, labels: IntArray) -> FloatArray:
         """Return for every row the mean of h_ij over its pairs, shape (n,).
 
-        Their mean is the statistic. Of a U-statistic twice their deviations from it are the
-        influence of the rows, n Var = 4 Var(h_i·), from which two models can be compared on the
-        same data. Rows are those in complete blocks.
+        Without weights their mean is the statistic. Of a U-statistic twice their deviations from it
+        are the influence of the rows, n Var = 4 Var(h_i·), from which two models can be compared on
+        the same data. Rows are those in complete blocks.
         """
         totals, squares = self.pairs.rows(self._residuals(labels))
         if self.estimator == "biased":
@@ -197,6 +218,8 @@ class FixedSKCE(Prepared):
     def laws(self) -> Mapping[str, Law]:
         """Return the asymptotic and the distribution-free null, where there is one."""
         laws: dict[str, Law] = {}
+        if self.data.weights is not None:
+            return laws
         if self.bounded:
             laws["distribution-free"] = self._bound
         if self.estimator == "unbiased":
@@ -209,9 +232,7 @@ class FixedSKCE(Prepared):
         return residuals_of(self.data.probs[: self.n], labels[: self.n])
 
     def _value(self, totals: FloatArray, squares: FloatArray) -> FloatArray:
-        if self.estimator == "biased":
-            return (totals + squares) / self.n**2
-        return totals / (self.n * (self.size - 1))
+        return (totals + squares if self.estimator == "biased" else totals) / self.mass
 
     def _normal(self, labels: IntArray) -> AsymptoticNull:
         blocks = self.row_means(labels).reshape(-1, self.size).mean(axis=1)

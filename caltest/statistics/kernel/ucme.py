@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class UCME(Statistic):
       covariance of n m for a calibrated model with these predictions. The mean is then the rank of
       V, J at most.
 
+    With weights m_l is (1/Σ w) Σ_i w_i k(p_i, q_l) (…), and the terms of V count w_i². Locations
+    and bandwidths do not look at weights.
+
     Parameters
     ----------
     locations : int or (rows, classes), default 10
@@ -50,9 +53,9 @@ class UCME(Statistic):
     Notes
     -----
     O(n J K) once, O(n J) for further labels. ``"score"`` has ``null="asymptotic"``, χ² with as many
-    degrees of freedom as V has rank. CalibrationTests.jl uses the covariance of the observed
-    terms instead of V; that of the predictions is the same in the limit, and cannot become singular
-    by chance.
+    degrees of freedom as V has rank; with weights there is none, and labels are redrawn.
+    CalibrationTests.jl uses the covariance of the observed terms instead of V; that of the
+    predictions is the same in the limit, and cannot become singular by chance.
 
     References
     ----------
@@ -70,6 +73,7 @@ class UCME(Statistic):
     kernel: Kernel = LaplaceKernel()
     _: KW_ONLY
     estimator: Literal["mean", "score"] = "mean"
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("estimator", self.estimator, ("mean", "score"))
@@ -95,9 +99,12 @@ class UCME(Statistic):
         probs = data.probs
         rows, classes = self._chosen(probs)
         values = fitted(self.kernel, probs)(probs, rows)
+        w = np.ones(data.n) if data.weights is None else data.weights
+        if self.estimator == "score":  # which sees labels themselves, not weighted residuals
+            values = values * (w / w.mean())[:, None]
         expected = values * probs[:, classes]
         if self.estimator == "mean":
-            weights = np.eye(len(rows)) / (len(probs) * len(rows) ** 0.5)
+            weights = np.eye(len(rows)) / (w.sum() * len(rows) ** 0.5)
         else:
             same = classes[:, None] == classes
             covariance = (values.T @ expected) * same - expected.T @ expected
@@ -159,7 +166,7 @@ class FixedUCME(Prepared):
 
     def laws(self) -> Mapping[str, Law]:
         """Return the χ² law of the score."""
-        if self.degree is not None:
+        if self.degree is not None or self.data.weights is not None:
             return {}
         return {"asymptotic": partial(chi_squared, self.weights.shape[1])}
 
