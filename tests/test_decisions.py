@@ -114,10 +114,11 @@ def test_a_tally_is_bounded_as_its_rows_are():
     assert found.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
     with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
         ct.equivalence_test(tally, None, ct.MCE(U(5)), **run)
-    with pytest.raises(
-        ct.StatisticError, match="equivalence_test does not take weights of a tally"
-    ):
-        ct.equivalence_test(ct.Tally.of(p, y, weights=1.0 + y), **run)
+    weights = np.tile([1.0, 4.0, 2.0], 1000)
+    weighted = ct.equivalence_test(ct.Tally.of(p, y, weights=weights), **run)
+    rows = ct.equivalence_test(p, y, weights=weights, **run)
+    assert weighted.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
+    assert weighted.smallest_margin > 1.05 * found.smallest_margin
 
 
 def test_an_equivalence_test_prints_and_comes_back_from_json():

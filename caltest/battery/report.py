@@ -141,7 +141,7 @@ def report_of(
     rows: tuple[AuditRow, ...],
     alpha: float,
     tolerance: float | None,
-    bounds: Bounds | None,
+    bounds: Bounds,
     elsewhere: dict[str, Bounds],
 ) -> AuditReport:
     """Judge all of them together."""
@@ -169,11 +169,10 @@ def report_of(
     else:
         verdict, said = _not_rejected(data, rows[0], tolerance or NOTICED)
         summary += [said] if tolerance is None else []
-    if bounds is not None:
-        said = "."
-        if tolerance is not None:
-            verdict, said = _beside(tolerance, data.n, rows, bounds, elsewhere)
-        summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
+    said = "."
+    if tolerance is not None:
+        verdict, said = _beside(tolerance, data.n, rows, bounds, elsewhere)
+    summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
             f"Too little data for {row.lens}: errors of up to {row.critical:.3f} pass as noise."
@@ -201,8 +200,8 @@ def report_of(
         n_classes=data.n_classes,
         accuracy=accuracy,
         confidence=confidence,
-        low=None if bounds is None else bounds.low,
-        high=None if bounds is None else bounds.high,
+        low=bounds.low,
+        high=bounds.high,
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,

@@ -105,9 +105,8 @@ class AuditReport(Result):
     accuracy, confidence : float
         Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is right,
         and its mean probability.
-    low, high : float or None
-        Bounds of the error of the first row, each wrong with a chance of at most ``alpha``; None
-        for weighted tallies.
+    low, high : float
+        Bounds of the error of the first row, each wrong with a chance of at most ``alpha``.
     alpha, tolerance : float
         The settings; ``tolerance`` may be None.
     impossible : int
@@ -122,8 +121,8 @@ class AuditReport(Result):
     rows: tuple[AuditRow, ...]
     accuracy: float
     confidence: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     alpha: float
     tolerance: float | None
     impossible: int
