@@ -151,24 +151,12 @@ def report_of(
         subject, (confidence, accuracy) = "top", _top(data)
     (top,) = (row for row in rows if row.subject == subject and row.aspect == "error")
     impossible = (MicroCells.of(data) if isinstance(data, Tally) else data).impossible
-    rows_known = not isinstance(data, Tally)
-    rejected = [row for row in rows if row.verdict.rejects]
-    direction, summary = "", []
-    if rejected or impossible.size:
+    if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
-        if top.adjusted <= alpha:
-            gap = confidence - accuracy
-            one_way = abs(gap) >= 0.5 * top.test.estimate
-            direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
-        claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
-        significant = [row for row in rejected if row.adjusted <= alpha]
-        summary += _what_is_wrong(data, significant, top, direction, claim)
-        score = next((row for row in rejected if row.aspect == "score"), None)
-        if not direction and score is not None:
-            direction = "overconfident" if score.test.excess > 0 else "underconfident"
+        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy))
     else:
-        verdict, said = _not_rejected(data, rows[0], tolerance or NOTICED)
-        summary += [said] if tolerance is None else []
+        direction, (verdict, found) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
+        summary = [found] if tolerance is None else []
     said = "."
     if tolerance is not None:
         verdict, said = _beside(tolerance, data.n, rows, bounds, elsewhere)
@@ -180,17 +168,15 @@ def report_of(
             if row.verdict is Finding.TOO_LITTLE_DATA
         ]
     if impossible.size:
-        summary.append(
-            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0"
-            + (f" (the first in row {impossible[0]}, counted from 0)" if rows_known else "")
-            + ": that alone refutes calibration, unless the probabilities were rounded to 0."
+        where = (
+            ""
+            if isinstance(data, Tally)
+            else f" (the first in row {impossible[0]}, counted from 0)"
         )
-    binned = [row for row in rows if row.aspect != "shape"]
-    notes = list(dict.fromkeys((*data.notes, *(n for row in binned for n in row.test.notes))))
-    if top.test.clusters is not None:
-        notes.append(f"rows come in clusters: {top.test.clusters}")
-    if data.weights is not None:
-        notes.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
+        summary.append(
+            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{where}"
+            ": that alone refutes calibration, unless the probabilities were rounded to 0."
+        )
     return AuditReport(
         verdict=verdict,
         summary=tuple(summary),
@@ -205,9 +191,41 @@ def report_of(
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
-        notes=tuple(notes),
+        notes=tuple(_notes(data, rows, top)),
         copies=data.copies,
     )
+
+
+def _wrong(
+    data: Predictions | Tally,
+    rows: tuple[AuditRow, ...],
+    top: AuditRow,
+    alpha: float,
+    means: tuple[float, float],
+) -> tuple[str, list[str]]:
+    """Return in which direction the model is wrong, and the sentences about it."""
+    (confidence, accuracy), direction = means, ""
+    if top.adjusted <= alpha:
+        gap = confidence - accuracy
+        one_way = abs(gap) >= 0.5 * top.test.estimate
+        direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
+    claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
+    significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
+    summary = _what_is_wrong(data, significant, top, direction, claim)
+    score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
+    if not direction and score is not None:
+        direction = "overconfident" if score.test.excess > 0 else "underconfident"
+    return direction, summary
+
+
+def _notes(data: Predictions | Tally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
+    binned = [row for row in rows if row.aspect != "shape"]
+    notes = list(dict.fromkeys((*data.notes, *(n for row in binned for n in row.test.notes))))
+    if top.test.clusters is not None:
+        notes.append(f"rows come in clusters: {top.test.clusters}")
+    if data.weights is not None:
+        notes.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
+    return notes
 
 
 def _beside(

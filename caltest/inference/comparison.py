@@ -155,11 +155,7 @@ def compare(
         known = labels if probs_b is None else probs_b
         data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
     elif isinstance(probs_a, Tally) or isinstance(probs_b, Tally):
-        if paired or method not in ("auto", "z", "jackknife"):
-            raise StatisticError(
-                "tallies have sums, not rows: paired=False compares those of other observations, "
-                "by method='z' or 'jackknife'; for the same observations pass their predictions"
-            )
+        _refuse_pairing(paired, method)
         given = labels if labels_b is None else labels_b
         data = dict(zip(names, _tallies(probs_a, probs_b, given, facts, lens), strict=True))
     elif paired and labels_b is None:
@@ -183,6 +179,14 @@ def compare(
     if several:
         return _all_pairs(settings, models, options)
     return compared(settings, models[0], models[1], options)
+
+
+def _refuse_pairing(paired: bool, method: str) -> None:
+    if paired or method not in ("auto", "z", "jackknife"):
+        raise StatisticError(
+            "tallies have sums, not rows: paired=False compares those of other observations, "
+            "by method='z' or 'jackknife'; for the same observations pass their predictions"
+        )
 
 
 def _tallies(a: Any, b: Any, labels: Any, facts: Facts, lens: LensLike | None) -> list[Tally]:

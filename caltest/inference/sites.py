@@ -14,7 +14,7 @@ from caltest.inference.cox import cox_recalibration
 from caltest.inference.entry import admitted
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray
+from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.results import MetaAnalysis, PooledEffect
 from caltest.statistics.cox import log_odds
 
@@ -77,8 +77,6 @@ def meta_analysis(
     >>> round(found.intercept.mean, 2), round(found.intercept.tau, 2)
     (0.09, 0.53)
     """
-    from scipy.special import expit
-
     fraction("level", level)
     data = admitted("meta_analysis", probs, labels, facts, takes={"by", "clusters", "weights"})
     through, groups = as_lens(lens, data), data.subgroups()
@@ -98,16 +96,8 @@ def meta_analysis(
         except StatisticError as error:
             notes.append(f"site {name} is left out: {error}")
             continue
-        seen = through(part)
-        w = np.ones(seen.n) if seen.weights is None else seen.weights
-        fitted = expit(log_odds(seen, meta_analysis)[1] + fit.offset_intercept)
-        # as an error of the intercept moves the events that are expected
-        happened, moved = float(w @ (seen.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
-        ratio = (
-            np.log(happened / (w @ seen.probs[:, 0])),
-            fit.offset_intercept_se * moved / happened,
-        )
         level_of = fit.offset_intercept, fit.offset_intercept_se
+        ratio = _log_ratio(through(part), *level_of)
         found[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))
     if len(found) < 2:
         raise StatisticError(": ".join(["fewer than two sites have finite estimates", *notes[-1:]]))
@@ -130,6 +120,16 @@ def meta_analysis(
         notes=tuple(notes),
         copies=data.copies,
     )
+
+
+def _log_ratio(seen: Predictions, intercept: float, error: float) -> tuple[float, float]:
+    """Return log O:E and its standard error: as that of the intercept moves expected events."""
+    from scipy.special import expit
+
+    w = np.ones(seen.n) if seen.weights is None else seen.weights
+    fitted = expit(log_odds(seen, meta_analysis)[1] + intercept)
+    happened, moved = float(w @ (seen.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
+    return float(np.log(happened / (w @ seen.probs[:, 0]))), error * moved / happened
 
 
 def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> PooledEffect:

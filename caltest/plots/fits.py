@@ -50,9 +50,7 @@ def fitted(
     top_class = curve.subject == "top"
     ax = canvas.paper(ax, canvas.COLUMN, 2.7 if deviation else 3.2)
     shown = np.isfinite(x := scale(curve.predicted))
-    left, right = (x[shown].min(), x[shown].max()) if scale.log_odds else (0.0, 1.0)
-    if deviation and top_class and not scale.log_odds:
-        left, right = scales.tenths(x.min(), x.max())
+    left, right = _ends(x[shown], scale, deviation and top_class)
     far = right - left + 9.0
 
     def height(p: FloatArray) -> FloatArray:
@@ -98,3 +96,9 @@ def fitted(
     if curve.test is not None:
         artists["headline"] = canvas.headline(ax, curve.test, artists["key"])
     return canvas.finished(ax, artists, curve.recipe, recipe)
+
+
+def _ends(x: FloatArray, scale: Scale, short: bool) -> tuple[float, float]:
+    if scale.log_odds:
+        return x.min(), x.max()
+    return scales.tenths(x.min(), x.max()) if short else (0.0, 1.0)

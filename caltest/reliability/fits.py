@@ -123,11 +123,7 @@ def reliability_fit(
     else:
         statistic, pools = CORP(), CORP().given(induced)
         if fit == "band":
-            x, count = pools.fit(induced.labels).predicted, np.diff(pools.ends, prepend=0)
-            hits = np.add.reduceat(
-                (induced.labels == 0)[pools.order], pools.ends - count, dtype=int
-            )
-            at, low, high = honest_band(x, count, hits, level, at if x.size > points else x)
+            at, low, high = _honest(pools, induced.labels, level, at, points)
             shown = "confidence"
         curves = partial(_isotonic, pools, at)
     if fit != "band":
@@ -154,6 +150,13 @@ def reliability_fit(
         n_resamples=drawn,
         **view.told(rng, ended),
     )
+
+
+def _honest(pools: Any, labels: IntArray, level: float, at: FloatArray, points: int) -> Any:
+    """Return where the band is shown, at all predictions if they are few, and its ends."""
+    x, count = pools.fit(labels).predicted, np.diff(pools.ends, prepend=0)
+    hits = np.add.reduceat((labels == 0)[pools.order], pools.ends - count, dtype=int)
+    return honest_band(x, count, hits, level, at if x.size > points else x)
 
 
 def _drawn(induced: Predictions, curves: Any, options: dict[str, Any]) -> Any:

@@ -177,3 +177,9 @@ def carried(totals: IntArray) -> IntArray:
     """Return totals of which the second part lies in [0, 2⁴³)."""
     high = totals[..., 0] + (totals[..., 1] >> LOW)
     return np.stack([high, totals[..., 1] & ((1 << LOW) - 1)], axis=-1)
+
+
+def turned_over(sums: IntArray) -> IntArray:
+    """Return the sums of the same rows for the other event: t changes its sign, y is 1 − y."""
+    n, t1, t2, t3, t4, events, events_t, rest = sums.T
+    return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])

@@ -18,7 +18,7 @@ from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.recalibration import refuse_fitted_rows
 from caltest.tally import stored
-from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried
+from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried, turned_over
 from caltest.tally.stored import LENSES
 
 #: Rows of one tally, so that no sum overflows.
@@ -298,7 +298,7 @@ class Tally:
         parts = [
             replace(
                 self, lens=TopK(1), key=key[kept], stratum=self.stratum[kept],
-                sums=_turned(self.sums[kept]) if turned else self.sums[kept],
+                sums=turned_over(self.sums[kept]) if turned else self.sums[kept],
                 totals=np.zeros_like(totals) if turned else totals,
             )
             for turned in (True, False)
@@ -345,9 +345,3 @@ def _seen(lens: Lens | None, data: Predictions) -> tuple[Lens, Predictions]:
             "classes: use TopK(1) or OneVsRest(c), a tally for each class"
         )
     return through, induced
-
-
-def _turned(sums: IntArray) -> IntArray:
-    """Return the sums of the same rows for the other event: t changes its sign, y is 1 − y."""
-    n, t1, t2, t3, t4, events, events_t, rest = sums.T
-    return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])
