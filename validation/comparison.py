@@ -108,7 +108,8 @@ HEADER = """# Comparing two models, measured
 `compare` calls models of equal calibration error different in {mean:.3f} of data sets at the 5 %
 level, on average over {count} kinds of data below, and in {worst:.3f} in the worst. Its power grows
 with the rows, and its 95 % intervals contain the true difference in at least {covered:.3f}. It
-cannot see a fault of which the data contain no instance, and takes rows for independent.
+cannot see a fault of which the data contain no instance, and takes rows for independent unless
+clusters are given.
 
 Pairs of models are drawn whose errors are known to be equal, or known to differ, and compared: the
 tables show the share of data sets with p ≤ 0.05. `z` is the default, `jackknife` the same test
