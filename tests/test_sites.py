@@ -160,3 +160,15 @@ def test_coverage_of_means_and_predictions():
         low, high = found.intercept.prediction
         held += [*inside, low <= further <= high]
     assert (held / runs >= 0.93 - 3 * (0.05 * 0.95 / runs) ** 0.5).all()
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.5])
+def test_the_axis_of_a_ratio_can_be_read(spread):
+    rng = np.random.default_rng(0)
+    site, p = np.repeat(np.arange(4), 2000), rng.uniform(0.2, 0.6, 8000)
+    y = rng.random(p.size) < p * (1.0 + spread * (site - 1.0) / 4.0)
+    picture = ct.meta_analysis(p, y, by=site).plot()
+    ax = picture.figure.axes[0]
+    shown = [t for t in ax.get_xticks() if ax.get_xlim()[0] < t < ax.get_xlim()[1]]
+    assert 3 <= len(shown) <= 8
+    assert len({label.get_text() for label in ax.get_xticklabels()}) == len(ax.get_xticks())

@@ -118,9 +118,14 @@ def sites(
     ax.set_yticks([*y, 1.0, 0.0], [*words, "mean", "a new site"], parse_math=False)
     ax.set_ylim(-0.6, len(values) + 1.6)
     if ratio:
+        from matplotlib.ticker import MaxNLocator
+
         ax.set_xscale("log")
         left, right = ax.get_xlim()
-        ticks = [t for t in (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0) if left < t < right]
+        at: Any = (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+        if sum(left < t < right for t in at) < 3:
+            at = MaxNLocator(4).tick_values(left, right)
+        ticks = [t for t in at if left < t < right]
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
     canvas.tidy(ax, {"O:E": "observed : expected events"}.get(effect, f"Cox's {effect}"))
