@@ -9,7 +9,7 @@ import pytest
 import caltest as ct
 from caltest import cli
 from caltest.tally import batches
-from caltest.tally import files as module
+from caltest.tally.reading import Reading
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -85,9 +85,9 @@ def test_columns_of_classes_weights_and_missing_cells(tmp_path):
 
 def test_small_batches_are_put_together(parts, monkeypatch):
     sizes = []
-    first = module._Reading._batch
-    monkeypatch.setattr(module._Reading, "_batch", lambda self, *given: (
-        sizes.append(given[1].num_rows), first(self, *given))[1])  # fmt: skip
+    first = Reading.batch
+    monkeypatch.setattr(Reading, "batch", lambda self, *given: (
+        sizes.append(given[0].num_rows), first(self, *given))[1])  # fmt: skip
     ct.scan(parts / "part-*.parquet")  # of 7 row groups each
     assert sizes == [700] * 3
 
@@ -155,22 +155,26 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
 
 
 def test_interruption_says_what_was_read(parts, monkeypatch, capsys):
-    first = module._Reading._batch
+    first = Reading.batch
 
-    def interrupted(self, chosen, batch, before):
-        if sum(done) >= 700:
+    def interrupted(self, table, before):
+        if sum(done) >= 1000:
             raise KeyboardInterrupt
-        done.append(batch.num_rows)
-        return first(self, chosen, batch, before)
+        done.append(table.num_rows)
+        return first(self, table, before)
 
     done: list[int] = []
-    monkeypatch.setattr(module._Reading, "_batch", interrupted)
+    monkeypatch.setattr(Reading, "batch", interrupted)
+    monkeypatch.setattr(batches, "ROWS", 100)
     with pytest.raises(SystemExit) as stop:
         cli.main(["audit", str(parts / "part-*.parquet"), "--resume", str(parts / "state")])
     assert stop.value.code == 130
     told = capsys.readouterr().err
-    assert "Interrupted. Counted before: 700 rows of 1 of 3 parts; kept in" in told
+    assert (
+        "Counted before: 1000 rows of 1 of 3 parts and of the first 300 of part-1.parquet; kept in"
+    ) in told
     monkeypatch.undo()
+    monkeypatch.setattr(batches, "ROWS", 70)  # other batches: 20 rows of one are left
     assert ct.scan(parts / "part-*.parquet", resume=parts / "state") == whole()
 
 
@@ -201,7 +205,7 @@ def test_commands_take_many_files(parts, capsys, verb):
 
 
 def test_commands_refuse_what_needs_rows_before_reading(parts, capsys, monkeypatch):
-    monkeypatch.setattr(module._Reading, "_part", lambda *_: pytest.fail("was read"))
+    monkeypatch.setattr(Reading, "steps", lambda *_: pytest.fail("was read"))
     code, _, told = run(capsys, "test", parts / "part-*.parquet", "--statistic", "SKCE()")
     assert code == 2
     assert "needs the rows" in told

@@ -18,7 +18,7 @@ from caltest.battery.size import Bounds
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.dependence import warn_of_few
-from caltest.inference.entry import admitted, admitted_tally
+from caltest.inference.entry import admitted, admitted_tally, at_hand
 from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.results.base import go_on
@@ -95,6 +95,7 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
+    probs, labels, facts = at_hand("audit", probs, labels, facts, None)
     tally = isinstance(probs, Tally)
     data: Any = (
         admitted_tally("audit", probs, labels, facts)

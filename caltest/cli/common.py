@@ -42,7 +42,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
         )
         return ct.examples.digits("overfit")
     pattern = set("*?[") & set(str(files[0])) and not files[0].exists()
-    one = len(files) == 1 and not options.get("resume") and not pattern
+    one = len(files) == 1 and not (options.get("resume") or options.get("scheduler") or pattern)
     if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
         return read_file(files[0], options)
     rows = ("clusters", "by", "per_character", "format")
@@ -56,7 +56,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
         refuse_unknown(given["statistic"])  # before hours of reading
-    return ct.scan(files, *columns, lens=given.get("lens"), resume=given.get("resume"), **asked)
+    how = {name: given.get(name) for name in ("lens", "resume", "scheduler")}
+    return ct.scan(files, *columns, **how, **asked)
 
 
 def check_out(options: dict[str, Any]) -> None:

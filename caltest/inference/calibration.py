@@ -14,7 +14,7 @@ from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of
+from caltest.inference.entry import admitted, admitted_tally, at_hand, design, evaluated, seed_of
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
 from caltest.lens_choice import as_lens
@@ -59,7 +59,8 @@ def calibration_test(
     ----------
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
-        :class:`Tally`, which answers for statistics made of its sums.
+        :class:`Tally`, which answers for statistics made of its sums. A Dask data frame is tallied:
+        ``labels`` names its column, or columns are found by their names, as in files.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -141,6 +142,7 @@ def calibration_test(
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
     run, early = (n_resamples, rng, workers), stop == "early"
+    probs, labels, facts = at_hand("calibration_test", probs, labels, facts, lens, [statistic])
     if isinstance(probs, Tally):
         tally = admitted_tally("calibration_test", probs, labels, facts, lens)
         return _tested(tally, MicroCells.of(tally), statistic, tally.lens, null, run, early)

@@ -13,7 +13,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.entry import admitted, admitted_tally
+from caltest.inference.entry import admitted, admitted_tally, at_hand
 from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
@@ -154,7 +154,7 @@ def compare(
             statistic, labels = labels, None
         known = labels if probs_b is None else probs_b
         data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
-    elif isinstance(probs_a, Tally) or isinstance(probs_b, Tally):
+    elif any(isinstance(p, Tally) or of_dask(p) for p in (probs_a, probs_b)):
         _refuse_pairing(paired, method)
         given = labels if labels_b is None else labels_b
         data = dict(zip(names, _tallies(probs_a, probs_b, given, facts, lens), strict=True))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from caltest._base.containers import of_dask
 from caltest._base.copies import n_copies
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
@@ -16,6 +17,7 @@ from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
 from caltest.tally import MicroCells, Tallied, Tally
+from caltest.tally.statistics import refuse_unknown
 
 
 def admitted(
@@ -58,6 +60,38 @@ def admitted(
         + (", or say by clusters= which rows belong together" if "clusters" in takes else "")
     )
     return replace(data, copies=copies, notes=(*data.notes, note))
+
+
+def at_hand(
+    verb: str,
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    lens: LensLike | None,
+    statistics: Iterable[StatisticLike] = (),
+) -> tuple[Any, Any, Facts]:
+    """Return a Dask data frame as a tally, all else as it is.
+
+    As in other tables, labels and weights are names of its columns, the others then probabilities;
+    without labels columns are found by their names, as in files.
+    """
+    if not (of_dask(probs) and type(probs).__name__ == "DataFrame"):
+        return probs, labels, facts
+    for statistic in statistics:
+        refuse_unknown(statistic)  # before hours of reading
+    names = {"labels": labels, "weights": facts.get("weights")}
+    for what, name in names.items():
+        if not isinstance(name, (str, type(None))):
+            raise InvalidPredictionsError(
+                f"{verb}: of a Dask data frame {what} is the name of a column, not "
+                f"{type(name).__name__}; ct.Tally.from_dask(frame, probs, label) names all columns"
+            )
+    options: Any = {name: value for name, value in facts.items() if name != "weights"}
+    for name in sorted(set(options) - {"classes", "pos_label", "from_logits"}):
+        raise StatisticError(f"{verb}: a Dask data frame is tallied, and a tally keeps no {name}")
+    rest = [c for c in probs.columns if c not in names.values()] if labels is not None else None
+    own: Any = {"lens": lens, "weights": names["weights"]}
+    return Tally.from_dask(probs, rest, labels, **own, **options), None, {}
 
 
 def admitted_tally(

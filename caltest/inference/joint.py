@@ -13,7 +13,7 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
 from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, evaluated, seed_of
+from caltest.inference.entry import admitted, admitted_tally, at_hand, evaluated, seed_of
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
@@ -90,6 +90,8 @@ def joint_test(
     [False, True]
     """
     statistics, lenses = _unzipped(pairs)
+    lens = lenses[0] if all(x == lenses[0] for x in lenses) else None
+    probs, labels, facts = at_hand("joint_test", probs, labels, facts, lens, statistics)
     if isinstance(probs, Tally):
         tally = admitted_tally("joint_test", probs, labels, facts)
         return _of_tally(tally, statistics, lenses, n_resamples, rng, workers)

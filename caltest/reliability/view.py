@@ -10,7 +10,7 @@ from typing import Any, Self
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, design, seed_of
+from caltest.inference.entry import admitted, admitted_tally, at_hand, design, seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
@@ -39,6 +39,8 @@ class View:
         takes: Collection[str] = (),
     ) -> Self:
         """Look through the lens; ``what`` needs a lens that leaves two classes."""
+        if "tally" in takes:
+            probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
         if isinstance(probs, Tally) and "tally" in takes:
             tally: Any = admitted_tally(verb, probs, labels, facts, lens)
             return cls(tally, tally.lens, MicroCells.of(tally))  # type: ignore[arg-type]

@@ -164,8 +164,9 @@ class Tally:
         ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
         """
         from caltest.tally.dask import of_frame
+        from caltest.tally.reading import Reading
 
-        return of_frame(frame, probs, label, lens, grid, weights, options)
+        return of_frame(frame, Reading(probs, label, lens, grid, weights, options=options))
 
     @cached_property
     def n(self) -> int:

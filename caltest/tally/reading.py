@@ -1,0 +1,120 @@
+"""How rows of files and of Dask partitions become tallies: batch by batch, all understood alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from caltest._base.facts import RIGHT
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io import read_predictions
+from caltest.io.assembly import Chosen, chosen_of, read_chosen
+from caltest.io.source import Source
+from caltest.lenses import Lens
+from caltest.predictions import Predictions
+from caltest.tally.batches import batches_of, column, kind_of
+from caltest.tally.grid import GRID
+from caltest.tally.tally import Tally
+
+#: Formats that are read in batches; all others are read whole.
+STREAMED = ("parquet", "arrow", "csv")
+
+
+@dataclass
+class Reading:
+    """Which columns are read, through which lens, and what the first rows say of their meaning."""
+
+    probs: Any = None
+    label: Any = None
+    lens: Lens | None = None
+    grid: int = GRID
+    weights: str | None = None
+    predicted: str | None = None
+    drop: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    chosen: Chosen | None = None
+
+    def choose(self, parts: Iterable[Path]) -> None:
+        """Find out what columns mean, from the first part that is read in batches and has rows."""
+        for part in (part for part in parts if kind_of(part) in STREAMED):
+            with named(part):
+                head = next(batches_of(part, str(kind_of(part)), None), None)
+                if head is not None:
+                    return self.choose_in(head)
+
+    def choose_in(self, head: Any) -> None:
+        """Find out what columns mean, from the first rows, and warn of doubts."""
+        source = _source(head)
+        asked: Any = {"predicted": self.predicted, "options": self.options}
+        chosen = chosen_of(source, self.probs, self.label, {"weights": self.weights}, **asked)
+        alike = replace(chosen, marked={})  # the first rows may have no weight
+        data, _ = read_chosen(source, alike, drop=self.drop, **asked)
+        if chosen.guess and self.predicted is None:
+            if data.classes == RIGHT:
+                self.predicted = chosen.guess[0]
+            else:
+                chosen = replace(chosen, guess=[])
+        self.chosen = chosen
+
+    def steps(self, part: Path, skipped: int = 0) -> Iterator[tuple[Tally | None, int]]:
+        """Yield tallies of the rows of a file, after those that are skipped, and their numbers."""
+        kind, before = kind_of(part), 0
+        if kind not in STREAMED:
+            data = read_predictions(
+                part, self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
+                drop_missing=self.drop, **self.options,
+            )  # fmt: skip
+            yield Tally.of(data, lens=self.lens, grid=self.grid), data.n
+            return
+        assert kind is not None
+        for batch in batches_of(part, kind, self.chosen.wanted if self.chosen else None):
+            left = batch.slice(max(0, skipped - before))
+            before += batch.num_rows
+            if left.num_rows:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the first rows have said it
+                    tally = self.batch(left, before - left.num_rows)
+                yield tally, left.num_rows
+
+    def batch(self, table: Any, before: int = 0) -> Tally | None:
+        """Tally rows of a table, of which so many were before; None where no row has weight."""
+        if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
+            return None
+        assert self.chosen is not None
+        asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
+        data, _ = read_chosen(_source(table), self.chosen, **asked, before=before)
+        return Tally.of(named_alike(data, self.options), lens=self.lens, grid=self.grid)
+
+
+def joined(a: Tally | None, b: Tally | None) -> Tally | None:
+    """Add what may be nothing."""
+    return b if a is None else a if b is None else a + b
+
+
+@contextmanager
+def named(part: Path | str, told: Callable[[], str] = str) -> Iterator[None]:
+    """Have errors name the part of the data that they are about, and tell what else is known."""
+    try:
+        yield
+    except (InvalidPredictionsError, StatisticError) as error:
+        name = part.name if isinstance(part, Path) else part
+        said = str(error) if str(error).startswith(name) else f"{name}: {error}"
+        raise type(error)(". ".join(filter(None, (said, told())))) from None
+
+
+def _source(table: Any) -> Source:
+    names = table.column_names
+    return Source(names, lambda wanted: [column(name, table[name]) for name in wanted])
+
+
+def named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
+    """Return a batch whose classes are named without a look at which labels occur in it."""
+    event = options.get("pos_label")
+    known = data.classes if event is None else (f"not {event}", str(event))
+    return replace(data, classes=known, notes=())
