@@ -33,7 +33,7 @@ from caltest.simulate import (
     check_run,
 )
 from caltest.statistics import ECE, EValue, StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 
 def calibration_test(
@@ -59,7 +59,7 @@ def calibration_test(
     ----------
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
-        :class:`Tally`, which answers for statistics made of its sums.
+        :class:`Tally` or :class:`Tallies`, which answer for statistics made of their sums.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -141,7 +141,7 @@ def calibration_test(
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
     run, early = (n_resamples, rng, workers), stop == "early"
-    if isinstance(probs, Tally):
+    if isinstance(probs, AnyTally):
         tally = admitted_tally("calibration_test", probs, labels, facts, lens)
         return _tested(tally, MicroCells.of(tally), statistic, tally.lens, null, run, early)
     data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})

@@ -22,7 +22,7 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Workers
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import Tally
+from caltest.tally import AnyTally, Tally
 
 IN_ORDER = "a paired comparison needs the same observations in the same order"
 
@@ -154,7 +154,7 @@ def compare(
             statistic, labels = labels, None
         known = labels if probs_b is None else probs_b
         data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
-    elif isinstance(probs_a, Tally) or isinstance(probs_b, Tally):
+    elif isinstance(probs_a, AnyTally) or isinstance(probs_b, AnyTally):
         _refuse_pairing(paired, method)
         given = labels if labels_b is None else labels_b
         data = dict(zip(names, _tallies(probs_a, probs_b, given, facts, lens), strict=True))
@@ -191,10 +191,11 @@ def _refuse_pairing(paired: bool, method: str) -> None:
 
 def _tallies(a: Any, b: Any, labels: Any, facts: Facts, lens: LensLike | None) -> list[Tally]:
     """Return two tallies as the lens sees them, of one question."""
-    if not (isinstance(a, Tally) and isinstance(b, Tally)):
+    if not (isinstance(a, AnyTally) and isinstance(b, AnyTally)):
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
-    a.refuse_other(b, "cannot be compared")
-    return [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
+    seen = [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
+    seen[0].refuse_other(seen[1], "cannot be compared")
+    return seen
 
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:

@@ -21,7 +21,7 @@ from caltest.predictions import Facts, Predictions
 from caltest.results import ConfidenceIntervalResult
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, Estimand, StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 Method = Literal[
     "auto", "inversion", "percentile", "basic", "bca", "bias-corrected", "normal", "sun"
@@ -165,7 +165,7 @@ def confidence_interval(
 
 def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
     """Return data whose error can be bounded, rows or a tally."""
-    if not isinstance(probs, Tally):
+    if not isinstance(probs, AnyTally):
         return admitted(verb, probs, labels, facts, takes={"clusters", "weights"})
     return admitted_tally(verb, probs, labels, facts, lens)
 
