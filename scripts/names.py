@@ -150,6 +150,7 @@ MEANINGS = {
     "largest": "The end of the range of an error.",
     "leader": "What the expert says that has earned most.",
     "lens": "Which aspect of calibration is asked about.",
+    "lenses": "What several tallies look at.",
     "level": "How often intervals, bars and bands hold what they are for.",
     "like": "What the rows to come are like.",
     "limit": "What an error is to lie below: a tolerance or a margin.",
@@ -171,6 +172,7 @@ MEANINGS = {
     "mean_a": "The mean score of the first model.",
     "mean_b": "The mean score of the second model.",
     "mean_score": "The mean of a proper score.",
+    "members": "The tallies of the same rows, one for each lens.",
     "method": "How an interval or a comparison is computed.",
     "metric": "Which error of the other program.",
     "min_size": "The fewest rows of a cell of a tree.",
@@ -387,7 +389,7 @@ def kinds() -> dict[str, list[Any]]:
     return {
         "verbs": verbs(),
         "monitors": [ct.Monitor, ct.ComparisonMonitor],
-        "tallies": [ct.Tally],
+        "tallies": [ct.Tally, ct.Tallies],
         "data": [ct.Predictions.of, ct.Predictions],
         "lenses": subclasses(ct.Lens),
         "binnings": [

@@ -56,8 +56,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
         refuse_unknown(given["statistic"])  # before hours of reading
-    how = {name: given.get(name) for name in ("lens", "resume", "scheduler")}
-    return ct.scan(files, *columns, **how, **asked)
+    asked |= {name: given.get(name) for name in ("lens", "resume", "scheduler")}
+    return ct.scan(files, *columns, **asked)
 
 
 def check_out(options: dict[str, Any]) -> None:

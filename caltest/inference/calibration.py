@@ -33,7 +33,7 @@ from caltest.simulate import (
     check_run,
 )
 from caltest.statistics import ECE, EValue, StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 
 def calibration_test(
@@ -59,8 +59,8 @@ def calibration_test(
     ----------
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
-        :class:`Tally`, which answers for statistics made of its sums. A Dask data frame is tallied:
-        ``labels`` names its column, or columns are found by their names, as in files.
+        :class:`Tally` or :class:`Tallies`, which answer for statistics made of their sums. A Dask
+        data frame is tallied: ``labels`` names its column, or columns are found as in files.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -143,7 +143,7 @@ def calibration_test(
     check_run(n_resamples, rng, workers)
     run, early = (n_resamples, rng, workers), stop == "early"
     probs, labels, facts = at_hand("calibration_test", probs, labels, facts, lens, [statistic])
-    if isinstance(probs, Tally):
+    if isinstance(probs, AnyTally):
         tally = admitted_tally("calibration_test", probs, labels, facts, lens)
         return _tested(tally, MicroCells.of(tally), statistic, tally.lens, null, run, early)
     data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})

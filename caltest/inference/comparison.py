@@ -9,6 +9,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 
 from caltest._base.checks import fraction, number, one_of
+from caltest._base.containers import of_dask
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
@@ -22,7 +23,7 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Workers
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import Tally
+from caltest.tally import AnyTally, Tally
 
 IN_ORDER = "a paired comparison needs the same observations in the same order"
 
@@ -154,10 +155,10 @@ def compare(
             statistic, labels = labels, None
         known = labels if probs_b is None else probs_b
         data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
-    elif any(isinstance(p, Tally) or of_dask(p) for p in (probs_a, probs_b)):
+    elif any(isinstance(p, AnyTally) or of_dask(p) for p in (probs_a, probs_b)):
         _refuse_pairing(paired, method)
-        given = labels if labels_b is None else labels_b
-        data = dict(zip(names, _tallies(probs_a, probs_b, given, facts, lens), strict=True))
+        given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
+        data = dict(zip(names, _tallies(given, facts, lens), strict=True))
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:
@@ -189,12 +190,14 @@ def _refuse_pairing(paired: bool, method: str) -> None:
         )
 
 
-def _tallies(a: Any, b: Any, labels: Any, facts: Facts, lens: LensLike | None) -> list[Tally]:
+def _tallies(models: Any, facts: Facts, lens: LensLike | None) -> list[Tally]:
     """Return two tallies as the lens sees them, of one question."""
-    if not (isinstance(a, Tally) and isinstance(b, Tally)):
+    given = [at_hand("compare", probs, labels, facts, lens) for probs, labels in models]
+    if not all(isinstance(probs, AnyTally) for probs, *_ in given):
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
-    a.refuse_other(b, "cannot be compared")
-    return [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
+    seen = [admitted_tally("compare", *each, lens) for each in given]
+    seen[0].refuse_other(seen[1], "cannot be compared")
+    return seen
 
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:

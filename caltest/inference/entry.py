@@ -16,7 +16,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import MicroCells, Tallied, Tally
+from caltest.tally import AnyTally, MicroCells, Tallied, Tally
 from caltest.tally.statistics import refuse_unknown
 
 
@@ -35,7 +35,7 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
-    if isinstance(probs, Tally):
+    if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
@@ -95,12 +95,18 @@ def at_hand(
 
 
 def admitted_tally(
-    verb: str, tally: Tally, labels: Any, facts: Facts, lens: LensLike | None = None
-) -> Tally:
-    """Return a tally as the lens sees it; labels and facts of rows are refused."""
+    verb: str,
+    tally: AnyTally,
+    labels: Any,
+    facts: Facts,
+    lens: LensLike | None = None,
+    *,
+    whole: bool = False,
+) -> Any:
+    """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
-    return tally.through(lens)
+    return tally if whole else tally.through(lens)
 
 
 def evaluated(

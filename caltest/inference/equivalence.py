@@ -17,7 +17,7 @@ from caltest.predictions import Facts
 from caltest.results import EquivalenceTestResult
 from caltest.simulate import Workers
 from caltest.statistics import ECE, StatisticLike
-from caltest.tally import Tally
+from caltest.tally import AnyTally
 
 
 def equivalence_test(
@@ -96,7 +96,7 @@ def equivalence_test(
     estimand = asked.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or asked.prepared.cells is None
-    if unknown or (largest and (asked.designed or isinstance(data, Tally))):
+    if unknown or (largest and (asked.designed or isinstance(data, AnyTally))):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"

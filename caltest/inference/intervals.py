@@ -13,7 +13,15 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.entry import admitted, admitted_tally, at_hand, design, evaluated, seed_of, told
+from caltest.inference.entry import (
+    admitted,
+    admitted_tally,
+    at_hand,
+    design,
+    evaluated,
+    seed_of,
+    told,
+)
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
@@ -21,7 +29,7 @@ from caltest.predictions import Facts, Predictions
 from caltest.results import ConfidenceIntervalResult
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, Estimand, StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 Method = Literal[
     "auto", "inversion", "percentile", "basic", "bca", "bias-corrected", "normal", "sun"
@@ -166,7 +174,7 @@ def confidence_interval(
 def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
     """Return data whose error can be bounded, rows or a tally."""
     probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
-    if not isinstance(probs, Tally):
+    if not isinstance(probs, AnyTally):
         return admitted(verb, probs, labels, facts, takes={"clusters", "weights"})
     return admitted_tally(verb, probs, labels, facts, lens)
 

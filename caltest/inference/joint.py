@@ -32,7 +32,7 @@ from caltest.simulate import (
     simulate_by,
 )
 from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import Counts, MicroCells, Tally
+from caltest.tally import AnyTally, Counts, MicroCells, Tally
 
 
 def joint_test(
@@ -74,8 +74,9 @@ def joint_test(
     -----
     O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
     pairs shows; with one seed they are those of :func:`calibration_test`. With clusters pairs are
-    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens. With
-    ``by`` all pairs are tested in every subgroup, too, and these adjusted by Holm's method.
+    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens; so are
+    several lenses of :class:`Tallies`, which do not know of each other. With ``by`` all pairs are
+    tested in every subgroup, too, and these adjusted by Holm's method.
 
     References
     ----------
@@ -90,30 +91,23 @@ def joint_test(
     [False, True]
     """
     statistics, lenses = _unzipped(pairs)
+    options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     lens = lenses[0] if all(x == lenses[0] for x in lenses) else None
     probs, labels, facts = at_hand("joint_test", probs, labels, facts, lens, statistics)
-    if isinstance(probs, Tally):
-        tally = admitted_tally("joint_test", probs, labels, facts)
+    if isinstance(probs, AnyTally):
+        whole = admitted_tally("joint_test", probs, labels, facts, whole=True)
+        tally, *others = [whole.source(lens) for lens in lenses]
+        if any(other.lens != tally.lens for other in others):
+            return _holm(whole, statistics, lenses, options)
         return _of_tally(tally, statistics, lenses, n_resamples, rng, workers)
     data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if data.by is not None:
-        again: Any = {"pairs": pairs, "n_resamples": n_resamples, "rng": rng, "workers": workers}
-        ask: Any = partial(joint_test, labels=None, **again)
+        ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
         return replace(whole, subgroups=each_subgroup(data, ask))
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
-        options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-        single = tuple(
-            calibration_test(data, None, s, lens=lens, null=SharedRedraws(), **options)
-            for s, lens in zip(statistics, lenses, strict=True)
-        )
-        stepped = tuple(holm([test.pvalue for test in single]))
-        size: Any = {"n": data.n, "n_classes": data.n_classes}
-        size |= {"notes": data.notes, "copies": data.copies, "n_resamples": n_resamples}
-        ended = ending(*(test.ended for test in single))
-        said: Any = size | {"ended": ended, "seed": seed_of(rng)}
-        return JointTestResult(single, stepped, min(stepped), "Holm", **said)
+        return _holm(data, statistics, lenses, options | {"null": SharedRedraws()})
     looks = [as_lens(lens, data) for lens in lenses]
     seen = [lens(data) for lens in looks]
     observed = [evaluated(s, induced) for s, induced in zip(statistics, seen, strict=True)]
@@ -127,6 +121,22 @@ def joint_test(
     batches = Batches.of(RedrawLabels(), source, partial(_jointly, parts))
     drawn = simulate_by(batches, n_resamples, rng, workers, at_once=BLOCK)
     return _stepped(data, source.n, statistics, looks, observed, drawn, rng)
+
+
+def _holm(
+    data: Predictions | AnyTally, statistics: Any, lenses: Any, options: dict[str, Any]
+) -> JointTestResult:
+    """Test pairs by themselves, where no draws are shared, and adjust by Holm's method."""
+    single = tuple(
+        calibration_test(data, None, s, lens=lens, **options)
+        for s, lens in zip(statistics, lenses, strict=True)
+    )
+    stepped = tuple(holm([test.pvalue for test in single]))
+    size: Any = {"n": data.n, "n_classes": data.n_classes}
+    size |= {"notes": data.notes, "copies": data.copies, "n_resamples": options["n_resamples"]}
+    ended = ending(*(test.ended for test in single))
+    said: Any = size | {"ended": ended, "seed": seed_of(options["rng"])}
+    return JointTestResult(single, stepped, min(stepped), "Holm", **said)
 
 
 def _of_tally(

@@ -16,7 +16,7 @@ from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult, ending
 from caltest.statistics import StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class View:
         """Look through the lens; ``what`` needs a lens that leaves two classes."""
         if "tally" in takes:
             probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
-        if isinstance(probs, Tally) and "tally" in takes:
+        if isinstance(probs, AnyTally) and "tally" in takes:
             tally: Any = admitted_tally(verb, probs, labels, facts, lens)
             return cls(tally, tally.lens, MicroCells.of(tally))  # type: ignore[arg-type]
         data = admitted(verb, probs, labels, facts, takes)

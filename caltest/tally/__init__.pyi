@@ -1,5 +1,6 @@
 """Tallies: sums over micro-cells, of any number of rows, from which exact answers follow."""
 
+from .base import AnyTally as AnyTally
 from .cells import MicroCells as MicroCells
 from .cells import TalliedCells as TalliedCells
 from .counts import Counts as Counts
@@ -7,4 +8,5 @@ from .counts import Tallied as Tallied
 from .files import scan as scan
 from .statistics import by_residuals as by_residuals
 from .statistics import tallied as tallied
+from .tallies import Tallies as Tallies
 from .tally import Tally as Tally

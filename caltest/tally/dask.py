@@ -83,7 +83,7 @@ def by_workers(
                 ready.clear()
 
         try:
-            for future in distributed.as_completed(list(asked)):
+            for future in distributed.as_completed(list(asked), loop=client.loop):
                 if future.status == "error":
                     _fail(asked[future], future.exception(), take, told)
                 ready.append(future)
@@ -113,7 +113,7 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
         return
     where: dict[str, Any] = {"address": scheduler}
     if scheduler in ("processes", "threads"):
-        where = {"dashboard_address": None, "silence_logs": 50}
+        where = {"dashboard_address": ":0", "silence_logs": 50}
         where |= {"threads_per_worker": 1} if scheduler == "processes" else {"n_workers": 1}
     elif "://" not in scheduler:
         raise StatisticError(

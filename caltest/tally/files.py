@@ -201,8 +201,8 @@ class _Run:
         n = several(0 if counted.both is None else counted.both.n, "row")
         read = f"Counted before: {n} of {len(counted.done)} of {several(len(self.parts), 'part')}"
         read += f" and of the first {rows} of {Path(part).name}" if rows else ""
-        kept = f"kept in {self.state}" if self.state else "with resume= (--resume) a file keeps them"
-        return f"{read}; {kept}"
+        kept = "with resume= (--resume) a file keeps them"
+        return f"{read}; {f'kept in {self.state}' if self.state else kept}"
 
     def _write_now_and_then(self) -> None:
         if time.monotonic() - self.written > WRITTEN_AFTER:
@@ -238,7 +238,8 @@ class _Run:
                     f"{name} has changed since it was counted in {self.state}: start without the "
                     "state"
                 )
-        for tally in (whole, own):
-            if tally and (self.reading.grid, self.reading.lens or tally.lens) != (tally.grid, tally.lens):
-                raise StatisticError(f"{self.state} has tallied {tally.lens!r} on grid {tally.grid}")
         self.counted = _Counted(done, whole, (part, size, rows), own)
+        counted, asked = self.counted.both, self.reading
+        if counted and (asked.grid, asked.lens or counted.lens) != (counted.grid, counted.lens):
+            what = f"{counted.lens!r} on grid {counted.grid}"
+            raise StatisticError(f"{self.state} has tallied {what}")

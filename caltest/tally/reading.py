@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from caltest._base.facts import RIGHT
+from caltest._base.resolution import as_they_are
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io import read_predictions
 from caltest.io.assembly import Chosen, chosen_of, read_chosen
@@ -88,7 +89,8 @@ class Reading:
             return None
         assert self.chosen is not None
         asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
-        data, _ = read_chosen(_source(table), self.chosen, **asked, before=before)
+        with as_they_are():
+            data, _ = read_chosen(_source(table), self.chosen, **asked, before=before)
         return Tally.of(named_alike(data, self.options), lens=self.lens, grid=self.grid)
 
 

@@ -18,6 +18,7 @@ from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.recalibration import refuse_fitted_rows
 from caltest.tally import stored
+from caltest.tally.base import AnyTally
 from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried, turned_over
 from caltest.tally.stored import LENSES
 
@@ -28,7 +29,7 @@ MOST_WEIGHTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class Tally(AnyTally):
     """What a two-class question needs to know of any number of rows: sums over micro-cells.
 
     [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
@@ -89,11 +90,6 @@ class Tally:
     sums: IntArray = field(repr=False)
     totals: IntArray = field(repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
-
-    #: What sums do not know of.
-    clusters = n_clusters = None
-    copies = 0
-    by = None
 
     @classmethod
     def of(
@@ -184,18 +180,6 @@ class Tally:
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def class_index(self, c: int | str) -> int:
-        """Return the number of a class given by its number or its name."""
-        return Predictions.class_index(self._seen, c)
-
-    def class_name(self, index: int) -> str:
-        """Return the name of a class, or its number when there are no names."""
-        return Predictions.class_name(self._seen, index)
-
-    @property
-    def _seen(self) -> Any:
-        return self
-
     def components(self) -> tuple[str, ...]:
         """Return what the event is called."""
         whole = isinstance(self.lens, Canonical)
@@ -257,9 +241,6 @@ class Tally:
             notes=notes,
         )  # fmt: skip
 
-    def __radd__(self, other: object) -> Tally:
-        return self if other == 0 else NotImplemented  # which sum() begins with
-
     def through(self, lens: LensLike | None) -> Tally:
         """Return the tally as another lens sees it: its own, or the top class of two.
 
@@ -268,7 +249,7 @@ class Tally:
         StatisticError
             For other lenses, which need a tally of their own.
         """
-        if lens is None or lens == self.lens:
+        if lens is None or (isinstance(lens, Lens) and self.named(lens) == self.named(self.lens)):
             return self
         if lens == TopK(1) and self.lens == OneVsRest(1) and self.n_classes == 2:
             return self.top()
