@@ -66,9 +66,10 @@ def test_verbs_take_a_frame():
     lazy = dd.from_pandas(rows, npartitions=3)
     tally = ct.Tally.of(rows.p, rows.y)
     run = {"n_resamples": 199, "rng": 1}
+    asked = [row.pvalue for row in ct.audit(tally, **run).rows]
     named = lazy.rename(columns={"p": "forecast", "y": "rain"})[["forecast", "rain"]]
     for given in [(lazy,), (named, "rain")]:
-        assert ct.audit(*given, **run).rows[0].test.pvalue == ct.audit(tally, **run).rows[0].test.pvalue
+        assert [row.pvalue for row in ct.audit(*given, **run).rows] == asked
         assert ct.calibration_test(*given).pvalue == ct.calibration_test(tally).pvalue
     assert ct.confidence_interval(lazy, rng=1).high == ct.confidence_interval(tally, rng=1).high
     margin = ct.equivalence_test(tally, margin=0.2, rng=1).smallest_margin
@@ -159,3 +160,18 @@ def test_workers_of_this_machine(parts, scheduler):
 def test_what_is_no_scheduler(parts):
     with pytest.raises(ct.StatisticError, match="give an address such as"):
         ct.scan(parts / "part-*.parquet", scheduler="process")
+
+
+def test_more_than_two_classes():
+    data = ct.examples.digits("overfit")
+    columns = {f"p_{k}": data.probs[:, k] for k in range(10)}
+    lazy = dd.from_pandas(pd.DataFrame({**columns, "label": data.labels}), npartitions=7)
+    expected = ct.Tallies.of(data.probs, data.labels, classes=[*range(10)])
+    assert ct.Tallies.from_dask(lazy) == expected
+    top = ct.Tally.from_dask(lazy)
+    assert top == ct.Tallies.from_dask(lazy, lenses=[ct.TopK(1)]).through(None)
+    run = {"n_resamples": 399, "rng": 1}
+    found = [row.pvalue for row in ct.audit(lazy, **run).rows]
+    assert found == [row.pvalue for row in ct.audit(expected, **run).rows]
+    pairs = [(ct.ECE(), None), (ct.ECE(), ct.OneVsRest(3))]
+    assert ct.joint_test(lazy, None, pairs).pvalue == ct.joint_test(expected, None, pairs).pvalue

@@ -142,7 +142,7 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
     (parts / "part-0.parquet").touch()
     assert ct.scan(pattern, resume=state) == whole()
     assert ct.scan(pattern, resume=state) == whole()  # all of it from the state
-    with pytest.raises(ct.StatisticError, match="has tallied OneVsRest"):
+    with pytest.raises(ct.StatisticError, match=r"was written with lens=None.*: give the same"):
         ct.scan(pattern, resume=state, lens=ct.TopK(1))
     with pytest.raises(ct.StatisticError, match="not among the parts"):
         ct.scan(parts / "part-0.parquet", resume=state)
@@ -212,3 +212,39 @@ def test_commands_refuse_what_needs_rows_before_reading(parts, capsys, monkeypat
     code, _, told = run(capsys, "audit", parts / "part-*.parquet", "--by", "id")
     assert code == 2
     assert "--by needs the rows" in told
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """Ten columns of probabilities, in parts of different length."""
+    data = ct.examples.digits("overfit")
+    for j, rows in enumerate((slice(0, 400), slice(400, 410), slice(410, None))):
+        columns = {f"p_{k}": data.probs[rows, k] for k in range(10)}
+        table = pyarrow.table({**columns, "label": data.labels[rows]})
+        parquet.write_table(table, tmp_path / f"part-{j}.parquet")
+    return tmp_path / "part-*.parquet"
+
+
+def test_audit_of_many_classes(digits, capsys, monkeypatch):
+    data = ct.examples.digits("overfit")
+    found = ct.scan(digits)
+    assert found == ct.Tallies.of(data.probs, data.labels, classes=[*range(10)])
+    report, of_rows = ct.audit(found, rng=0), ct.audit(data, rng=0)
+    rows = {row.lens: row for row in of_rows.rows}
+    assert {"TopK(1)", "TopK(1) no bins", "OneVsRest(0…9)"} <= {row.lens for row in report.rows}
+    for row in report.rows:
+        assert row.test.estimate == pytest.approx(rows[row.lens].test.estimate, abs=1e-3)
+    assert (report.verdict, report.direction) == (of_rows.verdict, of_rows.direction)
+    assert report.rows[0].test.pvalue == pytest.approx(of_rows.rows[0].test.pvalue, abs=1e-9)
+    code, text, _ = run(capsys, "audit", digits)
+    assert code == 0
+    assert "read 900 rows of 3 files" in text
+    monkeypatch.setattr(batches, "ROWS", 37)
+    assert ct.scan(digits, resume=digits.parent / "state") == found
+    assert ct.scan(digits, resume=digits.parent / "state") == found
+    code, text, _ = run(capsys, "test", digits, "--lens", "OneVsRest(3)")
+    assert "OneVsRest(3)" in text
+    code, text, _ = run(capsys, "interval", digits)
+    assert "TopK(1)" in text
+    with pytest.raises(ct.StatisticError, match="was written with lens=None"):
+        ct.scan(digits, resume=digits.parent / "state", lens="usual")

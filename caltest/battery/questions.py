@@ -6,13 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
-from caltest.predictions import Predictions
+from caltest.predictions import IntArray, Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
-from caltest.tally import MicroCells, Tally, tallied
+from caltest.tally import AnyTally, MicroCells, Tallies, Tally, tallied
+from caltest.tally.grid import SUMS
 
 Pair = tuple[StatisticLike, Lens]
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
@@ -41,14 +44,38 @@ MANY = 100_000
 
 def summed(data: Any, question: Question) -> Any:
     """Return the sums of very many rows, whose labels would take minutes to redraw."""
-    few = isinstance(data, Tally) or question.kind != "shape" or data.n <= MANY
+    few = isinstance(data, AnyTally) or question.kind != "shape" or data.n <= MANY
     if few or data.weights is not None or data.n_clusters:
         return data
     return Tally.of(replace(data, by=None), lens=question.pairs[0][1])
 
 
-def questions(data: Predictions | Tally) -> list[Question]:
-    """Return what is asked about these predictions, the headline first."""
+def impossible_in(data: Predictions | AnyTally) -> IntArray:
+    """Return the rows, or of tallies as many zeros, whose label had probability 0."""
+    if isinstance(data, Predictions):
+        return data.impossible
+    if isinstance(data, Tally):
+        return MicroCells.of(data).impossible
+    assert isinstance(data, Tallies)
+    classes = [m for m in data.members if isinstance(m, Tally) and isinstance(m.lens, OneVsRest)]
+    zeros = (member.sums[member.key == 0, SUMS.index("events")].sum() for member in classes)
+    return np.broadcast_to(np.int64(0), (int(sum(zeros)),))
+
+
+def questions(data: Any) -> tuple[Any, list[Question]]:
+    """Return data that note what they cannot be asked, and what is asked, the headline first."""
+    asked, unheld = _asked(data), []
+    if isinstance(data, Tallies):
+        held = set(map(data.named, data.lenses))
+        unheld = [q for q in asked if not {data.named(lens) for _, lens in q.pairs} <= held]
+        asked = [question for question in asked if question not in unheld]
+    if unheld:
+        left = ", ".join(question.lens for question in unheld)
+        data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
+    return data, _defined(asked, data)
+
+
+def _asked(data: Predictions | AnyTally) -> list[Question]:
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
 
     def error(lens: Lens, words: str, statistic: ECE) -> Question:
@@ -66,14 +93,13 @@ def questions(data: Predictions | Tally) -> list[Question]:
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):
-        return _defined([top, shape(TopK(1))], data)
+        return [top, shape(TopK(1))]
     if data.n_classes == 2:
         event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
         words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
         tops = [] if asserted else [top]
-        asked = [error(event, words, binary), shape(event), *tops, *groups(event)]
-        return _defined(asked, data)
+        return [error(event, words, binary), shape(event), *tops, *groups(event)]
     if isinstance(data, Tally):
         raise StatisticError(
             f"audit asks about the top class or the event of two, not {data.lens!r}: tally with "
@@ -87,16 +113,15 @@ def questions(data: Predictions | Tally) -> list[Question]:
     )
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
-    score = ScoreGap("brier" if data.impossible.size else "log")
+    score = ScoreGap("brier" if impossible_in(data).size else "log")
     words = "over- or underconfident?"
     sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
     k = min(3, data.n_classes - 2)
     ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
-    asked = [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
-    return _defined(asked, data)
+    return [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
 
 
-def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]:
+def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in asked:
@@ -104,7 +129,7 @@ def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]
         asked_of = summed(data, question)
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
-                if isinstance(asked_of, Tally):
+                if isinstance(asked_of, AnyTally):
                     tallied(statistic, MicroCells.of(asked_of.through(lens)))
                 else:
                     prepare(statistic, lens(asked_of))

@@ -56,7 +56,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
         refuse_unknown(given["statistic"])  # before hours of reading
-    asked |= {name: given.get(name) for name in ("lens", "resume", "scheduler")}
+    asked |= {name: given.get(name) for name in ("resume", "scheduler")}
+    asked["lens"] = (given["lens"] or "usual") if "lens" in given else None
     return ct.scan(files, *columns, **asked)
 
 

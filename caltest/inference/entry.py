@@ -16,7 +16,9 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import AnyTally, MicroCells, Tallied, Tally
+from caltest.tally import AnyTally, MicroCells, Tallied
+from caltest.tally.dask import of_frame
+from caltest.tally.reading import Reading
 from caltest.tally.statistics import refuse_unknown
 
 
@@ -69,11 +71,14 @@ def at_hand(
     facts: Facts,
     lens: LensLike | None,
     statistics: Iterable[StatisticLike] = (),
+    *,
+    whole: bool = False,
 ) -> tuple[Any, Any, Facts]:
     """Return a Dask data frame as a tally, all else as it is.
 
     As in other tables, labels and weights are names of its columns, the others then probabilities;
-    without labels columns are found by their names, as in files.
+    without labels columns are found by their names, as in files. ``whole``: without a lens all that
+    an audit asks is tallied.
     """
     if not (of_dask(probs) and type(probs).__name__ == "DataFrame"):
         return probs, labels, facts
@@ -90,8 +95,9 @@ def at_hand(
     for name in sorted(set(options) - {"classes", "pos_label", "from_logits"}):
         raise StatisticError(f"{verb}: a Dask data frame is tallied, and a tally keeps no {name}")
     rest = [c for c in probs.columns if c not in names.values()] if labels is not None else None
-    own: Any = {"lens": lens, "weights": names["weights"]}
-    return Tally.from_dask(probs, rest, labels, **own, **options), None, {}
+    asked: Any = lens if lens is not None or whole else "usual"
+    reading = Reading(rest, labels, asked, weights=names["weights"], options=options)
+    return of_frame(probs, reading), None, {}
 
 
 def admitted_tally(
@@ -147,7 +153,7 @@ def told(prepared: Prepared) -> tuple[str, ...]:
     return (prepared.said,) if isinstance(prepared, Tallied) else ()
 
 
-def design(data: Predictions | Tally) -> dict[str, Any]:
+def design(data: Predictions | AnyTally) -> dict[str, Any]:
     """Return what every result says of weights and clusters."""
     weighted = data.weights is not None
     return {

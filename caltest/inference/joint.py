@@ -93,7 +93,9 @@ def joint_test(
     statistics, lenses = _unzipped(pairs)
     options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     lens = lenses[0] if all(x == lenses[0] for x in lenses) else None
-    probs, labels, facts = at_hand("joint_test", probs, labels, facts, lens, statistics)
+    probs, labels, facts = at_hand(
+        "joint_test", probs, labels, facts, lens, statistics, whole=len(set(map(repr, lenses))) > 1
+    )
     if isinstance(probs, AnyTally):
         whole = admitted_tally("joint_test", probs, labels, facts, whole=True)
         tally, *others = [whole.source(lens) for lens in lenses]

@@ -12,15 +12,15 @@ from typing import Any
 from caltest._base.progress import progress
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.opening import imported
+from caltest.tally.base import AnyTally
 from caltest.tally.batches import ROWS
 from caltest.tally.reading import Reading, joined, named
-from caltest.tally.tally import Tally
 
 #: Parts whose tallies are added up by a worker before they travel.
 TOGETHER = 32
 
 
-def of_frame(frame: Any, reading: Reading) -> Tally:
+def of_frame(frame: Any, reading: Reading) -> AnyTally:
     """Tally a frame where its partitions are; what columns mean is read off its first rows."""
     dask = imported("dask", "dask", "Dask data frames")
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
@@ -43,7 +43,7 @@ def of_frame(frame: Any, reading: Reading) -> Tally:
         (counted,) = dask.compute(waiting[0])
     if counted is None:
         raise InvalidPredictionsError("weights are all 0: no row would count")
-    assert isinstance(counted, Tally)
+    assert isinstance(counted, AnyTally)
     return counted
 
 
@@ -55,7 +55,7 @@ def _table(frame: Any) -> Any:
         raise InvalidPredictionsError(f"a column holds values of several kinds: {error}") from None
 
 
-def _of_partition(frame: Any, name: str, reading: Reading) -> Tally | None:
+def _of_partition(frame: Any, name: str, reading: Reading) -> AnyTally | None:
     with named(name):
         table, counted = _table(frame), None
         for first in range(0, table.num_rows, ROWS):
@@ -67,7 +67,7 @@ def by_workers(
     parts: list[Path],
     reading: Reading,
     scheduler: Any,
-    took: Callable[[list[Path], Tally | None], None],
+    took: Callable[[list[Path], AnyTally | None], None],
     told: Callable[[], str],
 ) -> None:
     """Have workers tally files, and hand over what they have counted, some files at a time."""
@@ -124,11 +124,11 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
         yield client
 
 
-def _of_file(part: Path, reading: Reading) -> Tally | None:
+def _of_file(part: Path, reading: Reading) -> AnyTally | None:
     if not part.exists():
         raise InvalidPredictionsError("a worker sees no such file: all read it at the same path")
     return reduce(joined, (tally for tally, _ in reading.steps(part)), None)
 
 
-def _added(tallies: list[Tally | None]) -> Tally | None:
+def _added(tallies: list[AnyTally | None]) -> AnyTally | None:
     return reduce(joined, tallies)

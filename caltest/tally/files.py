@@ -9,16 +9,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from caltest._base.progress import progress
 from caltest._base.state import locked, write
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Lens
+from caltest.tally.base import AnyTally
 from caltest.tally.batches import rows_of
-from caltest.tally.grid import GRID
 from caltest.tally.reading import Reading, joined, named
+from caltest.tally.tallies import Tallies
 from caltest.tally.tally import Tally
 
 #: Seconds after which what has been counted is written again.
@@ -30,8 +31,8 @@ def scan(
     probs: str | Sequence[str] | None = None,
     label: str | Sequence[str] | None = None,
     *,
-    lens: Lens | None = None,
-    grid: int = GRID,
+    lens: Lens | Sequence[Lens] | Literal["usual"] | None = None,
+    grid: int | None = None,
     resume: str | PathLike[str] | None = None,
     scheduler: Any = None,
     predicted_label: str | None = None,
@@ -40,7 +41,7 @@ def scan(
     pos_label: Any = None,
     from_logits: bool = False,
     drop_missing: bool = False,
-) -> Tally:
+) -> Any:
     r"""Tally files that need not fit into memory.
 
     Parquet, Arrow and text files are read in batches and forgotten, all others one by one as
@@ -52,8 +53,11 @@ def scan(
         The parts. Patterns take files in the order of their names.
     probs, label, predicted_label, weights, classes, pos_label, from_logits, drop_missing
         As in :func:`read_predictions`; what the first part does not say is looked for there once.
-    lens, grid
-        As in :meth:`Tally.of`.
+    lens : Lens, sequence of them or "usual", optional
+        What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
+        :func:`calibration_test` does.
+    grid : int, optional
+        As in :meth:`Tallies.of`.
     resume : path, optional
         A file that keeps what has been counted, also of a part that is being read. If it is there,
         these rows are not counted again.
@@ -64,8 +68,9 @@ def scan(
 
     Returns
     -------
-    Tally
-        Its notes say what was read.
+    Tally or Tallies
+        The latter of several lenses, or without one of more than two classes. Notes say what was
+        read.
 
     Raises
     ------
@@ -126,13 +131,13 @@ class _Counted:
     """How far a run has come: the sizes of whole parts, their tally, and what is open."""
 
     done: dict[str, int] = field(default_factory=dict)
-    tally: Tally | None = None
+    tally: Any = None
     #: The file that is open, its size, how many of its rows are counted, and their tally.
     open: tuple[str, int, int] = ("", 0, 0)
-    opened: Tally | None = None
+    opened: Any = None
 
     @property
-    def both(self) -> Tally | None:
+    def both(self) -> Any:
         """The tally of all rows that are counted."""
         return joined(self.tally, self.opened)
 
@@ -147,7 +152,7 @@ class _Run:
     counted: _Counted = field(default_factory=_Counted)
     written: float = field(default_factory=time.monotonic)
 
-    def all(self, scheduler: Any) -> Tally:
+    def all(self, scheduler: Any) -> Any:
         """Tally the parts that are not done."""
         self.reading.choose(self.parts)
         left = [part for part in self.parts if str(part) not in self.counted.done]
@@ -189,7 +194,7 @@ class _Run:
         self.counted = replace(self.counted, open=("", 0, 0), opened=None)
         return self.told()
 
-    def took(self, parts: Iterable[Path], tally: Tally | None) -> None:
+    def took(self, parts: Iterable[Path], tally: AnyTally | None) -> None:
         """Count whole parts."""
         done = self.counted.done | {str(part): part.stat().st_size for part in parts}
         self.counted = _Counted(done, joined(self.counted.tally, tally))
@@ -212,7 +217,8 @@ class _Run:
         if self.state is not None:
             kept = self.counted
             tallies = [None if t is None else t.to_json() for t in (kept.tally, kept.opened)]
-            content = {"caltest scan": 2, "done": kept.done, "open": kept.open, "tallies": tallies}
+            content = {"caltest scan": 2, "asked": self._asked, "tallies": tallies}
+            content |= {"done": kept.done, "open": kept.open}
             write(self.state, json.dumps(content))
         self.written = time.monotonic()
 
@@ -224,7 +230,8 @@ class _Run:
         try:
             content = json.loads(self.state.read_text(encoding="utf-8"))
             done, (part, size, rows) = dict(content["done"]), content["open"]
-            whole, own = (None if t is None else Tally.from_json(t) for t in content["tallies"])
+            whole, own = map(_tally_of, content["tallies"])
+            asked = content["asked"]
         except (ValueError, KeyError, TypeError):
             raise InvalidPredictionsError(f"{self.state} is not the state of a scan") from None
         for name, counted in done.items():
@@ -238,8 +245,19 @@ class _Run:
                     f"{name} has changed since it was counted in {self.state}: start without the "
                     "state"
                 )
+        if asked != self._asked:
+            raise StatisticError(
+                f"{self.state} was written with {asked}: give the same, or start without the state"
+            )
         self.counted = _Counted(done, whole, (part, size, rows), own)
-        counted, asked = self.counted.both, self.reading
-        if counted and (asked.grid, asked.lens or counted.lens) != (counted.grid, counted.lens):
-            what = f"{counted.lens!r} on grid {counted.grid}"
-            raise StatisticError(f"{self.state} has tallied {what}")
+
+    @property
+    def _asked(self) -> str:
+        reading = self.reading
+        return f"lens={reading.lens!r}, grid={reading.grid}, weights={reading.weights}"
+
+
+def _tally_of(text: str | None) -> Any:
+    if text is None:
+        return None
+    return (Tallies if "caltest tallies" in text[:20] else Tally).from_json(text)

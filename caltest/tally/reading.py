@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from caltest.io.assembly import Chosen, chosen_of, read_chosen
 from caltest.io.source import Source
 from caltest.lenses import Lens
 from caltest.predictions import Predictions
+from caltest.tally.base import AnyTally
 from caltest.tally.batches import batches_of, column, kind_of
 from caltest.tally.grid import GRID
+from caltest.tally.tallies import Tallies
 from caltest.tally.tally import Tally
 
 #: Formats that are read in batches; all others are read whole.
@@ -33,8 +35,9 @@ class Reading:
 
     probs: Any = None
     label: Any = None
-    lens: Lens | None = None
-    grid: int = GRID
+    #: One, several, "usual" for that of tests, or None for all that an audit asks.
+    lens: Lens | Sequence[Lens] | Literal["usual"] | None = None
+    grid: int | None = None
     weights: str | None = None
     predicted: str | None = None
     drop: bool = False
@@ -63,7 +66,7 @@ class Reading:
                 chosen = replace(chosen, guess=[])
         self.chosen = chosen
 
-    def steps(self, part: Path, skipped: int = 0) -> Iterator[tuple[Tally | None, int]]:
+    def steps(self, part: Path, skipped: int = 0) -> Iterator[tuple[AnyTally | None, int]]:
         """Yield tallies of the rows of a file, after those that are skipped, and their numbers."""
         kind, before = kind_of(part), 0
         if kind not in STREAMED:
@@ -71,7 +74,7 @@ class Reading:
                 part, self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
                 drop_missing=self.drop, **self.options,
             )  # fmt: skip
-            yield Tally.of(data, lens=self.lens, grid=self.grid), data.n
+            yield self.tallied(data), data.n
             return
         assert kind is not None
         for batch in batches_of(part, kind, self.chosen.wanted if self.chosen else None):
@@ -83,7 +86,7 @@ class Reading:
                     tally = self.batch(left, before - left.num_rows)
                 yield tally, left.num_rows
 
-    def batch(self, table: Any, before: int = 0) -> Tally | None:
+    def batch(self, table: Any, before: int = 0) -> AnyTally | None:
         """Tally rows of a table, of which so many were before; None where no row has weight."""
         if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
             return None
@@ -91,11 +94,20 @@ class Reading:
         asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
         with as_they_are():
             data, _ = read_chosen(_source(table), self.chosen, **asked, before=before)
-        return Tally.of(named_alike(data, self.options), lens=self.lens, grid=self.grid)
+        return self.tallied(_named_alike(data, self.options))
+
+    def tallied(self, data: Predictions) -> AnyTally:
+        """Tally rows as it is asked."""
+        if self.lens is None and data.n_classes > 2:
+            return Tallies.of(data, grid=self.grid)
+        if isinstance(self.lens, (Lens, str, type(None))):
+            lens = self.lens if isinstance(self.lens, Lens) else None
+            return Tally.of(data, lens=lens, grid=self.grid or GRID)
+        return Tallies.of(data, None, self.lens, grid=self.grid)
 
 
-def joined(a: Tally | None, b: Tally | None) -> Tally | None:
-    """Add what may be nothing."""
+def joined(a: Any, b: Any) -> Any:
+    """Add tallies, or nothing."""
     return b if a is None else a if b is None else a + b
 
 
@@ -115,7 +127,7 @@ def _source(table: Any) -> Source:
     return Source(names, lambda wanted: [column(name, table[name]) for name in wanted])
 
 
-def named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
+def _named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
     """Return a batch whose classes are named without a look at which labels occur in it."""
     event = options.get("pos_label")
     known = data.classes if event is None else (f"not {event}", str(event))

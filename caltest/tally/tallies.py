@@ -103,6 +103,31 @@ class Tallies(AnyTally):
             members.append(Tally.of(data, lens=lens, grid=grid or usual))
         return cls(tuple(members), data.notes)
 
+    @classmethod
+    def from_dask(
+        cls,
+        frame: Any,
+        probs: str | Sequence[str] | None = None,
+        label: str | None = None,
+        *,
+        lenses: Sequence[Lens] | None = None,
+        grid: int | None = None,
+        weights: str | None = None,
+        **options: Any,
+    ) -> Tallies:
+        """Tally a Dask data frame where its partitions are; needs ``caltest[dask]``.
+
+        ``lenses`` are as in :meth:`of`, all else as in :func:`scan`.
+        """
+        from caltest.tally.dask import of_frame
+        from caltest.tally.reading import Reading
+
+        counted = of_frame(frame, Reading(probs, label, lenses, grid, weights, options=options))
+        if isinstance(counted, Tallies):
+            return counted
+        assert isinstance(counted, Tally)  # of the event of two classes
+        return cls((counted,), counted.notes)
+
     @property
     def lenses(self) -> tuple[Lens, ...]:
         """What was looked at."""

@@ -151,7 +151,7 @@ class Tally(AnyTally):
         label: str | None = None,
         *,
         lens: Lens | None = None,
-        grid: int = GRID,
+        grid: int | None = None,
         weights: str | None = None,
         **options: Any,
     ) -> Tally:
@@ -162,7 +162,10 @@ class Tally(AnyTally):
         from caltest.tally.dask import of_frame
         from caltest.tally.reading import Reading
 
-        return of_frame(frame, Reading(probs, label, lens, grid, weights, options=options))
+        asked = Reading(probs, label, lens or "usual", grid, weights, options=options)
+        counted = of_frame(frame, asked)
+        assert isinstance(counted, Tally)
+        return counted
 
     @cached_property
     def n(self) -> int:
