@@ -7,6 +7,7 @@ default a temporary one), reads them again and again, and prints the tables of `
 from __future__ import annotations
 
 import argparse
+import resource
 import subprocess
 import sys
 import tempfile
@@ -135,18 +136,56 @@ def processes(folder: Path, powers: int) -> None:
         )
 
 
+def spent() -> tuple[float, int]:
+    """Return CPU seconds and peak MB of this process."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    return own.ru_utime + own.ru_stime, int(status["VmHWM"].split()[0]) // 1024
+
+
+def workers(folder: Path, powers: int) -> None:
+    """Print what reading by two workers of Dask costs; each number of files in a cluster anew."""
+    import distributed
+
+    large, one = written(folder), None
+    print("\n| rows | wall s | CPU s of workers | peak MB of a worker | of the client |")
+    print("|--:|--:|--:|--:|--:|")
+    for copies in [10, 20, 40, 100][: powers + 1]:
+        pattern = links(large, copies)
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            client.run(__import__, "caltest.tally.dask", fromlist=["by_workers"])
+            before = sum(cpu for cpu, _ in client.run(spent).values())
+            start = time.perf_counter()
+            found = ct.scan(pattern, scheduler=client)
+            wall, after = time.perf_counter() - start, list(client.run(spent).values())
+            cpu, peak = sum(cpu for cpu, _ in after) - before, max(mb for _, mb in after)
+        one = ct.scan(large) if one is None else one
+        assert found == sum([one] * copies)
+        print(f"| {copies} × 10⁷ | {wall:.1f} | {cpu:.1f} | {peak} | {spent()[1]} |", flush=True)
+
+
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--powers", type=int, default=2, help="3 reads 10⁹ rows, some minutes.")
     parser.add_argument("--processes", action="store_true", help="Only whole processes.")
+    parser.add_argument("--workers", action="store_true", help="Only workers of Dask.")
     asked = parser.parse_args()
-    if not asked.processes:
+    if not (asked.processes or asked.workers):
         batches()
         verbs()
-    with tempfile.TemporaryDirectory() as folder:
-        processes((asked.folder or Path(folder)).resolve(), asked.powers)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (asked.folder or Path(temporary)).resolve()
+        if asked.workers:
+            workers(folder, asked.powers)
+        else:
+            processes(folder, asked.powers)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +19,8 @@ from caltest.tally.base import AnyTally
 from caltest.tally.batches import ROWS
 from caltest.tally.reading import Reading, joined, named
 
-#: Parts whose tallies are added up by a worker before they travel.
-TOGETHER = 32
+#: Parts whose tallies are added up by a worker before they travel, and seconds until some do.
+TOGETHER, TAKEN_AFTER = 32, 10.0
 
 
 def of_frame(frame: Any, reading: Reading) -> AnyTally:
@@ -75,12 +78,15 @@ def by_workers(
     with _client(distributed, scheduler) as client, progress(len(parts), "parts") as advance:
         asked = {client.submit(_of_file, p.absolute(), reading, pure=False): p for p in parts}
         ready: list[Any] = []
+        taken = time.monotonic()
 
         def take() -> None:
             if ready:
                 total = client.submit(_added, ready, pure=False, priority=1).result()
-                took([asked.pop(future) for future in ready], total)
-                ready.clear()
+                counted, ready[:] = list(ready), []  # Ctrl-C must not count them twice
+                took([asked[future] for future in counted], total)
+                for future in counted:
+                    del asked[future]  # which frees the memory of its worker
 
         try:
             for future in distributed.as_completed(list(asked), loop=client.loop):
@@ -88,10 +94,11 @@ def by_workers(
                     _fail(asked[future], future.exception(), take, told)
                 ready.append(future)
                 advance(1)
-                if len(ready) == TOGETHER:
+                if len(ready) == TOGETHER or time.monotonic() - taken > TAKEN_AFTER:
                     take()
+                    taken = time.monotonic()
         except KeyboardInterrupt:
-            client.cancel([future for future in asked if future not in ready])
+            client.cancel([future for future in asked if not future.done()])
             take()
             raise
         take()
@@ -120,8 +127,23 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
             f"scheduler is {scheduler!r}: give an address such as tcp://host:8786, or processes or "
             "threads for workers on this machine"
         )
-    with distributed.Client(**where, set_as_default=False) as client:
+    with _deaf_children():
+        client = distributed.Client(**where, set_as_default=False)
+    with client:
         yield client
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Have processes that are started here ignore Ctrl-C, which is for the one that started them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _of_file(part: Path, reading: Reading) -> AnyTally | None:
