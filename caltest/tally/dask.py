@@ -135,7 +135,7 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Have processes that are started here ignore Ctrl-C, which is for the one that started them."""
+    """Have processes that are started here ignore Ctrl-C, which is for their parent."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
