@@ -32,14 +32,18 @@ from caltest.tally.cells import MicroCells, TalliedCells
 from caltest.tally.counts import Tallied, Value
 
 
-def tallied(statistic: Any, micro: MicroCells) -> Tallied:
-    """Make a statistic of a tally.
+def tallied(statistic: Any, micro: Any) -> Tallied:
+    """Make a statistic of a tally, of its ``problem()``.
 
     Raises
     ------
     StatisticError
         When the sums of a tally do not say what it is.
     """
+    if not isinstance(micro, MicroCells):
+        from caltest.tally.leaves import of_leaves
+
+        return of_leaves(statistic, micro)
     refuse_unknown(statistic)
     return BUILDERS[type(statistic)](statistic, micro)
 
