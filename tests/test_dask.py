@@ -8,6 +8,7 @@ import pytest
 
 import caltest as ct
 from caltest import cli
+from caltest.tally import reading
 
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
@@ -84,7 +85,7 @@ def test_verbs_take_a_frame():
     assert both.difference == 0.0
 
 
-def test_what_a_frame_cannot_say():
+def test_what_a_frame_cannot_say(monkeypatch):
     lazy = dd.from_pandas(frame(100).assign(w=1.0), npartitions=2)
     with pytest.raises(ct.StatisticError, match=r"SKCE\(.* needs the rows"):
         ct.calibration_test(lazy, statistic=ct.SKCE())
@@ -99,6 +100,9 @@ def test_what_a_frame_cannot_say():
     with pytest.raises(ct.InvalidPredictionsError, match=r"pass what compute\(\) returns"):
         ct.cox_recalibration(lazy, "y")
     lazy = lazy.assign(p=lazy.p.where(lazy.id != 77, 1.5))
+    with pytest.raises(ct.InvalidPredictionsError, match=r"first rows: .*row 78"):
+        ct.audit(lazy)
+    monkeypatch.setattr(reading, "FIRST", 20)
     with pytest.raises(ct.InvalidPredictionsError, match=r"partition 1: .*row 28"):
         ct.audit(lazy)
 
@@ -167,7 +171,7 @@ def test_more_than_two_classes():
     columns = {f"p_{k}": data.probs[:, k] for k in range(10)}
     lazy = dd.from_pandas(pd.DataFrame({**columns, "label": data.labels}), npartitions=7)
     expected = ct.Tallies.of(data.probs, data.labels, classes=[*range(10)])
-    assert ct.Tallies.from_dask(lazy) == expected
+    assert ct.Tallies.from_dask(lazy) == expected  # whose trees are fitted to all 900 rows, too
     top = ct.Tally.from_dask(lazy)
     assert top == ct.Tallies.from_dask(lazy, lenses=[ct.TopK(1)]).through(None)
     run = {"n_resamples": 399, "rng": 1}

@@ -19,7 +19,9 @@ def tallies(digits):
 
 
 def test_members_are_the_tallies_of_their_lenses(digits, tallies):
-    assert tallies.lenses == (ct.TopK(1), *map(ct.OneVsRest, range(10)))
+    classes = map(ct.OneVsRest, range(10))
+    assert tallies.lenses == (ct.TopK(1), ct.TopK(3), *classes, ct.Canonical())
+    assert tallies.members[-1] == ct.VectorTally.of(digits)
     assert tallies.members[0] == ct.Tally.of(digits, lens=ct.TopK(1))
     assert tallies.through(ct.OneVsRest(4)) == ct.Tally.of(digits, lens=ct.OneVsRest(4), grid=480)
     assert tallies.through(None).lens == ct.TopK(1)
@@ -28,7 +30,9 @@ def test_members_are_the_tallies_of_their_lenses(digits, tallies):
 
 def test_same_for_any_parts_and_order(digits, tallies):
     part = np.random.default_rng(1).integers(0, 5, digits.n)
-    pieces = [ct.Tallies.of(digits.take(part == j)) for j in (3, 0, 4, 1, 2)]
+    cells = tallies.cells
+    assert list(cells) == [ct.TopK(3), ct.Canonical()]
+    pieces = [ct.Tallies.of(digits.take(part == j), cells=cells) for j in (3, 0, 4, 1, 2)]
     assert sum(pieces) == tallies
     assert sum(pieces[1:]) != tallies
 
@@ -95,9 +99,9 @@ def test_several_lenses_are_adjusted_by_holm(digits, tallies):
 
 
 def test_refusals_name_what_there_is(digits, tallies):
-    with pytest.raises(ct.StatisticError, match=r"through TopK\(3\), but through TopK\(1\)"):
-        ct.calibration_test(tallies, lens=ct.TopK(3))
-    with pytest.raises(ct.StatisticError, match="and 6 more"):
+    with pytest.raises(ct.StatisticError, match=r"through TopK\(2\), but through TopK\(1\)"):
+        ct.calibration_test(tallies, lens=ct.TopK(2))
+    with pytest.raises(ct.StatisticError, match="and 8 more"):
         ct.confidence_interval(tallies, lens=lambda data: data)
     with pytest.raises(ct.StatisticError, match="its own labels"):
         ct.calibration_test(tallies, digits.labels)
@@ -107,6 +111,12 @@ def test_refusals_name_what_there_is(digits, tallies):
         tallies + ct.Tallies.of(digits, lenses=[ct.TopK(1)])
     with pytest.raises(ct.StatisticError, match="different grids"):
         tallies + ct.Tallies.of(digits, grid=960)
+    with pytest.raises(ct.StatisticError, match=r"cells=first\.cells"):
+        tallies + ct.Tallies.of(digits.take(slice(0, 500)))
+    for verb in (ct.confidence_interval, ct.reliability_curve, ct.equivalence_test):
+        margin = {"margin": 0.1} if verb is ct.equivalence_test else {}
+        with pytest.raises(ct.StatisticError, match="needs the rows for whole vectors"):
+            verb(tallies, lens=ct.Canonical(), **margin)
     with pytest.raises(ct.StatisticError, match="list of lenses is empty"):
         ct.Tallies.of(digits, lenses=[])
     with pytest.raises(ct.StatisticError, match="differ in their number"):

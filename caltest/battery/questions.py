@@ -130,7 +130,7 @@ def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Questi
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
                 if isinstance(asked_of, AnyTally):
-                    tallied(statistic, MicroCells.of(asked_of.through(lens)))
+                    tallied(statistic, asked_of.through(lens).problem())
                 else:
                     prepare(statistic, lens(asked_of))
                 pairs.append((statistic, lens))

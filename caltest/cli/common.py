@@ -10,7 +10,7 @@ import click
 
 import caltest as ct
 from caltest.results import Result
-from caltest.tally.statistics import refuse_unknown
+from caltest.tally.statistics import refuse_early
 
 #: What a command returns: what to print, and the exit code.
 Outcome = tuple[Result | str, int]
@@ -55,7 +55,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
-        refuse_unknown(given["statistic"])  # before hours of reading
+        refuse_early(given["statistic"], given["lens"])
     asked |= {name: given.get(name) for name in ("resume", "scheduler")}
     asked["lens"] = (given["lens"] or "usual") if "lens" in given else None
     return ct.scan(files, *columns, **asked)

@@ -33,7 +33,7 @@ from caltest.simulate import (
     check_run,
 )
 from caltest.statistics import ECE, EValue, StatisticLike
-from caltest.tally import AnyTally, MicroCells, Tally
+from caltest.tally import AnyTally
 
 
 def calibration_test(
@@ -59,8 +59,9 @@ def calibration_test(
     ----------
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
-        :class:`Tally` or :class:`Tallies`, which answer for statistics made of their sums. A Dask
-        data frame is tallied: ``labels`` names its column, or columns are found as in files.
+        :class:`Tally`, :class:`VectorTally` or :class:`Tallies`, which answer for statistics that
+        are made of their sums. A Dask data frame is tallied: ``labels`` names its column, or
+        columns are found as in files.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -144,8 +145,8 @@ def calibration_test(
     run, early = (n_resamples, rng, workers), stop == "early"
     probs, labels, facts = at_hand("calibration_test", probs, labels, facts, lens, [statistic])
     if isinstance(probs, AnyTally):
-        tally = admitted_tally("calibration_test", probs, labels, facts, lens)
-        return _tested(tally, MicroCells.of(tally), statistic, tally.lens, null, run, early)
+        tally = admitted_tally("calibration_test", probs, labels, facts, lens, vectors=True)
+        return _tested(tally, tally.problem(), statistic, tally.lens, null, run, early)
     data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if null == "betting" and statistic == ECE():
         statistic = EValue()
@@ -172,8 +173,8 @@ def calibration_test(
 
 
 def _tested(
-    data: Predictions | Tally,
-    induced: Predictions | MicroCells,
+    data: Predictions | AnyTally,
+    induced: Any,
     statistic: StatisticLike,
     lens: Lens,
     null: Null,

@@ -16,10 +16,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import AnyTally, MicroCells, Tallied
+from caltest.tally import AnyTally, Leaves, MicroCells, Tallied, VectorTally
 from caltest.tally.dask import of_frame
 from caltest.tally.reading import Reading
-from caltest.tally.statistics import refuse_unknown
+from caltest.tally.statistics import refuse_early
 
 
 def admitted(
@@ -83,7 +83,7 @@ def at_hand(
     if not (of_dask(probs) and type(probs).__name__ == "DataFrame"):
         return probs, labels, facts
     for statistic in statistics:
-        refuse_unknown(statistic)  # before hours of reading
+        refuse_early(statistic, lens)
     names = {"labels": labels, "weights": facts.get("weights")}
     for what, name in names.items():
         if not isinstance(name, (str, type(None))):
@@ -108,15 +108,24 @@ def admitted_tally(
     lens: LensLike | None = None,
     *,
     whole: bool = False,
+    vectors: bool = False,
 ) -> Any:
     """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
-    return tally if whole else tally.through(lens)
+    if whole:
+        return tally
+    seen = tally.through(lens)
+    if isinstance(seen, VectorTally) and not vectors:
+        raise StatisticError(
+            f"{verb} needs the rows for whole vectors: from a tally it answers through lenses that "
+            "leave two classes, such as TopK(1)"
+        )
+    return seen
 
 
 def evaluated(
-    statistic: StatisticLike, induced: Predictions | MicroCells
+    statistic: StatisticLike, induced: Predictions | MicroCells | Leaves
 ) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
     if not isinstance(statistic, Statistic):
@@ -126,7 +135,7 @@ def evaluated(
             raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
         prepared: Prepared
-        if isinstance(induced, MicroCells):
+        if not isinstance(induced, Predictions):
             from caltest.tally import tallied
 
             prepared = tallied(statistic, induced)

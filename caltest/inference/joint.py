@@ -32,7 +32,7 @@ from caltest.simulate import (
     simulate_by,
 )
 from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import AnyTally, Counts, MicroCells, Tally
+from caltest.tally import AnyTally
 
 
 def joint_test(
@@ -142,28 +142,29 @@ def _holm(
 
 
 def _of_tally(
-    tally: Tally, statistics: Any, lenses: Any, n_resamples: int, rng: Any, workers: Workers
+    tally: AnyTally, statistics: Any, lenses: Any, n_resamples: int, rng: Any, workers: Workers
 ) -> JointTestResult:
     """Draw numbers of events once for all statistics, of the tally and of its top class."""
     seen = [tally.through(lens) for lens in lenses]
-    own = MicroCells.of(tally)
-    folded = MicroCells.of(tally.top()) if any(t is not tally for t in seen) else own
+    own = tally.problem()
+    top = next((t for t in seen if t is not tally), tally)
+    folded = own if top is tally else top.problem()
     cells = [own if t is tally else folded for t in seen]
     observed = [evaluated(s, c) for s, c in zip(statistics, cells, strict=True)]
     fold = own.folding(folded) if folded is not own else None
 
     def jointly(events: Any) -> FloatArray:
-        top: Any = events if fold is None else fold(events)
+        turned: Any = events if fold is None else fold(events)
         both = zip(observed, cells, strict=True)
-        return np.column_stack([x.batch(events if c is own else top) for (x, _), c in both])
+        return np.column_stack([x.batch(events if c is own else turned) for (x, _), c in both])
 
-    drawn = simulate_by(Counts(own, jointly), n_resamples, rng, workers, at_once=BLOCK)
+    drawn = simulate_by(own.drawn(jointly), n_resamples, rng, workers, at_once=BLOCK)
     looks = [t.lens for t in seen]
     return _stepped(tally, tally.n, statistics, looks, observed, drawn, rng)
 
 
 def _stepped(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     n: int,
     statistics: list[StatisticLike],
     lenses: list[Lens],

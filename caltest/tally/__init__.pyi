@@ -6,7 +6,10 @@ from .cells import TalliedCells as TalliedCells
 from .counts import Counts as Counts
 from .counts import Tallied as Tallied
 from .files import scan as scan
+from .leaves import Leaves as Leaves
 from .statistics import by_residuals as by_residuals
 from .statistics import tallied as tallied
 from .tallies import Tallies as Tallies
 from .tally import Tally as Tally
+from .tree import SimplexTree as SimplexTree
+from .vectors import VectorTally as VectorTally

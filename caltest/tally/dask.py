@@ -17,27 +17,28 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.opening import imported
 from caltest.tally.base import AnyTally
 from caltest.tally.batches import ROWS
-from caltest.tally.reading import Reading, joined, named
+from caltest.tally.reading import FIRST, Reading, first_rows, joined, named
 
 #: Parts whose tallies are added up by a worker before they travel, and seconds until some do.
 TOGETHER, TAKEN_AFTER = 32, 10.0
 
 
-def of_frame(frame: Any, reading: Reading) -> AnyTally:
+def of_frame(frame: Any, reading: Reading) -> Any:
     """Tally a frame where its partitions are; what columns mean is read off its first rows."""
     dask = imported("dask", "dask", "Dask data frames")
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fewer rows than the head may have
-        heads = (frame.partitions[j].head(1000) for j in range(frame.npartitions))
-        head = next((head for head in heads if len(head)), None)
+        parts = (frame.partitions[j] for j in range(frame.npartitions))
+        head = first_rows(_table(part.head(FIRST)) for part in parts)
     if head is None:
         raise InvalidPredictionsError("the data frame has no rows")
-    reading.choose_in(_table(head))
+    with named("first rows"):
+        reading.choose_in(head)
     assert reading.chosen is not None
     tally, add = (dask.delayed(f, pure=False) for f in (_of_partition, joined))
-    parts = enumerate(frame[reading.chosen.wanted].to_delayed())
-    waiting = [tally(part, f"partition {j}", reading) for j, part in parts]
+    delayed = enumerate(frame[reading.chosen.wanted].to_delayed())
+    waiting = [tally(part, f"partition {j}", reading) for j, part in delayed]
     while len(waiting) > 1:
         pairs = zip(waiting[::2], waiting[1::2], strict=False)
         waiting = [add(a, b) for a, b in pairs] + waiting[len(waiting) // 2 * 2 :]
@@ -46,7 +47,6 @@ def of_frame(frame: Any, reading: Reading) -> AnyTally:
         (counted,) = dask.compute(waiting[0])
     if counted is None:
         raise InvalidPredictionsError("weights are all 0: no row would count")
-    assert isinstance(counted, AnyTally)
     return counted
 
 

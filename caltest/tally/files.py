@@ -21,6 +21,7 @@ from caltest.tally.batches import rows_of
 from caltest.tally.reading import Reading, joined, named
 from caltest.tally.tallies import Tallies
 from caltest.tally.tally import Tally
+from caltest.tally.vectors import VectorTally
 
 #: Seconds after which what has been counted is written again.
 WRITTEN_AFTER = 10.0
@@ -155,6 +156,8 @@ class _Run:
     def all(self, scheduler: Any) -> Any:
         """Tally the parts that are not done."""
         self.reading.choose(self.parts)
+        if isinstance(self.counted.both, Tallies):
+            self.reading.cells = self.counted.both.cells
         left = [part for part in self.parts if str(part) not in self.counted.done]
         try:
             if scheduler is None:
@@ -260,4 +263,5 @@ class _Run:
 def _tally_of(text: str | None) -> Any:
     if text is None:
         return None
-    return (Tallies if "caltest tallies" in text[:20] else Tally).from_json(text)
+    kinds: Any = {'{"caltest tallies"': Tallies, '{"caltest vector tally"': VectorTally}
+    return next((k for head, k in kinds.items() if text.startswith(head)), Tally).from_json(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,17 +16,21 @@ from caltest._base.resolution import as_they_are
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io import read_predictions
 from caltest.io.assembly import Chosen, chosen_of, read_chosen
+from caltest.io.opening import imported
 from caltest.io.source import Source
-from caltest.lenses import Lens
+from caltest.lens_choice import default_lens
+from caltest.lenses import Lens, LensLike
 from caltest.predictions import Predictions
 from caltest.tally.base import AnyTally
 from caltest.tally.batches import batches_of, column, kind_of
 from caltest.tally.grid import GRID
-from caltest.tally.tallies import Tallies
-from caltest.tally.tally import Tally
+from caltest.tally.tallies import Tallies, leaves_more_than_two, usual_lenses
+from caltest.tally.tree import SimplexTree
 
 #: Formats that are read in batches; all others are read whole.
 STREAMED = ("parquet", "arrow", "csv")
+#: Rows that say what columns mean, and to which the cells of whole vectors are fitted.
+FIRST = 2**15
 
 
 @dataclass
@@ -42,15 +46,21 @@ class Reading:
     predicted: str | None = None
     drop: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+    #: What the first rows have said: columns, lenses, and cells of whole vectors.
     chosen: Chosen | None = None
+    looks: tuple[LensLike, ...] = ()
+    cells: Mapping[Lens, SimplexTree] = field(default_factory=dict)
 
-    def choose(self, parts: Iterable[Path]) -> None:
+    def choose(self, parts: Sequence[Path]) -> None:
         """Find out what columns mean, from the first part that is read in batches and has rows."""
         for part in (part for part in parts if kind_of(part) in STREAMED):
             with named(part):
-                head = next(batches_of(part, str(kind_of(part)), None), None)
-                if head is not None:
+                heads = batches_of(part, str(kind_of(part)), None)
+                if head := first_rows(heads):
                     return self.choose_in(head)
+        if not any(kind_of(part) in STREAMED for part in parts):
+            with named(parts[0]):
+                self._look(self._whole(parts[0]))
 
     def choose_in(self, head: Any) -> None:
         """Find out what columns mean, from the first rows, and warn of doubts."""
@@ -65,15 +75,33 @@ class Reading:
             else:
                 chosen = replace(chosen, guess=[])
         self.chosen = chosen
+        self._look(data)
+
+    def _look(self, data: Predictions) -> None:
+        """Find out through which lenses, and fit the cells of whole vectors to the first rows."""
+        if isinstance(self.lens, str) and self.lens != "usual":
+            raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
+        if self.lens is None:
+            looks: Any = usual_lenses(data, self.weights is not None)
+        elif isinstance(self.lens, str) or callable(self.lens):
+            looks = [default_lens(data) if isinstance(self.lens, str) else self.lens]
+        else:
+            looks = self.lens
+        self.looks, few = tuple(looks), data.take(np.arange(min(FIRST, data.n)))
+        whole = [lens for lens in looks if leaves_more_than_two(lens, data)]
+        self.cells = {lens: SimplexTree.fit(lens(few).probs) for lens in whole}
+
+    def _whole(self, part: Path) -> Predictions:
+        return read_predictions(
+            part, self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
+            drop_missing=self.drop, **self.options,
+        )  # fmt: skip
 
     def steps(self, part: Path, skipped: int = 0) -> Iterator[tuple[AnyTally | None, int]]:
         """Yield tallies of the rows of a file, after those that are skipped, and their numbers."""
         kind, before = kind_of(part), 0
         if kind not in STREAMED:
-            data = read_predictions(
-                part, self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
-                drop_missing=self.drop, **self.options,
-            )  # fmt: skip
+            data = self._whole(part)
             yield self.tallied(data), data.n
             return
         assert kind is not None
@@ -98,12 +126,23 @@ class Reading:
 
     def tallied(self, data: Predictions) -> AnyTally:
         """Tally rows as it is asked."""
-        if self.lens is None and data.n_classes > 2:
-            return Tallies.of(data, grid=self.grid)
-        if isinstance(self.lens, (Lens, str, type(None))):
-            lens = self.lens if isinstance(self.lens, Lens) else None
-            return Tally.of(data, lens=lens, grid=self.grid or GRID)
-        return Tallies.of(data, None, self.lens, grid=self.grid)
+        looks: Any = self.looks
+        one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
+        grid = self.grid or (GRID if one else None)
+        made = Tallies.of(data, None, looks, cells=self.cells, grid=grid)
+        return made.members[0] if one else made
+
+
+def first_rows(heads: Iterable[Any]) -> Any:
+    """Return the first rows of tables, however these are cut, or None."""
+    found, n = [], 0
+    for head in heads:
+        found += [head] * (head.num_rows > 0)
+        n += head.num_rows
+        if n >= FIRST:
+            break
+    pyarrow = imported("pyarrow", "parquet", "large files")
+    return pyarrow.concat_tables(found, promote_options="permissive")[:FIRST] if found else None
 
 
 def joined(a: Any, b: Any) -> Any:

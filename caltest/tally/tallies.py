@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, Unpack
 
 from caltest._base.written import name_of, several
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.lenses import Lens, LensLike, OneVsRest, TopK
+from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, Partition, TopK
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.tally.base import AnyTally
 from caltest.tally.grid import GRID
 from caltest.tally.tally import Tally
+from caltest.tally.tree import SimplexTree
+from caltest.tally.vectors import VectorTally
 
 #: Cells of the tally of each class, one of a few and one of many; 10, 12, 15, 16, 20, 24, 30 bins
 #: of equal width are made of them.
@@ -28,32 +30,36 @@ VERSION = 1
 class Tallies(AnyTally):
     """Tallies of the same rows through several lenses: what all questions need to know of them.
 
-    Verbs take them in place of predictions and look at the one that fits their lens; without a
-    lens at the event of two classes, at the top class of more. They add up by ``+``, one by one, to
-    the same bits in any order.
+    Whole vectors, the largest few and other questions of more than two classes have a
+    :class:`VectorTally`, all others a :class:`Tally`. Verbs take them in place of predictions and
+    look at the one that fits their lens; without a lens at the event of two classes, at the top
+    class of more. They add up by ``+``, one by one, to the same bits in any order.
 
     Attributes
     ----------
-    members : tuple of Tally
+    members : tuple of Tally and VectorTally
         One for each lens.
     notes : tuple of str
         What was done to the rows on the way in; not part of the value.
 
     Notes
     -----
-    Cost and size are those of the members; see :class:`Tally`.
+    Cost and size are those of the members.
 
     Examples
     --------
     >>> import caltest as ct
     >>> digits = ct.Tallies.of(ct.examples.digits("overfit"))
     >>> digits.n, len(digits.lenses)
-    (900, 11)
+    (900, 13)
     >>> ct.calibration_test(digits).lens, ct.calibration_test(digits, lens=ct.OneVsRest(3)).lens
     ('TopK(1)', 'OneVsRest(3)')
+    >>> more = ct.Tallies.of(ct.examples.digits("best"), cells=digits.cells)
+    >>> (digits + more).n
+    1800
     """
 
-    members: tuple[Tally, ...]
+    members: tuple[Tally | VectorTally, ...]
     notes: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -71,6 +77,7 @@ class Tallies(AnyTally):
         labels: Any = None,
         lenses: Sequence[Lens] | None = None,
         *,
+        cells: Mapping[Lens, SimplexTree] | None = None,
         grid: int | None = None,
         **facts: Unpack[Facts],
     ) -> Self:
@@ -81,8 +88,11 @@ class Tallies(AnyTally):
         probs, labels, **facts
             As in :meth:`Tally.of`.
         lenses : sequence of Lens, optional
-            By default all that :func:`audit` asks: of two classes the event, of more the top class
-            and every class.
+            By default all that :func:`audit` asks: of two classes the event, of more the top class,
+            the largest few, every class and the whole vector.
+        cells : mapping of Lens to SimplexTree, optional
+            The cells of whole vectors, by default fitted to these rows. Tallies add up if they have
+            the same: pass the ``cells`` of the first to all others.
         grid : int, optional
             Cells of equal width, for all lenses; by default 4800, for each of more than two classes
             480, or 240 where there are a hundred.
@@ -93,14 +103,17 @@ class Tallies(AnyTally):
             As :meth:`Tally.of`, and when a lens is named twice.
         """
         data = Predictions.of(probs, labels, **facts)
-        asked = _usual(data) if lenses is None else list(lenses)
+        asked = usual_lenses(data, data.weights is not None) if lenses is None else list(lenses)
         if not asked:
             raise StatisticError("the list of lenses is empty")
         coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID
-        members = []
+        members: list[Tally | VectorTally] = []
         for lens in asked:
-            usual = coarse if isinstance(lens, OneVsRest) else GRID
-            members.append(Tally.of(data, lens=lens, grid=grid or usual))
+            if leaves_more_than_two(lens, data):
+                members.append(VectorTally.of(data, lens=lens, cells=(cells or {}).get(lens)))
+            else:
+                usual = coarse if isinstance(lens, OneVsRest) else GRID
+                members.append(Tally.of(data, lens=lens, grid=grid or usual))
         return cls(tuple(members), data.notes)
 
     @classmethod
@@ -123,10 +136,12 @@ class Tallies(AnyTally):
         from caltest.tally.reading import Reading
 
         counted = of_frame(frame, Reading(probs, label, lenses, grid, weights, options=options))
-        if isinstance(counted, Tallies):
-            return counted
-        assert isinstance(counted, Tally)  # of the event of two classes
-        return cls((counted,), counted.notes)
+        return counted if isinstance(counted, Tallies) else cls((counted,), counted.notes)
+
+    @property
+    def cells(self) -> dict[Lens, SimplexTree]:
+        """The cells of whole vectors, by lens."""
+        return {part.lens: part.cells for part in self.members if isinstance(part, VectorTally)}
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
@@ -164,7 +179,7 @@ class Tallies(AnyTally):
         """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
         return self.members[0].effective_n
 
-    def through(self, lens: LensLike | None) -> Tally:
+    def through(self, lens: LensLike | None) -> Any:
         """Return the tally of a lens.
 
         Raises
@@ -174,7 +189,7 @@ class Tallies(AnyTally):
         """
         return self.source(lens).through(self.lens if lens is None else lens)
 
-    def source(self, lens: LensLike | None) -> Tally:
+    def source(self, lens: LensLike | None) -> Any:
         """Return the tally from which a lens is seen; errors as of :meth:`through`."""
         wanted = self.lens if lens is None else lens
         if isinstance(wanted, Lens):
@@ -191,6 +206,10 @@ class Tallies(AnyTally):
             f"these tallies cannot be looked at through {name_of(wanted)}, but through "
             f"{', '.join(there)}{more}: tally the rows with that lens, too"
         )
+
+    def problem(self) -> Any:
+        """Return what stands where statistics have their predictions, without a lens."""
+        return self.through(None).problem()
 
     def __eq__(self, other: object) -> bool:
         return self.members == other.members if isinstance(other, Tallies) else NotImplemented
@@ -231,8 +250,11 @@ class Tallies(AnyTally):
                 raise InvalidPredictionsError(
                     f"these tallies have the form {content['caltest tallies']}, known is {VERSION}"
                 )
-            members = tuple(Tally.from_json(json.dumps(part)) for part in content["members"])
-            return cls(members, tuple(content["notes"]))
+            members = []
+            for part in content["members"]:
+                kind: Any = Tally if "caltest tally" in part else VectorTally
+                members.append(kind.from_json(json.dumps(part)))
+            return cls(tuple(members), tuple(content["notes"]))
         except InvalidPredictionsError:
             raise
         except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -242,8 +264,17 @@ class Tallies(AnyTally):
         return f"Tallies(n={self.n}, {several(len(self.members), 'lens')})"
 
 
-def _usual(data: Predictions) -> list[Lens]:
-    """Return the lenses of an audit."""
+def usual_lenses(data: Predictions, weighted: bool) -> list[Lens]:
+    """Return the lenses of an audit; those of whole vectors take no weights."""
     if data.n_classes == 2:
         return [OneVsRest(1)]
-    return [TopK(1), *map(OneVsRest, range(data.n_classes))]
+    k = min(3, data.n_classes - 2)
+    ranks, whole = [TopK(k)] * (k > 1 and not weighted), [Canonical()] * (not weighted)
+    return [TopK(1), *ranks, *map(OneVsRest, range(data.n_classes)), *whole]
+
+
+def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:
+    """Say whether a lens shows whole vectors."""
+    if isinstance(lens, Partition):
+        return len(lens.groups) > 2
+    return lens.k > 1 if isinstance(lens, TopK) else lens == Canonical() and data.n_classes > 2

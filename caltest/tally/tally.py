@@ -118,16 +118,12 @@ class Tally(AnyTally):
             When the lens leaves more than two classes or is a function of yours, or for facts of
             rows that sums cannot hold.
         """
-        data = Predictions.of(probs, labels, **facts)
-        if data.provenance:
-            refuse_fitted_rows(data)
-        for name, held in {"clusters": data.n_clusters, "by": data.by}.items():
-            if held is not None:
-                raise StatisticError(
-                    f"a tally keeps no {name}: make one for each part of the rows, or pass the "
-                    "predictions themselves"
-                )
-        through, induced = _seen(lens, data)
+        data, through, induced = rows_of(lens, probs, labels, facts)
+        if induced.n_classes != 2:
+            raise StatisticError(
+                f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
+                "classes: take a VectorTally, or TopK(1), or OneVsRest(c), a tally for each class"
+            )
         events, own = induced.labels == 0, data.weights
         weights = np.ones(1) if own is None else np.unique(own[own > 0.0])
         if weights.size > MOST_WEIGHTS:
@@ -163,8 +159,7 @@ class Tally(AnyTally):
         from caltest.tally.reading import Reading
 
         asked = Reading(probs, label, lens or "usual", grid, weights, options=options)
-        counted = of_frame(frame, asked)
-        assert isinstance(counted, Tally)
+        counted: Tally = of_frame(frame, asked)
         return counted
 
     @cached_property
@@ -291,6 +286,12 @@ class Tally(AnyTally):
         ]  # fmt: skip
         return parts[0] + parts[1]
 
+    def problem(self) -> Any:
+        """Return what stands where statistics have their predictions."""
+        from caltest.tally.cells import MicroCells
+
+        return MicroCells.of(self)
+
     def to_json(self) -> str:
         """Return the tally as JSON, of whole numbers only."""
         cells = {name: column.tolist() for name, column in stored.columns(self).items()}
@@ -315,18 +316,23 @@ class Tally(AnyTally):
         return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
 
 
-def _seen(lens: Lens | None, data: Predictions) -> tuple[Lens, Predictions]:
-    """Return the lens and what it shows, of two classes."""
+def rows_of(
+    lens: Lens | None, probs: Any, labels: Any, facts: Facts
+) -> tuple[Predictions, Lens, Predictions]:
+    """Return rows that a tally may hold, its lens, and what it shows."""
+    data = Predictions.of(probs, labels, **facts)
+    if data.provenance:
+        refuse_fitted_rows(data)
+    for name, held in {"clusters": data.n_clusters, "by": data.by}.items():
+        if held is not None:
+            raise StatisticError(
+                f"a tally keeps no {name}: make one for each part of the rows, or pass the "
+                "predictions themselves"
+            )
     through = as_lens(lens, data)
     if type(through) not in LENSES.values():
         raise StatisticError(
             f"a tally names its lens, and cannot name {name_of(through)}: apply it first and tally "
             "what it returns"
         )
-    induced = through(data)
-    if induced.n_classes != 2:
-        raise StatisticError(
-            f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
-            "classes: use TopK(1) or OneVsRest(c), a tally for each class"
-        )
-    return through, induced
+    return data, through, through(data)
