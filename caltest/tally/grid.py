@@ -75,7 +75,7 @@ class Grid:
         return np.where(upper, far, near), np.where(upper, near, far), half[low], place
 
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the occupied cells of rows (n, 2), their sums (C, 8), and the totals (8, 2); O(n)."""
+        """Return the occupied cells of rows (n, 2), their sums (C, 8), totals (8, 2); O(n)."""
         found, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
         room = found.sum(axis=1)
         (key,) = np.nonzero(room[:, 0])
