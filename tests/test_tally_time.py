@@ -1,4 +1,4 @@
-"""Tallies over time: bets on sums are fair, however coarse the cells; pages and plans of tallies."""
+"""Tallies over time: bets on sums are fair, however coarse the cells; pages of tallies."""
 
 from __future__ import annotations
 
