@@ -93,7 +93,11 @@ def test_columns_of_any_type(kind):
         "text": {"p": [str(v) for v in p], "y": [str(v) for v in y]},
         "decimal": {"p": pyarrow.array([Decimal(str(v)) for v in p]), "y": y},
     }[kind]
-    assert ct.Tally.from_table(in_duckdb(columns)) == ct.Tally.of(p, y)  # 0.3f is meant as 0.3
+    result, tally = in_duckdb(columns), ct.Tally.of(p, y)
+    made = ct.Tally.from_table(result)
+    np.testing.assert_array_equal(made.key, tally.key)  # 0.3 in 32 bits is meant as 0.3
+    np.testing.assert_array_equal(made.sums, tally.sums)
+    same_totals(result, tally)
 
 
 def test_names_cannot_leave_their_quotes():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import log
 
 from caltest._base.checks import one_of
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
-from caltest.tally.grid import CLIP, FINE, GRID, HIGH, LOW, OCTAVES, SUMS, TOTALS, UNIT, Grid
+from caltest.tally.grid import GRID, SUMS, TOTALS, Grid
+from caltest.tally.rows import CLIP, CUT, FINE, HIGH, LOW, OCTAVES, UNIT
 
 #: What rows are counted under in place of a cell, and why they cannot be tallied.
 REFUSED = {
@@ -131,8 +131,8 @@ def _rounded(value: str) -> str:
 
 
 def _steps(grid: int, last: int) -> list[Mapping[str, str]]:
-    """Return what ``_add_up`` computes of p, y and w, each step from the ones before."""
-    size, lowest, cut = f"{grid}e0", 2.0**-OCTAVES, log(CLIP) - log(1.0 - CLIP)
+    """Return what ``add_up`` computes of p, y and w, each step from the ones before."""
+    size, lowest = f"{grid}e0", 2.0**-OCTAVES
     refused = (
         "WHEN p IS NULL THEN -1 WHEN NOT (p >= 0 AND p <= 1) THEN -2 "
         "WHEN y IS NULL OR NOT (y = 0 OR y = 1) THEN -3 "
@@ -145,7 +145,7 @@ def _steps(grid: int, last: int) -> list[Mapping[str, str]]:
     sure = "(q = 0 OR rest = 0)"
     values = {
         "cut_rz": f"CASE WHEN NOT {sure} THEN r * zc WHEN (y = 1) = (q > 0) THEN 0e0 "
-        f"ELSE {cut!r} END",
+        f"ELSE {CUT!r} END",
         "cut_vz_low": "CASE WHEN upper THEN 0e0 ELSE v * zc END",
         "cut_vz_high": "CASE WHEN upper THEN v * zc ELSE 0e0 END",
         "cut_vzz": "v * zc * zc",
@@ -171,11 +171,11 @@ def _steps(grid: int, last: int) -> list[Mapping[str, str]]:
         {
             "own": f"CASE WHEN x = 0 THEN 0 WHEN {near_edge} THEN {OCTAVES - 1} + 2 * j "
             f"WHEN place < 1 THEN octave ELSE {OCTAVES} + 2 * FLOOR(place) END",
-            "t0": f"CASE WHEN x = 0 THEN 0 WHEN {near_edge} THEN off / {EDGE_TOLERANCE!r} "
+            "t0": f"CASE WHEN x = 0 THEN 0 WHEN {near_edge} THEN off * {1.0 / EDGE_TOLERANCE!r} "
             f"WHEN place < 1 AND octave = 1 THEN 2 * ({part}) - 1 "
             f"WHEN place < 1 THEN 4 * ({part}) - 3 ELSE 2 * (place - FLOOR(place)) - 1 END",
             "r": "CASE WHEN y = 1 THEN rest ELSE -q END",
-            "zc": f"CASE WHEN x >= {CLIP!r} THEN z WHEN upper THEN {-cut!r} ELSE {cut!r} END",
+            "zc": f"CASE WHEN x >= {CLIP!r} THEN z WHEN upper THEN {-CUT!r} ELSE {CUT!r} END",
         },
         {
             "key": "CAST(CASE WHEN refused < 0 THEN refused "
@@ -197,7 +197,8 @@ def _result(grid: int, word: Mapping[str, str]) -> str:
     def total(value: str) -> str:
         return f"SUM(CAST({value} AS BIGINT))"
 
-    powers = {f"t{k}": _rounded(f"{' * '.join(['t'] * k)} * {UNIT!r}") for k in (2, 3, 4)}
+    powers = {"t2": "t * t", "t3": "t * t * t", "t4": "(t * t) * (t * t)"}
+    powers = {name: _rounded(f"{power} * {UNIT!r}") for name, power in powers.items()}
     sums = {"t1": "whole", **powers, "events": "y", "events_t": "y * whole", "t1_rest": "t1_rest"}
     shown = {
         "grid": str(grid),

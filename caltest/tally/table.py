@@ -13,7 +13,8 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.grades import Grades, read_columns, read_grades, table_of, whole_numbers
 from caltest.lenses import OneVsRest
 from caltest.predictions import FloatArray, IntArray
-from caltest.tally.grid import AT_ONCE, GRID, SUMS, TOTALS, UNIT, Grid, carried
+from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried
+from caltest.tally.rows import AT_ONCE, UNIT
 from caltest.tally.sql import COLUMNS, REFUSED
 
 
