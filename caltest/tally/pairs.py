@@ -17,7 +17,8 @@ from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.tally import stored
 from caltest.tally.cells import MicroCells
-from caltest.tally.grid import FINE, OCTAVES, UNIT, Grid
+from caltest.tally.grid import Grid
+from caltest.tally.rows import FINE, OCTAVES, UNIT
 from caltest.tally.tally import Tally
 
 #: Cells of equal width, unless others are asked for.
