@@ -112,9 +112,12 @@ def test_a_tally_is_bounded_as_its_rows_are():
     bound = ct.confidence_interval(tally, side="upper", rng=1, n_resamples=999).high
     assert found.smallest_margin == pytest.approx(bound, rel=3e-4)
     assert found.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
-    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
-        ct.equivalence_test(tally, None, ct.MCE(U(5)), **run)
+    largest = [ct.equivalence_test(*x, ct.MCE(U(5)), **run) for x in ((tally, None), (p, y))]
+    assert largest[0].smallest_margin == pytest.approx(largest[1].smallest_margin, rel=1e-9)
+    assert largest[0].pvalue == pytest.approx(largest[1].pvalue, rel=1e-6)
     weights = np.tile([1.0, 4.0, 2.0], 1000)
+    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
+        ct.equivalence_test(ct.Tally.of(p, y, weights=weights), None, ct.MCE(U(5)), **run)
     weighted = ct.equivalence_test(ct.Tally.of(p, y, weights=weights), **run)
     rows = ct.equivalence_test(p, y, weights=weights, **run)
     assert weighted.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
