@@ -84,6 +84,7 @@ def cox_recalibration(
     fraction("level", level)
     one_of("method", method, ("wald", "profile"))
     data: Any
+    w: FloatArray | None
     if isinstance(probs, Tally):
         data = admitted_tally("cox_recalibration", probs, labels, facts, lens)
         if data.weights is not None:
@@ -109,6 +110,10 @@ def cox_recalibration(
     covariance = _covariance(both, intercept + slope * z, y, w, seen)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
+
+    def fit(design: FloatArray, offset: FloatArray) -> float:
+        return fit_logistic(design, offset, y, w)[0]
+
     fits: dict[str, Any] = {
         "intercept": (
             intercept,
@@ -191,7 +196,7 @@ def _covariance(
     logits: FloatArray,
     events: FloatArray,
     w: FloatArray | None,
-    seen: Predictions | Tally,
+    seen: Any,
 ) -> FloatArray:
     """Return the inverse information, or the variance over units left out, by one Newton step."""
     w = np.ones(seen.n) if w is None else w

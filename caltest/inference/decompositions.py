@@ -166,7 +166,7 @@ def brier_decomposition(
 
 
 def _told(
-    data: Predictions | Tally, lens: LensLike, bins: Binning, parts: dict[str, float]
+    data: Predictions | Tally, lens: LensLike, bins: Binning, parts: dict[str, Any]
 ) -> BrierDecomposition:
     return BrierDecomposition(
         **parts,

@@ -71,7 +71,7 @@ class DataSummary(Result):
         w = times if seen.weights is None else times * seen.weights
         mean = [float(np.average(v, weights=w)) for v in (y, p)]
         return cls(
-            event=RIGHT_TOP if view.lens.subject == "top" else _name(view),
+            event=RIGHT_TOP if view.lens.subject == "top" else view.event,
             events=int(times @ y),
             mean_outcome=mean[0],
             mean_prediction=mean[1],
@@ -237,11 +237,6 @@ def _event(view: View) -> tuple[Predictions, FloatArray]:
     if isinstance(view.induced, MicroCells):
         return view.induced.listed()[:2]
     return view.induced, np.ones(view.induced.n)
-
-
-def _name(view: View) -> str:
-    data: Any = view.data
-    return (data.components() if isinstance(data, Tally) else view.lens.components(data))[0]
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
