@@ -134,5 +134,6 @@ from .statistics import Statistic as Statistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
 from .statistics import VariationalError as VariationalError
+from .tally import PairTally as PairTally
 from .tally import Tally as Tally
 from .tally import scan as scan

@@ -31,6 +31,7 @@ PRESETS = (
 )
 
 MEANINGS = {
+    "a": "The first of two models.",
     "accuracy": "How often the top class was right.",
     "adjust": 'How p-values are adjusted for the number of rows: `"holm"` or `"max-T"`.',
     "adjusted": "p-values that allow for the number of tests.",
@@ -46,6 +47,7 @@ MEANINGS = {
     "aspect": "What a row of an audit is: a binned error, all classes, without bins, or a score.",
     "audit": "The audit that a report begins with.",
     "axes": "Which axes of the simplex a grid cuts.",
+    "b": "The second of two models.",
     "balanced": "Whether right and wrong answers weigh alike in total.",
     "band": "What the bars or the band of a picture show, and how they are found.",
     "bandwidth": "The width of a kernel, or the rule for it.",
@@ -387,7 +389,7 @@ def kinds() -> dict[str, list[Any]]:
     return {
         "verbs": verbs(),
         "monitors": [ct.Monitor, ct.ComparisonMonitor],
-        "tallies": [ct.Tally],
+        "tallies": [ct.Tally, ct.PairTally],
         "data": [ct.Predictions.of, ct.Predictions],
         "lenses": subclasses(ct.Lens),
         "binnings": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import MicroCells, Tallied, Tally
+from caltest.tally import MicroCells, PairTally, Tallied, Tally
+
+#: A tally, of one model or of two.
+AnyTally = TypeVar("AnyTally", Tally, PairTally)
 
 
 def admitted(
@@ -61,8 +64,8 @@ def admitted(
 
 
 def admitted_tally(
-    verb: str, tally: Tally, labels: Any, facts: Facts, lens: LensLike | None = None
-) -> Tally:
+    verb: str, tally: AnyTally, labels: Any, facts: Facts, lens: LensLike | None = None
+) -> AnyTally:
     """Return a tally as the lens sees it; labels and facts of rows are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")

@@ -9,7 +9,7 @@ from caltest._base.arrays import FloatArray
 from caltest.bets import kernels
 from caltest.bets.kernels import CLIP, LEAVES, SCALARS
 from caltest.tally import MicroCells
-from caltest.tally.grid import UNIT
+from caltest.tally.rows import UNIT
 
 #: Wealth below this part of the largest is lost; where shares and pools are cut off, in logs.
 LEAST, CUT = 1e-280, 575.0

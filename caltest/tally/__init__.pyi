@@ -5,6 +5,7 @@ from .cells import TalliedCells as TalliedCells
 from .counts import Counts as Counts
 from .counts import Tallied as Tallied
 from .files import scan as scan
+from .pairs import PairTally as PairTally
 from .statistics import by_residuals as by_residuals
 from .statistics import tallied as tallied
 from .tally import Tally as Tally

@@ -17,8 +17,9 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import MAX_MASS
-from caltest.tally.grid import UNIT, Grid, mean_position, total
+from caltest.tally.grid import Grid, mean_position, total
 from caltest.tally.laws import Atoms
+from caltest.tally.rows import UNIT
 from caltest.tally.tally import Tally
 
 
