@@ -143,7 +143,7 @@ def _of_tally(
         both = zip(observed, cells, strict=True)
         return np.column_stack([x.batch(events if c is own else top) for (x, _), c in both])
 
-    drawn = simulate_by(Counts(own, jointly), n_resamples, rng, workers, at_once=BLOCK)
+    drawn = simulate_by(Counts(own, jointly), n_resamples, rng, workers)
     looks = [t.lens for t in seen]
     return _stepped(tally, tally.n, statistics, looks, observed, drawn, rng)
 
