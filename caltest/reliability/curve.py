@@ -181,7 +181,8 @@ def _tested(
         names += [" · ".join(filter(None, (group, component))) for component in inner]
         tests += own
         kept.append(induced)
-    return tuple(names), kept, tests, tuple(notes)
+    summed = tests[0].notes if isinstance(view.induced, MicroCells) else ()
+    return tuple(names), kept, tests, tuple(dict.fromkeys((*notes, *summed)))
 
 
 def _simulated(
