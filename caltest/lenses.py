@@ -167,13 +167,15 @@ def _same(labels: IntArray) -> IntArray:
 
 def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> Predictions:
     """Make the problem "the chosen class (0) or another (1)" for a class per row."""
-    p = data.probs[np.arange(data.n), chosen]
-    rest = 1.0 - p
+    probs = np.empty((data.n, 2))
+    one = isinstance(chosen, int)
+    probs[:, 0] = data.probs[:, chosen] if one else data.probs[np.arange(data.n), chosen]
+    rest = np.subtract(1.0, probs[:, 0], out=probs[:, 1])
     sure = np.flatnonzero(rest < 1e-6)  # where 1 − p loses digits, add up the others
     others = data.probs[sure]
     others[np.arange(sure.size), np.broadcast_to(chosen, data.n)[sure]] = 0.0
     rest[sure] = others.sum(axis=1)
-    return _induced(data, np.column_stack([p, rest]), labels)
+    return _induced(data, probs, labels)
 
 
 def _induced(data: Predictions, probs: FloatArray, labels: IntArray) -> Predictions:

@@ -10,6 +10,7 @@ import caltest as ct
 from caltest.battery import questions
 from caltest.inference.cell_noise import cell_noise
 from caltest.tally import MicroCells, TalliedCells
+from caltest.tally import rows as one_pass
 from caltest.tally.grid import Grid, mean_position
 
 #: Statistics of a tally whose p-value is computed.
@@ -397,8 +398,15 @@ def test_intervals_are_those_of_rows(tilt):
         assert found.pvalue == pytest.approx(rows.pvalue, rel=0.01)
         for name in ("estimate", "low", "high", "corrected"):
             assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=1e-6, abs=1e-11)
-    with pytest.raises(ct.StatisticError, match="needs the rows"):
-        ct.confidence_interval(tally, None, ct.MCE())
+    for bins in (ct.UniformBins(5), ct.QuantileBins(5)):
+        rows = ct.confidence_interval(p, y, ct.MCE(bins), n_resamples=1999, rng=1)
+        found = ct.confidence_interval(tally, None, ct.MCE(bins), n_resamples=1999, rng=1)
+        for name in ("estimate", "low", "high", "null_mean"):
+            assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=2e-3)
+        assert found.corrected == pytest.approx(rows.corrected, abs=2e-3)  # drawn in another way
+    weighted = ct.Tally.of(p, y, weights=np.tile([1.0, 2.0], 2000))
+    with pytest.raises(ct.StatisticError, match="without weights of MCE"):
+        ct.confidence_interval(weighted, None, ct.MCE())
     with pytest.raises(ct.StatisticError, match="needs the rows"):
         ct.confidence_interval(tally, None, ct.ECE(), method="bca")
 
@@ -462,8 +470,11 @@ def test_comparisons_are_those_of_rows(grid, weighted, method, size):
             assert getattr(found, name) == expected, name
         assert (found.n, found.verdict) == (size, rows.verdict)
         assert found.effective_n == pytest.approx(rows.effective_n)
-        assert found.scores == ()
-        assert "As forecasts" not in str(found)
+        for own, of_rows in zip(found.scores, rows.scores, strict=True):
+            exact = pytest.approx((of_rows.mean_a, of_rows.mean_b, of_rows.difference), rel=1e-9)
+            assert (own.mean_a, own.mean_b, own.difference) == exact
+            close = pytest.approx((of_rows.low, of_rows.high, of_rows.pvalue), rel=1e-4, abs=1e-6)
+            assert (own.low, own.high, own.pvalue) == close
         assert [note for note in found.notes if "alone" in note] == list(rows.notes)
 
 
@@ -471,7 +482,7 @@ def test_comparisons_of_tallies_that_cannot_be_made_say_so():
     a, b = ct.Tally.of([0.1, 0.2, 0.1], [1, 0, 0]), ct.Tally.of([0.1, 0.2], [1, 0], grid=60)
     for models, options, said in [
         ((a, a), {}, "paired=False compares those of other observations"),
-        ((a, a), {"paired": False, "method": "bootstrap"}, "by method='z' or 'jackknife'"),
+        ((a, a), {"paired": False, "method": "bootstrap"}, "compared by 'z' or 'jackknife'"),
         ((a, b), {"paired": False}, "different grids cannot be compared: 4800 and 60"),
         ((a, [0.1]), {"paired": False, "labels_b": [1]}, "tally the rows of both models"),
         (([0.1], a), {"paired": False}, "tally the rows of both models"),
@@ -525,3 +536,24 @@ def test_audit_of_very_many_rows_asks_their_sums(monkeypatch):
     assert "Tally" not in str(rows)
     weighted = ct.audit(p, y, weights=np.tile([1.0, 2.0], 2000), n_resamples=99, rng=1)
     assert "Tally" not in str(weighted)
+
+
+def test_rows_interpreted_as_compiled(monkeypatch):
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.random(300), rng.beta(0.02, 0.5, 300), [0.0, 1.0, 5e-324, 0.3, 0.5]])
+    p = np.concatenate([p, 1.0 - p])
+    rows = np.column_stack([p, 1.0 - p]), rng.random(p.size) < p
+    compiled = Grid(60).sums(*rows)
+    monkeypatch.setattr(one_pass, "_add_up", one_pass._add_up.py_func)
+    for one, other in zip(compiled, Grid(60).sums(*rows), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_logarithms_are_right_to_the_last_bit_or_two():
+    rng = np.random.default_rng(1)
+    x = np.concatenate([0.5 * rng.random(200), 10.0 ** rng.uniform(-323, -1, 56)])
+    lanes = np.zeros(one_pass.BUFFERS * one_pass.LANES)
+    lanes[one_pass.X : one_pass.REST], lanes[one_pass.REST : one_pass.RARE] = x, 1.0 - x
+    one_pass._logarithms(lanes, lanes.view(np.int64))
+    logs = lanes[one_pass.LOGS : one_pass.EXPONENTS]
+    np.testing.assert_array_max_ulp(logs, np.log(np.concatenate([x, 1.0 - x])), 2)

@@ -50,6 +50,12 @@ class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
     options: ClassVar[dict[str, Any]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
 
 
+class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
+    """A kernel whose loops run over lanes side by side; every operation is done as written."""
+
+    options: ClassVar[dict[str, Any]] = {"error_model": "numpy"}
+
+
 class inlined:  # noqa: N801 (used as a decorator)
     """A helper that is compiled into the kernels of its file that call it."""
 

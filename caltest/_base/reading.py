@@ -237,8 +237,8 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
             "order of the columns of probs"
         )
     numbers = as_numbers(array, "labels")
-    if (numbers % 1 != 0).any():
-        (row,) = first(numbers % 1 != 0)
+    if (broken := numbers != np.rint(numbers)).any():
+        (row,) = first(broken)
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
             f"{n_classes - 1}"

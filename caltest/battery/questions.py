@@ -56,8 +56,8 @@ def impossible_in(data: Predictions | AnyTally) -> IntArray:
         return data.impossible
     if isinstance(data, Tally):
         return MicroCells.of(data).impossible
-    assert isinstance(data, Tallies)
-    classes = [m for m in data.members if isinstance(m, Tally) and isinstance(m.lens, OneVsRest)]
+    members = data.members if isinstance(data, Tallies) else ()
+    classes = [m for m in members if isinstance(m, Tally) and isinstance(m.lens, OneVsRest)]
     zeros = (member.sums[member.key == 0, SUMS.index("events")].sum() for member in classes)
     return np.broadcast_to(np.int64(0), (int(sum(zeros)),))
 
@@ -65,8 +65,14 @@ def impossible_in(data: Predictions | AnyTally) -> IntArray:
 def questions(data: Any) -> tuple[Any, list[Question]]:
     """Return data that note what they cannot be asked, and what is asked, the headline first."""
     asked, unheld = _asked(data), []
-    if isinstance(data, Tallies):
-        held = set(map(data.named, data.lenses))
+    if isinstance(data, AnyTally) and data.n_classes > 2:
+        lenses = data.lenses if isinstance(data, Tallies) else (data.lens,)
+        if TopK(1) not in lenses:
+            raise StatisticError(
+                f"audit asks about the top class or the event of two, not {lenses[0]!r}: tally "
+                "with TopK(1), or ask calibration_test"
+            )
+        held = set(map(data.named, lenses))
         unheld = [q for q in asked if not {data.named(lens) for _, lens in q.pairs} <= held]
         asked = [question for question in asked if question not in unheld]
     if unheld:
@@ -93,18 +99,13 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):
-        return [top, shape(TopK(1))]
+        return [top, shape(TopK(1))]  # also of two classes
     if data.n_classes == 2:
         event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
         words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
         tops = [] if asserted else [top]
         return [error(event, words, binary), shape(event), *tops, *groups(event)]
-    if isinstance(data, Tally):
-        raise StatisticError(
-            f"audit asks about the top class or the event of two, not {data.lens!r}: tally with "
-            "TopK(1), or ask calibration_test"
-        )
     every = Question(
         f"OneVsRest(0…{data.n_classes - 1})",
         "are all classes right?",

@@ -13,13 +13,16 @@ from caltest._base.copies import n_copies
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.lenses import LensLike
+from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import AnyTally, Leaves, MicroCells, Tallied, VectorTally
+from caltest.tally import AnyTally, Leaves, MicroCells, PairTally, Tallied, Tally, VectorTally
 from caltest.tally.dask import of_frame
 from caltest.tally.reading import Reading
 from caltest.tally.statistics import refuse_early
+
+#: Rows above which questions are answered from sums over micro-cells, where these say the same.
+MANY = 100_000
 
 
 def admitted(
@@ -37,7 +40,7 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
-    if isinstance(probs, AnyTally):
+    if isinstance(probs, (AnyTally, PairTally)):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
@@ -102,7 +105,7 @@ def at_hand(
 
 def admitted_tally(
     verb: str,
-    tally: AnyTally,
+    tally: AnyTally | PairTally,
     labels: Any,
     facts: Facts,
     lens: LensLike | None = None,
@@ -122,6 +125,24 @@ def admitted_tally(
             "leave two classes, such as TopK(1)"
         )
     return seen
+
+
+def seen_through(
+    data: Predictions, lens: Lens, statistics: Collection[StatisticLike], plain: bool = True
+) -> Any:
+    """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
+
+    Sums over micro-cells do so for two classes, rows that count alike, statistics whose estimate
+    they know to rounding, and nulls that are ``plain``: computed, or labels redrawn.
+    """
+    induced = lens(data)
+    alike = induced.weights is None and induced.n_clusters is None and induced.by is None
+    if plain and alike and induced.n > MANY and induced.n_classes == 2:
+        from caltest.tally import same_as_rows
+
+        if all(map(same_as_rows, statistics)):
+            return MicroCells.of(Tally.of(induced, lens=Canonical()))
+    return induced
 
 
 def evaluated(

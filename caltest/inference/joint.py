@@ -13,7 +13,14 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
 from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, at_hand, evaluated, seed_of
+from caltest.inference.entry import (
+    admitted,
+    admitted_tally,
+    at_hand,
+    evaluated,
+    seed_of,
+    seen_through,
+)
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
@@ -32,7 +39,7 @@ from caltest.simulate import (
     simulate_by,
 )
 from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import AnyTally
+from caltest.tally import AnyTally, MicroCells
 
 
 def joint_test(
@@ -97,11 +104,13 @@ def joint_test(
         "joint_test", probs, labels, facts, lens, statistics, whole=len(set(map(repr, lenses))) > 1
     )
     if isinstance(probs, AnyTally):
-        whole = admitted_tally("joint_test", probs, labels, facts, whole=True)
-        tally, *others = [whole.source(lens) for lens in lenses]
+        tallies = admitted_tally("joint_test", probs, labels, facts, whole=True)
+        tally, *others = [tallies.source(lens) for lens in lenses]
         if any(other.lens != tally.lens for other in others):
-            return _holm(whole, statistics, lenses, options)
-        return _of_tally(tally, statistics, lenses, n_resamples, rng, workers)
+            return _holm(tallies, statistics, lenses, options)
+        held = [tally.through(lens) for lens in lenses]
+        own = [t.lens for t in held]
+        return _of_tallies(tally, statistics, own, held, (n_resamples, rng, workers))
     data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if data.by is not None:
         ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
@@ -111,6 +120,11 @@ def joint_test(
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         return _holm(data, statistics, lenses, options | {"null": SharedRedraws()})
     looks = [as_lens(lens, data) for lens in lenses]
+    if all(lens == looks[0] for lens in looks):
+        sums = seen_through(data, looks[0], statistics)
+        if isinstance(sums, MicroCells):
+            many = [sums.tally for _ in looks]
+            return _of_tallies(data, statistics, looks, many, (n_resamples, rng, workers))
     seen = [lens(data) for lens in looks]
     observed = [evaluated(s, induced) for s, induced in zip(statistics, seen, strict=True)]
     source, through = data, looks
@@ -141,11 +155,11 @@ def _holm(
     return JointTestResult(single, stepped, min(stepped), "Holm", **said)
 
 
-def _of_tally(
-    tally: AnyTally, statistics: Any, lenses: Any, n_resamples: int, rng: Any, workers: Workers
+def _of_tallies(
+    data: Predictions | AnyTally, statistics: Any, looks: list[Lens], seen: list[Any], run: Any
 ) -> JointTestResult:
-    """Draw numbers of events once for all statistics, of the tally and of its top class."""
-    seen = [tally.through(lens) for lens in lenses]
+    """Draw numbers of events once for all statistics, of a tally and of its top class."""
+    tally: Any = data if isinstance(data, AnyTally) else seen[0]
     own = tally.problem()
     top = next((t for t in seen if t is not tally), tally)
     folded = own if top is tally else top.problem()
@@ -158,9 +172,8 @@ def _of_tally(
         both = zip(observed, cells, strict=True)
         return np.column_stack([x.batch(events if c is own else turned) for (x, _), c in both])
 
-    drawn = simulate_by(own.drawn(jointly), n_resamples, rng, workers, at_once=BLOCK)
-    looks = [t.lens for t in seen]
-    return _stepped(tally, tally.n, statistics, looks, observed, drawn, rng)
+    drawn = simulate_by(own.drawn(jointly), *run)
+    return _stepped(data, tally.n, statistics, looks, observed, drawn, run[1])
 
 
 def _stepped(

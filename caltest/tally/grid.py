@@ -8,21 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from caltest._base.checks import whole
-from caltest._base.compiled import kernel
 from caltest.binning import EDGE_TOLERANCE
 from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.tally.rows import FINE, HIGH, LOW, OCTAVES, UNIT, add_up
 
 #: Cells between 0 and 1, unless others are asked for: 10, 12, 15, 16, 20, 25, 30, 32, 50, 60, 64,
 #: 75 and 100 bins of equal width are made of them.
 GRID = 4800
-#: The first and the last cell are cut into octaves, so that the smallest chances keep their digits.
-OCTAVES = 48
-#: Positions within a cell are multiples of 2⁻³⁰ of half its width, so that their sums are exact.
-UNIT = 2.0**30
-#: Totals are held in two whole numbers, of multiples of 2⁻²⁰ and of 2⁻⁶³.
-HIGH, LOW = 2.0**20, 43
-#: What is left of a position is a multiple of 2⁻⁵²: their sums say where the mean is.
-FINE = 2.0**52
 #: The columns of sums: rows, Σt, Σt², Σt³, Σt⁴ with t in [−1, 1] the position; events, Σ y t; what
 #: rounding has left of Σt.
 SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t", "t1_rest")
@@ -30,10 +22,6 @@ SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t", "t1_rest")
 #: for the first four, Σ r z, Σ v z of z < 0 and of z > 0, Σ v z², Σ r z, Σ v z², the log score and
 #: its promise.
 TOTALS = ("cut_rz", "cut_vz_low", "cut_vz_high", "cut_vzz", "rz", "vzz", "log_score", "entropy")
-#: Rows whose totals cannot overflow.
-AT_ONCE = 2**19
-#: Where logits are cut off, as for Cox's tests.
-CLIP = 1e-12
 
 
 @dataclass(frozen=True)
@@ -87,79 +75,14 @@ class Grid:
         return np.where(upper, far, near), np.where(upper, near, far), half[low], place
 
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the occupied cells of rows (n, 2), their sums (C, 8), and the totals (8, 2)."""
-        room = np.zeros((self.last + 1, len(SUMS)), dtype=np.int64)
-        totals = np.zeros((len(TOTALS), 2), dtype=np.int64)
-        for first in range(0, len(probs), AT_ONCE):
-            part = slice(first, first + AT_ONCE)
-            _add_up(probs[part, 0], probs[part, 1], events[part], self.size, room, totals)
-            totals = carried(totals)
+        """Return the occupied cells of rows (n, 2), their sums (C, 8), totals (8, 2); O(n)."""
+        found, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
+        room = found.sum(axis=1)
         (key,) = np.nonzero(room[:, 0])
-        return key, room[key], totals
-
-
-@kernel
-def _add_up(p, rest, events, size, sums_out, totals_out):  # type: ignore[no-untyped-def]
-    # O(n), one pass. All sums are of whole numbers: their order changes nothing.
-    last = 2 * OCTAVES + 2 * size - 2
-    values = np.zeros(8)
-    for i in range(p.size):
-        upper = p[i] > 0.5
-        x = rest[i] if upper else p[i]
-        y = x * size
-        j = int(np.rint(y))
-        if x == 0.0:
-            key, t = 0, 0.0
-        elif j > 0 and abs(x - j / size) <= EDGE_TOLERANCE:
-            key, t = OCTAVES + 2 * j - 1, (x - j / size) / EDGE_TOLERANCE
-        elif y < 1.0:
-            octave, width = OCTAVES, 1.0
-            while octave > 1 and y < 0.5 * width:
-                octave -= 1
-                width *= 0.5
-            key, t = octave, 4.0 * (y / width) - 3.0
-            if octave == 1:
-                t = 2.0 * (y / width) - 1.0
-        else:
-            j = int(y)
-            key, t = OCTAVES + 2 * j, 2.0 * (y - j) - 1.0
-        if upper:
-            key, t = last - key, -t
-        whole = int(np.rint(t * UNIT))
-        left = int(np.rint((t - whole / UNIT) * FINE))
-        t = whole / UNIT
-        row = sums_out[key]
-        row[0] += 1
-        row[1] += whole
-        row[2] += int(np.rint(t * t * UNIT))
-        row[3] += int(np.rint(t * t * t * UNIT))
-        row[4] += int(np.rint(t * t * t * t * UNIT))
-        row[7] += left
-        if events[i]:
-            row[5] += 1
-            row[6] += whole
-        if p[i] == 0.0 or rest[i] == 0.0:
-            if events[i] == (p[i] > 0.0):
-                continue
-            values[:] = 0.0
-            values[0] = np.log(CLIP) - np.log(1.0 - CLIP)  # a refuted certainty: r is ±1
-        else:
-            a, b = np.log(p[i]), np.log(rest[i])
-            z, v = a - b, p[i] * rest[i]
-            r = rest[i] if events[i] else -p[i]
-            values[4], values[5] = r * z, v * z * z
-            values[6] = -a if events[i] else -b
-            values[7] = -p[i] * a - rest[i] * b
-            if x < CLIP:
-                z = np.log(CLIP) - np.log(1.0 - CLIP)
-                z = -z if upper else z
-            values[0], values[3] = r * z, v * z * z
-            values[1], values[2] = (0.0, v * z) if upper else (v * z, 0.0)
-        for k in range(values.size):
-            scaled = values[k] * HIGH
-            high = np.floor(scaled)
-            totals_out[k, 0] += int(high)
-            totals_out[k, 1] += int((scaled - high) * 2.0**LOW)
+        sums = np.column_stack([room[key, :5], found[key, 1, :2], room[key, 5]])
+        low, high, entropy, cut_vzz, cut_rz, vzz, rz = totals
+        held = [cut_rz, low, high, cut_vzz, rz, vzz, entropy - rz, entropy]
+        return key, sums, carried(np.array(held))
 
 
 def mean_position(sums: IntArray) -> FloatArray:

@@ -10,7 +10,8 @@ from numpy.fft import irfft
 
 from caltest._base.poisson_binomial import NEGLIGIBLE, ROUNDING, fast_length, poisson_binomial
 from caltest.predictions import FloatArray, IntArray
-from caltest.tally.grid import FINE, UNIT, mean_position
+from caltest.tally.grid import mean_position
+from caltest.tally.rows import FINE, UNIT
 
 #: Variance of positions, in half widths squared, below which a cell counts as one prediction.
 NARROW = 1e-7

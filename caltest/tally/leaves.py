@@ -22,7 +22,7 @@ from caltest.statistics.kernel.kernels import DistanceKernel, fitted
 from caltest.statistics.prepared import normal
 from caltest.statistics.scores import NOTHING, BrierScore, LogScore, ScoreGap
 from caltest.tally.counts import Tallied, Value
-from caltest.tally.grid import HIGH, LOW, UNIT
+from caltest.tally.rows import HIGH, LOW, UNIT
 from caltest.tally.statistics import Limit
 from caltest.tally.vectors import TOTALS, VectorTally
 

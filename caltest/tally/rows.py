@@ -1,0 +1,182 @@
+"""One pass over rows: where each lies in the grid, and what it adds to the sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caltest._base.compiled import inlined, lane_kernel
+from caltest.binning import EDGE_TOLERANCE
+from caltest.predictions import BoolArray, FloatArray, IntArray
+
+#: The first and the last cell are cut into octaves, so that the smallest chances keep their digits.
+OCTAVES = 48
+#: Positions within a cell are multiples of 2⁻³⁰ of half its width, so that their sums are exact.
+UNIT = 2.0**30
+#: What is left of a position is a multiple of 2⁻⁵²: their sums say where the mean is.
+FINE = 2.0**52
+#: Where logits are cut off, as for Cox's tests, and the logit there.
+CLIP = 1e-12
+CUT = float(np.log(CLIP) - np.log1p(-CLIP))
+#: Rows whose sums cannot overflow, and rows that are computed side by side.
+AT_ONCE, LANES = 2**19, 256
+#: Where buffers of so many numbers begin: of p and 1 − p the smaller and the larger, whether the
+#: rarer of both outcomes occurred, whether that is not the event, x in widths of the grid, the
+#: place of the row's sums, and what it adds to them and to totals; logarithms and exponents.
+X, REST, RARE, UPPER, Y, PLACE, LEFT, T1, T2, T3, T4 = (k * LANES for k in range(11))
+TOTALS, LOGS, EXPONENTS, OCTAVE, POSITION, REMAINDER, BUFFERS = (
+    LANES * 11, LANES * 18, LANES * 20, LANES * 22, LANES * 23, LANES * 24, 25
+)  # fmt: skip
+#: Totals are held in two whole numbers, of multiples of 2⁻²⁰ and of 2⁻⁶³.
+HIGH, LOW = 2.0**20, 43
+#: The rows and what is left of their positions share a column: 2⁴² n + rest.
+SHARED = 42
+# Adding 1.5 · 2⁵² to a number rounds it to a whole one, which is then the difference of the bits;
+# adding 1.5 · 2³² or 1.5 · 2⁻¹¹ does so with multiples of 2⁻²⁰ and of 2⁻⁶³.
+WHOLE, COARSE, SMALL, ONE, ROOT = 1.5 * 2.0**52, 1.5 * 2.0**32, 1.5 * 2.0**-11, 1.0, 0.5**0.5
+WHOLE_BITS, COARSE_BITS, SMALL_BITS, ONE_BITS, ROOT_BITS = (
+    int(np.float64(x).view(np.int64)) for x in (WHOLE, COARSE, SMALL, ONE, ROOT)
+)
+FRACTION = 2**52 - 1
+#: Logarithms are taken of 2⁵⁴ x, so that the smallest numbers have all their bits.
+SCALE = 54
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+
+def add_up(
+    p: FloatArray, rest: FloatArray, events: BoolArray, size: int
+) -> tuple[IntArray, IntArray]:
+    """Return n, Σt, …, Σt⁴ and what is left of Σt by cell and outcome (cells, 2, 6), and totals.
+
+    The totals (7, 2), in multiples of 2⁻²⁰ and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½, the
+    entropy, Σ v z², Σ r z, and these two of logits that are not cut off.
+    """
+    cells = 2 * OCTAVES + 2 * size - 1
+    sums, totals = np.zeros((2 * cells, 6), dtype=np.int64), np.zeros((7, 2), dtype=np.int64)
+    room, lanes = np.zeros((2 * cells, 5), dtype=np.int64), np.empty(BUFFERS * LANES)
+    for first in range(0, p.size, AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        _add_up(p[part], rest[part], events[part], size, lanes, room, totals)
+        totals[:, 0] += totals[:, 1] >> LOW
+        totals[:, 1] &= (1 << LOW) - 1
+        (used,) = np.nonzero(room[:, 0])
+        shared, others = np.split(room[used], [1], axis=1)
+        n = (shared + (1 << (SHARED - 1))) >> SHARED
+        sums[used] += np.hstack([n, others, shared - (n << SHARED)])
+        room[used] = 0
+    return sums.reshape(cells, 2, 6), totals
+
+
+@lane_kernel
+def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore[no-untyped-def]
+    # O(n), one pass. All sums are of whole numbers: their order changes nothing.
+    bits = lanes.view(np.int64)
+    for first in range(0, p.size, LANES):
+        m = min(LANES, p.size - first)
+        for i in range(m):
+            lanes[X + i], lanes[REST + i] = p[first + i], rest[first + i]
+            lanes[RARE + i] = events[first + i]
+        for i in range(m, LANES):
+            lanes[X + i], lanes[REST + i], lanes[RARE + i] = 0.0, 1.0, 0.0  # adds 0 to totals
+        for i in range(LANES):
+            x, other, event = lanes[X + i], lanes[REST + i], lanes[RARE + i]
+            upper = x > 0.5
+            lanes[X + i] = other if upper else x
+            lanes[REST + i] = x if upper else other
+            lanes[RARE + i] = 1.0 - event if upper else event
+            lanes[UPPER + i] = 1.0 if upper else 0.0
+        _place(lanes, bits, size)
+        _logarithms(lanes, bits)
+        _total(lanes, bits, totals_out)
+        for i in range(m):
+            row = sums_out[np.uint64(lanes[PLACE + i])]
+            row[0] += bits[LEFT + i] - (WHOLE_BITS - (1 << SHARED))
+            row[1] += bits[T1 + i] - WHOLE_BITS
+            row[2] += bits[T2 + i] - WHOLE_BITS
+            row[3] += bits[T3 + i] - WHOLE_BITS
+            row[4] += bits[T4 + i] - WHOLE_BITS
+
+
+@inlined
+def _place(lanes, bits, size):  # type: ignore[no-untyped-def]
+    last = 2.0 * (OCTAVES + size - 1)
+    for i in range(LANES):
+        lanes[Y + i] = lanes[X + i] * size
+    for i in range(LANES):
+        bits[OCTAVE + i] = (bits[Y + i] >> 52) + WHOLE_BITS
+        bits[POSITION + i] = (bits[Y + i] & FRACTION) + ONE_BITS
+    for i in range(LANES):
+        x, y = lanes[X + i], lanes[Y + i]
+        j, cell = np.rint(y), np.floor(y)
+        off = x - j / size
+        octave = lanes[OCTAVE + i] - (WHOLE + 1022.0 - OCTAVES)
+        t = 2.0 * lanes[POSITION + i] - 3.0
+        t = t if octave > 1.0 else y * 2.0**OCTAVES - 1.0
+        key = max(octave, 1.0)
+        key, t = (OCTAVES + 2.0 * cell, 2.0 * (y - cell) - 1.0) if y >= 1.0 else (key, t)
+        edge = (j > 0.0) & (abs(off) <= EDGE_TOLERANCE)
+        key, t = (OCTAVES + 2.0 * j - 1.0, off * (1.0 / EDGE_TOLERANCE)) if edge else (key, t)
+        key, t = (key, t) if x > 0.0 else (0.0, 0.0)
+        upper, rare = lanes[UPPER + i] > 0.0, lanes[RARE + i]
+        lanes[PLACE + i] = 2.0 * (last - key) + 1.0 - rare if upper else 2.0 * key + rare
+        t = -t if upper else t
+        whole = t * UNIT + WHOLE
+        lanes[T1 + i] = whole
+        rounded = (whole - WHOLE) / UNIT
+        square = rounded * rounded
+        lanes[LEFT + i] = (t - rounded) * FINE + WHOLE
+        lanes[T2 + i] = square * UNIT + WHOLE
+        lanes[T3 + i] = square * rounded * UNIT + WHOLE
+        lanes[T4 + i] = square * square * UNIT + WHOLE
+
+
+@inlined
+def _logarithms(lanes, bits):  # type: ignore[no-untyped-def]
+    # With m = 1 + f in [√½, √2): log 2ᵏ m = k log 2 + 2 artanh s, s = f / (2 + f), by the
+    # polynomial of fdlibm, to one unit in the last place; every operation as it is written.
+    for i in range(LANES):
+        x = lanes[X + i]
+        lanes[LOGS + i] = (x if x > 0.0 else 1.0) * 2.0**SCALE
+        lanes[LOGS + LANES + i] = lanes[REST + i] * 2.0**SCALE
+    for i in range(2 * LANES):
+        above = bits[LOGS + i] - ROOT_BITS
+        bits[EXPONENTS + i] = (above >> 52) + WHOLE_BITS
+        bits[LOGS + i] = (above & FRACTION) + ROOT_BITS
+    for i in range(2 * LANES):
+        k, f = lanes[EXPONENTS + i] - (WHOLE + SCALE), lanes[LOGS + i] - 1.0
+        s = f / (2.0 + f)
+        z = s * s
+        w = z * z
+        even = 3.999999999940941908e-01 + w * (
+            2.222219843214978396e-01 + w * 1.531383769920937332e-01
+        )
+        odd = 2.857142874366239149e-01 + w * (
+            1.818357216161805012e-01 + w * 1.479819860511658591e-01
+        )
+        series = w * even + z * (6.666666666666735130e-01 + w * odd)
+        half = 0.5 * f * f
+        lanes[LOGS + i] = k * LN2_HIGH - ((half - (s * (half + series) + k * LN2_LOW)) - f)
+
+
+@inlined
+def _total(lanes, bits, totals_out):  # type: ignore[no-untyped-def]
+    for i in range(LANES):
+        x, rest, upper = lanes[X + i], lanes[REST + i], lanes[UPPER + i]
+        log, log_rest = lanes[LOGS + i], lanes[LOGS + LANES + i]
+        z, v, r = log - log_rest, x * rest, rest if lanes[RARE + i] > 0.0 else -x
+        cut = CUT if x < CLIP else z
+        lanes[TOTALS + i] = 0.0 if upper > 0.0 else v * cut
+        lanes[TOTALS + LANES + i] = -v * cut if upper > 0.0 else 0.0
+        lanes[TOTALS + 2 * LANES + i] = -x * log - rest * log_rest
+        lanes[TOTALS + 3 * LANES + i] = v * cut * cut
+        lanes[TOTALS + 4 * LANES + i] = r * cut
+        lanes[TOTALS + 5 * LANES + i] = v * z * z
+        lanes[TOTALS + 6 * LANES + i] = r * z
+    for k in range(7):
+        for i in range(LANES):
+            value = lanes[TOTALS + k * LANES + i]
+            high = value + COARSE
+            lanes[TOTALS + k * LANES + i] = high
+            lanes[REMAINDER + i] = (value - (high - COARSE)) + SMALL
+        for i in range(LANES):
+            totals_out[k, 0] += bits[TOTALS + k * LANES + i] - COARSE_BITS
+            totals_out[k, 1] += bits[REMAINDER + i] - SMALL_BITS
