@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import InvalidPredictionsError
+from caltest.io.columns import listing
 from caltest.io.formats import of_arrow
 from caltest.io.opening import ENDINGS, imported
 from caltest.io.source import MISSING, Column
@@ -41,6 +42,8 @@ def rows_of(parts: list[Path]) -> int | None:
 
 def batches_of(part: Path, kind: str, wanted: list[str] | None) -> Iterator[Any]:
     """Return tables of the columns that are wanted, or of all."""
+    if part.stat().st_size == 0:
+        raise InvalidPredictionsError("the file is empty, without even a header")
     try:
         if kind == "csv":
             return _of_text(part, wanted)
@@ -61,7 +64,9 @@ def batches_of(part: Path, kind: str, wanted: list[str] | None) -> Iterator[Any]
 
 def _refuse_missing(wanted: list[str] | None, names: list[str]) -> None:
     if missing := set(wanted or ()) - set(names):
-        raise InvalidPredictionsError(f"there is no column {min(missing)!r}")
+        raise InvalidPredictionsError(
+            f"there is no column {min(missing)!r} among {listing(names)}, and the first part has it"
+        )
 
 
 def _of_text(part: Path, wanted: list[str] | None) -> Iterator[Any]:

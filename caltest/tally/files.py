@@ -172,7 +172,7 @@ class _Run:
             self._write()
         found, read = self.counted.tally, len(self.counted.done)
         if found is None:
-            raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows")
+            raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows, nor in others")
         used = f": {', '.join(self.reading.chosen.wanted)}" if self.reading.chosen else ""
         note = f"read {several(found.n, 'row')} of {several(read, 'file')}{used}"
         return replace(found, notes=(note,))
