@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import reference_reach as twin
@@ -163,7 +165,7 @@ def test_score_differences_against_scipy(paired, n):
     rng = np.random.default_rng(n)
     a, b = (scored(rng.random(m), rng.integers(0, 2, m)) for m in (n, n if paired else n + 3))
     for found in _score_differences(a, b, paired, 0.9):
-        rows = [SCORES[found.score].per_row(d.probs, d.labels) for d in (a, b)]
+        rows = [SCORES[found.score].per_row(m.data) for m in (a, b)]
         if paired:
             expected = scipy.stats.ttest_rel(*rows)
         else:
@@ -175,7 +177,8 @@ def test_score_differences_against_scipy(paired, n):
 
 
 def scored(p, labels):
-    return Predictions.of(np.asarray(p), np.asarray(labels))
+    data = Predictions.of(np.asarray(p), np.asarray(labels))
+    return SimpleNamespace(data=data, rows=data, times=None)
 
 
 def test_score_differences_without_spread():

@@ -398,8 +398,15 @@ def test_intervals_are_those_of_rows(tilt):
         assert found.pvalue == pytest.approx(rows.pvalue, rel=0.01)
         for name in ("estimate", "low", "high", "corrected"):
             assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=1e-6, abs=1e-11)
-    with pytest.raises(ct.StatisticError, match="needs the rows"):
-        ct.confidence_interval(tally, None, ct.MCE())
+    for bins in (ct.UniformBins(5), ct.QuantileBins(5)):
+        rows = ct.confidence_interval(p, y, ct.MCE(bins), n_resamples=1999, rng=1)
+        found = ct.confidence_interval(tally, None, ct.MCE(bins), n_resamples=1999, rng=1)
+        for name in ("estimate", "low", "high", "null_mean"):
+            assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=2e-3)
+        assert found.corrected == pytest.approx(rows.corrected, abs=2e-3)  # drawn in another way
+    weighted = ct.Tally.of(p, y, weights=np.tile([1.0, 2.0], 2000))
+    with pytest.raises(ct.StatisticError, match="without weights of MCE"):
+        ct.confidence_interval(weighted, None, ct.MCE())
     with pytest.raises(ct.StatisticError, match="needs the rows"):
         ct.confidence_interval(tally, None, ct.ECE(), method="bca")
 
@@ -463,8 +470,11 @@ def test_comparisons_are_those_of_rows(grid, weighted, method, size):
             assert getattr(found, name) == expected, name
         assert (found.n, found.verdict) == (size, rows.verdict)
         assert found.effective_n == pytest.approx(rows.effective_n)
-        assert found.scores == ()
-        assert "As forecasts" not in str(found)
+        for own, of_rows in zip(found.scores, rows.scores, strict=True):
+            exact = pytest.approx((of_rows.mean_a, of_rows.mean_b, of_rows.difference), rel=1e-9)
+            assert (own.mean_a, own.mean_b, own.difference) == exact
+            close = pytest.approx((of_rows.low, of_rows.high, of_rows.pvalue), rel=1e-4, abs=1e-6)
+            assert (own.low, own.high, own.pvalue) == close
         assert [note for note in found.notes if "alone" in note] == list(rows.notes)
 
 
@@ -472,7 +482,7 @@ def test_comparisons_of_tallies_that_cannot_be_made_say_so():
     a, b = ct.Tally.of([0.1, 0.2, 0.1], [1, 0, 0]), ct.Tally.of([0.1, 0.2], [1, 0], grid=60)
     for models, options, said in [
         ((a, a), {}, "paired=False compares those of other observations"),
-        ((a, a), {"paired": False, "method": "bootstrap"}, "by method='z' or 'jackknife'"),
+        ((a, a), {"paired": False, "method": "bootstrap"}, "compared by 'z' or 'jackknife'"),
         ((a, b), {"paired": False}, "different grids cannot be compared: 4800 and 60"),
         ((a, [0.1]), {"paired": False, "labels_b": [1]}, "tally the rows of both models"),
         (([0.1], a), {"paired": False}, "tally the rows of both models"),

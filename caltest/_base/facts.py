@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.containers import as_ndarray
 from caltest._base.reading import as_numbers, first, nth
+from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 
 #: The classes where the one probability is the confidence that a prediction is right.
 RIGHT = ("wrong", "right")
 
+#: What a paired comparison needs.
+IN_ORDER = "a paired comparison needs the same observations in the same order"
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
 MANY_VALUES, MIN_CROSSED = 20, 50
 
@@ -135,3 +138,41 @@ READERS: dict[str, Callable[[Any, int], Any]] = {
     "by": as_groups,
     "ids": as_names,
 }
+
+
+def by_appearance(clusters: IntArray | None) -> IntArray:
+    """Number clusters in the order in which they appear: names then change no draw."""
+    assert clusters is not None
+    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
+    number = np.empty(first.size, dtype=np.int64)
+    number[np.argsort(first)] = np.arange(first.size)
+    return number[inverse.ravel()]
+
+
+def refuse_unlike(names: tuple[str, str], a: Any, b: Any) -> None:
+    """Raise InvalidPredictionsError for predictions of two models that are not of the same rows."""
+    first, name = names
+    both = f"{first} and {name}"
+    if a.probs.shape != b.probs.shape:
+        raise InvalidPredictionsError(
+            f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
+            f"{b.n_classes}: a paired comparison needs the same observations and classes; "
+            "pass labels_b (--unpaired) for other observations"
+        )
+    if a.classes != b.classes and a.classes and b.classes:
+        told = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
+        raise InvalidPredictionsError(f"{both} name their classes differently: {told}")
+    if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
+        i = int(np.argmax(a.ids != b.ids))
+        told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
+        raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
+    groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
+    for fact, values in (("weights", (a.weights, b.weights)), ("clusters", groups)):
+        if not np.array_equal(*values):
+            raise InvalidPredictionsError(f"{both} have different {fact}: {IN_ORDER}")
+    (unlike,) = np.nonzero(a.labels != b.labels)
+    for i in unlike[:1]:
+        raise InvalidPredictionsError(
+            f"{both} have different labels in {several(unlike.size, 'row')}, first in row {i}, "
+            f"counted from 0 ({a.labels[i]} and {b.labels[i]}): {IN_ORDER}"
+        )

@@ -76,13 +76,14 @@ def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
 
 @inlined
 def settled(
-    s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray
+    s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray, rows: float
 ) -> None:
-    """End a row: wealth starts late after every 32nd, and pools are kept away from overflow."""
-    s[ROWS] += 1.0
-    if mode != STATIC and s[ROWS] % EVERY == 0.0:
+    """End some rows: wealth starts late after every 32nd, and pools are kept from overflow."""
+    starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
+    s[ROWS] += rows
+    if mode != STATIC and starts > 0.0:
         kept = 1.0 / (1.0 + np.log1p(s[ROWS] / 100.0))
-        moved = 1.0 if mode == CHANGE else s[KEPT] - kept
+        moved = starts if mode == CHANGE else s[KEPT] - kept
         s[KEPT] = kept
         late += moved * np.exp(-s[LATE_SCALE]) * prior
         s[LATE] = late.sum()
@@ -177,7 +178,7 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
                         late[j] = x
                     i >>= 1
                 s[LATE] = multiplied(late, q) + s[LOCAL]
-        settled(s, mode, flat, late, LATE_PRIOR)
+        settled(s, mode, flat, late, LATE_PRIOR, 1.0)
         path[t] = s[NOW] = wealth(s, mode, TREE_SHARE, 1.0)
 
 
@@ -251,6 +252,6 @@ def bet_many(
             s[TREE] += np.log(found)
             if mode != STATIC:
                 s[LATE] = multiplied(late, q)
-        settled(s, mode, flat, late, late_prior)
+        settled(s, mode, flat, late, late_prior, 1.0)
         own = wealth(s, mode, NESTED_SHARE, 1.0 - TOP_SHARE)
         path[t] = s[NOW] = np.logaddexp(own, np.log(TOP_SHARE) + path[t])

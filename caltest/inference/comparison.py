@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import combinations
 from typing import Any, Unpack, overload
 
@@ -10,21 +11,26 @@ import numpy as np
 
 from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
+from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
-from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.entry import admitted, admitted_tally
-from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
+from caltest.inference.pair import (
+    HYPOTHESES,
+    Listed,
+    Method,
+    Model,
+    Settings,
+    compared,
+    verdict,
+)
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Workers
-from caltest.simulate.dependent import by_appearance
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import Tally
-
-IN_ORDER = "a paired comparison needs the same observations in the same order"
+from caltest.tally import MicroCells, PairTally, Tally
 
 
 @overload
@@ -68,7 +74,8 @@ def compare(
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
         What the two models predict for the same observations, in the same order. Or a dictionary
         ``{name: probs}`` in place of ``probs_a``, followed by the labels: all pairs are compared.
-        Or, with ``paired=False``, two :class:`Tally` of one lens and grid, of other observations.
+        Or a :class:`PairTally` in place of both; or, with ``paired=False``, two :class:`Tally` of
+        one lens and grid, of other observations.
     labels : array_like of shape (n,)
         Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
@@ -147,6 +154,7 @@ def compare(
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
     several = isinstance(probs_a, Mapping)
+    listed: list[Listed] = [MicroCells.listed] * (len(probs_a) if several else 2)
     if several:
         if not paired or labels_b is not None:
             raise StatisticError("several models are compared on the same rows: leave out labels_b")
@@ -154,10 +162,10 @@ def compare(
             statistic, labels = labels, None
         known = labels if probs_b is None else probs_b
         data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
-    elif isinstance(probs_a, Tally) or isinstance(probs_b, Tally):
-        _refuse_pairing(paired, method)
+    elif isinstance(probs_a, (Tally, PairTally)) or isinstance(probs_b, Tally):
         given = labels if labels_b is None else labels_b
-        data = dict(zip(names, _tallies(probs_a, probs_b, given, facts, lens), strict=True))
+        tallies, listed = _tallies(probs_a, probs_b, paired, method, given, facts, lens)
+        data = dict(zip(names, tallies, strict=True))
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
     else:
@@ -175,26 +183,36 @@ def compare(
     seen_through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
     settings = Settings(statistic, seen_through, method, paired, level, margin)
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    models = [Model.of(name, d, settings, options) for name, d in data.items()]
+    sides = zip(data.items(), listed, strict=True)
+    models = [Model.of(*side, settings, options, own) for side, own in sides]
     if several:
         return _all_pairs(settings, models, options)
     return compared(settings, models[0], models[1], options)
 
 
-def _refuse_pairing(paired: bool, method: str) -> None:
-    if paired or method not in ("auto", "z", "jackknife"):
+def _tallies(
+    a: Any, b: Any, paired: bool, method: str, labels: Any, facts: Facts, lens: LensLike | None
+) -> tuple[list[Tally], list[Listed]]:
+    """Return two tallies as the lens sees them, and what lists rows in place of theirs."""
+    if method not in ("auto", "z", "jackknife"):
         raise StatisticError(
-            "tallies have sums, not rows: paired=False compares those of other observations, "
-            "by method='z' or 'jackknife'; for the same observations pass their predictions"
+            f"method={method!r} needs the rows: tallies are compared by 'z' or 'jackknife'"
         )
-
-
-def _tallies(a: Any, b: Any, labels: Any, facts: Facts, lens: LensLike | None) -> list[Tally]:
-    """Return two tallies as the lens sees them, of one question."""
+    if isinstance(a, PairTally):
+        if b is not None or not paired:
+            raise StatisticError("a pair tally has both models on the same rows: leave out probs_b")
+        pairs = admitted_tally("compare", a, labels, facts, lens)
+        return [pairs.a, pairs.b], [partial(pairs.listed, second=k) for k in (False, True)]
     if not (isinstance(a, Tally) and isinstance(b, Tally)):
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
+    if paired:
+        raise StatisticError(
+            "two tallies do not say which rows go together: paired=False compares those of other "
+            "observations; of the same observations make a PairTally"
+        )
     a.refuse_other(b, "cannot be compared")
-    return [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
+    found = [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
+    return found, [MicroCells.listed] * 2
 
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:
@@ -214,30 +232,7 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
     }
     (first, a), *others = data.items()
     for name, b in others:
-        both = f"{first} and {name}"
-        if a.probs.shape != b.probs.shape:
-            raise InvalidPredictionsError(
-                f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
-                f"{b.n_classes}: a paired comparison needs the same observations and classes; "
-                "pass labels_b (--unpaired) for other observations"
-            )
-        if a.classes != b.classes and a.classes and b.classes:
-            told = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
-            raise InvalidPredictionsError(f"{both} name their classes differently: {told}")
-        if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
-            i = int(np.argmax(a.ids != b.ids))
-            told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
-            raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
-        groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
-        for fact, values in (("weights", (a.weights, b.weights)), ("clusters", groups)):
-            if not np.array_equal(*values):
-                raise InvalidPredictionsError(f"{both} have different {fact}: {IN_ORDER}")
-        (unlike,) = np.nonzero(a.labels != b.labels)
-        for i in unlike[:1]:
-            raise InvalidPredictionsError(
-                f"{both} have different labels in {several(unlike.size, 'row')}, first in row {i}, "
-                f"counted from 0 ({a.labels[i]} and {b.labels[i]}): {IN_ORDER}"
-            )
+        refuse_unlike((first, name), a, b)
     return data
 
 

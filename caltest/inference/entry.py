@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +16,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import MicroCells, Tallied, Tally
+from caltest.tally import MicroCells, PairTally, Tallied, Tally
+
+#: A tally, of one model or of two.
+AnyTally = TypeVar("AnyTally", Tally, PairTally)
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -74,8 +77,8 @@ def _copies_in(data: Predictions) -> int:
 
 
 def admitted_tally(
-    verb: str, tally: Tally, labels: Any, facts: Facts, lens: LensLike | None = None
-) -> Tally:
+    verb: str, tally: AnyTally, labels: Any, facts: Facts, lens: LensLike | None = None
+) -> AnyTally:
     """Return a tally as the lens sees it; labels and facts of rows are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")

@@ -96,7 +96,8 @@ def equivalence_test(
     estimand = asked.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or asked.prepared.cells is None
-    if unknown or (largest and (asked.designed or isinstance(probs, Tally))):
+    weighted = isinstance(data, Tally) and data.weights is not None
+    if unknown or (largest and (asked.designed or weighted)):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"

@@ -218,11 +218,14 @@ def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:
         if estimand.size == "squared":
             fitting |= {"normal": methods.by_normal, "sun": methods.by_sun}
     if isinstance(asked.induced, MicroCells):
-        fitting = {name: fit for name, fit in fitting.items() if fit is methods.by_inversion}
+        plain = asked.induced.tally.weights is None
+        known = (methods.by_inversion, methods.by_cells)[: 1 + plain]
+        fitting = {name: fit for name, fit in fitting.items() if fit in known}
         if method not in fitting:
             raise StatisticError(
                 f"this interval of {name_of(asked.statistic)} needs the rows: from a tally come "
-                "those of ECE, RMSCE, DebiasedL1 and DebiasedL2 by method='inversion'"
+                "those of ECE, RMSCE, DebiasedL1 and DebiasedL2, without weights of MCE, by "
+                "method='inversion'"
             )
     if method not in fitting:
         names = ", ".join(map(repr, fitting))

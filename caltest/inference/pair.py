@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,14 +19,16 @@ from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.lenses import Lens
-from caltest.predictions import FloatArray, Predictions
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
 from caltest.results.comparison import ScoreDifference
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.binned import BinnedError
-from caltest.tally import MicroCells, Tally
+from caltest.tally import MicroCells, Tally, tallied
 
+#: What lists rows that stand for those of a tally, with multiplicities and micro-cells.
+Listed = Callable[[MicroCells], tuple[Predictions, FloatArray, IntArray]]
 Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
 
 #: What each method tests, in words.
@@ -64,9 +67,17 @@ class Model:
     error: SquaredError | None
     test: CalibrationTestResult
     interval: tuple[float, float] | None
+    times: FloatArray | None
 
     @classmethod
-    def of(cls, name: str, data: Any, settings: Settings, options: dict[str, Any]) -> Model:
+    def of(
+        cls,
+        name: str,
+        data: Any,
+        settings: Settings,
+        options: dict[str, Any],
+        listed: Listed = MicroCells.listed,
+    ) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
         seen: Any = MicroCells.of(data) if isinstance(data, Tally) else lens(data)
@@ -82,18 +93,18 @@ class Model:
             assert prepared.cells is not None
             cells = prepared.cells
             if isinstance(seen, MicroCells):
-                rows, times, place = seen.listed()
+                rows, times, place = listed(seen)
                 numbers = cells.of_row[place]
                 cells = Cells.of(lambda _: numbers, rows.probs)
-            error = SquaredError.of(cells, rows, times)
-            estimate = error.estimate
+            error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
             if error.alone == error.n:
                 raise StatisticError(
                     f"no two rows of {name} share a cell of {name_of(prepared.cells.bins)}, so "
                     "that noise and error cannot be told apart: take fewer bins"
                 )
         interval = _own_interval(data, settings, options)
-        return cls(name, data, prepared.data, rows, tested, estimate, error, test, interval)
+        induced = prepared.data
+        return cls(name, data, induced, rows, tested, estimate, error, test, interval, times)
 
 
 def _own_interval(
@@ -163,7 +174,7 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         test_b=b.test,
         interval_a=a.interval,
         interval_b=b.interval,
-        scores=_score_differences(a.data, b.data, settings.paired, settings.level),
+        scores=_score_differences(a, b, settings.paired, settings.level),
         paired=settings.paired,
         n=a.induced.n,
         n_classes=a.data.n_classes,
@@ -232,34 +243,69 @@ def verdict(
 
 
 def _score_differences(
-    a: Predictions, b: Predictions, paired: bool, level: float
+    a: Model, b: Model, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
-    """Compare mean scores by Student's t of paired units (Diebold & Mariano 1995), else Welch's."""
-    found: list[ScoreDifference] = []
-    if isinstance(a, Tally):  # knows no squares of log scores
+    """Compare the mean scores of whole predictions, also of tallies of two classes.
+
+    Means of tallies are those of the rows; their variances lack what lies within micro-cells.
+    """
+    tallies = isinstance(a.data, Tally)
+    if tallies and a.data.n_classes > 2:
         return ()
+    found: list[ScoreDifference] = []
     for name, score in SCORES.items():
-        rows_a, rows_b = (score.per_row(d.probs, d.labels) for d in (a, b))
-        found.append(_score_difference(name, rows_a, rows_b, paired, level, (a, b)))
+        sides = []
+        for model in (a, b):
+            rows = model.rows if tallies else model.data
+            values = score.given(rows).table[np.arange(rows.n), rows.labels]
+            mean = tallied(score, MicroCells.of(model.data)).observed if tallies else None
+            sides.append(_Scored.of(values, rows, model.times, mean))
+        found.append(_score_difference(name, sides[0], sides[1], paired, level))
     return tuple(found)
 
 
+class _Scored(NamedTuple):
+    """The scores of a model, and the units that they are of."""
+
+    values: FloatArray
+    weights: FloatArray
+    unit: IntArray
+    times: FloatArray
+    mean: float | None
+
+    @classmethod
+    def of(
+        cls, values: FloatArray, rows: Predictions, times: FloatArray | None, mean: float | None
+    ) -> _Scored:
+        """Take weights and clusters from the rows, each of which stands for ``times`` of them."""
+        once = np.ones(values.size)
+        w = once if rows.weights is None else rows.weights
+        unit = np.arange(values.size) if rows.clusters is None else by_appearance(rows.clusters)
+        if mean is None and np.isfinite(values).all():
+            mean = float(w @ values / w.sum())
+        return cls(values, w, unit, once[: unit.max() + 1] if times is None else times, mean)
+
+    def variance(self, values: FloatArray) -> tuple[float, float]:
+        """Return the variance of the mean of values by the units, and its degrees of freedom."""
+        mass = np.bincount(self.unit, self.weights)
+        units, whole = float(self.times.sum()), float(self.times @ mass)
+        mean = float(self.times @ np.bincount(self.unit, self.weights * values)) / whole
+        moved = np.bincount(self.unit, self.weights * (values - mean))
+        variance = float(self.times @ moved**2) / whole**2 * units / max(units - 1.0, 1.0)
+        return variance, max(whole**2 / float(self.times @ mass**2) - 1.0, 1.0)
+
+
 def _score_difference(
-    name: str,
-    a: FloatArray,
-    b: FloatArray,
-    paired: bool,
-    level: float,
-    data: tuple[Predictions | None, Predictions | None] = (None, None),
+    name: str, a: _Scored, b: _Scored, paired: bool, level: float
 ) -> ScoreDifference:
+    """Compare means by Student's t of paired units (Diebold & Mariano 1995), else by Welch's."""
     from scipy.special import stdtr, stdtrit
 
-    own = list(zip((a, b), data, strict=True))
-    first, second = (_mean(*part)[0] if np.isfinite(part[0]).all() else None for part in own)
-    if first is None or second is None or min(a.size, b.size) < 2:
+    first, second = (s.mean if s.mean is not None and s.mean < np.inf else None for s in (a, b))
+    if first is None or second is None or min(a.times.sum(), b.times.sum()) < 2:
         return ScoreDifference(name, first, second, None, None, None, None)
-    parts = [_mean(*part) for part in ([(a - b, data[0])] if paired else own)]
-    _, variances, freedoms = np.array(parts).T
+    parts = [a.variance(a.values - b.values)] if paired else [s.variance(s.values) for s in (a, b)]
+    variances, freedoms = np.array(parts).T
     difference, error = first - second, float(np.sqrt(variances.sum()))
     if error <= 1e-14 * (abs(first) + abs(second)):  # the same scores up to rounding
         pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
@@ -269,14 +315,3 @@ def _score_difference(
     pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)
     ends = difference, difference - reach, difference + reach
     return ScoreDifference(name, first, second, *ends, float(pvalue))
-
-
-def _mean(values: FloatArray, data: Predictions | None) -> tuple[float, float, float]:
-    """Return a weighted mean, its variance by the units, and the degrees of freedom of that."""
-    w = np.ones(values.size) if data is None or data.weights is None else data.weights
-    clusters = None if data is None else data.clusters
-    unit = np.arange(values.size) if clusters is None else by_appearance(clusters)
-    mean, mass = float(w @ values / w.sum()), np.bincount(unit, w)
-    moved = np.bincount(unit, w * (values - mean))
-    variance = float(moved @ moved) / mass.sum() ** 2 * mass.size / max(mass.size - 1, 1)
-    return mean, variance, float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))

@@ -63,6 +63,12 @@ class View:
         return two_class_problems(self.induced)
 
     @property
+    def event(self) -> str:
+        """What the first class of the induced problem is called."""
+        data: Any = self.data
+        return (data.components() if isinstance(data, Tally) else self.lens.components(data))[0]
+
+    @property
     def groups(self) -> dict[str, Predictions]:
         """The induced problem of every subgroup, by its name; of all rows, "", without ``by``."""
         if isinstance(self.induced, MicroCells):

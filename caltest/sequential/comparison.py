@@ -95,7 +95,7 @@ class ComparisonMonitor(Watch):
     logs: tuple[float, float] = (0.0, 0.0)
     total: float = 0.0
     squares: float = 0.0
-    width: ClassVar[int] = 4
+    width: ClassVar[int] = 5
     columns: ClassVar[tuple[str, ...]] = ("n", "difference", "low", "high", "evidence", "alarm")
     number: ClassVar[str] = "difference"
 
@@ -157,12 +157,12 @@ class ComparisonMonitor(Watch):
         total = np.cumsum([self.total, *difference])
         before = total[:-1] / np.maximum(self.n + np.arange(p.size), 1)
         squares = np.cumsum([self.squares, *(difference - before) ** 2])[1:]
-        path = np.column_stack([*logs, total[1:], squares])
-        rung, alarm = path[:, :2].max(axis=1) >= self.alarm_at, self.alarm
+        path = np.column_stack([self.n + 1.0 + np.arange(p.size), *logs, total[1:], squares])
+        rung, alarm = path[:, 1:3].max(axis=1) >= self.alarm_at, self.alarm
         if alarm is None and rung.any():
             alarm = self.n + 1 + int(np.argmax(rung))
-        now: dict[str, Any] = {"logs": tuple(path[-1, :2].tolist()), "alarm": alarm}
-        now |= {"total": float(path[-1, 2]), "squares": float(path[-1, 3])}
+        now: dict[str, Any] = {"logs": tuple(path[-1, 1:3].tolist()), "alarm": alarm}
+        now |= {"total": float(path[-1, 3]), "squares": float(path[-1, 4])}
         return self._moved(**now, **self._traced(path))
 
     @property
@@ -200,12 +200,10 @@ class ComparisonMonitor(Watch):
     def history(self) -> FloatArray:
         """Rows, both logarithms of evidence, low and high, shape (m, 5)."""
         points = self._points()
-        rows = self.every * np.arange(1, len(points) + 1)
         if self.n % self.every:
-            points = np.vstack([points, [*self.logs, self.total, self.squares]])
-            rows = np.append(rows, self.n)
-        ends = [self._ends(int(n), *row[2:]) for n, row in zip(rows, points, strict=True)]
-        return np.column_stack([rows, points[:, :2], np.reshape(ends, (-1, 2))])
+            points = np.vstack([points, [self.n, *self.logs, self.total, self.squares]])
+        ends = [self._ends(int(n), *sums) for n, _, _, *sums in points]
+        return np.column_stack([points[:, :3], np.reshape(ends, (-1, 2))])
 
     def _made(self) -> list[str]:
         lens = [] if self.lens is None else [repr(self.lens)]

@@ -15,14 +15,16 @@ from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
 from caltest.bets.leader import Leader, leader
-from caltest.errors import InvalidPredictionsError
-from caltest.inference.entry import admitted
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference.entry import admitted, admitted_tally
 from caltest.lens_choice import as_lens
-from caltest.lenses import OneVsRest
-from caltest.predictions import Facts
+from caltest.lenses import LensLike, OneVsRest
+from caltest.predictions import Facts, Predictions
 from caltest.results import format_p
+from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Watch, odds, shown
 from caltest.statistics.prepared import as_problem
+from caltest.tally import MicroCells, Tally
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -34,6 +36,11 @@ class Monitor(Watch):
     the start or from later on. No bet wins in the long run against a calibrated model: whatever the
     rows depend on in the past, P(sup_t M_t ≥ 1/α) ≤ α (Ville 1939). Nothing is fitted, and any
     splitting of the rows gives the same evidence.
+
+    A :class:`Tally`, of a day perhaps, is a batch of rows in no order: experts then say the same of
+    all predictions of a micro-cell, no expert begins within the batch, and the alarm rings at its
+    end. What the sums leave open is taken off the evidence, so that the bound holds (see
+    ``docs/scale``). Tallies and rows may follow each other.
 
     A monitor is a value: :meth:`update` returns a new one.
 
@@ -113,7 +120,7 @@ class Monitor(Watch):
     highest: float = 0.0
     impossible: int = 0
     state: bytes = b""
-    width: ClassVar[int] = 1
+    width: ClassVar[int] = 2
     number: ClassVar[str] = "evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
@@ -135,11 +142,16 @@ class Monitor(Watch):
         ----------
         probs, labels, **facts
             As in :meth:`Predictions.of`. A weight, at most 1, is the share of the wealth that is
-            bet on a row. One row of two classes may be given as two numbers, or lists of one.
+            bet on a row. One row of two classes may be given as two numbers, or lists of one. Or a
+            :class:`Tally` of rows without weights, of a lens of two classes: one step, whose
+            ``time`` is a single one.
         time : array_like of shape (n,), optional
             The time of every row, a number or a date, which must not go back. Rows of one time are
             forecast together.
         """
+        if isinstance(probs, Tally):
+            tally = admitted_tally("Monitor", probs, labels, facts, self.lens)
+            return self._after_tally(tally, time)
         if time is None and not facts and self._is_plain:
             row = _one_row(probs, labels)
             if row is not None:
@@ -156,14 +168,36 @@ class Monitor(Watch):
                 f"weights: row {row_at} is {weights[row_at]:g}; a monitor stakes at most its "
                 "wealth: divide the weights by the largest there can be"
             )
-        new = self._moved(**self._same_classes(data))
-        if self.n == 0:
-            state = np.tile(mixture.start(induced.n_classes), self.horizon).tobytes()
-            new = new._moved(lens=lens, state=state, n_induced=induced.n_classes)
+        new = self._begun(data, lens, induced.n_classes)
         steps, last = self._steps(induced.n, time)
         rows = np.empty((induced.n, induced.n_classes + 2))
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         return new._after(rows, steps, last)._moved(notes=data.notes)
+
+    def _begun(self, data: Predictions | Tally, lens: LensLike, n_induced: int) -> Self:
+        """Return the monitor with a state, of the classes of the data."""
+        new = self._moved(**self._same_classes(data))
+        if self.n:
+            return new
+        state = np.tile(mixture.start(n_induced), self.horizon).tobytes()
+        return new._moved(lens=lens, state=state, n_induced=n_induced)
+
+    def _after_tally(self, tally: Tally, time: Any) -> Self:
+        """Return the monitor after the rows of a tally, which are one step."""
+        if tally.strata.tolist() != [1.0]:
+            raise StatisticError("a monitor does not take tallies of weighted rows: pass the rows")
+        if self.change and tally.n > self.run_length:
+            raise StatisticError(
+                f"{tally.n} rows at once are more than a false alarm in {self.run_length} allows: "
+                "take a longer run_length, or tallies of fewer rows"
+            )
+        new, micro = self._begun(tally, tally.lens, 2), MicroCells.of(tally)
+        steps, last = self._steps(1, None if time is None else [time])
+        states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
+        bet_sums(micro, CHANGE if self.change else MONITOR, states[steps[0] % self.horizon])
+        path = np.array([[self.n + tally.n, new._of_all(states)]])
+        told = new._told(path, states, micro.impossible.size, int(steps[-1]) + 1, last)
+        return told._moved(notes=tally.notes)
 
     def _steps(self, n: int, time: Any) -> tuple[Any, float | None]:
         """Return at which step each row is, counted from 0, and the time of the last."""
@@ -192,23 +226,25 @@ class Monitor(Watch):
         else:
             path = self._dealt(rows, labels, steps % self.horizon, mode, state)
         impossible = int((rows[np.arange(len(rows)), labels] == 0.0).sum())
+        path = np.column_stack([self.n + 1.0 + np.arange(len(path)), path])
         return self._told(path, state, impossible, int(steps[-1]) + 1, time)
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
-        state, path = np.frombuffer(self.state).copy(), np.empty(1)
-        kernels.bet_two(row, CHANGE if self.change else MONITOR, state, path)
+        state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
+        kernels.bet_two(row, CHANGE if self.change else MONITOR, state, path[0, 1:])
         impossible = int(row[0, 0 if row[0, 2] else 1] == 0.0)
         return self._told(path, state, impossible, self.steps + 1, None)
 
     def _told(
         self, path: FloatArray, state: FloatArray, impossible: int, steps: int, time: float | None
     ) -> Self:
-        most, alarm = float(path.max()) if path.size > 1 else float(path[0]), self.alarm
+        """Move on, by the number of rows and the evidence after them."""
+        most, alarm = float(path[:, 1].max() if len(path) > 1 else path[0, 1]), self.alarm
         if alarm is None and most >= self.alarm_at:
-            alarm = self.n + 1 + int(np.argmax(path >= self.alarm_at))
+            alarm = int(path[np.argmax(path[:, 1] >= self.alarm_at), 0])
         return self._moved(
-            **self._traced(path[:, None]),
+            **self._traced(path),
             state=state.tobytes(),
             highest=max(self.highest, most),
             alarm=alarm,
@@ -250,9 +286,13 @@ class Monitor(Watch):
         """The logarithm of the evidence; 0 before the first row."""
         if self.n == 0:
             return 0.0
-        states = np.frombuffer(self.state).reshape(self.horizon, -1)
+        now = self._of_all(np.frombuffer(self.state).reshape(self.horizon, -1))
+        return np.inf if now >= REFUTED else now
+
+    def _of_all(self, states: FloatArray) -> float:
+        """Return the log evidence of all processes."""
         now = float(mixture.scalar(states, kernels.NOW).max())
-        return np.inf if now >= REFUTED else now - (0.0 if self.change else log(self.horizon))
+        return now - (0.0 if self.change else log(self.horizon))
 
     @property
     def evidence(self) -> float:
@@ -267,11 +307,10 @@ class Monitor(Watch):
     @property
     def history(self) -> FloatArray:
         """Rows and ``log_evidence`` after them, shape (m, 2)."""
-        values = self._points()[:, 0]
-        rows = self.every * np.arange(1, values.size + 1)
-        if self.n % self.every:
-            rows, values = np.append(rows, self.n), np.append(values, self.log_evidence)
-        return np.column_stack([rows, np.where(values >= REFUTED, np.inf, values)])
+        points = self._points()
+        if self.n % self.every and not (len(points) and points[-1, 0] == self.n):
+            points = np.vstack([points, [self.n, self.log_evidence]])
+        return np.where(points >= REFUTED, np.inf, points)
 
     @property
     def gain(self) -> float:

@@ -16,6 +16,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
 from caltest.predictions import Predictions
 from caltest.results import Result
+from caltest.tally import Tally
 
 #: Points that a history keeps at most; every second goes when there are more.
 MOST_POINTS = 512
@@ -35,7 +36,7 @@ class Watch(Result):
     every: int = 1
     trace: bytes = b""
 
-    #: Numbers that the trace keeps of a row.
+    #: Numbers that the trace keeps of a row, the number of rows first.
     width: ClassVar[int]
 
     def _moved(self, **changes: Any) -> Self:
@@ -44,7 +45,7 @@ class Watch(Result):
         new.__dict__.update(self.__dict__, **changes)
         return new
 
-    def _same_classes(self, data: Predictions) -> dict[str, Any]:
+    def _same_classes(self, data: Predictions | Tally) -> dict[str, Any]:
         """Return number and names of the classes; refuse other ones than those before."""
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
@@ -58,14 +59,15 @@ class Watch(Result):
         return {"n_classes": data.n_classes, "classes": self.classes or data.classes}
 
     def _traced(self, path: FloatArray) -> dict[str, Any]:
-        """Return what rows add to the trace: numbers after each of them, shape (n, width)."""
-        kept = path[self.every - 1 - self.n % self.every :: self.every]
-        if not kept.size:
-            return {"n": self.n + len(path)}
-        points, every = np.vstack([self._points(), kept]), self.every
+        """Return what rows add to the trace: how many there are, and numbers after them."""
+        n, every = int(path[-1, 0]), self.every
+        if n // every == self.n // every:
+            return {"n": n}
+        points = np.vstack([self._points(), _thinned(path, every, self.n // every)])
         while len(points) > MOST_POINTS:
-            points, every = points[1::2], 2 * every
-        return {"n": self.n + len(path), "every": every, "trace": points.tobytes()}
+            every *= 2
+            points = _thinned(points, every)
+        return {"n": n, "every": every, "trace": points.tobytes()}
 
     def _points(self) -> FloatArray:
         return np.frombuffer(self.trace).reshape(-1, self.width)
@@ -96,6 +98,12 @@ class Watch(Result):
         import json
 
         return cls.from_dict(json.loads(text), lens)
+
+
+def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
+    """Return the first point of every so many rows."""
+    part = points[:, 0] // every
+    return points[part > np.append(before, part[:-1])]
 
 
 def odds(log_evidence: float) -> float:

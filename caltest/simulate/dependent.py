@@ -8,6 +8,7 @@ import numpy as np
 
 from caltest._base.arrays import largest
 from caltest._base.compiled import inlined, kernel
+from caltest._base.facts import by_appearance as by_appearance
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.sampler import LabelSampler
 from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
@@ -192,15 +193,6 @@ class Agreement:
         squared = np.add.reduceat(w * p, starts) ** 2 - np.add.reduceat((w * p) ** 2, starts)
         variance = np.add.reduceat(w**2 * p * (1.0 - p), starts)
         return variance, 2.0 * np.add.reduceat(w * p * later, starts) - squared
-
-
-def by_appearance(clusters: IntArray | None) -> IntArray:
-    """Number clusters in the order in which they appear: names then change no draw."""
-    assert clusters is not None
-    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
-    number = np.empty(first.size, dtype=np.int64)
-    number[np.argsort(first)] = np.arange(first.size)
-    return number[inverse.ravel()]
 
 
 def _summed(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:

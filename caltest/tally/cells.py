@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
@@ -132,10 +132,11 @@ class MicroCells:
         """Σ y p of every cell."""
         return self.labels * self.centre + self.half * self.sums[:, 6] / UNIT
 
-    def listed(self) -> tuple[Predictions, FloatArray, IntArray]:
+    def listed(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
         """Return a row for the events of each micro-cell, and one for what was none.
 
-        Each has their mean prediction. Besides, how many rows it stands for, and its micro-cell.
+        Each has their mean prediction; with ``tied`` both have that of the cell. Besides, how many
+        rows it stands for, and its micro-cell.
         """
         events = np.concatenate([self.labels, self.count - self.labels])
         (kept,) = np.nonzero(events)
@@ -144,8 +145,20 @@ class MicroCells:
         cell, label = kept % self.key.size, kept // self.key.size
         moved = self.half[cell] * np.clip(position[kept] / events[kept], -1.0, 1.0)
         probs = np.column_stack([self.centre[cell] + moved, self.rest[cell] - moved])
+        probs = self.probs[cell] if tied else probs
         weights = None if self.tally.weights is None else self.weight[cell]
         return Predictions(probs, label, weights=weights), events[kept], cell
+
+    def pooled(self) -> Predictions:
+        """Return the tied rows of ``listed``, weighted by all that they stand for."""
+        rows, times, cell = self.listed(tied=True)
+        return replace(rows, weights=times * self.weight[cell])
+
+    def quantiles(self, shares: Any) -> FloatArray:
+        """Return the nearest quantiles of the predictions, to the width of a cell."""
+        ranks = np.rint(np.asarray(shares) * (self.n - 1))
+        place = np.searchsorted(np.cumsum(self.count), ranks, side="right")
+        return np.asarray(self.probs[place, 0])
 
     def means(self) -> tuple[float, float]:
         """Return the mean prediction of the event, and how often it occurred."""

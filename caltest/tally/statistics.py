@@ -98,15 +98,17 @@ def _debiased(statistic: DebiasedL1 | DebiasedL2, micro: MicroCells) -> Tallied:
     data: Any = micro
     bins = TalliedCells.made_of(statistic.bins, micro)
     if isinstance(statistic, DebiasedL1) or statistic.estimator == "kumar":
-        if micro.tally.weights is not None:
-            raise StatisticError(f"{statistic!r} does not take weights")
         predicted = bins.mean(micro.probs[:, 0])
-        inner: KumarL1 | KumarL2 = KumarL2(data, predicted, cells=bins, estimand=SQUARED)
         if isinstance(statistic, DebiasedL1):
-            inner = KumarL1(data, predicted, cells=bins, estimand=ABSOLUTE)
+            units = bins.mass**2 / bins.sum(micro.weight**2 * micro.count)
+            inner: Any = KumarL1(data, predicted, units, cells=bins, estimand=ABSOLUTE)
+        elif micro.tally.weights is not None:
+            raise StatisticError(f"{statistic!r} does not take weights: use estimator='pairs'")
+        else:
+            inner = KumarL2(data, predicted, cells=bins, estimand=SQUARED)
 
         def kumar(events: Any) -> FloatArray:
-            return inner.of_events(bins.sum(events, axis=1))
+            return inner.of_events(bins.sum(micro.weight * events, axis=1))
 
         observed = float(kumar(micro.labels[None, :])[0])
         return Tallied(data, kumar, observed, inner, cells=bins, estimand=inner.estimand)

@@ -24,13 +24,15 @@ LENSES: dict[str, type[Lens]] = {
 }
 #: The version of the stored form.
 VERSION = 1
+#: What the stored form says it is.
+FORM = "caltest tally"
 
 
 def described(tally: Any) -> dict[str, Any]:
     """Return all of a tally but its cells."""
     lens = {"name": type(tally.lens).__name__, **asdict(tally.lens)}
     return {
-        "caltest tally": VERSION, "lens": lens, "grid": tally.grid, "n": tally.n,
+        FORM: VERSION, "lens": lens, "grid": tally.grid, "n": tally.n,
         "n_classes": tally.n_classes, "classes": tally.classes, "weights": tally.strata.tolist(),
         "totals": tally.totals.tolist(), "notes": tally.notes,
     }  # fmt: skip
@@ -45,9 +47,9 @@ def columns(tally: Any) -> dict[str, IntArray]:
 def fields_of(content: Mapping[str, Any], cells: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a tally, and check that it is one."""
     try:
-        if content["caltest tally"] != VERSION:
+        if content[FORM] != VERSION:
             raise InvalidPredictionsError(
-                f"this tally has the form {content['caltest tally']}, known is {VERSION}"
+                f"this tally has the form {content[FORM]}, known is {VERSION}"
             )
         named, classes = dict(content["lens"]), content["classes"]
         whole = {n: np.asarray(cells[n], dtype=np.int64) for n in ("stratum", "key", *SUMS)}
@@ -90,20 +92,31 @@ def from_json(text: str) -> dict[str, Any]:
 
 def to_parquet(tally: Any, path: str | PathLike[str]) -> None:
     """Write a row for each occupied cell, and the rest beside the schema."""
-    pyarrow = imported("pyarrow", "parquet", "Parquet files")
-    parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
-    beside = {"caltest tally": json.dumps(described(tally))}
-    table = pyarrow.table(columns(tally)).replace_schema_metadata(beside)
-    parquet.write_table(table, path, compression="zstd")
+    write_parquet(path, columns(tally), FORM, described(tally))
 
 
 def from_parquet(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the fields of a tally that was written to a file."""
+    return fields_of(*read_parquet(path, FORM))
+
+
+def write_parquet(
+    path: str | PathLike[str], columns: dict[str, IntArray], form: str, beside: dict[str, Any]
+) -> None:
+    """Write columns to a Parquet file, and the rest beside the schema, by the name of its form."""
+    pyarrow = imported("pyarrow", "parquet", "Parquet files")
+    parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
+    table = pyarrow.table(columns).replace_schema_metadata({form: json.dumps(beside)})
+    parquet.write_table(table, path, compression="zstd")
+
+
+def read_parquet(path: str | PathLike[str], form: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what stands beside the schema of such a file, and its columns."""
     parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
     data = BytesIO(Path(path).read_bytes())
     try:
         table = parquet.read_table(data)
-        content = json.loads(table.schema.metadata[b"caltest tally"])
+        content = json.loads(table.schema.metadata[form.encode()])
     except Exception:  # whatever a damaged file makes of its reader
         raise InvalidPredictionsError(f"{path} is not the file of a tally") from None
-    return fields_of(content, {name: table[name].to_numpy() for name in table.column_names})
+    return content, {name: table[name].to_numpy() for name in table.column_names}

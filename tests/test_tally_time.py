@@ -1,0 +1,186 @@
+"""Tallies over time: bets on sums are fair, however coarse the cells; pages of tallies."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.bets import kernels, mixture
+from caltest.sequential.sums import bet_sums
+from caltest.tally import MicroCells
+
+
+def sloped(n, slope=0.7, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return p, (rng.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
+
+
+def chance(p, y):
+    return float(np.prod(np.where(np.array(y) == 1, p, 1.0 - np.array(p))))
+
+
+def wealth_of(tally, mode, state):
+    moved = state.copy()
+    bet_sums(MicroCells.of(tally), mode, moved)
+    return moved
+
+
+# --- monitors -------------------------------------------------------------------------------------
+
+BATCHES = {
+    "alone in their cells": ([0.1, 0.32, 0.5, 0.97], 4800),
+    "two in a cell": ([0.3, 0.45, 0.8, 0.81], 3),
+    "extremes": ([1e-9, 1e-15, 1 - 1e-9, 1e-200, 0.0, 1.0], 4800),
+    "ties": ([0.25, 0.25, 0.25, 0.25, 0.25], 4800),
+}
+
+
+@pytest.mark.parametrize("mode", [kernels.STATIC, kernels.MONITOR, kernels.CHANGE])
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_the_expected_factor_of_a_batch_is_one(batch, mode):
+    p, grid = batch
+    state = mixture.start(2)
+    mixture.bet(*_rows(*sloped(75)), mode, state)  # also over row 96, below
+    state = wealth_of(ct.Tally.of(*sloped(20, seed=1)), mode, state)
+    before, mean = np.exp(state[kernels.NOW]), 0.0
+    outcomes = [
+        y for y in product([0, 1], repeat=len(p)) if chance(p, y) > 0.0
+    ]  # what has probability 0 is another matter
+    for y in outcomes:
+        after = wealth_of(ct.Tally.of(p, y, grid=grid), mode, state)[kernels.NOW]
+        mean += chance(p, y) * np.exp(after)
+    begun = 1.0 if mode == kernels.CHANGE and 95 + len(p) >= 96 else 0.0
+    assert mean == pytest.approx(before + begun, rel=1e-8)
+
+
+@pytest.mark.parametrize("grid", [2, 3, 10])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_moments_leave_open_is_taken_off(grid, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(*[(1, 1), (0.2, 0.2), (0.3, 3)][seed % 3], 7)
+    state, mean = mixture.start(2), 0.0
+    for y in product([0, 1], repeat=7):
+        after = wealth_of(ct.Tally.of(p, y, grid=grid), kernels.STATIC, state)[kernels.NOW]
+        mean += chance(p, y) * np.exp(after)
+    assert mean <= 1.0 + 1e-9
+    assert mean > 0.9  # and hardly more than that
+
+
+def _rows(p, y):
+    return np.column_stack([p, 1 - p]), 1 - y, np.ones(p.size)
+
+
+@pytest.mark.parametrize("change", [False, True])
+@pytest.mark.parametrize("style", ["uniform", "confident", "rare"])
+def test_tallies_of_one_row_are_as_good_as_rows(style, change):
+    rng = np.random.default_rng(3)
+    p = {"uniform": rng.random(200), "rare": 10.0 ** -rng.uniform(1, 9, 200)}
+    p["confident"] = 1.0 - p["rare"]
+    y = (rng.random(200) < 0.25 + 0.5 * p[style]).astype(int)
+    monitor = rows = ct.Monitor(change=change)
+    for i in range(200):
+        monitor = monitor.update(ct.Tally.of(p[style][i : i + 1], y[i : i + 1]))
+    rows = rows.update(p[style], y)
+    assert rows.log_evidence > 3.0
+    assert monitor.log_evidence == pytest.approx(rows.log_evidence, rel=0.01)
+    assert monitor.leader == rows.leader
+    assert (monitor.n, monitor.alarm) == (rows.n, pytest.approx(rows.alarm, abs=2))
+    np.testing.assert_array_equal(monitor.history[:, 0], rows.history[:, 0])
+
+
+def test_the_order_of_rows_in_a_batch_does_not_matter_and_mixing_works():
+    p, y = sloped(3000)
+    order = np.random.default_rng(0).permutation(1000)
+    first = ct.Monitor().update(ct.Tally.of(p[:1000], y[:1000]))
+    assert first == ct.Monitor().update(ct.Tally.of(p[:1000][order], y[:1000][order]))
+    parts = ct.Tally.of(p[:300], y[:300]) + ct.Tally.of(p[300:1000], y[300:1000])
+    assert first == ct.Monitor().update(parts)
+    mixed = first.update(p[1000:2000], y[1000:2000]).update(ct.Tally.of(p[2000:], y[2000:]))
+    assert mixed.n == 3000
+    assert mixed.log_evidence > 10.0
+    assert mixed.alarm in (1000, *range(1001, 2001), 3000)
+    text = mixed.to_json()
+    assert ct.Monitor.from_json(text) == mixed
+    assert len(text) < 100_000
+    assert json.loads(text, parse_constant=lambda name: pytest.fail(name))
+
+
+def test_a_day_is_a_point_of_the_history_and_the_alarm_rings_at_its_end():
+    p, y = sloped(20_000)
+    monitor = ct.Monitor(alpha=0.01)
+    for day in range(40):
+        part = slice(500 * day, 500 * day + 500)
+        monitor = monitor.update(ct.Tally.of(p[part], y[part]))
+    np.testing.assert_array_equal(monitor.history[:, 0], 500 * np.arange(1, 41))
+    assert monitor.alarm in (500, 1000, 1500)
+    assert monitor.alarm_at <= monitor.history[monitor.alarm // 500 - 1, 1]
+    for _ in range(600):
+        monitor = monitor.update(ct.Tally.of(p[:7], y[:7]))
+    assert len(monitor.history) <= 513
+    assert (np.diff(monitor.history[:, 0]) > 0).all()
+    assert monitor.history[-1, 0] == monitor.n == 24_200
+
+
+def test_impossible_outcomes_settle_it_also_in_sums():
+    monitor = ct.Monitor().update(ct.Tally.of([0.0, 1.0, 0.3], [0, 1, 1]))
+    assert math.isfinite(monitor.evidence)
+    settled = monitor.update(ct.Tally.of([0.0, 1.0, 1.0], [1, 1, 0]))
+    assert (settled.impossible, settled.alarm, settled.evidence) == (2, 6, math.inf)
+    assert settled.update(0.5, 1).history[-1, 1] == math.inf
+
+
+def test_very_many_rows_neither_overflow_nor_end_a_monitor():
+    p, y = sloped(200_000)
+    day = ct.Tally.of(p, y)
+    year = sum([day] * 64)
+    wrong = ct.Monitor().update(year).update(year)
+    assert 1e5 < wrong.log_evidence < math.inf
+    rng = np.random.default_rng(1)
+    calm = ct.Tally.of(p, rng.random(p.size) < p)
+    monitor = ct.Monitor().update(calm)
+    assert -10.0 < monitor.log_evidence < 1.0
+    assert monitor.update(day).alarm == 400_000
+    assert wrong.update(calm).update(0.3, 1).log_evidence > 1e5
+    change = ct.Monitor(change=True, run_length=10**6).update(calm)
+    assert (change.alarm, change.update(day).alarm) == (None, 400_000)
+    with pytest.raises(ct.StatisticError, match="200000 rows at once are more than"):
+        ct.Monitor(change=True).update(calm)
+
+
+def test_horizons_deal_tallies_as_steps():
+    p, y = sloped(1200)
+    days = [ct.Tally.of(p[200 * d : 200 * d + 200], y[200 * d : 200 * d + 200]) for d in range(6)]
+    dealt = ct.Monitor(horizon=2)
+    for time, day in enumerate(days):
+        dealt = dealt.update(day, time=time)
+    ends = []
+    for j in range(2):
+        own = ct.Monitor()
+        for day in days[j::2]:
+            own = own.update(day)
+        ends.append(own.log_evidence)
+    assert dealt.log_evidence == pytest.approx(max(ends) - math.log(2))
+    with pytest.raises(ct.InvalidPredictionsError, match="sort the rows by time"):
+        dealt.update(days[0], time=2)
+
+
+def test_what_a_monitor_does_not_take_is_said():
+    p, y = sloped(100)
+    monitor = ct.Monitor().update(ct.Tally.of(p, y))
+    with pytest.raises(ct.StatisticError, match="does not take tallies of weighted rows"):
+        monitor.update(ct.Tally.of(p, y, weights=np.arange(100) % 3 + 1))
+    with pytest.raises(ct.StatisticError, match="leave out labels"):
+        monitor.update(ct.Tally.of(p, y), y)
+    with pytest.raises(ct.StatisticError, match="cannot be looked at through"):
+        monitor.update(ct.Tally.of(p, y, lens=ct.TopK(1)))
+    top = ct.Monitor(lens=ct.TopK(1)).update(ct.Tally.of(p, y))
+    assert top == ct.Monitor(lens=ct.TopK(1)).update(ct.Tally.of(p, y, lens=ct.TopK(1)))
+    three = np.random.default_rng(0).dirichlet(np.ones(3), 100)
+    with pytest.raises(ct.InvalidPredictionsError, match="3 classes"):
+        top.update(ct.Tally.of(three, np.arange(100) % 3))
