@@ -2,7 +2,7 @@
 
 CPU seconds of one thread for B = 1000 replicates, medians within one run, set-up from the
 probabilities included. The loop is timed on a few replicates and scaled. Run:
-``python benchmarks/redraw.py [--quick] [word …]``.
+``python -m benchmarks.redraw [--quick] [word …]``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from measure import confident, seconds
 
 import caltest as ct
+from benchmarks.measure import confident, seconds
 from caltest.statistics.multiclass import ClasswiseECE
 
 B = 1000
