@@ -70,17 +70,15 @@ class Counted:
         names = class_names(classes, 2)
         with table_of(table) as source:
             if "key" in source.names and "t4" in source.names:
-                return _of_cells(
-                    cls, read_columns(source, dict(zip(COLUMNS, COLUMNS, strict=True))), names, grid
-                )
+                found = read_columns(source, {name: name for name in COLUMNS})
+                return _of_cells(cls, found, names, grid)
             grades = read_grades(source, n, events, probability)
         return _of_grades(cls, grades, names, GRID if grid is None else grid)
 
 
 def _of_grades(kind: Any, grades: Grades, names: Any, grid: int) -> Any:
     """Add up rows of each grade by the binary digits of their number, from the highest one down."""
-    if sum(grades.n.tolist()) > MOST_ROWS:
-        raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+    _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])
     p, event = np.tile(grades.probability, 2), np.arange(times.size) < grades.n.size
 
@@ -97,6 +95,11 @@ def _of_grades(kind: Any, grades: Grades, names: Any, grid: int) -> Any:
     return total
 
 
+def _refuse_more(n: IntArray) -> None:
+    if sum(n.tolist()) > MOST_ROWS:
+        raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+
+
 def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) -> Any:
     """Tally the result of a query, or of several below each other."""
     whole = {name: whole_numbers(found[name], name) for name in COLUMNS if name != "weight"}
@@ -107,21 +110,16 @@ def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) ->
         raise InvalidPredictionsError(
             f"the query found {', '.join(told)}: repair these rows, or query a view without them"
         )
+    _refuse_more(n)
     sizes = np.unique(whole["grid"])
     if sizes.size > 1 or grid not in (None, sizes[0]):
         raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, not of {grid}")
     sums = np.column_stack([whole[name] for name in SUMS])
-    wrong = (
-        (n < 1)
-        | (n > MOST_ROWS)
-        | (sums[:, 5] < 0)
-        | (sums[:, 5] > n)
-        | (np.abs(sums[:, 1]) > n * UNIT)
-    )
+    events, t1 = whole["events"], whole["t1"]
+    wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * UNIT)
     if wrong.any():
-        raise InvalidPredictionsError(
-            f"{nth(int(np.argmax(wrong)))} of the table has sums that {n[wrong][0]} rows cannot have"
-        )
+        row = int(np.argmax(wrong))
+        raise InvalidPredictionsError(f"{nth(row)} has sums that {n[row]} rows cannot have")
     strata, stratum = np.unique(as_numbers(found["weight"], "weight"), return_inverse=True)
     if strata[0] <= 0.0 or strata.size > MOST_WEIGHTS:
         raise StatisticError(
