@@ -158,15 +158,16 @@ def tally_sql(
     one_of("dialect", dialect, tuple(_DIALECTS))
     word, size = _DIALECTS[dialect], Grid(grid).size
     origin = ".".join(map(quoted, [table] if isinstance(table, str) else table))
-    p, y = quoted(probs), quoted(label)
-    number = word["number"].format(p)
+    p, number = quoted(probs), word["number"].format(quoted(probs))
     decimal = f"(({number} * 1e6 + {_R} - {_R}) / 1e6)"
-    single = f"{word['single'].format(p)} AND CAST({decimal} AS REAL) = CAST({number} AS REAL)"
-    w = "1e0" if weights is None else word["number"].format(quoted(weights))
-    first = f"CASE WHEN {single} THEN {decimal} ELSE {number} END AS p"
-    query = (
-        f"SELECT {first},\n{word['label'].format(y)} AS y, {w} AS w, {size}e0 AS g FROM {origin}"
-    )
+    first = {
+        "p": f"CASE WHEN {word['single'].format(p)} THEN CASE WHEN CAST({decimal} AS REAL) = {p}\n"
+        f"  THEN {decimal} ELSE {number} END ELSE {number} END",
+        "y": word["label"].format(quoted(label)),
+        "w": word["number"].format("1" if weights is None else quoted(weights)),
+        "g": word["number"].format(size),
+    }
+    query = f"SELECT {', '.join(f'{v} AS {k}' for k, v in first.items())}\nFROM {origin}"
     for step in _STEPS.strip().split("\n\n"):
         columns = step.replace("\n  ", " ").splitlines()
         named = (column.partition(": ")[::2] for column in columns)
