@@ -63,8 +63,9 @@ class Counted:
 
         Examples
         --------
+        >>> import caltest as ct
         >>> grades = {"n": [200, 50], "events": [1, 2], "probability": [0.01, 0.05]}
-        >>> Tally.from_table(grades)
+        >>> ct.Tally.from_table(grades)
         Tally(n=250, OneVsRest(1), 2 cells of 4800)
         """
         names = class_names(classes, 2)
