@@ -12,7 +12,7 @@ from caltest._base import defaults
 from caltest.cli.common import Outcome, finish, read, read_file, settings
 from caltest.cli.options import (
     EXIT_CODES,
-    INPUT,
+    FILES,
     LENS,
     SHARE,
     SIMULATION,
@@ -26,7 +26,7 @@ PROFILES = ("ml", "clinical", "weather", "llm")
 
 
 @click.command(epilog=EXIT_CODES)
-@INPUT
+@FILES
 @option("-o", "--out", type=TARGET, required=True, help="The page: .html, .md, .tex or .json.")
 @choice("--profile", PROFILES, "Which parts, in which order and words.")
 @option("--name", metavar="TEXT", help="What the report is about; by default the file.")
@@ -44,7 +44,8 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     """Write one page that a reviewer, a regulator or a release meeting can read.
 
     It says what was found, how large and how sure that is, for which rows, and what was not
-    examined. Pages in HTML need nothing else: pictures and style are within.
+    examined. Pages in HTML need nothing else: pictures and style are within. Several files, or a
+    pattern such as 'part-*.parquet', are read in batches, and the page is of their sums.
     """
     if options["out"].suffix.lower() not in ct.Report.endings:
         said = ", ".join(ct.Report.endings)
@@ -54,8 +55,9 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     asked = settings(
         options, "profile", "lens", "also", "tolerance", "alpha", "level", "n_resamples"
     )
-    file = options["file"]
-    called = name or ("embedded example" if file is None else file.name)
-    found = ct.report(data, name=called, recalibrated=after, **asked)
+    files = options["file"]
+    called = files[0].name if files else "embedded example"
+    called += f" and {len(files) - 1} more" if len(files) > 1 else ""
+    found = ct.report(data, name=name or called, recalibrated=after, **asked)
     found.save(options["out"])
     return finish(found, found.verdict.failed, options | {"out": None})

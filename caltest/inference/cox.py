@@ -11,7 +11,7 @@ import scipy
 from caltest._base.checks import fraction, one_of
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, design
+from caltest.inference.entry import admitted, admitted_tally, design
 from caltest.inference.squared_error import added
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
@@ -19,6 +19,7 @@ from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.results import CoxRecalibration
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
+from caltest.tally import MicroCells, Tally
 
 
 def cox_recalibration(
@@ -40,7 +41,8 @@ def cox_recalibration(
     probs, labels, **facts
         As in :meth:`Predictions.of`. With ``weights`` the weighted likelihood is maximised; with
         these or ``clusters`` variances are those of estimates without each row or cluster in turn,
-        by one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws.
+        by one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws. Or a
+        :class:`Tally` without weights.
     lens : lens or callable, optional
         A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
         two classes and ``TopK(1)`` for more.
@@ -63,7 +65,9 @@ def cox_recalibration(
     Notes
     -----
     O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12. Degrees of
-    freedom of the jackknife are the effective number of units, (Σ W_u)² / Σ W_u², less 1.
+    freedom of the jackknife are the effective number of units, (Σ W_u)² / Σ W_u², less 1. A tally
+    has the sums Σ y and Σ y logit p that the likelihood knows outcomes by; its other sum, over rows
+    of some prediction, has all moments up to the third in each micro-cell.
 
     References
     ----------
@@ -79,27 +83,46 @@ def cox_recalibration(
     """
     fraction("level", level)
     one_of("method", method, ("wald", "profile"))
-    data = admitted("cox_recalibration", probs, labels, facts, takes={"clusters", "weights"})
-    lens = as_lens(lens, data)
-    seen = lens(data)
+    data: Any
+    w: FloatArray | None
+    if isinstance(probs, Tally):
+        data = admitted_tally("cox_recalibration", probs, labels, facts, lens)
+        if data.weights is not None:
+            raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
+        lens, seen = data.lens, data
+        z, y, w = _of_sums(MicroCells.of(data))
+    else:
+        data = admitted("cox_recalibration", probs, labels, facts, takes={"clusters", "weights"})
+        lens = as_lens(lens, data)
+        seen = lens(data)
+        z, y = log_odds(seen, cox_recalibration)[1], (seen.labels == 0).astype(np.float64)
+        _refuse_separated(z, y)
+        w = seen.weights
     freedom = _freedom(seen)
     if (designed := bool(np.isfinite(freedom))) and method == "profile":
         raise StatisticError("method='profile' takes no clusters or weights: use method='wald'")
-    z, y = log_odds(seen, cox_recalibration)[1], (seen.labels == 0).astype(np.float64)
-    _refuse_separated(z, y)
     one, none = np.ones((y.size, 1)), np.zeros(y.size)
     both, only = np.column_stack([one, z]), z[:, None]
-    calibrated = log_likelihood(z, y)
-    offset_best, (offset,) = fit_logistic(one, z, y, seen.weights)
-    best, (intercept, slope) = fit_logistic(both, none, y, seen.weights)
-    offset_se = float(np.sqrt(_covariance(one, z + offset, y, seen)[0, 0]))
-    covariance = _covariance(both, intercept + slope * z, y, seen)
+    calibrated = log_likelihood(z, y, w)
+    offset_best, (offset,) = fit_logistic(one, z, y, w)
+    best, (intercept, slope) = fit_logistic(both, none, y, w)
+    offset_se = float(np.sqrt(_covariance(one, z + offset, y, w, seen)[0, 0]))
+    covariance = _covariance(both, intercept + slope * z, y, w, seen)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
+
+    def fit(design: FloatArray, offset: FloatArray) -> float:
+        return fit_logistic(design, offset, y, w)[0]
+
     fits: dict[str, Any] = {
-        "intercept": (intercept, intercept_se, best, lambda a: fit_logistic(only, none + a, y)[0]),
-        "slope": (slope, slope_se, best, lambda b: fit_logistic(one, b * z, y)[0]),
-        "offset_intercept": (offset, offset_se, offset_best, lambda a: log_likelihood(z + a, y)),
+        "intercept": (
+            intercept,
+            intercept_se,
+            best,
+            lambda a: fit_logistic(only, none + a, y, w)[0],
+        ),
+        "slope": (slope, slope_se, best, lambda b: fit_logistic(one, b * z, y, w)[0]),
+        "offset_intercept": (offset, offset_se, offset_best, lambda a: log_likelihood(z + a, y, w)),
     }
     reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
     for name, (estimate, se, top, profile) in fits.items():
@@ -118,16 +141,33 @@ def cox_recalibration(
         found[f"{name}_pvalue"] = _tail(found[name], df, freedom)
     return CoxRecalibration(
         **found,
-        events=int(y.sum()),
+        events=round(float((y if seen.weights is not None or w is None else y * w).sum())),
         level=level,
         method=method,
         lens=name_of(lens),
-        n=seen.n,
+        n=data.n,
         n_classes=data.n_classes,
         notes=data.notes,
         **design(seen),
         copies=data.copies,
     )
+
+
+def _of_sums(micro: MicroCells) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return log-odds, outcomes and multiplicities of rows that have the likelihood of a tally.
+
+    Outcomes enter by Σ y and Σ y z only, which are made up of fractions, linear in z.
+    """
+    rows, _, _ = micro.listed()
+    _refuse_separated(log_odds(rows, cox_recalibration)[1], (rows.labels == 0).astype(np.float64))
+    atoms = micro.atoms
+    kept = atoms.times > 0.0
+    p, rest, times = atoms.p[kept], atoms.rest[kept], atoms.times[kept]
+    z = log_odds(Predictions(np.column_stack([p, rest]), np.zeros(p.size, int)), None)[1]
+    design = np.column_stack([np.ones(z.size), z])
+    found = [micro.residuals.sum(), micro.total("cut_rz")]
+    gap = design @ np.linalg.solve((design * times[:, None]).T @ design, found)
+    return z, p + gap, times
 
 
 def _tail(value: float, df: int, freedom: float) -> float:
@@ -152,10 +192,14 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
 
 
 def _covariance(
-    design: FloatArray, logits: FloatArray, events: FloatArray, seen: Predictions
+    design: FloatArray,
+    logits: FloatArray,
+    events: FloatArray,
+    w: FloatArray | None,
+    seen: Any,
 ) -> FloatArray:
     """Return the inverse information, or the variance over units left out, by one Newton step."""
-    w = np.ones(seen.n) if seen.weights is None else seen.weights
+    w = np.ones(seen.n) if w is None else w
     v = w * scipy.special.expit(logits) * scipy.special.expit(-logits)
     information = np.asarray((design * v[:, None]).T @ design, dtype=np.float64)
     if seen.weights is None and seen.n_clusters is None:

@@ -6,15 +6,17 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from caltest._base.checks import one_of
 from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
-from caltest.inference.entry import admitted, design
+from caltest.inference.entry import admitted, admitted_tally, design
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
-from caltest.predictions import Facts
+from caltest.predictions import Facts, Predictions
 from caltest.results import BrierDecomposition, CORPDecomposition
-from caltest.statistics import CORP, BrierScore, Cells
+from caltest.statistics import CORP, BrierScore, Cells, LogScore
 from caltest.statistics.isotonic import Score, best_score
+from caltest.tally import MicroCells, TalliedCells, Tally, tallied
 
 
 def corp_decomposition(
@@ -32,7 +34,8 @@ def corp_decomposition(
     Parameters
     ----------
     probs, labels, **facts
-        As in :meth:`Predictions.of`. Clusters change no part of a decomposition.
+        As in :meth:`Predictions.of`. Clusters change no part of a decomposition. Of a
+        :class:`Tally` the fit takes the rows of a micro-cell for ties; the mean score is exact.
     lens : lens or callable, optional
         A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
         two classes and ``TopK(1)`` for more.
@@ -60,14 +63,23 @@ def corp_decomposition(
     >>> parts.mean_score, parts.miscalibration, parts.discrimination, parts.uncertainty
     (0.1925, 0.0675, 0.125, 0.25)
     """
-    data = admitted("corp_decomposition", probs, labels, facts, takes={"clusters", "weights"})
-    lens = as_lens(lens, data)
-    induced = lens(data)
-    fixed = CORP(score).given(induced)
+    one_of("score", score, ("brier", "log"))
+    data: Any
+    if isinstance(probs, Tally):
+        data = admitted_tally("corp_decomposition", probs, labels, facts, lens)
+        micro, lens = MicroCells.of(data), data.lens
+        induced = micro.pooled()
+        fixed = CORP(score).given(induced)
+        mean_score = tallied(BrierScore() if score == "brier" else LogScore(), micro).observed
+    else:
+        data = admitted("corp_decomposition", probs, labels, facts, takes={"clusters", "weights"})
+        lens = as_lens(lens, data)
+        induced = lens(data)
+        fixed = CORP(score).given(induced)
+        mean_score = fixed.mean_score(induced.labels)
     fit = fixed.fit(induced.labels)
     w = np.ones(induced.n) if induced.weights is None else induced.weights
     events, total = np.array([[w[induced.labels == 0].sum()], [w.sum()]])
-    mean_score = fixed.mean_score(induced.labels)
     recalibrated = best_score(fit.observed * fit.count, fit.count, score)
     uncertainty = best_score(events, total, score)
     return CORPDecomposition(
@@ -77,10 +89,10 @@ def corp_decomposition(
         uncertainty=uncertainty,
         score=score,
         lens=name_of(lens),
-        n=induced.n,
+        n=data.n,
         n_classes=data.n_classes,
         notes=data.notes,
-        **design(induced),
+        **design(data),
         copies=data.copies,
         fit=fit,
     )
@@ -102,7 +114,8 @@ def brier_decomposition(
     Parameters
     ----------
     probs, labels, **facts
-        As in :meth:`Predictions.of`. Clusters change no part of a decomposition.
+        As in :meth:`Predictions.of`. Clusters change no part of a decomposition. Of a
+        :class:`Tally` bins are made of its micro-cells, and all parts are those of the rows.
     lens : lens or callable, optional
         Whose Brier score; by default ``OneVsRest(1)`` for two classes and ``TopK(1)`` for more.
         ``Canonical()`` takes the score of all classes apart.
@@ -125,8 +138,12 @@ def brier_decomposition(
     >>> parts.mean_score, parts.reliability, parts.resolution, parts.uncertainty
     (0.1875, 0.0625, 0.0625, 0.1875)
     """
+    bins = as_binning(bins)
+    if isinstance(probs, Tally):
+        tally = admitted_tally("brier_decomposition", probs, labels, facts, lens)
+        return _told(tally, tally.lens, bins, _of_sums(MicroCells.of(tally), bins))
     data = admitted("brier_decomposition", probs, labels, facts, takes={"clusters", "weights"})
-    lens, bins = as_lens(lens, data), as_binning(bins)
+    lens = as_lens(lens, data)
     induced = lens(data)
     outcomes = np.eye(induced.n_classes)[induced.labels]
     w = np.ones((induced.n, 1)) if induced.weights is None else induced.weights[:, None]
@@ -137,18 +154,45 @@ def brier_decomposition(
     spread = induced.probs - predicted[cells.of_row]
     surprise = outcomes - observed[cells.of_row]
     scale = 0.5 if induced.n_classes == 2 else 1.0
+    parts = {
+        "mean_score": BrierScore()(induced),
+        "reliability": scale * float((size * (predicted - observed) ** 2).sum() / n),
+        "resolution": scale * float((size * (observed - overall) ** 2).sum() / n),
+        "uncertainty": scale * float(1.0 - overall @ overall),
+        "within_variance": scale * float((w * spread**2).sum() / n),
+        "within_covariance": scale * float(2.0 * (w * spread * surprise).sum() / n),
+    }
+    return _told(data, lens, bins, parts)
+
+
+def _told(
+    data: Predictions | Tally, lens: LensLike, bins: Binning, parts: dict[str, Any]
+) -> BrierDecomposition:
     return BrierDecomposition(
-        mean_score=BrierScore()(induced),
-        reliability=scale * float((size * (predicted - observed) ** 2).sum() / n),
-        resolution=scale * float((size * (observed - overall) ** 2).sum() / n),
-        uncertainty=scale * float(1.0 - overall @ overall),
-        within_variance=scale * float((w * spread**2).sum() / n),
-        within_covariance=scale * float(2.0 * (w * spread * surprise).sum() / n),
+        **parts,
         bins=name_of(bins),
         lens=name_of(lens),
-        n=induced.n,
+        n=data.n,
         n_classes=data.n_classes,
         notes=data.notes,
-        **design(induced),
+        **design(data),
         copies=data.copies,
     )
+
+
+def _of_sums(micro: MicroCells, bins: Binning) -> dict[str, float]:
+    """Return the parts of a tally, whose moments say all of them."""
+    w, cells = micro.weight, TalliedCells.made_of(bins, micro)
+    size, p, y = (cells.sum(w * v) for v in (micro.count, micro.residuals, micro.labels))
+    p = y - p
+    squares, products = (cells.sum(w * v).sum() for v in (micro.squares, micro.event_sums))
+    n, overall = size.sum(), y.sum() / size.sum()
+    parts = {
+        "mean_score": squares - 2.0 * products + y.sum(),
+        "reliability": ((p - y) ** 2 / size).sum(),
+        "resolution": (size * (y / size - overall) ** 2).sum(),
+        "uncertainty": n * overall * (1.0 - overall),
+        "within_variance": squares - (p**2 / size).sum(),
+        "within_covariance": 2.0 * (products - (p * y / size).sum()),
+    }
+    return {name: float(part / n) for name, part in parts.items()}

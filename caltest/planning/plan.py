@@ -56,9 +56,9 @@ def plan(
         expected events, and of Cox's intercept (given slope 1) and slope, whose length is known.
     lens : callable, optional
         As in :func:`calibration_test`.
-    like : array_like, Predictions or callable
-        Predictions like those to come, drawn with replacement; or a function ``(rng, n) -> probs``,
-        such as ``planning.LogisticNormal(0.1, 0.75)``.
+    like : array_like, Predictions, Tally or callable
+        Predictions like those to come, drawn with replacement; a :class:`Tally` of the event of two
+        classes; or a function ``(rng, n) -> probs``: ``planning.LogisticNormal(0.1, 0.75)``.
     labels, **facts
         As in :func:`calibration_test`; weights, clusters and subgroups are refused.
     alternative : callable, optional
@@ -89,8 +89,8 @@ def plan(
     Raises
     ------
     StatisticError
-        When two things are planned at once, nothing is wrong that a test could find, or two
-        million rows do not do.
+        When two things are planned at once, nothing is wrong that a test could find, fewer than 50
+        rows, or 10 of either label of two, shall say what is wrong, or two million do not do.
 
     Notes
     -----
@@ -152,7 +152,7 @@ def plan(
         like=str(population),
         alternative=population.said,
         points=found.points,
-        present=None if population.data is None else population.data.n,
+        present=population.present,
         n=found.n,
         n_classes=first.n_classes,
         n_resamples=found.n_datasets,

@@ -11,15 +11,44 @@ import numpy as np
 from caltest._base.arrays import FloatArray
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted
-from caltest.lenses import Lens
+from caltest.inference.entry import admitted, admitted_tally
+from caltest.lenses import Lens, OneVsRest
 from caltest.planning.alternatives import LogisticNormal
 from caltest.predictions import Facts, Predictions
 from caltest.recalibration import PlattScaling, TemperatureScaling
+from caltest.tally import MicroCells, Tally
 
 Truth = Callable[[FloatArray], FloatArray]
 #: Rows from which formulas are computed where a model is drawn from.
 MANY = 200_000
+#: Rows, and rows of the rarer label, from which what is true can be learned.
+LEAST, LEAST_RARE = 50, 10
+
+
+@dataclass(frozen=True, eq=False)
+class LikeTally:
+    """Predictions of the event of a tally, drawn by how often its micro-cells have them."""
+
+    n: int
+    probs: FloatArray
+    up_to: FloatArray
+
+    @classmethod
+    def of(cls, micro: MicroCells) -> LikeTally:
+        """Take the atoms of the cells, which have their moments."""
+        atoms = micro.atoms
+        kept = atoms.times > 0.0
+        up_to = np.cumsum(atoms.times[kept])
+        probs = np.column_stack([atoms.rest[kept], atoms.p[kept]])
+        return cls(micro.n, probs, up_to / up_to[-1])
+
+    def at(self, shares: FloatArray) -> FloatArray:
+        """Return what is predicted up to such shares of the rows."""
+        return self.probs[np.searchsorted(self.up_to, shares)]
+
+    def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw n rows."""
+        return self.at(rng.random(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +68,10 @@ class Population:
         """Read what is given; labels without an alternative show what is true."""
         data = second = None
         said = "calibrated" if alternative is None else name_of(alternative)
-        if not callable(like):
+        if isinstance(like, Tally):
+            like, rows = _of_tally(like, labels, facts)
+            alternative, said = (alternative, said) if alternative else _fitted(rows, like.n)
+        elif not callable(like):
             known = isinstance(like, Predictions) or labels is not None
             given = labels if known else np.zeros(len(like), dtype=np.int64)
             data = admitted("plan", like, given, facts)
@@ -49,13 +81,17 @@ class Population:
                 if second.probs.shape != data.probs.shape:
                     raise StatisticError("against: predictions of the same rows are needed")
             elif known and alternative is None:
-                method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
-                alternative = method.fit(replace(data, ids=None))
-                said = f"{method!r}, fitted to the labels"
-        elif against is not None:
+                alternative, said = _fitted(replace(data, ids=None), data.n)
+        if against is not None and second is None:
             raise StatisticError("a comparison is planned like predictions, not like a function")
         said = "the other model" if against is not None and alternative is None else said
         return cls(like, data, second, alternative, said)
+
+    @property
+    def present(self) -> int | None:
+        """The rows that were given."""
+        given = self.like if isinstance(self.like, LikeTally) else self.data
+        return None if given is None else given.n
 
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
         """Draw n rows of predictions, and the probabilities that are true of them."""
@@ -88,6 +124,9 @@ class Population:
             p = self.like.of_normals(ndtri((np.arange(MANY) + 0.5) / MANY))
             probs = np.column_stack([1.0 - p, p])
             truth = self._true(probs)
+        elif isinstance(self.like, LikeTally):
+            probs = self.like.at((np.arange(MANY) + 0.5) / MANY)
+            truth = self._true(probs)
         elif self.data is not None:
             probs, truth = self.data.probs, self._true(self.data.probs)
         else:
@@ -101,6 +140,29 @@ class Population:
         return seen.probs[:, 0], likely
 
     def __str__(self) -> str:
-        if self.data is None:
+        if self.present is None:
             return repr(self.like) if isinstance(self.like, LogisticNormal) else "a function"
-        return f"{self.data.n} rows"
+        return f"{self.present} rows"
+
+
+def _of_tally(tally: Tally, labels: Any, facts: Facts) -> tuple[LikeTally, Predictions]:
+    """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
+    tally = admitted_tally("plan", tally, labels, facts, OneVsRest(1))
+    if tally.n_classes > 2 or tally.weights is not None:
+        raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
+    micro = MicroCells.of(tally)
+    rows, times, _ = micro.listed()
+    return LikeTally.of(micro), Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
+
+
+def _fitted(data: Predictions, n: int) -> tuple[Truth, str]:
+    """Return what the labels say is true, if they are enough to say it."""
+    each = np.bincount(data.labels, data.weights, data.n_classes)
+    if n < LEAST or (data.n_classes == 2 and each.min() < LEAST_RARE):
+        raise StatisticError(
+            f"{n} rows, {each.min():.0f} of the rarest label, are too few to learn from what is "
+            f"true of the model; it takes {LEAST}, of two classes {LEAST_RARE} of either label. "
+            "Say it instead, such as alternative=planning.Slope(0.8)"
+        )
+    method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
+    return method.fit(data), f"{method!r}, fitted to the labels"

@@ -11,6 +11,8 @@ import numpy as np
 
 from caltest._base.checks import fraction, one_of, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
+from caltest.binning import EDGE_TOLERANCE
+from caltest.errors import StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.reliability.bars import quantile_bars
@@ -22,10 +24,13 @@ from caltest.simulate import Batches, RedrawLabels, SharedRedraws, Workers, simu
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import smooth_curve
+from caltest.tally import MicroCells
 
 Fit = Literal["isotonic", "smooth", "band"]
 #: Steps of the grid on which residuals are smoothed.
 GRID = 1000
+#: Rows of a tally that may have a band, which takes 8 bytes for each.
+MOST_ROWS = 10**7
 
 
 def reliability_fit(
@@ -48,7 +53,8 @@ def reliability_fit(
     Parameters
     ----------
     probs, labels
-        As in :func:`calibration_test`.
+        As in :func:`calibration_test`. A :class:`Tally` has a ``"band"``, whose cells are rounded
+        outward, and no other fit.
     lens : lens, optional
         A lens that leaves two classes; by default as in :func:`calibration_test`.
     fit : {"isotonic", "smooth", "band"}, default "isotonic"
@@ -109,8 +115,10 @@ def reliability_fit(
     one_of("band", band, ("consistency", None))
     fraction("level", level)
     whole("points", points, 2)
-    takes = () if fit == "band" else ("clusters", "weights")
+    takes = ("tally",) if fit == "band" else ("clusters", "weights")
     view = View.of("reliability_fit", probs, labels, facts, lens, "a curve", takes)
+    if isinstance(view.induced, MicroCells):
+        return _of_sums(view, view.induced, level, points)
     induced, p = view.induced, view.induced.probs[:, 0]
     quantiles = np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest")
     at = np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
@@ -140,7 +148,7 @@ def reliability_fit(
         low=np.clip(low, 0.0, 1.0),
         high=np.clip(high, 0.0, 1.0),
         spread=np.histogram(p, SPREAD_EDGES)[0],
-        name=view.lens.components(view.data)[0],
+        name=view.event,
         subject=view.lens.subject,
         fit=fit,
         band=shown,
@@ -149,6 +157,40 @@ def reliability_fit(
         test=test,
         n_resamples=drawn,
         **view.told(rng, ended),
+    )
+
+
+def _of_sums(view: View, micro: MicroCells, level: float, points: int) -> ReliabilityFit:
+    """Return the band of a tally, whose cells are rounded outward as distinct predictions are."""
+    if view.data.weights is not None:
+        raise StatisticError("reliability_fit does not take weights yet")
+    if micro.n > MOST_ROWS:
+        raise StatisticError(f"the band of more than {MOST_ROWS} rows takes too much room")
+    x, rows, count = micro.probs[:, 0], micro.pooled(), micro.count.astype(np.int64)
+    several = (micro.count > 1) & (micro.half > EDGE_TOLERANCE)
+    least = np.where(several, np.maximum(micro.centre - micro.half, 0.0), x)
+    most = np.where(several, np.minimum(micro.centre + micro.half, 1.0), x)
+    at = np.append(least, most)
+    if x.size > points:
+        wide = np.linspace(least.min(), most.max(), points // 2)
+        at = np.append(micro.quantiles(np.linspace(0.0, 1.0, -(-points // 2))), wide)
+    grid = np.unique(at)
+    at, low, high = honest_band(x, count, micro.labels, level, grid, (least, most))
+    return ReliabilityFit(
+        predicted=at,
+        fitted=CORP().given(rows).fit(rows.labels)(at),
+        low=np.clip(low, 0.0, 1.0),
+        high=np.clip(high, 0.0, 1.0),
+        spread=np.histogram(x, SPREAD_EDGES, weights=count)[0],
+        name=view.event,
+        subject=view.lens.subject,
+        fit="band",
+        band="confidence",
+        level=level,
+        simultaneous=True,
+        test=None,
+        n_resamples=0,
+        **view.told(),
     )
 
 

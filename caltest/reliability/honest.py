@@ -11,15 +11,22 @@ Band = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def honest_band(
-    x: FloatArray, count: IntArray, hits: IntArray, level: float, grid: FloatArray
+    x: FloatArray,
+    count: IntArray,
+    hits: IntArray,
+    level: float,
+    grid: FloatArray,
+    ends: tuple[FloatArray, FloatArray] | None = None,
 ) -> Band:
     """Return predictions, increasing, and the ends of the band there.
 
     Distinct predictions, with their rows and events, are rounded to a grid that holds the smallest
     and the largest: up for the lower end, down for the upper, so that both hold for the predictions
-    themselves. The band is told at the first and the last prediction of every cell.
+    themselves. The band is told at the first and the last prediction of every cell. Where ``x`` are
+    means, ``ends`` are the smallest and the largest predictions there may be.
     """
-    up, down = np.searchsorted(grid, x), np.searchsorted(grid, x, side="right") - 1
+    least, most = (x, x) if ends is None else ends
+    up, down = np.searchsorted(grid, most), np.searchsorted(grid, least, side="right") - 1
     low = _lower_ends(*_merged(up, count, hits), grid.size, 1.0 - level)
     # The upper end is the lower one of the event that does not happen, read from the right.
     turned = _merged(grid.size - 1 - down[::-1], count[::-1], (count - hits)[::-1])

@@ -20,6 +20,7 @@ from caltest.reliability.view import View
 from caltest.results import BinSensitivity
 from caltest.simulate import Workers
 from caltest.statistics import ECE, Cells
+from caltest.tally import MicroCells, TalliedCells
 
 #: Binnings that are named by a number of bins.
 NUMBERED = (UniformBins, QuantileBins, SimplexGrid)
@@ -47,6 +48,7 @@ def bin_sensitivity(
         As in :func:`calibration_test`.
     bins : sequence of int or binning, default 2 … 100
         Numbers of equal-width bins, or binnings such as ``[QuantileBins(m) for m in (5, 10, 20)]``.
+        Of a :class:`Tally` the default has those that are made of its micro-cells.
     distance
         As in :class:`ECE`.
     level : float, default 0.9
@@ -73,7 +75,11 @@ def bin_sensitivity(
     fraction("level", level)
     if not isinstance(bins, Sequence) or not bins:
         raise StatisticError("bins must be a list of numbers or binnings, such as [5, 15, 50]")
-    view = View.of("bin_sensitivity", probs, labels, facts, lens, takes={"clusters", "weights"})
+    takes = {"clusters", "weights", "tally"}
+    view = View.of("bin_sensitivity", probs, labels, facts, lens, takes=takes)
+    micro = view.induced if isinstance(view.induced, MicroCells) else None
+    if micro is not None and bins is COUNTS:
+        bins = [count for count in COUNTS if micro.tally.grid % count == 0]
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     binnings = [as_binning(one) for one in bins]
     rows, tests = [], []
@@ -85,8 +91,13 @@ def bin_sensitivity(
         rows.append((test.estimate, test.null_mean, *ends, test.pvalue))
         tests.append(test)
     estimate, mean, low, high, pvalue = np.array(rows).T
-    probs = view.induced.probs
-    sizes = [b.n_bins if isinstance(b, NUMBERED) else len(Cells.of(b, probs)) for b in binnings]
+
+    def occupied(binning: Binning) -> int:
+        if micro is not None:
+            return len(TalliedCells.made_of(binning, micro))
+        return len(Cells.of(binning, view.induced.probs))
+
+    sizes = [b.n_bins if isinstance(b, NUMBERED) else occupied(b) for b in binnings]
     return BinSensitivity(
         bins=tuple(map(name_of, binnings)),
         size=np.array(sizes),

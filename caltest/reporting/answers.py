@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import several
 from caltest.errors import StatisticError
-from caltest.inference import cox_recalibration
+from caltest.inference import brier_decomposition, cox_recalibration
+from caltest.predictions import Predictions
 from caltest.reliability.view import View
 from caltest.results import CoxRecalibration, Result
 from caltest.results.tables import Columns
@@ -29,6 +30,7 @@ from caltest.statistics import (
     ScaledBrierScore,
     Statistic,
 )
+from caltest.tally import MicroCells, Tally, tallied
 
 #: What parts, profiles and measures are called and mean.
 WORDING: dict[str, Any] = tomllib.loads(
@@ -59,23 +61,27 @@ class DataSummary(Result):
     subgroups: int
     impossible: int
     lens: str
+    tallied: bool = False
 
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
         """Count."""
-        data, (_, p, y) = view.data, _event(view)
-        mean = [float(np.average(v, weights=view.induced.weights)) for v in (y, p)]
+        data, (seen, times) = view.data, _event(view)
+        p, y = seen.probs[:, 0], seen.labels == 0
+        w = times if seen.weights is None else times * seen.weights
+        mean = [float(np.average(v, weights=w)) for v in (y, p)]
         return cls(
-            event=RIGHT_TOP if view.lens.subject == "top" else view.lens.components(data)[0],
-            events=int(y.sum()),
+            event=RIGHT_TOP if view.lens.subject == "top" else view.event,
+            events=int(times @ y),
             mean_outcome=mean[0],
             mean_prediction=mean[1],
             smallest=float(p.min()),
             largest=float(p.max()),
-            distinct=np.unique(p).size,
+            distinct=len(data.key) if isinstance(data, Tally) else np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
             subgroups=subgroups,
-            impossible=data.impossible.size,
+            impossible=(view.induced if isinstance(data, Tally) else data).impossible.size,
+            tallied=isinstance(data, Tally),
             **view.told(),
         )
 
@@ -87,18 +93,20 @@ class DataSummary(Result):
         weights = "none given"
         if self.effective_n is not None:
             weights = f"yes, effective n = {self.effective_n:.1f}"
+        kinds = "micro-cells" if self.tallied else "distinct"
+        repeated = "not known from sums" if self.tallied else "no more than by chance"
         rows = {
             "rows": f"{self.n}",
             "classes": f"{self.n_classes} ({names})",
             "event looked at": self.event,
             "events": f"{self.events} ({self.mean_outcome:.1%})",
             "mean prediction": f"{self.mean_prediction:.1%}",
-            "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} distinct",
+            "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} {kinds}",
             "weights": weights,
             "clusters": str(self.n_clusters or "none given"),
             "subgroups": str(self.subgroups or "none given"),
             "outcomes of probability 0": str(self.impossible),
-            "repeated rows": str(self.copies or "no more than by chance"),
+            "repeated rows": str(self.copies or repeated),
         }
         return [{"": list(rows), "value": list(rows.values())}]
 
@@ -151,28 +159,39 @@ class Measures(Result):
 
 def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
     """Return what computes each measure with its interval."""
-    reach, (n, p, y), induced = float(ndtri(0.5 + level / 2.0)), _event(view), view.induced
-    free = induced.weights is None and induced.n_clusters is None
+    reach, induced, n = float(ndtri(0.5 + level / 2.0)), view.induced, view.induced.n
+    seen, times = _event(view)
+    p, y, w = seen.probs[:, 0], seen.labels == 0, seen.weights
+    free = w is None and induced.n_clusters is None
+    w = times if w is None else times * w
+
+    def valued(statistic: Statistic) -> float:
+        if isinstance(induced, MicroCells):
+            return tallied(statistic, induced).observed
+        return float(statistic(induced))
 
     def oe() -> Triple:
-        ratio, events = OERatio()(induced), float(y.sum())
+        ratio, events = valued(OERatio()), float(times @ y)
         far = np.exp(reach * np.sqrt((1.0 - events / n) / events)) if free and events else np.nan
         return ratio, ratio / far, ratio * far
 
     def smooth(statistic: Statistic) -> Callable[[], Triple]:
         def compute() -> Triple:
+            if isinstance(induced, MicroCells):
+                raise StatisticError("needs the rows, and a tally has none")
             if n > MOST_SMOOTHED:
                 raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
-            return float(statistic(induced)), np.nan, np.nan
+            return valued(statistic), np.nan, np.nan
 
         return compute
 
     def mean(statistic: Statistic, rows: FloatArray) -> Callable[[], Triple]:
         def compute() -> Triple:
-            value = float(statistic(induced))
+            value = valued(statistic)
             if not np.isfinite(value):
                 raise StatisticError("infinite, as outcomes of probability 0 occurred")
-            spread = float(rows.std(ddof=1)) if free and n > 1 else np.nan
+            centred = rows - np.average(rows, weights=times)
+            spread = float(np.sqrt(times @ centred**2 / (n - 1))) if free and n > 1 else np.nan
             half = reach * spread / np.sqrt(n)
             return value, value - half, value + half
 
@@ -187,11 +206,17 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         return fit.slope, *fit.slope_interval
 
     def sharpness() -> Triple:
-        centred = p - np.average(p, weights=induced.weights)
-        return float(np.sqrt(np.average(centred**2, weights=induced.weights))), np.nan, np.nan
+        centred = p - np.average(p, weights=w)
+        return float(np.sqrt(np.average(centred**2, weights=w))), np.nan, np.nan
+
+    def scaled() -> Triple:
+        if not isinstance(induced, MicroCells):
+            return float(ScaledBrierScore()(induced)), np.nan, np.nan
+        parts = brier_decomposition(view.data, bins=2)
+        return 1.0 - parts.mean_score / parts.uncertainty, np.nan, np.nan
 
     with np.errstate(divide="ignore"):
-        surprise = -np.log(np.where(y, p, induced.probs[:, 1]))
+        surprise = -np.log(np.where(y, p, seen.probs[:, 1]))
     return {
         "O:E": oe,
         "intercept given slope 1": intercept,
@@ -201,15 +226,17 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         "E90": smooth(E90(curve="loess")),
         "ECI": smooth(ECI(curve="loess")),
         "Brier score": mean(BrierScore(), (p - y) ** 2),
-        "scaled Brier score": lambda: (float(ScaledBrierScore()(induced)), np.nan, np.nan),
+        "scaled Brier score": scaled,
         "log score": mean(LogScore(), surprise),
         "sharpness": sharpness,
     }
 
 
-def _event(view: View) -> tuple[int, FloatArray, BoolArray]:
-    """Return the number of rows, the predictions of the event, and where it happened."""
-    return view.induced.n, view.induced.probs[:, 0], view.induced.labels == 0
+def _event(view: View) -> tuple[Predictions, FloatArray]:
+    """Return rows that show the event, and how many each stands for: more than one in a tally."""
+    if isinstance(view.induced, MicroCells):
+        return view.induced.listed()[:2]
+    return view.induced, np.ones(view.induced.n)
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
@@ -239,6 +266,8 @@ class ClassTable(Result):
     def of(cls, view: View) -> ClassTable:
         """List the classes that are furthest from what was predicted."""
         data = view.data
+        if isinstance(data, Tally):
+            raise StatisticError("needs the rows of all classes: a tally is of one event")
         w = np.ones(data.n) if data.weights is None else data.weights
         events = data.labels[:, None] == np.arange(data.n_classes)
         predicted, observed = w @ data.probs / w.sum(), w @ events / w.sum()

@@ -25,6 +25,7 @@ from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures
 from caltest.reporting.document import Section
 from caltest.results import AuditReport, ReliabilityCurve, Result
 from caltest.statistics import StatisticLike
+from caltest.tally import MicroCells, Tally
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,17 @@ class Asked:
     """What a report is of: rows without subgroups seen through a lens, and with them."""
 
     view: View
-    grouped: Predictions
+    grouped: Predictions | Tally
     audit: AuditReport
     recalibrated: Predictions | None
     also: tuple[StatisticLike, ...]
     level: float
     run: dict[str, Any]
+
+    @property
+    def subgroups(self) -> int:
+        """The number of subgroups, which a tally does not know."""
+        return 0 if isinstance(self.grouped, Tally) else len(self.grouped.subgroups())
 
     @property
     def seen(self) -> dict[str, Any]:
@@ -60,7 +66,9 @@ def _curve(asked: Asked) -> ReliabilityCurve:
 
 def _band(asked: Asked) -> Shown:
     fit = reliability_fit(**asked.seen, fit="band", level=asked.level)
-    most = np.quantile(asked.view.induced.probs[:, 0], (0.05, 0.95), method="nearest")
+    seen, middle = asked.view.induced, (0.05, 0.95)
+    most = np.quantile(seen.probs[:, 0], middle, method="nearest")
+    most = seen.quantiles(middle) if isinstance(seen, MicroCells) else most
     test = fit.band_test(asked.audit.tolerance or 0.0, between=(most[0], most[1]))
     return (test, fit), "band"
 
@@ -72,7 +80,7 @@ def _classes(asked: Asked) -> Shown:
 
 
 def _groups(asked: Asked) -> Shown:
-    if not asked.grouped.subgroups():
+    if not asked.subgroups:
         raise Absent(WORDING["unexamined"]["groups"])
     return (calibration_test(asked.grouped, lens=asked.view.lens, **asked.run),), ""
 
@@ -95,7 +103,7 @@ def _recalibration(asked: Asked) -> Shown:
 
 #: What computes each part.
 PARTS: dict[str, Callable[[Asked], Shown]] = {
-    "data": lambda a: ((DataSummary.of(a.view, len(a.grouped.subgroups())),), ""),
+    "data": lambda a: ((DataSummary.of(a.view, a.subgroups),), ""),
     "size": lambda a: ((confidence_interval(**a.seen, level=a.level, **a.run),), ""),
     "measures": lambda a: ((Measures.of(a.view, a.level),), ""),
     "curve": lambda a: ((_curve(a),), "curve"),

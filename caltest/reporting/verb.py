@@ -9,7 +9,8 @@ from typing import Any, Literal, Unpack
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_TOGETHER
 from caltest.battery import audit
-from caltest.inference.entry import admitted, seed_of
+from caltest.errors import StatisticError
+from caltest.inference.entry import admitted, admitted_tally, seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View
@@ -20,6 +21,7 @@ from caltest.reporting.words import found, paragraph
 from caltest.results import ending
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
+from caltest.tally import Tally
 
 #: The facts of rows that a report honours, in the parts that can.
 TAKES = {"clusters", "by", "weights"}
@@ -53,7 +55,8 @@ def report(
     Parameters
     ----------
     probs, labels
-        As in :func:`calibration_test`.
+        As in :func:`calibration_test`. A :class:`Tally`, such as :func:`scan` makes, answers what
+        its sums can; the page says what needs the rows.
     profile : {"ml", "clinical", "weather", "llm"}, default "ml"
         Which parts, in which order and words. ``"clinical"`` names the items of TRIPOD+AI that a
         part answers, ``"weather"`` has the attributes diagram and Murphy's decomposition, ``"llm"``
@@ -113,14 +116,21 @@ def report(
     """
     one_of("profile", profile, WORDING["profiles"])
     fraction("level", level)
-    data = admitted("report", probs, labels, facts, takes=TAKES)
+    data: Any
+    if tally := isinstance(probs, Tally):
+        data = admitted_tally("report", probs, labels, facts)
+    else:
+        data = admitted("report", probs, labels, facts, takes=TAKES)
     after = None
     if recalibrated is not None:
+        if tally:
+            raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
         known = isinstance(recalibrated, Predictions)
         after = Predictions.of(recalibrated, None if known else data.labels)
         after = replace(after, by=None)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    view = View.of("report", replace(data, by=None), None, {}, lens, "a report", TAKES)
+    whole = data if tally else replace(data, by=None)
+    view = View.of("report", whole, None, {}, lens, "a report", {*TAKES, "tally"})
     asked = Asked(
         view=view,
         grouped=data,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
@@ -17,7 +17,7 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import MAX_MASS
-from caltest.tally.grid import Grid, mean_position, total
+from caltest.tally.grid import GRID, Grid, mean_position, total
 from caltest.tally.laws import Atoms
 from caltest.tally.rows import UNIT
 from caltest.tally.tally import Tally
@@ -132,10 +132,11 @@ class MicroCells:
         """Σ y p of every cell."""
         return self.labels * self.centre + self.half * self.sums[:, 6] / UNIT
 
-    def listed(self) -> tuple[Predictions, FloatArray, IntArray]:
+    def listed(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
         """Return a row for the events of each micro-cell, and one for what was none.
 
-        Each has their mean prediction. Besides, how many rows it stands for, and its micro-cell.
+        Each has their mean prediction; with ``tied`` both have that of the cell. Besides, how many
+        rows it stands for, and its micro-cell.
         """
         events = np.concatenate([self.labels, self.count - self.labels])
         (kept,) = np.nonzero(events)
@@ -144,8 +145,20 @@ class MicroCells:
         cell, label = kept % self.key.size, kept // self.key.size
         moved = self.half[cell] * np.clip(position[kept] / events[kept], -1.0, 1.0)
         probs = np.column_stack([self.centre[cell] + moved, self.rest[cell] - moved])
+        probs = self.probs[cell] if tied else probs
         weights = None if self.tally.weights is None else self.weight[cell]
         return Predictions(probs, label, weights=weights), events[kept], cell
+
+    def pooled(self) -> Predictions:
+        """Return the tied rows of ``listed``, weighted by all that they stand for."""
+        rows, times, cell = self.listed(tied=True)
+        return replace(rows, weights=times * self.weight[cell])
+
+    def quantiles(self, shares: Any) -> FloatArray:
+        """Return the nearest quantiles of the predictions, to the width of a cell."""
+        ranks = np.rint(np.asarray(shares) * (self.n - 1))
+        place = np.searchsorted(np.cumsum(self.count), ranks, side="right")
+        return np.asarray(self.probs[place, 0])
 
     def means(self) -> tuple[float, float]:
         """Return the mean prediction of the event, and how often it occurred."""
@@ -229,16 +242,22 @@ class TalliedCells(Cells):
         return whole and (bool((weight == 1.0).all()) or float(self.mass.max()) <= MAX_MASS)
 
 
+def made_of_cells(bins: Any, grid: int = GRID) -> bool:
+    """Whether bins have edges that are whole multiples of 1 / grid."""
+    if not isinstance(bins, (UniformBins, EdgeBins)):
+        return False
+    edges = np.asarray(bins.edges) * grid
+    return bool(np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6)
+
+
 def _numbers(bins: Any, micro: MicroCells) -> IntArray:
     """Return the number of the bin of every micro-cell."""
     grid = micro.tally.grid
     if isinstance(bins, QuantileBins):
         return _by_mass(bins, micro)
-    if isinstance(bins, (UniformBins, EdgeBins)):
-        edges = np.asarray(bins.edges) * grid
-        if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
-            side: Any = "left" if bins.closed == "right" else "right"
-            return np.searchsorted(np.rint(edges), micro.place, side=side)
+    if made_of_cells(bins, grid):
+        side: Any = "left" if bins.closed == "right" else "right"
+        return np.searchsorted(np.rint(np.asarray(bins.edges) * grid), micro.place, side=side)
     raise StatisticError(
         f"{name_of(bins)} is not made of the cells of a tally of grid={grid}: take UniformBins or "
         "EdgeBins whose edges are whole multiples of 1/grid, or QuantileBins, or tally on another "
