@@ -12,6 +12,8 @@ import pytest
 import caltest as ct
 from caltest import cli
 from caltest.bets import kernels, mixture
+from caltest.reporting.answers import Measures
+from caltest.reporting.words import first
 from caltest.sequential.sums import bet_sums
 from caltest.tally import MicroCells
 
@@ -60,8 +62,8 @@ def test_the_expected_factor_of_a_batch_is_one(batch, mode):
     assert mean == pytest.approx(before + begun, rel=1e-8)
 
 
-@pytest.mark.parametrize("grid", [2, 3, 10])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("grid", [2, 10])
+@pytest.mark.parametrize("seed", range(3))
 def test_what_moments_leave_open_is_taken_off(grid, seed):
     rng = np.random.default_rng(seed)
     p = rng.beta(*[(1, 1), (0.2, 0.2), (0.3, 3)][seed % 3], 7)
@@ -308,11 +310,7 @@ def test_a_page_of_a_tally_says_what_that_of_its_rows_says(profile, tmp_path):
     sums = ct.report(ct.Tally.of(p, y), **options)
     assert (sums.verdict, sums.n) == (rows.verdict, rows.n)
     assert [s.key for s in sums.sections] == [s.key for s in rows.sections]
-    known = {
-        r.find("O:E") and type(r): r for s in sums.sections for r in s.results if hasattr(r, "find")
-    }
-    (measures,) = known.values()
-    (whole,) = (r for s in rows.sections for r in s.results if hasattr(r, "find"))
+    measures, whole = (first(Measures, page.sections) for page in (sums, rows))
     assert set(whole.measure) - set(measures.measure) == {"ICI", "E50", "E90", "ECI"}
     for name in measures.measure:
         assert measures.find(name) == pytest.approx(whole.find(name), rel=2e-3, nan_ok=True), name
