@@ -27,6 +27,7 @@ from .inference import confidence_interval as confidence_interval
 from .inference import corp_decomposition as corp_decomposition
 from .inference import cox_recalibration as cox_recalibration
 from .inference import equivalence_test as equivalence_test
+from .inference import grade_tests as grade_tests
 from .inference import joint_test as joint_test
 from .inference import meta_analysis as meta_analysis
 from .inference import replicate as replicate
@@ -65,6 +66,9 @@ from .results import Finding as Finding
 from .results import GateCheck as GateCheck
 from .results import GateResult as GateResult
 from .results import GateVerdict as GateVerdict
+from .results import GradeTest as GradeTest
+from .results import GradeTests as GradeTests
+from .results import GradeVerdict as GradeVerdict
 from .results import JointTestResult as JointTestResult
 from .results import MetaAnalysis as MetaAnalysis
 from .results import Plan as Plan
@@ -137,3 +141,4 @@ from .statistics import VariationalError as VariationalError
 from .tally import PairTally as PairTally
 from .tally import Tally as Tally
 from .tally import scan as scan
+from .tally import tally_sql as tally_sql

@@ -41,8 +41,6 @@ FAR_GRID = 2**15
 FINER = 5.0
 #: Values of a cell up to which shifting and adding beats a transform.
 FEW_VALUES = 64
-#: Grid points per unit that are tried, from coarse to fine.
-DIVISIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 #: Width of the bracket, as a share of the p-value, at which refining ends.
 PRECISION = 0.01
 #: Rounding allowed for in the convolution of one more cell (measured: at most 5e-16).
@@ -132,35 +130,52 @@ def _sum_of_terms(
         return ExactNull(np.array([expectation]), np.ones(1), expectation, 0.0, 0.0, error)
     origin = sum(float(v.min()) for v in values)
     shifted = [v - v.min() for v in values]
-    reach = _reach(masses, shifted, deviation)
     error += NEGLIGIBLE + len(masses) * (NEGLIGIBLE + MERGING)
-    unit = unit or deviation / 10.0
-    wanted = unit * len(values) / (0.02 * deviation)
+    reach, room = _reach(masses, shifted, deviation, estimate - origin, error)
+    offsets = None  # by which share of a unit values above and below the mean of a cell differ
+    if unit is not None:
+        offsets = np.array([np.abs(v / unit - np.rint(v / unit)).max() for v in shifted])
     law, far, before = None, None, np.inf
-    for division in DIVISIONS:
-        if division < min(wanted, DIVISIONS[-1]):
-            continue
-        step, end = unit / division, reach
+    for multiple in (1, 100, 100, 100, 100, 100):
+        step, end = _step(offsets, unit, len(masses), room, multiple), reach
         if reach > step * WHOLE_GRID:
             end = min(reach, max(estimate, expectation + 4.0 * deviation) - origin)
             step = max(step, end / MAX_GRID)
         size = int(end / step) + 2 * len(values)  # room for the slack beyond an estimate
-        tail, slack = _on_grid(masses, shifted, step, size + 2, end < reach)
-        support = np.asarray(origin + step * np.arange(tail.size), dtype=np.float64)
+        tail, slack, moved = _on_grid(masses, shifted, step, size + 2, end < reach)
+        support = np.asarray(origin + moved + step * np.arange(tail.size), dtype=np.float64)
         law = ExactNull(support, tail, expectation, deviation, slack, error)
         if end < reach:
             far = far or _on_grid(masses, shifted, reach / FAR_GRID, FAR_GRID + 2)
-            law = _continued(law, *far, origin, reach / FAR_GRID)
+            law = _continued(law, *far[:2], origin + far[2], reach / FAR_GRID)
         low, high = law.bracket(estimate)
         width, allowed = high - low, max(PRECISION * high, 10.0 * error)
         # What a finer grid does not narrow is an atom at the estimate, not rounding.
-        if width <= allowed or step > unit / division or width > 0.9 * before:
+        if width <= allowed or step == end / MAX_GRID or width > 0.9 * before:
             break
-        before = width if division >= 100 else np.inf
-        # The first multiple of 100 holds decimals.
-        wanted = max(100.0, division * min(width / allowed, FINER))
+        before = width if multiple > 1 else np.inf
+        room /= 1.1 * min(width / allowed, FINER)
     assert law is not None
     return law
+
+
+def _step(
+    offsets: FloatArray | None, unit: float | None, n_cells: int, slack: float, multiple: int
+) -> float:
+    """Return the widest step tried with which values move by no more than ``slack`` in all.
+
+    A unit is divided by multiples of ``multiple``, or by the power of ten that holds decimals.
+    """
+    if offsets is None or unit is None:
+        return 2.0 * slack / n_cells
+    decimals = np.array([1, 5, 50, 500])
+    for division in (decimals, *(multiple * np.arange(2**j, 2 ** (j + 1)) for j in range(11))):
+        shares = np.outer(division, offsets)
+        left = np.abs(shares - np.rint(shares)).sum(axis=1) * unit / (2.0 * division)
+        enough = np.flatnonzero(left <= (1e-9 * unit if division is decimals else slack))
+        if enough.size:
+            return unit / division[enough[0]]
+    return min(unit / division[-1], 4.0 * slack / n_cells)
 
 
 def _listed(
@@ -171,17 +186,33 @@ def _listed(
     return ExactNull(support, tail, expectation, deviation, error=error, lower=lower)
 
 
-def _reach(masses: list[FloatArray], values: list[FloatArray], deviation: float) -> float:
-    """Return a value that the sum exceeds with negligible probability (Chernoff's bound)."""
-    best = sum(float(v.max()) for v in values)
-    for theta in np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]) / deviation:
-        log_moment = 0.0
-        for m, v in zip(masses, values, strict=True):
-            weighted = np.log(m[m > 0.0]) + theta * v[m > 0.0]
-            top = float(weighted.max())
-            log_moment += top + float(np.log(np.exp(weighted - top).sum()))
-        best = min(best, (log_moment - np.log(NEGLIGIBLE)) / theta)
-    return best
+def _reach(
+    masses: list[FloatArray], values: list[FloatArray], deviation: float, at: float, error: float
+) -> tuple[float, float]:
+    """Return what the sum exceeds with negligible probability, and how far values may be moved.
+
+    Both from Chernoff's bound: its best exponent at the estimate, ``at``, is about the rate at
+    which tails fall there, so that moves of this size change less than the bracket may hold.
+    """
+    starts = np.cumsum([0, *(m.size for m in masses[:-1])])
+    value = np.concatenate(values)
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(np.concatenate(masses))
+    thetas = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]) / deviation
+    log_moments = []
+    for theta in thetas:
+        weighted = log_mass + theta * value
+        top = np.maximum.reduceat(weighted, starts)
+        part = np.exp(weighted - np.repeat(top, np.diff(np.append(starts, value.size))))
+        log_moments.append(float((top + np.log(np.add.reduceat(part, starts))).sum()))
+    best = float(np.min((np.array(log_moments) - np.log(NEGLIGIBLE)) / thetas))
+    bounds = np.array(log_moments) - thetas * at
+    likely = bounds.min() > 0.0
+    rate = 1.2 / deviation if likely else float(thetas[bounds.argmin()]) + 0.5 / deviation
+    rounding = np.log(10.0 * error / PRECISION) - bounds.min()
+    share = PRECISION * float(np.exp(np.clip(rounding, 0.0, 9.0)))
+    room = min(0.45 * share / rate, PRECISION * deviation)
+    return min(best, sum(float(v.max()) for v in values)), room
 
 
 def _continued(
@@ -205,18 +236,22 @@ def _on_grid(
     step: float,
     size: int,
     cut: bool = False,
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, float, float]:
     """Convolve the terms, each value moved to the nearest multiple of ``step``.
 
-    Returns the tail probabilities on the grid and the distance by which a sum may have moved. More
-    than a negligible part lies beyond a grid that is ``cut``, and counts in all its tails.
+    Returns the tail probabilities on the grid, how far from it a sum may be, and between which
+    sides the middle lies: where the grid begins. More than a negligible part lies beyond a grid
+    that is ``cut``, and counts in all its tails.
     """
-    slack = 0.0
+    slack = moved = 0.0
     waiting: list[tuple[int, int, FloatArray]] = []
     for number, (mass, value) in enumerate(zip(masses, values, strict=True)):
         index = np.rint(value / step).astype(np.int64)
         kept = index < size
-        slack += float(np.abs(value - index * step)[kept].max())
+        left = (value - index * step)[kept]
+        least, most = float(left.min()), float(left.max())
+        slack += 0.5 * (most - least)
+        moved += 0.5 * (most + least)
         law = np.bincount(index[kept], mass[kept]).astype(np.float64, copy=False)
         waiting.append((law.size, number, law))
     if len(waiting) <= 24 and not cut:
@@ -225,7 +260,7 @@ def _on_grid(
         for *_, pmf in waiting:
             spectrum = spectrum * rfft(pmf, length)
         pmf = np.clip(irfft(spectrum, length), 0.0, None)
-        return np.cumsum(pmf[::-1])[::-1], slack
+        return np.cumsum(pmf[::-1])[::-1], slack, moved
     # The two shortest first: the work is some transforms of full length, not one per cell.
     heapify(waiting)
     while len(waiting) > 1:
@@ -234,7 +269,7 @@ def _on_grid(
         heappush(waiting, (merged.size, number, merged))
     pmf = waiting[0][2]
     beyond = max(0.0, 1.0 - float(pmf.sum())) if cut else 0.0
-    return np.cumsum(pmf[::-1])[::-1] + beyond, slack
+    return np.cumsum(pmf[::-1])[::-1] + beyond, slack, moved
 
 
 def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:

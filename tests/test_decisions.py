@@ -112,9 +112,12 @@ def test_a_tally_is_bounded_as_its_rows_are():
     bound = ct.confidence_interval(tally, side="upper", rng=1, n_resamples=999).high
     assert found.smallest_margin == pytest.approx(bound, rel=3e-4)
     assert found.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
-    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
-        ct.equivalence_test(tally, None, ct.MCE(U(5)), **run)
+    largest = [ct.equivalence_test(*x, ct.MCE(U(5)), **run) for x in ((tally, None), (p, y))]
+    assert largest[0].smallest_margin == pytest.approx(largest[1].smallest_margin, rel=1e-9)
+    assert largest[0].pvalue == pytest.approx(largest[1].pvalue, rel=1e-6)
     weights = np.tile([1.0, 4.0, 2.0], 1000)
+    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
+        ct.equivalence_test(ct.Tally.of(p, y, weights=weights), None, ct.MCE(U(5)), **run)
     weighted = ct.equivalence_test(ct.Tally.of(p, y, weights=weights), **run)
     rows = ct.equivalence_test(p, y, weights=weights, **run)
     assert weighted.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
@@ -294,6 +297,47 @@ def test_a_gate_reads_both_models_alike():
     assert kept.checks == plain.checks
 
 
+def test_a_margin_honours_clusters():
+    right, steep, y = (np.repeat(x, 4) for x in two_models(400))
+    plain, told = (
+        ct.gate(right, y, steep, margin=0.1, rng=1, **facts)
+        for facts in ({}, {"clusters": np.repeat(np.arange(400), 4)})
+    )
+    assert told.n_clusters == 400
+    assert told.checks[0].high > plain.checks[0].high
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_gate_of_tallies_is_that_of_rows(weighted):
+    right, steep, y = two_models(3000)
+    facts = {"weights": np.tile([1.0, 2.0], 1500)} if weighted else {}
+    limits = {"tolerance": 0.05, "margin": 0.02, "rng": 1}
+    rows = ct.gate(right, y, steep, **limits, **facts)
+    pairs = ct.PairTally.of(right, steep, y, **facts)
+    other, *_, labels = two_models(2000, 2)[1:]
+    apart = [ct.Predictions.of(right, y, **facts), ct.Predictions.of(other, labels)]
+    tallies = [ct.Tally.of(right, y, **facts), ct.Tally.of(other, labels)]
+    for told, found in [
+        (rows, ct.gate(pairs, **limits)),
+        *([ct.gate(a, against=b, paired=False, **limits) for a, b in (apart, tallies)],),
+    ]:
+        assert (found.verdict, found.n, found.names) == (told.verdict, told.n, told.names)
+        assert found.effective_n == pytest.approx(told.effective_n)
+        for own, check in zip(found.checks, told.checks, strict=True):
+            assert (own.estimate, own.low, own.high) == pytest.approx(
+                (check.estimate, check.low, check.high), rel=0.05 if weighted else 1e-4
+            )  # of weighted rows noise is drawn in another way
+    for arguments, options, said in [
+        ((pairs, None, steep), {"margin": 0.1}, "leave out against"),
+        ((pairs,), {"tolerance": 0.1}, "give both"),
+        ((tallies[0], None, tallies[1]), {"margin": 0.1}, "make a PairTally"),
+        ((tallies[0], y), {"tolerance": 0.1}, "leave out labels"),
+        ((apart[0], None, tallies[1]), {"margin": 0.1, "paired": False}, "tally the rows of both"),
+    ]:
+        with pytest.raises(ct.StatisticError, match=said):
+            ct.gate(*arguments, **options)
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
@@ -304,6 +348,7 @@ def test_a_gate_reads_both_models_alike():
         ({"tolerance": 0.1, "by": [1, 2]}, "gate does not take by"),
         ({"tolerance": 0.1, "alpha": 0}, "alpha must"),
         ({"tolerance": 0.1, "statistic": ct.Kuiper()}, "no interval of Kuiper"),
+        ({"tolerance": 0.1, "paired": "no"}, "paired must be"),
     ],
 )
 def test_what_a_gate_refuses(limits, said):
@@ -576,7 +621,7 @@ def test_alternatives_are_distributions_and_mean_what_they_say():
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     right, steep, y = two_models(3000)
-    for name, p in (("new", right), ("old", steep)):
+    for name, p in (("new", right), ("new-2", right), ("old", steep)):
         rows = np.column_stack([np.arange(p.size), p, y])
         np.savetxt(f"{name}.csv", rows, delimiter=",", header="id,p,label", comments="")
     return tmp_path
@@ -595,6 +640,12 @@ def run(capsys, *words):
         ("gate new.csv --probs p --against old.csv --id id --tolerance .06 --margin .01", 0),
         ("gate old.csv --probs p --against new.csv --margin .01", 1),
         ("gate new.csv --probs p --tolerance .01", 3),
+        ("gate new.csv new-2.csv --probs p --tolerance .06", 0),
+        ("gate n*.csv --probs p --tolerance .06", 0),
+        ("gate new.csv new-2.csv --probs p --tolerance .06 --against old.csv --margin .01", 2),
+        ("gate new.csv --probs p --against old.csv --margin .05 --unpaired", 0),
+        ("gate n*.csv --probs p --against o*.csv --margin .05 --unpaired", 0),
+        ("gate new.csv --probs p --against old.csv --margin .05 --unpaired --id id", 2),
         ("gate new.csv --probs p", 2),
         ("gate new.csv --probs p --against new.csv --margin .1", 2),
         ("audit old.csv --probs p --tolerance .3 --fail-on-miscalibration --n-resamples 199", 0),

@@ -774,11 +774,12 @@ def test_convolution_of_two_laws(sizes):
 def test_reach_is_chernoffs_bound():
     masses, values = [np.array([0.9, 0.1])] * 40, [np.array([0.0, 1.0])] * 40
     deviation = math.sqrt(40 * 0.09)
-    found = exact._reach(masses, values, deviation)
+    found, room = exact._reach(masses, values, deviation, 0.0, 1e-15)
+    assert room == pytest.approx(0.45 * 0.01 * deviation / 1.2)
     thetas = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]) / deviation
     bounds = [(40 * math.log(0.9 + 0.1 * math.exp(t)) - math.log(1e-17)) / t for t in thetas]
     assert found == pytest.approx(min(40.0, *bounds))
-    assert exact._reach(masses[:2], values[:2], deviation) == 2.0
+    assert exact._reach(masses[:2], values[:2], deviation, 0.0, 1e-15)[0] == 2.0
 
     def bound(t):
         return (40 * math.log(0.9 + 0.1 * math.exp(t)) - math.log(1e-17)) / t
@@ -786,11 +787,10 @@ def test_reach_is_chernoffs_bound():
     best = scipy.optimize.minimize_scalar(bound, bounds=(0.1, 9.0), method="bounded").x
     assert bound(best) < 40.0
     for multiple in (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0):  # each in turn where the best one is
-        found = exact._reach(masses, values, multiple / best)
+        found, room = exact._reach(masses, values, multiple / best, 0.0, 1e-15)
         assert found == pytest.approx(bound(best), rel=1e-9)
-    assert exact._reach([np.array([1.0, 0.0])], [np.array([0.0, 5.0])], 1.0) == pytest.approx(
-        -math.log(1e-17) / 12.0
-    )
+    certain = [np.array([1.0, 0.0])], [np.array([0.0, 5.0])]
+    assert exact._reach(*certain, 1.0, 0.0, 1e-15)[0] == pytest.approx(-math.log(1e-17) / 12.0)
 
 
 def test_a_grid_that_is_cut_holds_the_rest_in_its_tails():
@@ -800,9 +800,10 @@ def test_a_grid_that_is_cut_holds_the_rest_in_its_tails():
     step = 0.2
     moved = [np.rint(v / step).astype(int) for v in values]
     for size, cut in ((12, False), (12, True), (8, True), (5, True)):
-        tail, slack = exact._on_grid(masses, values, step, size, cut)
-        within = [np.abs(v - m * step)[m < size].max() for v, m in zip(values, moved, strict=True)]
-        assert slack == pytest.approx(sum(within))
+        tail, slack, begins = exact._on_grid(masses, values, step, size, cut)
+        left = [(v - m * step)[m < size] for v, m in zip(values, moved, strict=True)]
+        assert slack + begins == pytest.approx(sum(v.max() for v in left))
+        assert slack - begins == pytest.approx(-sum(v.min() for v in left))
         expected = np.zeros(len(tail))
         for i, j, k in np.ndindex(3, 2, 2):
             mass = masses[0][i] * masses[1][j] * masses[2][k]

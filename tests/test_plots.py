@@ -83,6 +83,9 @@ def every():
         "groups": reliability_curve(DIGITS, bins=5, by=DIGITS.labels % 3),
         "forest": ct.calibration_test(DIGITS, by=DIGITS.labels % 3, **run).subgroups,
         "sites": ct.meta_analysis(DIGITS, by=DIGITS.labels % 3),
+        "grades": ct.grade_tests(
+            {"n": [120, 3000, 80], "events": [0, 41, 20], "probability": [3e-4, 0.01, 0.2]}
+        ),
     }
 
 
@@ -98,7 +101,7 @@ KINDS = (
     "curve", "panels", "fit", "triangle", "null", "joint",
     "audit", "sensitivity", "difference", "pair",
     "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
-    "equivalence", "gate", "plan", "formula", "groups", "forest", "sites",
+    "equivalence", "gate", "plan", "formula", "groups", "forest", "sites", "grades",
 )  # fmt: skip
 
 

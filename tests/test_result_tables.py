@@ -31,6 +31,9 @@ RESULTS = {
     "ConfidenceIntervalResult": lambda: ct.confidence_interval(DATA, **FEW),
     "EquivalenceTestResult": lambda: ct.equivalence_test(DATA, margin=0.3, **FEW),
     "GateResult": lambda: ct.gate(DATA, None, DATA, tolerance=0.3, margin=0.1, names=EVIL[:2]),
+    "GradeTests": lambda: ct.grade_tests(
+        {"grade": EVIL, "n": [9, 40, 0], "events": [0, 9, 0], "probability": [0.01, 0.1, 0.5]}
+    ),
     "Plan": lambda: ct.plan("slope", like=ct.planning.LogisticNormal(0.1, 0.75), width=0.4),
     "CoxRecalibration": lambda: ct.cox_recalibration(DATA),
     "ComparisonMonitor": lambda: ct.ComparisonMonitor(lens=ct.OneVsRest(0)).update(DATA, DATA),

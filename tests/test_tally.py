@@ -398,8 +398,15 @@ def test_intervals_are_those_of_rows(tilt):
         assert found.pvalue == pytest.approx(rows.pvalue, rel=0.01)
         for name in ("estimate", "low", "high", "corrected"):
             assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=1e-6, abs=1e-11)
-    with pytest.raises(ct.StatisticError, match="needs the rows"):
-        ct.confidence_interval(tally, None, ct.MCE())
+    for bins in (ct.UniformBins(5), ct.QuantileBins(5)):
+        rows = ct.confidence_interval(p, y, ct.MCE(bins), n_resamples=1999, rng=1)
+        found = ct.confidence_interval(tally, None, ct.MCE(bins), n_resamples=1999, rng=1)
+        for name in ("estimate", "low", "high", "null_mean"):
+            assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=2e-3)
+        assert found.corrected == pytest.approx(rows.corrected, abs=2e-3)  # drawn in another way
+    weighted = ct.Tally.of(p, y, weights=np.tile([1.0, 2.0], 2000))
+    with pytest.raises(ct.StatisticError, match="without weights of MCE"):
+        ct.confidence_interval(weighted, None, ct.MCE())
     with pytest.raises(ct.StatisticError, match="needs the rows"):
         ct.confidence_interval(tally, None, ct.ECE(), method="bca")
 

@@ -307,3 +307,19 @@ def test_size_and_power_in_the_weighted_population():
             rejected[j] += found.pvalue <= 0.05
     assert rejected[0] / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
     assert rejected[1] / runs > 0.4
+
+
+def test_debiased_absolute_error_by_hand():
+    """One cell: the gap of weighted means, its noise from (Σ w)² / Σ w² rows."""
+    from scipy.stats import norm
+
+    p, y, w = np.array([0.2, 0.4, 0.6]), np.array([0, 1, 1]), np.array([1.0, 2.0, 5.0])
+    rate, gap = 7 / 8, 7 / 8 - (0.2 + 0.8 + 3.0) / 8
+    sigma = np.sqrt(rate * (1 - rate) / (64 / 30))
+    noisy = 2 * sigma * norm.pdf(gap / sigma) + gap * (2 * norm.cdf(gap / sigma) - 1)
+    data = ct.Predictions.of(p, y, weights=w)
+    lens = ct.OneVsRest(1)
+    found = ct.calibration_test(data, None, ct.DebiasedL1(1), lens=lens, n_resamples=19)
+    assert found.estimate == pytest.approx(2 * gap - noisy, rel=1e-12)
+    tally = ct.calibration_test(ct.Tally.of(data), None, ct.DebiasedL1(1), n_resamples=19)
+    assert tally.estimate == pytest.approx(found.estimate, rel=1e-9)

@@ -71,7 +71,7 @@ def page(found):
 
 HEADER = """# Type-I error from tallies
 
-The tests of {{doc}}`validity` that a {{doc}}`tally <scale>` can answer, from nothing but its sums: of
+The tests of {{doc}}`validity` that a {{doc}}`tally <scale>` can answer, from its sums alone: of
 the event of two classes, of the top class of more. At 0.05 they reject calibrated models in
 {mean:.3f} of data sets on average over {count} cells, and in {worst:.3f} in the worst, where chance
 alone makes the worst of so many {usual:.3f}. A rate in bold is larger than chance allows (one false

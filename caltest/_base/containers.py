@@ -23,7 +23,7 @@ def arranged(probs: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]
     found = dict(given)
     rows = {what: values for what, values in given.items() if what in OF_ROWS}
     _refuse_misaligned(probs, rows)
-    table = _opened(probs, "probs")
+    table = opened(probs, "probs")
     names = names_of(table)
     named = {what: name for what, name in rows.items() if isinstance(name, str)}
     if names is None or not named:
@@ -50,7 +50,7 @@ def _can(values: Any, what: str) -> bool:
     return hasattr(type(values), what)
 
 
-def _opened(values: Any, name: str) -> Any:
+def opened(values: Any, name: str) -> Any:
     """Return a table that is at hand, whose columns are indexed by their names."""
     if _can(values, "collect"):
         raise InvalidPredictionsError(
@@ -66,7 +66,7 @@ def _opened(values: Any, name: str) -> Any:
 
 def as_ndarray(values: Any, name: str) -> NDArray[Any]:
     """Return an array of what can be read as one, in which nothing is masked."""
-    values = _opened(values, name)
+    values = opened(values, name)
     if np.ma.is_masked(values):
         raise InvalidPredictionsError(
             f"{name} is a masked array with {int(np.ma.getmaskarray(values).sum())} masked values; "

@@ -5,20 +5,22 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, Unpack
 
-from caltest._base.checks import fraction, number
+from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.battery.size import Bounds
 from caltest.errors import StatisticError
 from caltest.inference import compare, confidence_interval
-from caltest.inference.entry import admitted, design, seed_of
+from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of
+from caltest.inference.intervals import bounded
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Workers
-from caltest.statistics import ECE, DebiasedL2, StatisticLike, prepare
+from caltest.statistics import ECE, DebiasedL2, StatisticLike
+from caltest.tally import MicroCells, PairTally, Tally
 
 VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL}
 
@@ -32,6 +34,7 @@ def gate(
     margin: float | None = None,
     statistic: StatisticLike = ECE(),
     lens: LensLike | None = None,
+    paired: bool = True,
     alpha: float = 0.05,
     names: tuple[str, str] = ("new", "old"),
     n_resamples: int = N_TOGETHER,
@@ -48,8 +51,10 @@ def gate(
     Parameters
     ----------
     probs, labels, lens, rng, workers, **facts
-        As in :func:`calibration_test`; ``clusters`` and ``weights`` are honoured.
-    against : array_like of shape (n,) or (n, K), or Predictions, optional
+        As in :func:`calibration_test`; ``clusters`` and ``weights`` are honoured. ``probs`` may be
+        a :class:`Tally`, or the :class:`PairTally` of the model and, in place of ``against``, the
+        one in use.
+    against : array_like of shape (n,) or (n, K), Predictions or Tally, optional
         What the model in use predicts for the same rows.
     tolerance : float, optional
         The largest error that can be lived with.
@@ -57,6 +62,9 @@ def gate(
         By how much the root mean squared error may be larger than that of ``against``.
     statistic : Statistic, default ECE(UniformBins(15))
         The error beside the tolerance, and the cells of both checks.
+    paired : bool, default True
+        Whether the rows of ``against`` are those of ``probs``; if not, both are
+        :class:`Predictions`, or tallies.
     alpha : float, default 0.05
         Chance of a wrong finding, shared equally by the checks.
     names : tuple of str, default ("new", "old")
@@ -89,30 +97,29 @@ def gate(
     >>> found.verdict, found.verdict.exit_code
     ('passed', 0)
     """
-    data = admitted("gate", probs, labels, facts, takes={"clusters", "weights"})
     fraction("alpha", alpha)
+    one_of("paired", paired, (True, False))
     for name, limit in (("tolerance", tolerance), ("margin", margin)):
         if limit is not None:
             number(name, limit, 0.0, 1.0)
-    if (margin is None) != (against is None):
+    data, old, both = _models(probs, labels, against, paired, lens, facts)
+    if (margin is None) != (old is None):
         raise StatisticError("margin is how much worse than against a model may be: give both")
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
         raise StatisticError("a gate checks a tolerance, or a margin against another model")
-    old = None
-    if against is not None:
-        known = data.labels if labels is None else labels
-        old = admitted("gate", against, None if isinstance(against, Predictions) else known, facts)
-    seen, share = as_lens(lens, data), alpha / len(limits)
+    tallied = isinstance(data, Tally)
+    seen, share = data.lens if tallied else as_lens(lens, data), alpha / len(limits)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     checks = []
     if tolerance is not None:
         bounds = Bounds.of(data, (statistic, seen), share, run)
         checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
-    if margin is not None and old is not None:
-        cells = prepare(statistic, seen(data)).cells
+    if margin is not None:
+        induced = MicroCells.of(data) if tallied else seen(data)
+        cells = evaluated(statistic, induced)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
-        bounds = _difference(data, old, squared, seen, share, run)
+        bounds = _difference(both, old, paired, squared, seen, share, run)
         asked = f"{names[0]} less {names[1]}"
         checks.append(_check(asked, squared, bounds, margin, data.n, "root of "))
     found = {check.verdict for check in checks}
@@ -142,9 +149,30 @@ def _check(
     return GateCheck(question, of + name_of(statistic), *seen, float(limit), verdict, rows)
 
 
+def _models(
+    probs: Any, labels: Any, against: Any, paired: bool, lens: LensLike | None, facts: Facts
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Return the model, the one in use if any, and both as they are compared."""
+    if isinstance(probs, PairTally):
+        if against is not None or not paired:
+            raise StatisticError("a pair tally has both models on the same rows: leave out against")
+        pairs = admitted_tally("gate", probs, labels, facts, lens)
+        return pairs.a, pairs.b, (pairs,)
+    data = bounded("gate", probs, labels, facts, lens)
+    old = against
+    if isinstance(against, Tally):
+        old = admitted_tally("gate", against, None, facts, lens)
+    elif against is not None:
+        known = data.labels if labels is None else labels
+        known = None if isinstance(against, Predictions) or not paired else known
+        old = admitted("gate", against, known, facts, takes={"clusters", "weights"})
+    return data, old, (data, old)
+
+
 def _difference(
-    data: Predictions,
-    old: Predictions,
+    both: tuple[Any, ...],
+    old: Any,
+    paired: bool,
     statistic: Any,
     lens: Any,
     share: float,
@@ -152,7 +180,7 @@ def _difference(
 ) -> Bounds:
     """Bound the difference of the root mean squared errors of two models."""
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
-    found = compare(data, old, None, statistic, **options)
+    found = compare(*both, statistic=statistic, paired=paired, **options)
     go_on(found.ended)
     other = confidence_interval(old, None, statistic, **options)
     least, most = other.low, other.high

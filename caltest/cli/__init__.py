@@ -14,6 +14,7 @@ import click
 from caltest._version import __version__
 from caltest.cli.compare import compare
 from caltest.cli.gate import gate
+from caltest.cli.grades import grades
 from caltest.cli.monitor import monitor
 from caltest.cli.options import EXIT_CODES
 from caltest.cli.plan import plan
@@ -30,7 +31,7 @@ def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, gate, plan, monitor, plot, report):
+for command in (audit, test, compare, interval, gate, grades, plan, monitor, plot, report):
     cli.add_command(command)
 
 

@@ -14,7 +14,14 @@ from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of
+from caltest.inference.entry import (
+    admitted,
+    admitted_tally,
+    design,
+    evaluated,
+    seed_of,
+    seen_through,
+)
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
 from caltest.lens_choice import as_lens
@@ -147,26 +154,28 @@ def calibration_test(
     data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if null == "betting" and statistic == ECE():
         statistic = EValue()
-    seen_through = as_lens(lens, data)
-    options: Any = {"lens": seen_through, "n_resamples": n_resamples, "workers": workers}
+    through = as_lens(lens, data)
+    options: Any = {"lens": through, "n_resamples": n_resamples, "workers": workers}
     if data.by is not None:
         options |= {"statistic": statistic, "null": null, "stop": stop, "rng": rng}
         ask: Any = partial(calibration_test, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
-        induced = seen_through(data)
+        induced = through(data)
         parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
     if isinstance(null, OneRowPerCluster):
         return _by_one_row_per_cluster(data, statistic, null, rng, options)
     if isinstance(null, PopulationWeights):
-        null.refuse(seen_through(data))
+        null.refuse(through(data))
         ask = partial(calibration_test, data, None, statistic, rng=rng, **options)
         both = [ask(null=scheme) for scheme in (RedrawLabels(), WildSigns())]
         said = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
         larger = max(both, key=lambda test: test.pvalue)
         return replace(larger, null=repr(null), notes=(*larger.notes, said))
-    return _tested(data, seen_through(data), statistic, seen_through, null, run, early)
+    plain = null in ("auto", "exact", RedrawLabels())
+    induced = seen_through(data, through, [statistic], plain)
+    return _tested(data, induced, statistic, through, null, run, early)
 
 
 def _tested(

@@ -74,7 +74,8 @@ def compare(
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
         What the two models predict for the same observations, in the same order. Or a dictionary
         ``{name: probs}`` in place of ``probs_a``, followed by the labels: all pairs are compared.
-        Or, with ``paired=False``, two :class:`Tally` of one lens and grid, of other observations.
+        Or a :class:`PairTally` in place of both; or, with ``paired=False``, two :class:`Tally` of
+        one lens and grid, of other observations.
     labels : array_like of shape (n,)
         Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))

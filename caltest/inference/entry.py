@@ -12,13 +12,16 @@ from caltest._base.copies import n_copies
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.lenses import LensLike
+from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
 from caltest.tally import MicroCells, PairTally, Tallied, Tally
 
 #: A tally, of one model or of two.
 AnyTally = TypeVar("AnyTally", Tally, PairTally)
+
+#: Rows above which questions are answered from sums over micro-cells, where these say the same.
+MANY = 100_000
 
 
 def admitted(
@@ -70,6 +73,24 @@ def admitted_tally(
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
     return tally.through(lens)
+
+
+def seen_through(
+    data: Predictions, lens: Lens, statistics: Collection[StatisticLike], plain: bool = True
+) -> Any:
+    """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
+
+    Sums over micro-cells do so for two classes, rows that count alike, statistics whose estimate
+    they know to rounding, and nulls that are ``plain``: computed, or labels redrawn.
+    """
+    induced = lens(data)
+    alike = induced.weights is None and induced.n_clusters is None and induced.by is None
+    if plain and alike and induced.n > MANY and induced.n_classes == 2:
+        from caltest.tally import same_as_rows
+
+        if all(map(same_as_rows, statistics)):
+            return MicroCells.of(Tally.of(induced, lens=Canonical()))
+    return induced
 
 
 def evaluated(

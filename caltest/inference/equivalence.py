@@ -8,7 +8,7 @@ from caltest._base.checks import fraction, number
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import design, seed_of
+from caltest.inference.entry import design, seed_of, told
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
 from caltest.inference.intervals import ask, bounded
 from caltest.inference.inversion import SIZES
@@ -96,7 +96,8 @@ def equivalence_test(
     estimand = asked.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or asked.prepared.cells is None
-    if unknown or (largest and (asked.designed or isinstance(probs, Tally))):
+    weighted = isinstance(data, Tally) and data.weights is not None
+    if unknown or (largest and (asked.designed or weighted)):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"
@@ -121,6 +122,6 @@ def equivalence_test(
         **design(data),
         n_resamples=0 if noise is None else noise.shares.size,
         seed=seed_of(rng),
-        notes=(*data.notes, *(() if noise is None else about_cells(noise))),
+        notes=(*data.notes, *(() if noise is None else about_cells(noise)), *told(asked.prepared)),
         copies=data.copies,
     )

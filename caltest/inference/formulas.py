@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caltest.predictions import FloatArray, Predictions
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells
 
 #: Parts left out in turn to measure the skewness that BCa corrects for.
@@ -125,3 +125,22 @@ def sun(probs: FloatArray, residuals: FloatArray, cells: Cells, level: float) ->
         low = max(kept - one, 0.0)
     with_zero = bool(kept < ndtri(level) * null_error)
     return SunInterval(statistic, 0.0 if with_zero else float(low), float(kept + two), with_zero)
+
+
+def largest_gaps(
+    residuals: FloatArray, group: IntArray, times: FloatArray, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the largest mean residual of a cell, without sign, of samples with replacement.
+
+    Rows come ``times``, group 2b + y is outcome y in cell b; its rows are drawn as two atoms of the
+    same mean and variance.
+    """
+    size = group.max() // 2 * 2 + 2
+    n, sums, squares = (np.bincount(group, times * residuals**k, size) for k in range(3))
+    mean = sums / np.maximum(n, 1.0)
+    spread = np.sqrt(np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0))
+    atoms = np.stack([mean - spread, mean + spread])
+    drawn = rng.multinomial(round(n.sum()), np.tile(n / (2.0 * n.sum()), 2), draws)
+    drawn = drawn.reshape(draws, 2, -1, 2)
+    moved = (drawn * atoms.reshape(2, -1, 2)).sum(axis=(1, 3))
+    return np.asarray((np.abs(moved) / np.maximum(drawn.sum(axis=(1, 3)), 1)).max(axis=1))

@@ -13,11 +13,19 @@ from caltest.binning import UniformBins
 from caltest.errors import StatisticError
 from caltest.exact import cell_null
 from caltest.inference.cell_noise import CellNoise, cell_noise
-from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
+from caltest.inference.formulas import (
+    basic,
+    bca,
+    bias_corrected,
+    influence_error,
+    largest_gaps,
+    percentile,
+    sun,
+)
 from caltest.inference.inversion import SIZES, Above, reached
 from caltest.inference.pvalues import null_distribution, on_sample, replicates_of
 from caltest.lenses import Lens, TopK
-from caltest.predictions import FloatArray, Predictions
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.cells import Cells, Estimand
@@ -175,9 +183,8 @@ def by_cells(asked: Asked) -> Bounds:
 
     From above only the cell with the largest true gap counts; from below all share α (Bonferroni).
     """
-    cells, size = asked.cells, asked.cells.counts
-    predicted = cells.sum(asked.induced.probs[:, 0]) / size
-    seen = cells.sum(asked.induced.labels == 0)
+    cells = asked.cells
+    size, predicted, seen = _in_cells(asked)
 
     def outside(alpha: float) -> tuple[FloatArray, FloatArray]:
         low, high = clopper_pearson(seen, size, 1.0 - 2.0 * alpha)
@@ -186,7 +193,8 @@ def by_cells(asked: Asked) -> Bounds:
     nearest = np.maximum(*outside(asked.alpha / size.size)).max()
     above, below = outside(asked.alpha)
     furthest = np.maximum(-above, -below).max()
-    values, ended = _bootstrap(asked)
+    rows = not isinstance(cells, TalliedCells)
+    values, ended = _bootstrap(asked) if rows else (_redrawn(asked), "complete")
     full, grid = len(cells), cells.bins.n_bins if isinstance(cells.bins, UniformBins) else 0
     return Bounds(
         method="cells",
@@ -200,13 +208,28 @@ def by_cells(asked: Asked) -> Bounds:
     )
 
 
+def _in_cells(asked: Asked) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return how many rows the cells hold, their mean prediction, and how many events."""
+    cells, data, size = asked.cells, asked.induced, asked.cells.counts
+    if isinstance(data, MicroCells):
+        return size, cells.sum(data.count * data.probs[:, 0]) / size, cells.sum(data.labels)
+    return size, cells.sum(data.probs[:, 0]) / size, cells.sum(data.labels == 0)
+
+
+def _redrawn(asked: Asked) -> FloatArray:
+    """Return the largest gap of rows drawn with replacement from those of a tally."""
+    micro: Any = asked.induced
+    rows, times, place = micro.listed()
+    cell, draws = asked.cells.of_row[place], (_n_draws(asked), _generator(asked.rng))
+    gaps = largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
+    return np.array([_gap(asked, float(gap)) for gap in gaps])
+
+
 def largest_above(asked: Asked) -> Above:
     """Return how plausible each largest gap is from above: all cells have to refute it."""
     from scipy.special import bdtr, bdtrc
 
-    cells, n = asked.cells, asked.cells.counts
-    predicted = cells.sum(asked.induced.probs[:, 0]) / n
-    seen = cells.sum(asked.induced.labels == 0)
+    n, predicted, seen = _in_cells(asked)
 
     def chance(gap: float) -> float:
         rise, fall = predicted + gap, predicted - gap

@@ -13,14 +13,22 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of, told
+from caltest.inference.entry import (
+    admitted,
+    admitted_tally,
+    design,
+    evaluated,
+    seed_of,
+    seen_through,
+    told,
+)
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ConfidenceIntervalResult
 from caltest.simulate import Workers, check_run
-from caltest.statistics import ECE, Estimand, StatisticLike
+from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, Estimand, StatisticLike
 from caltest.tally import MicroCells, Tally
 
 Method = Literal[
@@ -129,7 +137,7 @@ def confidence_interval(
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    asked = ask(data, statistic, lens, float(level), side, run)
+    asked = ask(data, statistic, lens, float(level), side, run, method)
     prepared, estimate = asked.prepared, asked.estimate
     bounds = _methods(asked, method)[method](asked)
     estimate = estimate if bounds.estimate is None else bounds.estimate
@@ -177,20 +185,23 @@ def ask(
     level: float,
     side: str,
     run: dict[str, Any],
+    method: str = "inversion",
 ) -> Asked:
     """Return what bounds of a statistic of these data are asked for."""
     check_run(**run)
-    seen_through: Lens
+    through: Lens
     induced: Any
     if isinstance(data, Tally):
-        seen_through, induced = data.lens, MicroCells.of(data)
+        through, induced = data.lens, MicroCells.of(data)
     else:
-        seen_through = as_lens(lens, data)
-        induced = seen_through(data)
+        through = as_lens(lens, data)
+        inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
+        plain = inverted and method in ("auto", "inversion")
+        induced = seen_through(data, through, [statistic], plain)
     prepared, estimate = evaluated(statistic, induced)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")
-    return Asked(statistic, seen_through, prepared, estimate, level, side, **run)
+    return Asked(statistic, through, prepared, estimate, level, side, **run)
 
 
 def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:
@@ -207,11 +218,14 @@ def _methods(asked: Asked, method: str) -> dict[str, Callable[[Asked], Bounds]]:
         if estimand.size == "squared":
             fitting |= {"normal": methods.by_normal, "sun": methods.by_sun}
     if isinstance(asked.induced, MicroCells):
-        fitting = {name: fit for name, fit in fitting.items() if fit is methods.by_inversion}
+        plain = asked.induced.tally.weights is None
+        known = (methods.by_inversion, methods.by_cells)[: 1 + plain]
+        fitting = {name: fit for name, fit in fitting.items() if fit in known}
         if method not in fitting:
             raise StatisticError(
                 f"this interval of {name_of(asked.statistic)} needs the rows: from a tally come "
-                "those of ECE, RMSCE, DebiasedL1 and DebiasedL2 by method='inversion'"
+                "those of ECE, RMSCE, DebiasedL1 and DebiasedL2, without weights of MCE, by "
+                "method='inversion'"
             )
     if method not in fitting:
         names = ", ".join(map(repr, fitting))

@@ -13,7 +13,7 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
 from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, evaluated, seed_of
+from caltest.inference.entry import admitted, admitted_tally, evaluated, seed_of, seen_through
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
@@ -92,7 +92,9 @@ def joint_test(
     statistics, lenses = _unzipped(pairs)
     if isinstance(probs, Tally):
         tally = admitted_tally("joint_test", probs, labels, facts)
-        return _of_tally(tally, statistics, lenses, n_resamples, rng, workers)
+        held = [tally.through(lens) for lens in lenses]
+        own = [t.lens for t in held]
+        return _of_tallies(tally, statistics, own, held, (n_resamples, rng, workers))
     data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if data.by is not None:
         again: Any = {"pairs": pairs, "n_resamples": n_resamples, "rng": rng, "workers": workers}
@@ -113,6 +115,11 @@ def joint_test(
         said: Any = size | {"ended": ended, "seed": seed_of(rng)}
         return JointTestResult(single, stepped, min(stepped), "Holm", **said)
     looks = [as_lens(lens, data) for lens in lenses]
+    if all(lens == looks[0] for lens in looks):
+        sums = seen_through(data, looks[0], statistics)
+        if isinstance(sums, MicroCells):
+            many = [sums.tally for _ in looks]
+            return _of_tallies(data, statistics, looks, many, (n_resamples, rng, workers))
     seen = [lens(data) for lens in looks]
     observed = [evaluated(s, induced) for s, induced in zip(statistics, seen, strict=True)]
     source, through = data, looks
@@ -127,11 +134,11 @@ def joint_test(
     return _stepped(data, source.n, statistics, looks, observed, drawn, rng)
 
 
-def _of_tally(
-    tally: Tally, statistics: Any, lenses: Any, n_resamples: int, rng: Any, workers: Workers
+def _of_tallies(
+    data: Predictions | Tally, statistics: Any, looks: list[Lens], seen: list[Tally], run: Any
 ) -> JointTestResult:
-    """Draw numbers of events once for all statistics, of the tally and of its top class."""
-    seen = [tally.through(lens) for lens in lenses]
+    """Draw numbers of events once for all statistics, of a tally and of its top class."""
+    tally = data if isinstance(data, Tally) else seen[0]
     own = MicroCells.of(tally)
     folded = MicroCells.of(tally.top()) if any(t is not tally for t in seen) else own
     cells = [own if t is tally else folded for t in seen]
@@ -143,9 +150,8 @@ def _of_tally(
         both = zip(observed, cells, strict=True)
         return np.column_stack([x.batch(events if c is own else top) for (x, _), c in both])
 
-    drawn = simulate_by(Counts(own, jointly), n_resamples, rng, workers, at_once=BLOCK)
-    looks = [t.lens for t in seen]
-    return _stepped(tally, tally.n, statistics, looks, observed, drawn, rng)
+    drawn = simulate_by(Counts(own, jointly), *run)
+    return _stepped(data, tally.n, statistics, looks, observed, drawn, run[1])
 
 
 def _stepped(

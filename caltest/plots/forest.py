@@ -1,4 +1,4 @@
-"""Forests: a line for every subgroup with its noise floor, or for every site with its interval."""
+"""Forests: a line for every subgroup with its noise floor, or site or grade with its interval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from caltest._base.checks import one_of
 from caltest.plots import canvas
 from caltest.plots.canvas import DASHED, GREY, INK, RED, Picture
 from caltest.plots.laws import pvalues
-from caltest.results import CalibrationTestResult, MetaAnalysis, Subgroups, format_p, short
+from caltest.results import (
+    CalibrationTestResult,
+    GradeTests,
+    GradeVerdict,
+    MetaAnalysis,
+    Subgroups,
+    format_p,
+    short,
+)
 
 
 def forest(
@@ -138,5 +146,63 @@ def sites(
         "calibrated": target,
     }
     artists = {"sites": squares, "intervals": lines, "mean": mean, "prediction": span}
+    artists["key"] = canvas.key(ax, entries)
+    return canvas.finished(ax, artists, result.recipe, recipe)
+
+
+def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw the rate of every grade with its interval beside its probability, on a logarithmic axis.
+
+    Parameters
+    ----------
+    result : GradeTests
+        What :func:`caltest.grade_tests` returned.
+    ax, recipe
+        As for every picture. Marks are filled where the probability is rejected; adjusted p-values
+        are at the right. A rate of 0 has no mark, and its interval begins at the frame.
+
+    Returns
+    -------
+    Picture
+        With the artists "rates", "intervals", "probabilities", "labels" and "key".
+    """
+    rows = [*result.grades, result.portfolio]
+    ax = canvas.paper(ax, canvas.COLUMN, 1.3 + 0.2 * len(rows))
+    y = np.arange(len(rows))[::-1].astype(float)
+    y[:-1] += 0.5  # the portfolio stands apart
+    rate, p = np.array([(row.rate, row.probability) for row in rows]).T
+    low, high = np.array([row.interval for row in rows]).T
+    seen = np.concatenate([rate[rate > 0], p[p > 0], high[rate == 0], low[low > 0]])
+    least = 0.7 * float(seen.min())
+    lines = ax.hlines(y, np.maximum(low, least), high, color=INK, linewidth=1.0)
+    filled = [row.verdict is not GradeVerdict.NO_EVIDENCE for row in rows]
+    style: Any = {"edgecolors": INK, "linewidths": 0.9, "zorder": 3, "s": 18}
+    style["clip_on"] = False  # a rate of 1
+    shown = np.where(rate > 0, rate, np.nan)
+    marks = ax.scatter(shown, y, facecolors=np.where(filled, INK, "white"), **style)
+    at = np.where(p > 0, p, np.nan)
+    predicted = ax.scatter(at, y, s=60, marker="|", color=RED, linewidths=1.6, zorder=4)
+    most = min(1.0, 1.4 * float(max(high.max(), p.max())))
+    decades = [d for d in range(-15, 1) if least <= 10.0**d <= most]
+    digits = (1, 2, 5) if len(decades) < 3 else (1,)
+    ticks = [float(f"{c}e{d}") for d in range(-15, 1) for c in digits]
+    ticks = [tick for tick in ticks if least <= tick <= most]
+    ax.set_xscale("log")
+    ax.set_xlim(least, most)
+    ax.set_xticks(ticks[:: 1 + len(ticks) // 4], [f"{t:g}" for t in ticks[:: 1 + len(ticks) // 4]])
+    ax.minorticks_off()
+    words = [f"{row.name} ({row.events} of {row.n})" for row in rows]
+    ax.set_yticks(y, words, parse_math=False)
+    ax.set_ylim(-0.6, y[0] + 0.6)
+    canvas.tidy(ax, "frequency")
+    ax.tick_params(axis="y", length=0)
+    labels = canvas.beside(ax, y, [f"p {canvas.related(format_p(row.adjusted))}" for row in rows])
+    entries: dict[str, Any] = {
+        "predicted": canvas.sign("|", RED),
+        f"observed, {100 * result.level:g} % interval": canvas.sign(filled=False, line="-"),
+    }
+    if any(filled):
+        entries[f"adjusted p ≤ {result.alpha:g}"] = canvas.sign()
+    artists = {"rates": marks, "intervals": lines, "probabilities": predicted, "labels": labels}
     artists["key"] = canvas.key(ax, entries)
     return canvas.finished(ax, artists, result.recipe, recipe)

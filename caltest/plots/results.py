@@ -12,7 +12,7 @@ from caltest.plots.comparison import difference, differences
 from caltest.plots.decisions import limits, planned
 from caltest.plots.evidence import evidence
 from caltest.plots.fits import fitted
-from caltest.plots.forest import forest, sites
+from caltest.plots.forest import forest, grades, sites
 from caltest.plots.laws import null, pvalues, sensitivity
 from caltest.plots.numbers import cox, decomposition, interval
 from caltest.plots.reliability import reliability
@@ -40,6 +40,7 @@ PICTURES: dict[type[results.Record], Callable[..., Picture]] = {
     results.CoxRecalibration: cox,
     results.EquivalenceTestResult: limits,
     results.GateResult: limits,
+    results.GradeTests: grades,
     results.JointTestResult: lambda result, ax, **options: pvalues(
         result.adjusted,
         [f"{results.short(t.statistic)} · {t.lens}" for t in result.tests],
@@ -62,10 +63,11 @@ def draw(result: results.Record, ax: Any = None, **options: Any) -> Picture:
     """Draw a result: what its ``.plot()`` does.
 
     Tests are drawn by :func:`null`, joint tests and audits by :func:`pvalues`, subgroups by
-    :func:`forest`, sites by :func:`sites`, comparisons by :func:`differences`, monitors by
-    :func:`evidence`, what :mod:`caltest.reliability` returns by :func:`reliability`,
-    :func:`fitted`, :func:`difference`, :func:`sensitivity` and :func:`simplex`; intervals,
-    decompositions, Cox's recalibration, gates and plans have pictures of their own.
+    :func:`forest`, sites by :func:`sites`, grades by :func:`grades`, comparisons by
+    :func:`differences`, monitors by :func:`evidence`, what :mod:`caltest.reliability` returns by
+    :func:`reliability`, :func:`fitted`, :func:`difference`, :func:`sensitivity` and
+    :func:`simplex`; intervals, decompositions, Cox's recalibration, gates and plans have pictures
+    of their own.
 
     Parameters
     ----------

@@ -113,12 +113,14 @@ def reliability_curve(
     """
     fraction("level", level)
     one_of("simultaneous", simultaneous, (True, False))
-    view = View.of("reliability_curve", probs, labels, facts, lens, takes={*FACTS, "tally"})
+    binning, takes = as_binning(bins), {*FACTS, "tally"}
+    computed = band is None or (isinstance(band, str) and band != "bootstrap")
+    sums_of = ECE(binning) if computed else None
+    view = View.of("reliability_curve", probs, labels, facts, lens, takes=takes, sums_of=sums_of)
     tally = isinstance(view.data, Tally)
     band = _for_weights(_for_clusters(band, view.induced), view.data.weights)
     if tally and not (band is None or isinstance(band, str)):
         raise StatisticError(f"{band!r} draws rows, which a tally does not have")
-    binning = as_binning(bins)
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     names, groups, tests, notes = _tested(view, binning, options)
     seen = [part for induced in groups for part in two_class_problems(induced)]
@@ -179,7 +181,8 @@ def _tested(
         names += [" · ".join(filter(None, (group, component))) for component in inner]
         tests += own
         kept.append(induced)
-    return tuple(names), kept, tests, tuple(notes)
+    summed = tests[0].notes if isinstance(view.induced, MicroCells) else ()
+    return tuple(names), kept, tests, tuple(dict.fromkeys((*notes, *summed)))
 
 
 def _simulated(

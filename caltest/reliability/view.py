@@ -10,7 +10,7 @@ from typing import Any, Self
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, design, seed_of
+from caltest.inference.entry import admitted, admitted_tally, design, seed_of, seen_through
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
@@ -37,14 +37,19 @@ class View:
         lens: LensLike | None,
         what: str = "",
         takes: Collection[str] = (),
+        sums_of: StatisticLike | None = None,
     ) -> Self:
-        """Look through the lens; ``what`` needs a lens that leaves two classes."""
+        """Look through the lens; ``what`` needs a lens that leaves two classes.
+
+        Of very many rows sums may be looked at that give the same value ``sums_of`` a statistic.
+        """
         if isinstance(probs, Tally) and "tally" in takes:
             tally: Any = admitted_tally(verb, probs, labels, facts, lens)
             return cls(tally, tally.lens, MicroCells.of(tally))  # type: ignore[arg-type]
         data = admitted(verb, probs, labels, facts, takes)
         through = as_lens(lens, data)
-        induced = through(data)
+        some = [] if sums_of is None else [sums_of]
+        induced = seen_through(data, through, some, plain=bool(some))
         if what and induced.n_classes != 2:
             raise StatisticError(
                 f"{what} needs a two-class lens; {name_of(through)} leaves {induced.n_classes} "
@@ -75,8 +80,9 @@ class View:
         self, statistic: StatisticLike, part: Predictions, options: dict[str, Any]
     ) -> CalibrationTestResult:
         """Test what is shown; a statistic that can show one value only is no news there."""
-        tally = isinstance(self.data, Tally)
-        asked: Any = (self.data, self.lens) if tally else (part, Canonical())
+        asked: Any = part, Canonical()
+        if isinstance(part, MicroCells):
+            asked = part.tally, part.tally.lens
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
             test = calibration_test(asked[0], None, statistic, lens=asked[1], **options)

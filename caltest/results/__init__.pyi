@@ -24,6 +24,8 @@ from .decompositions import CORPDecomposition as CORPDecomposition
 from .equivalence import EquivalenceTestResult as EquivalenceTestResult
 from .gate import GateCheck as GateCheck
 from .gate import GateResult as GateResult
+from .grades import GradeTest as GradeTest
+from .grades import GradeTests as GradeTests
 from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .plan import Plan as Plan
 from .reliability import ReliabilityCurve as ReliabilityCurve
@@ -35,3 +37,4 @@ from .verdicts import AuditVerdict as AuditVerdict
 from .verdicts import ComparisonVerdict as ComparisonVerdict
 from .verdicts import Finding as Finding
 from .verdicts import GateVerdict as GateVerdict
+from .verdicts import GradeVerdict as GradeVerdict

@@ -19,7 +19,13 @@ from caltest.results import tables
 from caltest.results.tables import SMALLEST_SHOWN as SMALLEST_SHOWN
 from caltest.results.tables import format_p as format_p
 from caltest.results.tables import format_value as format_value
-from caltest.results.verdicts import AuditVerdict, ComparisonVerdict, Finding, GateVerdict
+from caltest.results.verdicts import (
+    AuditVerdict,
+    ComparisonVerdict,
+    Finding,
+    GateVerdict,
+    GradeVerdict,
+)
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
@@ -30,6 +36,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "AuditVerdict": AuditVerdict,
     "Finding": Finding,
     "GateVerdict": GateVerdict,
+    "GradeVerdict": GradeVerdict,
     "ComparisonVerdict": ComparisonVerdict,
     "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(ComparisonVerdict, words)),
 }

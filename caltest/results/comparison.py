@@ -74,7 +74,8 @@ class ComparisonResult(Result):
         Intervals of each model's own error, as ``statistic`` measures it, from
         :func:`caltest.confidence_interval`; None where no method is known to cover.
     scores : tuple of ScoreDifference
-        Which model is the better forecaster: another question, not answered from tallies.
+        Which model is the better forecaster: another question. Empty for tallies of more than two
+        classes, which do not know whole predictions.
     paired : bool
         Whether rows of both models are the same observations.
     n, n_classes, n_resamples, seed, ended, notes, version

@@ -63,6 +63,14 @@ class ComparisonVerdict(Verdict):
         return self.value if self.better is None else f"{names[self.better]} is better calibrated"
 
 
+class GradeVerdict(Verdict):
+    """What a test says of the probability of a grade."""
+
+    UNDERESTIMATED = "risk underestimated"
+    OVERESTIMATED = "risk overestimated"
+    NO_EVIDENCE = "no evidence"
+
+
 class GateVerdict(Verdict):
     """What a gate says of a model, and with which exit code."""
 

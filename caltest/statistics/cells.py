@@ -80,6 +80,10 @@ class Cells:
         cells[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
         return cells
 
+    @cached_property
+    def _in_order(self) -> bool:
+        return bool((np.diff(self.order) == 1).all())
+
     def mean(self, values: Any, axis: int = 0) -> Any:
         """Return the weighted means of the cells: n along ``axis``, the last, becomes L."""
         weighted = values if self.weights is None else values * self.weights
@@ -87,7 +91,7 @@ class Cells:
 
     def sum(self, values: Any, axis: int = 0) -> Any:
         """Return the sums of the cells: n along ``axis`` becomes L."""
-        ordered = np.take(values, self.order, axis=axis)
+        ordered = values if self._in_order else np.take(values, self.order, axis=axis)
         if ordered.dtype == np.bool_:
             ordered = ordered.astype(np.int64)
         return np.add.reduceat(ordered, self.starts[:-1], axis=axis)

@@ -258,7 +258,8 @@ class DebiasedL1(Statistic):
 
     T = Σ_b (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), D_b = ȳ_b − p̄_b, σ_b² = ȳ_b (1 − ȳ_b) / n_b, Z
     standard normal: the debiased estimate of Kumar et al. (2019, §5) with p = 1, whose average over
-    simulated normals is here the mean of a folded normal, in closed form. For two classes.
+    simulated normals is here the mean of a folded normal, in closed form. For two classes. With
+    weights, means and shares of the cells are weighted and n_b in σ_b² is (Σ w)² / Σ w².
 
     Parameters
     ----------
@@ -283,15 +284,17 @@ class DebiasedL1(Statistic):
     """
 
     bins: Binning | int = UniformBins(15)
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
 
     def given(self, data: Predictions) -> KumarL1:
         """Fix the predictions: partition them once."""
-        p = event(data, self)
-        cells = Cells.of(self.bins, data.probs)
-        return KumarL1(data, cells.sum(p) / cells.counts, cells=cells, estimand=ABSOLUTE)
+        p, w = event(data, self), data.weights
+        cells = Cells.of(self.bins, data.probs, w)
+        units = cells.counts if w is None else cells.mass**2 / cells.sum(w**2)
+        return KumarL1(data, cells.mean(p), units, cells=cells, estimand=ABSOLUTE)
 
 
 SQUARED, ABSOLUTE = Estimand("squared"), Estimand("absolute")
@@ -302,23 +305,26 @@ class KumarL1(Prepared):
     """The debiased l1 error of Kumar et al. for fixed predictions."""
 
     predicted: FloatArray = field(repr=False)
+    #: Effective number of rows of each cell.
+    units: FloatArray | IntArray = field(repr=False)
     cells: Cells = field(kw_only=True, repr=False)
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
-        return self.of_events(self.cells.sum(labels == 0, axis=1))
+        events, w = labels == 0, self.data.weights
+        return self.of_events(self.cells.sum(events if w is None else events * w, axis=1))
 
     def of_events(self, events: FloatArray | IntArray) -> FloatArray:
-        """Return the values for numbers of events (B, L) in the cells."""
+        """Return the values for weights of the events (B, L) in the cells."""
         from scipy.special import erf
 
-        counts = self.cells.counts
-        rate = events / counts
+        mass = self.cells.mass
+        rate = events / mass
         gap = np.abs(rate - self.predicted)
-        sigma = np.sqrt(rate * (1.0 - rate) / counts)
+        sigma = np.sqrt(np.maximum(rate * (1.0 - rate), 0.0) / self.units)
         ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
         noisy = sigma * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + gap * erf(ratio / np.sqrt(2))
-        return np.asarray(((2.0 * gap - noisy) * counts).sum(axis=1) / self.data.n)
+        return np.asarray(((2.0 * gap - noisy) * mass).sum(axis=1) / mass.sum())
 
 
 @dataclass(frozen=True, eq=False)

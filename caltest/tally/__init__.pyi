@@ -6,6 +6,8 @@ from .counts import Counts as Counts
 from .counts import Tallied as Tallied
 from .files import scan as scan
 from .pairs import PairTally as PairTally
+from .sql import tally_sql as tally_sql
 from .statistics import by_residuals as by_residuals
+from .statistics import same_as_rows as same_as_rows
 from .statistics import tallied as tallied
 from .tally import Tally as Tally

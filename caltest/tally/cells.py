@@ -17,7 +17,7 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import MAX_MASS
-from caltest.tally.grid import Grid, mean_position, total
+from caltest.tally.grid import GRID, Grid, mean_position, total
 from caltest.tally.laws import Atoms
 from caltest.tally.rows import UNIT
 from caltest.tally.tally import Tally
@@ -242,16 +242,22 @@ class TalliedCells(Cells):
         return whole and (bool((weight == 1.0).all()) or float(self.mass.max()) <= MAX_MASS)
 
 
+def made_of_cells(bins: Any, grid: int = GRID) -> bool:
+    """Whether bins have edges that are whole multiples of 1 / grid."""
+    if not isinstance(bins, (UniformBins, EdgeBins)):
+        return False
+    edges = np.asarray(bins.edges) * grid
+    return bool(np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6)
+
+
 def _numbers(bins: Any, micro: MicroCells) -> IntArray:
     """Return the number of the bin of every micro-cell."""
     grid = micro.tally.grid
     if isinstance(bins, QuantileBins):
         return _by_mass(bins, micro)
-    if isinstance(bins, (UniformBins, EdgeBins)):
-        edges = np.asarray(bins.edges) * grid
-        if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
-            side: Any = "left" if bins.closed == "right" else "right"
-            return np.searchsorted(np.rint(edges), micro.place, side=side)
+    if made_of_cells(bins, grid):
+        side: Any = "left" if bins.closed == "right" else "right"
+        return np.searchsorted(np.rint(np.asarray(bins.edges) * grid), micro.place, side=side)
     raise StatisticError(
         f"{name_of(bins)} is not made of the cells of a tally of grid={grid}: take UniformBins or "
         "EdgeBins whose edges are whole multiples of 1/grid, or QuantileBins, or tally on another "

@@ -16,6 +16,7 @@ from caltest.simulate import RedrawLabels, Scheme, Shortcut
 from caltest.statistics.cells import CellLaw
 from caltest.statistics.prepared import Law, Prepared
 from caltest.statistics.regression import ScaledGaps
+from caltest.tally.binomials import binomials
 from caltest.tally.cells import MicroCells, TalliedCells
 
 #: Values for numbers of events (B, C).
@@ -97,14 +98,10 @@ class Counts:
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``."""
         p, rest = np.clip(self.micro.probs, 0.0, 1.0).T
-        rows, rarer = self.micro.count.astype(np.int64), p <= rest
-        chance = np.minimum(p, rest)
-        at_once = max(1, 2**20 // rows.size)
+        rows = self.micro.count.astype(np.int64)
+        at_once = max(1, 2**22 // rows.size)
         values = []
         for start in range(first, first + count, at_once):
-            draws = np.empty((min(at_once, first + count - start), rows.size))
-            for row, j in zip(draws, range(start, first + count), strict=False):
-                philox = np.random.Philox(key=np.array(seed, np.uint64), counter=[0, 0, j, 0])
-                row[:] = np.random.Generator(philox).binomial(rows, chance)
-            values.append(self.value(np.where(rarer, draws, rows - draws)))
+            some = min(at_once, first + count - start)
+            values.append(self.value(binomials(rows, p, rest, seed, start, some)))
         return np.concatenate(values)

@@ -279,12 +279,13 @@ def _located(size: int, probs: FloatArray) -> tuple[IntArray, FloatArray]:
     y = x * size
     j = np.rint(y)
     off = x - j / size
+    edge = (j > 0) & (np.abs(off) <= EDGE_TOLERANCE)
     width, exponent = np.frexp(y)  # y = width · 2^exponent, width in [½, 1)
     octave = np.maximum(OCTAVES + exponent, 1)
     lowest = 2.0 * np.ldexp(y, OCTAVES - 1) - 1.0
     choices = [
         (x == 0.0, 0, 0.0),
-        ((j > 0) & (np.abs(off) <= EDGE_TOLERANCE), OCTAVES + 2 * j - 1, off / EDGE_TOLERANCE),
+        (edge, OCTAVES + 2 * j - 1, off * (1.0 / EDGE_TOLERANCE)),
         ((y < 1.0) & (octave > 1), octave, 4.0 * width - 3.0),
         (y < 1.0, octave, lowest),
     ]

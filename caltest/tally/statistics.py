@@ -28,8 +28,9 @@ from caltest.statistics.regression import (
     refuse_certain,
 )
 from caltest.statistics.scores import NOTHING, BrierScore, LogScore, ScoreGap
-from caltest.tally.cells import MicroCells, TalliedCells
+from caltest.tally.cells import MicroCells, TalliedCells, made_of_cells
 from caltest.tally.counts import Tallied, Value
+from caltest.tally.grid import GRID
 
 
 def tallied(statistic: Any, micro: MicroCells) -> Tallied:
@@ -52,6 +53,18 @@ def refuse_unknown(statistic: Any) -> None:
             f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
             f"keeps sums over micro-cells, come {known}"
         )
+
+
+def same_as_rows(statistic: Any) -> bool:
+    """Whether a tally on the usual grid has the value of the rows, to rounding."""
+    if type(statistic) not in BUILDERS or isinstance(statistic, (KolmogorovSmirnov, Kuiper)):
+        return False
+    if isinstance(statistic, MultiScale):
+        return statistic.scales is not None and all(GRID % m == 0 for m in statistic.scales)
+    if isinstance(statistic, ECE) and not isinstance(statistic.distance, str):
+        return False
+    in_bins = (ECE, MCE, RMSCE, DebiasedL1, DebiasedL2, HosmerLemeshow)
+    return not isinstance(statistic, in_bins) or made_of_cells(statistic.bins)
 
 
 def by_residuals(micro: MicroCells, inner: Prepared) -> Tallied:
@@ -85,15 +98,17 @@ def _debiased(statistic: DebiasedL1 | DebiasedL2, micro: MicroCells) -> Tallied:
     data: Any = micro
     bins = TalliedCells.made_of(statistic.bins, micro)
     if isinstance(statistic, DebiasedL1) or statistic.estimator == "kumar":
-        if micro.tally.weights is not None:
-            raise StatisticError(f"{statistic!r} does not take weights")
         predicted = bins.mean(micro.probs[:, 0])
-        inner: KumarL1 | KumarL2 = KumarL2(data, predicted, cells=bins, estimand=SQUARED)
         if isinstance(statistic, DebiasedL1):
-            inner = KumarL1(data, predicted, cells=bins, estimand=ABSOLUTE)
+            units = bins.mass**2 / bins.sum(micro.weight**2 * micro.count)
+            inner: Any = KumarL1(data, predicted, units, cells=bins, estimand=ABSOLUTE)
+        elif micro.tally.weights is not None:
+            raise StatisticError(f"{statistic!r} does not take weights: use estimator='pairs'")
+        else:
+            inner = KumarL2(data, predicted, cells=bins, estimand=SQUARED)
 
         def kumar(events: Any) -> FloatArray:
-            return inner.of_events(bins.sum(events, axis=1))
+            return inner.of_events(bins.sum(micro.weight * events, axis=1))
 
         observed = float(kumar(micro.labels[None, :])[0])
         return Tallied(data, kumar, observed, inner, cells=bins, estimand=inner.estimand)

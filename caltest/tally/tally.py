@@ -20,6 +20,7 @@ from caltest.recalibration import refuse_fitted_rows
 from caltest.tally import stored
 from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried, turned_over
 from caltest.tally.stored import LENSES
+from caltest.tally.table import Counted
 
 #: Rows of one tally, so that no sum overflows.
 MOST_ROWS = 2**33
@@ -28,7 +29,7 @@ MOST_WEIGHTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class Tally(Counted):
     """What a two-class question needs to know of any number of rows: sums over micro-cells.
 
     [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
@@ -38,7 +39,8 @@ class Tally:
     Nothing in it names a row. All sums are of whole numbers (t in multiples of 2⁻³⁰), so that
     batches, their order and the number of processes change no bit. Tallies add up by ``+``.
 
-    Make one with :meth:`of`, from files with :func:`caltest.scan`. Verbs take it in place of
+    Make one with :meth:`of`, from files with :func:`caltest.scan`, from counts with
+    :meth:`from_table`. Verbs take it in place of
     predictions and look through its lens: ``calibration_test``, ``joint_test``, ``audit``,
     ``confidence_interval``, ``equivalence_test``, ``reliability_curve`` and, unpaired, ``compare``.
 

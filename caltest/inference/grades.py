@@ -1,0 +1,178 @@
+"""The verb that asks whether the probability of every grade is right, from counts alone."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest._base import defaults
+from caltest._base.checks import fraction, one_of
+from caltest._base.clopper_pearson import clopper_pearson
+from caltest._base.multiplicity import holm
+from caltest.io.grades import read_grades
+from caltest.predictions import FloatArray, IntArray
+from caltest.results import GradeTest, GradeTests, GradeVerdict
+from caltest.tally.laws import Atoms
+
+#: p-values that the frequency is greater, and less, than predicted.
+Tails = tuple[FloatArray, FloatArray]
+
+
+def grade_tests(
+    table: Any,
+    *,
+    n: str = "n",
+    events: str = "events",
+    probability: str = "probability",
+    names: str | None = None,
+    alternative: Literal["greater", "less", "two-sided"] = "greater",
+    method: Literal["exact", "jeffreys"] = "exact",
+    alpha: float = 0.05,
+    level: float = defaults.LEVEL,
+) -> GradeTests:
+    """Test the probability of every grade, such as the PD of a rating grade, from counts.
+
+    With D events among N rows of predicted probability p, exact: P(Bin(N, p) ≥ D) for the
+    alternative ``"greater"``, that the risk is underestimated, and P(Bin(N, p) ≤ D) for ``"less"``.
+    Jeffreys: P(Beta(D + ½, N − D + ½) ≤ p) and its complement. ``"two-sided"`` is twice the
+    smaller, at most 1. All grades together: the exact law of the sum of all events, which is
+    Poisson-binomial, and Jeffreys at the mean probability.
+
+    Parameters
+    ----------
+    table : data frame, mapping of columns, duckdb relation or path
+        A row for each grade.
+    n, events, probability : str
+        Its columns: rows, events among them, and the probability of the event.
+    names : str, optional
+        The column of names; by default ``grade``, ``rating``, ``bin`` or ``name``, else numbers.
+    alternative : {"greater", "less", "two-sided"}
+        How the true probability would differ from the predicted one.
+    method : {"exact", "jeffreys"}
+        Which p-values are adjusted and judged, and which intervals shown: Clopper & Pearson's or
+        Jeffreys' equal-tailed ones. Only exact tests keep ``alpha`` whatever the grades.
+    alpha : float, default 0.05
+        Chance of any wrong finding: p-values of the grades and of the portfolio are adjusted
+        together, by Holm's method.
+    level : float, default 0.95
+        Of the intervals, two-sided.
+
+    Returns
+    -------
+    GradeTests
+
+    Raises
+    ------
+    InvalidPredictionsError
+        For a column that is not there, or the first row whose numbers are not counts or no
+        probability.
+    StatisticError
+        For another method or alternative, or levels outside (0, 1).
+
+    Notes
+    -----
+    Events are taken to be independent; no correlation of defaults is assumed, and there may be one.
+    Jeffreys' p-value is 1 for ``"greater"`` without events, and for ``"less"`` where all rows had
+    one, and its interval begins at 0 and ends at 1 there; the bare formula would reject a PD of
+    0.1 % because one obligor did not default (p = 0.04). A note has the number of the formula.
+    Grades without rows are shown and not tested. The intervals of the portfolio are binomial.
+    O(G), and O(σ G) for the portfolio, with σ² the variance of its number of events.
+
+    References
+    ----------
+    European Central Bank, Instructions for reporting the validation results of internal models
+    (2019), 2.5.3.1. Clopper & Pearson, Biometrika 26 (1934). Brown, Cai & DasGupta, Statistical
+    Science 16 (2001). Holm, Scandinavian Journal of Statistics 6 (1979).
+
+    Examples
+    --------
+    >>> grades = {"grade": ["A", "B"], "n": [406, 480], "events": [55, 41], "pd": [0.1034, 0.0995]}
+    >>> found = grade_tests(grades, probability="pd", method="jeffreys")
+    >>> round(found.grades[0].jeffreys_pvalue, 3), str(found.grades[0].verdict)
+    (0.02, 'no evidence')
+    """
+    one_of("alternative", alternative, ("greater", "less", "two-sided"))
+    one_of("method", method, ("exact", "jeffreys"))
+    fraction("alpha", alpha)
+    fraction("level", level)
+    size, happened, p, called = read_grades(table, n, events, probability, names)
+    N, D = np.append(size, size.sum()), np.append(happened, happened.sum())
+    mean = np.append(p, p @ (size / size.sum()))
+    exact, posterior = _binomial(N, D, mean), _jeffreys(N, D, mean)
+    if np.unique(p[size > 0]).size > 1:
+        for tail, value in zip(exact, _poisson_binomial(size, p, int(D[-1])), strict=True):
+            tail[-1] = value
+    found = {"exact": _of(exact, alternative), "jeffreys": _of(posterior, alternative)}
+    interval = clopper_pearson if method == "exact" else _jeffreys_interval
+    low, high = interval(D, N, level)
+    adjusted = np.ones(N.size)
+    tested = N > 0
+    tested[-1] = tested[:-1].sum() > 1
+    adjusted[tested] = holm(found[method][tested].tolist())
+    adjusted[-1] = adjusted[-1] if tested[-1] else adjusted[:-1].min()
+    rate = D / np.where(N > 0, N, np.nan)
+    over = rate > mean if alternative == "two-sided" else np.full(N.size, alternative == "greater")
+    words = np.where(over, GradeVerdict.UNDERESTIMATED, GradeVerdict.OVERESTIMATED)
+    numbers = (N, D, rate, mean, found["exact"], found["jeffreys"], adjusted)
+    verdicts = np.where(adjusted <= alpha, words, GradeVerdict.NO_EVIDENCE).tolist()
+    intervals = zip(low.tolist(), high.tolist(), strict=True)
+    plain = (column.tolist() for column in numbers)
+    columns = ([*called, "all"], *plain, intervals, verdicts)
+    rows = [GradeTest(*row) for row in zip(*columns, strict=True)]
+    bare = _bare(rows, alternative)
+    said = f"where all rows are alike, the bare formula of Jeffreys gives {', '.join(bare)}"
+    return GradeTests(
+        tuple(rows[:-1]), rows[-1], alternative, method, level, alpha, n=int(N[-1]), n_classes=2,
+        notes=(said,) * bool(bare),
+    )  # fmt: skip
+
+
+def _of(tails: Tails, alternative: str) -> FloatArray:
+    greater, less = tails
+    if alternative == "two-sided":
+        return np.minimum(1.0, 2.0 * np.minimum(greater, less))
+    return greater if alternative == "greater" else less
+
+
+def _binomial(n: IntArray, d: IntArray, p: FloatArray) -> Tails:
+    """Return P(X ≥ d) and P(X ≤ d)."""
+    from scipy.special import betainc, betaincc
+
+    greater = np.where(d > 0, betainc(np.maximum(d, 1), n - d + 1.0, p), 1.0)
+    return greater, np.where(d < n, betaincc(d + 1.0, np.maximum(n - d, 1), p), 1.0)
+
+
+def _jeffreys(n: IntArray, d: IntArray, p: FloatArray) -> Tails:
+    from scipy.special import betainc, betaincc
+
+    a, b = d + 0.5, n - d + 0.5
+    return np.where(d > 0, betainc(a, b, p), 1.0), np.where(d < n, betaincc(a, b, p), 1.0)
+
+
+def _jeffreys_interval(d: IntArray, n: IntArray, level: float) -> tuple[FloatArray, FloatArray]:
+    from scipy.special import betaincinv
+
+    low, high = (betaincinv(d + 0.5, n - d + 0.5, 0.5 + s * level / 2.0) for s in (-1.0, 1.0))
+    return np.where(d > 0, low, 0.0), np.where(d < n, high, 1.0)
+
+
+def _poisson_binomial(n: IntArray, p: FloatArray, d: int) -> tuple[float, float]:
+    """Return P(S ≥ d) and P(S ≤ d) of all events, with the rounding of the law added."""
+    none = np.zeros(n.size)
+    first, pmf, lost = Atoms(p, 1.0 - p, n.astype(np.float64), none, none, none, none).law()
+    place = np.clip([d - first, d - first + 1], 0, pmf.size)
+    tails = (float(pmf[place[0] :].sum()), float(pmf[: place[1]].sum()))
+    return min(1.0, tails[0] + lost), min(1.0, tails[1] + lost)
+
+
+def _bare(rows: list[GradeTest], alternative: str) -> list[str]:
+    """Return where a one-sided p-value of Jeffreys is 1 by convention, and what it would be."""
+    from scipy.special import betainc
+
+    certain = {"greater": 0.0, "less": 1.0}.get(alternative)
+    alike = [row for row in rows if row.rate == certain]
+    chance = {"greater": lambda row: row.probability, "less": lambda row: 1.0 - row.probability}
+    return [
+        f"{row.name}: {betainc(0.5, row.n + 0.5, chance[alternative](row)):.3g}" for row in alike
+    ]

@@ -1,0 +1,201 @@
+"""Tests of grades: published numbers, SciPy's slow twins, exact size, and what is printed."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import caltest as ct
+from caltest import cli
+
+#: Rows, events and PD of seven rating grades.
+GRADES = {
+    "grade": ["AAA", "AA", "A", "BBB", "BB", "B", "CCC"],
+    "n": [120, 800, 2400, 5100, 3300, 900, 140],
+    "events": [0, 2, 9, 71, 140, 83, 41],
+    "probability": [0.0003, 0.001, 0.003, 0.009, 0.03, 0.08, 0.22],
+}
+ALTERNATIVES = ["greater", "less", "two-sided"]
+
+
+def test_against_published_values():
+    """What pp.testing of the R package PDtoolkit prints for three grades of a test portfolio."""
+    table = {"n": [406, 480, 114], "events": [55, 41, 10]}
+    table["probability"] = [0.10342906, 0.09952396, 0.09571932]
+    found = ct.grade_tests(table).grades
+    exact, jeffreys = [0.02389227, 0.86744061, 0.66055279], [0.01995857, 0.84955196, 0.59864873]
+    np.testing.assert_allclose([row.exact_pvalue for row in found], exact, atol=6e-9)
+    np.testing.assert_allclose([row.jeffreys_pvalue for row in found], jeffreys, atol=6e-9)
+
+
+def test_against_enumeration_of_the_portfolio():
+    n, events, p = [3, 2, 4], [2, 0, 3], [0.1, 0.5, 0.3]
+    law = np.ones(1)
+    for chance in np.repeat(p, n):
+        law = np.convolve(law, [1.0 - chance, chance])
+    table = {"n": n, "events": events, "probability": p}
+    for alternative, tail in (("greater", law[5:].sum()), ("less", law[:6].sum())):
+        found = ct.grade_tests(table, alternative=alternative).portfolio
+        assert found.exact_pvalue == pytest.approx(tail, rel=1e-12)
+    assert found.probability == pytest.approx(np.repeat(p, n).mean())
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_against_scipy(alternative):
+    rng = np.random.default_rng(7)
+    n = rng.integers(1, 3000, 40)
+    p = rng.beta(0.3, 3, 40).clip(1e-5, 1)
+    table = {"n": n, "events": rng.binomial(n, np.minimum(1, 1.1 * p)), "probability": p}
+    for method in ("exact", "jeffreys"):
+        found = ct.grade_tests(table, alternative=alternative, method=method, level=0.9)
+        for row in found.grades:
+            test = stats.binomtest(row.events, row.n, row.probability, alternative="greater").pvalue
+            other = stats.binomtest(row.events, row.n, row.probability, alternative="less").pvalue
+            law = stats.beta(row.events + 0.5, row.n - row.events + 0.5)
+            below, above = law.cdf(row.probability), law.sf(row.probability)
+            below, above = (1.0 if row.events == 0 else below), (1.0 if row.rate == 1 else above)
+            both = {"greater": (test, below), "less": (other, above)}
+            both["two-sided"] = min(1, 2 * min(test, other)), min(1, 2 * min(below, above))
+            assert (row.exact_pvalue, row.jeffreys_pvalue) == pytest.approx(both[alternative])
+            if method == "exact":
+                low, high = stats.binomtest(row.events, row.n).proportion_ci(0.9)
+            else:
+                low = law.ppf(0.05) if row.events else 0.0
+                high = law.ppf(0.95) if row.rate < 1 else 1.0
+            assert row.interval == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_any_wrong_finding_is_as_rare_as_alpha(alternative):
+    """Enumerates all counts of four small portfolios, each weighed by its probability."""
+    sizes = []
+    for n, p in (
+        ((5, 8, 6), (0.05, 0.2, 0.4)),
+        ((3, 12), (0.5, 0.03)),
+        ((1, 1, 14), (0.001, 0.3, 0.12)),
+        ((30, 6), (0.2, 0.7)),
+    ):
+        total, wrong = 0.0, 0.0
+        for events in itertools.product(*(range(size + 1) for size in n)):
+            chance = np.prod(stats.binom.pmf(events, n, p))
+            table = {"n": n, "events": events, "probability": p}
+            found = ct.grade_tests(table, alternative=alternative, alpha=0.1)
+            total += chance
+            wrong += chance * bool(found.rejected)
+        assert total == pytest.approx(1.0)
+        sizes.append(wrong)
+    assert 0.02 < max(sizes) <= 0.1
+
+
+def test_one_obligor_who_does_not_default_refutes_nothing():
+    """The bare formula would, in 99.9 % of calibrated portfolios."""
+    found = ct.grade_tests({"n": [1], "events": [0], "probability": [1e-3]}, method="jeffreys")
+    assert found.portfolio.jeffreys_pvalue == 1.0
+    assert not found.rejected
+    assert "1: 0.0403" in found.notes[0]
+    every = {"n": [1], "events": [1], "probability": [0.999]}
+    assert "0.0403" in ct.grade_tests(every, alternative="less").notes[0]
+    assert not ct.grade_tests(every, alternative="less", method="jeffreys").rejected
+    assert not ct.grade_tests(every).notes
+
+
+@pytest.mark.parametrize("method", ["exact", "jeffreys"])
+def test_two_sided_tests_reject_what_lies_outside_the_interval(method):
+    for events, p in itertools.product(range(21), [0.0, 1e-4, 0.05, 0.3, 0.77, 0.999, 1.0]):
+        table = {"n": [20], "events": [events], "probability": [p]}
+        asked = {"method": method, "alternative": "two-sided", "alpha": 0.1, "level": 0.9}
+        (row,) = ct.grade_tests(table, **asked).grades
+        low, high = row.interval
+        assert (row.verdict is ct.GradeVerdict.NO_EVIDENCE) == (low <= p <= high)
+        side = {True: "risk underestimated", False: "risk overestimated"}[row.rate > p]
+        assert row.verdict in (side, "no evidence")
+
+
+def test_certain_grades_and_empty_ones():
+    table = {"n": [10, 0, 5, 7], "events": [0, 0, 5, 1], "probability": [0.0, 0.2, 1.0, 0.0]}
+    found = ct.grade_tests(table, alternative="two-sided")
+    assert [row.exact_pvalue for row in found.grades] == [1.0, 1.0, 1.0, 0.0]
+    assert [row.name for row in found.rejected] == ["4", "all"]  # what was impossible happened
+    assert np.isnan(found.grades[1].rate)
+    without = {name: [c for c, n in zip(column, table["n"], strict=True) if n]
+               for name, column in table.items()}  # fmt: skip
+    fewer = ct.grade_tests(without, alternative="two-sided")
+    assert [row.adjusted for row in found.grades if row.n] == [r.adjusted for r in fewer.grades]
+    (alone, *_), portfolio = fewer.grades, fewer.portfolio
+    assert alone.adjusted <= 1.0
+    assert portfolio.n == 22
+
+
+def test_a_billion_rows_take_no_longer():
+    n = np.array(GRADES["n"]) * 10**5
+    events = np.rint(n * np.array(GRADES["probability"])).astype(int)
+    found = ct.grade_tests(GRADES | {"n": n, "events": events}, alternative="two-sided")
+    assert found.n == 1_276_000_000
+    assert found.portfolio.exact_pvalue > 0.9
+    variance = n @ (np.array(GRADES["probability"]) * (1 - np.array(GRADES["probability"])))
+    more = events + np.array([0, 0, 0, 0, int(3 * variance**0.5), 0, 0])
+    far = ct.grade_tests(GRADES | {"n": n, "events": more}).portfolio.exact_pvalue
+    assert far == pytest.approx(stats.norm.sf(3.0), rel=2e-3)
+
+
+def test_what_is_printed():
+    found = ct.grade_tests(GRADES)
+    text = str(found)
+    assert "Verdict: risk underestimated in BBB, BB, all" in text
+    assert "independent" in text
+    assert "exact binomial tests of 7 grades, greater · Holm, alpha=0.05" in found.recipe
+    assert [row.name for row in found.grades] == GRADES["grade"]
+    again = ct.GradeTests.from_json(found.to_json())
+    assert again == found
+    assert again.grades[3].verdict is ct.GradeVerdict.UNDERESTIMATED
+    assert json.loads(found.to_json())["portfolio"]["n"] == 12760
+    assert "| BBB | 5100 | 71 |" in found.to_markdown()
+    assert "<td" in found._repr_html_()
+    assert "no evidence" in str(ct.grade_tests(GRADES, alternative="less"))
+
+
+def test_wrong_calls():
+    with pytest.raises(ct.StatisticError, match="alternative must be"):
+        ct.grade_tests(GRADES, alternative="larger")
+    with pytest.raises(ct.StatisticError, match="method must be"):
+        ct.grade_tests(GRADES, method="wald")
+    with pytest.raises(ct.StatisticError, match="alpha must"):
+        ct.grade_tests(GRADES, alpha=5)
+    with pytest.raises(ct.InvalidPredictionsError, match="no column 'rating' among"):
+        ct.grade_tests(GRADES, names="rating")
+    with pytest.raises(ct.InvalidPredictionsError, match="is no table"):
+        ct.grade_tests(ct.examples.digits())
+
+
+def test_pictures():
+    for table in (GRADES, {"n": [3], "events": [0], "probability": [0.0]}):
+        picture = ct.grade_tests(table).plot()
+        assert {"rates", "intervals", "probabilities", "labels", "key"} <= set(picture.artists)
+        assert picture.ax.get_xscale() == "log"
+
+
+def test_command_line(tmp_path, capsys):
+    path = tmp_path / "grades.csv"
+    head = ["grade", "obligors", "defaults", "pd"]
+    rows = [head, *zip(*GRADES.values(), strict=True)]
+    path.write_text("\n".join(",".join(map(str, row)) for row in rows))
+    columns = ["--n", "obligors", "--events", "defaults", "--probability", "pd"]
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["grades", str(path), *columns, *arguments])
+        return stop.value.code, *capsys.readouterr()
+
+    assert run()[0] == 0
+    assert run("--fail-on-miscalibration")[0] == 1
+    assert run("--fail-on-miscalibration", "--alternative", "less")[0] == 0
+    code, out, _ = run("--json", "--out", str(tmp_path / "grades.md"), "--method", "jeffreys")
+    assert json.loads(out)["method"] == "jeffreys"
+    assert "Jeffreys tests" in (tmp_path / "grades.md").read_text()
+    path.write_text("obligors,defaults,pd\n10,2,3.5\n")
+    code, _, error = run()
+    assert code == 2
+    assert "pd: row 1 is 3.5" in error
+    assert "percentages" in error

@@ -1,0 +1,302 @@
+"""Tallies of what is counted already: in a warehouse by a query, and grades or bins."""
+
+import csv
+import os
+import subprocess
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.tally.grid import SUMS, TOTALS
+from caltest.tally.sql import COLUMNS, quoted
+
+
+def hard(seed=1):
+    """Predictions everywhere, at edges of cells and octaves and beside them, and outcomes."""
+    rng = np.random.default_rng(seed)
+    powers = 2.0 ** -np.arange(60) / 4800
+    p = np.concatenate(
+        [
+            rng.random(20_000),
+            rng.random(500).round(2),
+            rng.integers(0, 2, 50).astype(float),
+            10.0 ** rng.uniform(-320, 0, 3000),
+            1.0 - 10.0 ** rng.uniform(-16, 0, 3000),
+            np.arange(4801) / 4800,
+            np.clip(np.arange(4801) / 4800 + rng.uniform(-2e-12, 2e-12, 4801), 0, 1),
+            *(powers, np.nextafter(powers, 0), np.nextafter(powers, 1), 1 - powers),
+            [
+                5e-324,
+                0.5,
+                np.nextafter(0.5, 0),
+                np.nextafter(0.5, 1),
+                1e-12,
+                np.nextafter(1e-12, 0),
+            ],
+        ]
+    )
+    return p, (rng.random(p.size) < 0.3).astype(int)
+
+
+def in_duckdb(columns, *query, table="loans", **options):
+    duckdb, pyarrow = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
+    connection = duckdb.connect()
+    connection.register("given", pyarrow.table(columns))
+    connection.execute(f"CREATE TABLE {quoted(table)} AS SELECT * FROM given")
+    return connection.execute(ct.tally_sql(table, *(query or ("p", "y")), **options)).fetchnumpy()
+
+
+def total(high, low):
+    """A total in units of 2⁻⁶³."""
+    return sum(map(int, high)) * 2**43 + sum(map(int, low))
+
+
+def same_totals(result, tally, tolerance=Fraction(1, 10**9)):
+    for j, name in enumerate(TOTALS):
+        got, wanted = total(result[name], result[f"{name}_rest"]), total(*tally.totals[:, j].T)
+        assert abs(got - wanted) <= tolerance * abs(wanted), name
+
+
+@pytest.mark.parametrize("grid", [2, 7, 4800, 10**6])
+def test_the_query_has_the_sums_of_the_rows(grid):
+    p, y = hard()
+    result, tally = in_duckdb({"p": p, "y": y}, grid=grid), ct.Tally.of(p, y, grid=grid)
+    made = ct.Tally.from_table(result)
+    np.testing.assert_array_equal(made.key, tally.key)
+    np.testing.assert_array_equal(made.sums, tally.sums)  # to the last bit
+    same_totals(result, tally)
+    assert made.grid == grid
+    assert made.lens == tally.lens
+
+
+def test_weights_are_strata_and_rows_of_weight_0_are_left_out():
+    p, y = hard(2)
+    w = np.array([0.0, 0.5, 2.0])[np.arange(p.size) % 3]
+    result = in_duckdb({"p": p, "y": y, "w": w}, "p", "y", weights="w")
+    made, tally = ct.Tally.from_table(result), ct.Tally.of(p, y, weights=w)
+    np.testing.assert_array_equal(made.strata, [0.5, 2.0])
+    np.testing.assert_array_equal(made.sums, tally.sums)
+    np.testing.assert_array_equal(made.stratum, tally.stratum)
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "float", "text", "decimal"])
+def test_columns_of_any_type(kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    p, y = np.array([0.25, 0.3, 0.75, 0.1]), np.array([0, 1, 1, 0])
+    columns = {
+        "bool": {"p": p, "y": y > 0},
+        "int8": {"p": p, "y": y.astype(np.int8)},
+        "float": {"p": p.astype(np.float32), "y": y.astype(float)},
+        "text": {"p": [str(v) for v in p], "y": [str(v) for v in y]},
+        "decimal": {"p": pyarrow.array([Decimal(str(v)) for v in p]), "y": y},
+    }[kind]
+    result, tally = in_duckdb(columns), ct.Tally.of(p, y)
+    made = ct.Tally.from_table(result)
+    np.testing.assert_array_equal(made.key, tally.key)  # 0.3 in 32 bits is meant as 0.3
+    np.testing.assert_array_equal(made.sums, tally.sums)
+    same_totals(result, tally)
+
+
+def test_names_cannot_leave_their_quotes():
+    p, y = hard(3)
+    names = ('a "b" p', "y'; DROP TABLE x; --")
+    table = '"; DROP TABLE x; --'
+    result = in_duckdb(dict(zip(names, (p, y), strict=True)), *names, table=table)
+    assert ct.Tally.from_table(result).n == p.size
+    query = ct.tally_sql(("risk", 'lo"ans'), "p", "y")
+    assert '"risk"."lo""ans"' in query
+    for wrong in ("", "a\0b", None, 7):
+        with pytest.raises(ct.StatisticError, match="not the name"):
+            ct.tally_sql("loans", wrong, "y")
+    with pytest.raises(ct.StatisticError, match="dialect must be"):
+        ct.tally_sql("loans", "p", "y", dialect="oracle")
+    with pytest.raises(ct.StatisticError, match="grid"):
+        ct.tally_sql("loans", "p", "y", grid=1)
+
+
+def test_rows_that_cannot_be_tallied_are_counted():
+    nan, inf = np.nan, np.inf
+    columns = {
+        "p": [0.5, None, 1.5, -0.1, nan, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5],
+        "y": [1.0, 1.0, 1.0, 0.0, 0.0, None, 2.0, 0.5, 1.0, 1.0, 0.0],
+        "w": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, None, -1.0, inf],
+    }
+    result = in_duckdb(columns, "p", "y", weights="w")
+    assert int(result["n"].sum()) == 11
+    with pytest.raises(ct.InvalidPredictionsError) as error:
+        ct.Tally.from_table(result)
+    assert "1 row without a probability" in str(error.value)
+    assert "3 rows with a probability outside [0, 1]" in str(error.value)
+    assert "3 rows with an outcome that is not 0 or 1" in str(error.value)
+    assert "3 rows without a weight ≥ 0" in str(error.value)
+    with pytest.raises(ct.InvalidPredictionsError, match="no rows"):
+        ct.Tally.from_table(in_duckdb({"p": np.zeros(0), "y": np.zeros(0)}))
+
+
+def test_results_of_days_may_stand_below_each_other(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    p, y = hard(4)
+    cut = p.size // 3
+    parts = [pandas.DataFrame(in_duckdb({"p": p[k], "y": y[k]}))
+             for k in (slice(cut), slice(cut, None))]  # fmt: skip
+    whole = ct.Tally.from_table(in_duckdb({"p": p, "y": y}))
+    both = pandas.concat(parts)
+    assert ct.Tally.from_table(both) == whole
+    both.to_parquet(tmp_path / "days.parquet")
+    assert ct.Tally.from_table(tmp_path / "days.parquet") == whole
+    polars = pytest.importorskip("polars")
+    assert ct.Tally.from_table(polars.from_pandas(both)) == whole
+    both.to_csv(tmp_path / "days.csv", index=False)
+    assert ct.Tally.from_table(str(tmp_path / "days.csv")) == whole
+
+
+def test_damaged_results_are_refused():
+    result = in_duckdb({"p": [0.1, 0.6], "y": [0, 1]})
+    for name, value, match in (
+        ("n", 0, "cannot have"),
+        ("events", 5, "cannot have"),
+        ("key", 10**6, "no cell"),
+        ("weight", 0.0, "above 0"),
+        ("t2", 0.5, "whole numbers"),
+        ("n", 2**40, "at most"),
+    ):
+        broken = {k: v.astype(np.float64) for k, v in result.items()}
+        broken[name][0] = value
+        with pytest.raises(ValueError, match=match):
+            ct.Tally.from_table(broken)
+    with pytest.raises(ct.StatisticError, match="grid 4800, not of 100"):
+        ct.Tally.from_table(result, grid=100)
+    del result["entropy"]
+    with pytest.raises(ct.InvalidPredictionsError, match="no column 'entropy'"):
+        ct.Tally.from_table(result)
+
+
+def test_postgresql_has_the_structure_of_duckdb():
+    query = ct.tally_sql("loans", "p", "y", weights="w", dialect="postgresql")
+    assert query.count("(") == query.count(")")
+    assert all(f" AS {name}" in query for name in COLUMNS)
+    assert "//" not in query  # of which PostgreSQL knows nothing
+    assert "TRY_CAST" not in query
+    steps = ct.tally_sql("loans", "p", "y").count("SELECT")
+    assert query.count("OFFSET 0") == steps - 1
+
+
+def test_the_query_in_postgresql():
+    if "CALTEST_POSTGRES" not in os.environ:
+        pytest.skip("CALTEST_POSTGRES holds the arguments of psql, where there is a server")
+    p, y = hard()
+
+    def asked(text):
+        psql = ["psql", *os.environ["CALTEST_POSTGRES"].split(), "-qX", "--csv"]
+        done = subprocess.run(psql, input=text, text=True, capture_output=True, check=True)
+        assert "ERROR" not in done.stderr, done.stderr
+        return done.stdout
+
+    rows = "\n".join(f"{float(a)!r},{b}" for a, b in zip(p, y, strict=True))
+    made = "CREATE TEMPORARY TABLE loans (p float8, y boolean, w real);\n"
+    made += f"\\copy loans (p, y) FROM stdin csv\n{rows}\n\\.\n"
+    query = ct.tally_sql("loans", "p", "y", dialect="postgresql")
+    text = list(csv.reader(asked(f"{made}{query};").splitlines()))
+    result = {name: np.array(column, dtype=object).astype(float if name == "weight" else np.int64)
+              for name, *column in zip(*text, strict=True)}  # fmt: skip
+    tally = ct.Tally.of(p, y)
+    np.testing.assert_array_equal(ct.Tally.from_table(result).sums, tally.sums)
+    same_totals(result, tally)
+    bad = made.replace("w real)", "w real, bad float8 DEFAULT 'NaN')")
+    query = ct.tally_sql("loans", "bad", "y", weights="w", dialect="postgresql")
+    assert f"4800,0,-2,{p.size}" in asked(f"{bad}{query};")
+
+
+# --- grades and bins -----------------------------------------------------------------------------
+
+
+def expanded(n, events, p):
+    labels = [np.arange(a) < b for a, b in zip(n, events, strict=True)]
+    return np.repeat(p, n), np.concatenate(labels).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_grades_are_their_rows(seed):
+    rng = np.random.default_rng(seed)
+    p = np.concatenate([rng.random(30), rng.random(9).round(2), [0.0, 1.0, 0.5, 1e-9, 1 - 1e-9]])
+    n = rng.integers(0, [2, 300, 5000][seed % 3], p.size)
+    events = rng.binomial(n, rng.random(p.size))
+    grid = [4800, 12][seed % 2]
+    made = ct.Tally.from_table({"n": n, "events": events, "probability": p}, grid=grid)
+    assert made == ct.Tally.of(*expanded(n, events, p), grid=grid)
+
+
+def test_readers_of_tables():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pyarrow, duckdb = pytest.importorskip("pyarrow"), pytest.importorskip("duckdb")
+    grades = {"obligors": [100, 50, 7], "defaults": [1, 2, 7], "pd": [0.01, 0.05, 0.3]}
+    asked = {"n": "obligors", "events": "defaults", "probability": "pd"}
+    wanted = ct.Tally.of(*expanded(*map(np.array, grades.values())))
+    table = pyarrow.table(grades)
+    frames = [pandas.DataFrame(grades), polars.DataFrame(grades), table, duckdb.from_arrow(table)]
+    for frame in (grades, *frames):
+        assert ct.Tally.from_table(frame, **asked) == wanted
+    single = pandas.DataFrame(grades).astype({"pd": np.float32})
+    assert ct.Tally.from_table(single, **asked) == wanted
+
+
+def test_questions_of_grades_have_the_answers_of_their_rows():
+    n, events, p = np.array([400, 300, 200]), np.array([9, 40, 61]), np.array([0.02, 0.1, 0.3])
+    tally = ct.Tally.from_table({"n": n, "events": events, "probability": p}, classes=["ok", "bad"])
+    rows = ct.Predictions.of(*expanded(n, events, p), classes=["ok", "bad"])
+    assert tally == ct.Tally.of(rows)
+    a, b = ct.calibration_test(tally), ct.calibration_test(rows)
+    assert a.pvalue == pytest.approx(b.pvalue, abs=1e-9)
+
+
+BAD = [
+    ({"events": [1, 11, 0]}, r"events: row 1 is 11, more than 10, the rows of its grade"),
+    ({"events": [1, -1, 0]}, r"events: row 1 is -1; these are whole numbers ≥ 0"),
+    ({"n": [10, 10.5, 10]}, r"n: row 1 is 10.5; these are whole"),
+    ({"n": [10, np.nan, 10]}, r"n: row 1 is nan"),
+    ({"n": [10, 1e300, 10]}, r"n: row 1 is 1e\+300"),
+    ({"n": [10, 2**62, 10]}, r"n: row 1 is 4611686018427387904, more than"),
+    ({"n": [0, 0, 0], "events": [0, 0, 0]}, r"n is 0 in every row"),
+    ({"n": [10, None, 10]}, r"n, row 1: 'None' is not a number"),
+    ({"probability": [0.1, 1.2, 0.1]}, r"probability: row 1 is 1.2, outside \[0, 1\] \(1 such"),
+    ({"probability": [0.1, 25.0, 1.5]}, r"2 such values in all\); if these are percentages"),
+    ({"probability": [0.1, -0.2, 0.1]}, r"probability: row 1 is -0.2"),
+    ({"probability": [0.1, np.nan, 0.1]}, r"probability: row 1 is nan"),
+    ({"probability": ["1%", "2%", "3%"]}, r"divide by 100 and drop the sign"),
+    ({"probability": [0.1, 0.2]}, r"one length"),
+    ({"probability": [[0.1], [0.2], [0.3]]}, r"one length"),
+    ({"n": [], "events": [], "probability": []}, r"no rows"),
+    ({"n": [2**32] * 3}, r"at most 8589934592 rows"),
+]
+
+
+@pytest.mark.parametrize(("change", "match"), BAD)
+def test_what_is_no_count_is_refused_by_its_row(change, match, tmp_path):
+    table = {"n": [10, 10, 10], "events": [1, 1, 1], "probability": [0.1, 0.2, 0.3]} | change
+    with pytest.raises(ValueError, match=match):
+        ct.Tally.from_table(table)
+    if "at most" not in match:
+        with pytest.raises(ct.InvalidPredictionsError, match=match):
+            ct.grade_tests(table)
+
+
+def test_rows_of_files_are_counted_from_1(tmp_path):
+    path = tmp_path / "grades.csv"
+    path.write_text("n,events,probability\n10,1,0.1\n10,12,0.2\n")
+    with pytest.raises(ct.InvalidPredictionsError, match=r"grades.csv: events: row 2 is 12"):
+        ct.Tally.from_table(path)
+    with pytest.raises(ct.InvalidPredictionsError, match=r"'pd' among n, events.*probability=…"):
+        ct.Tally.from_table(path, probability="pd")
+    with pytest.raises(FileNotFoundError):
+        ct.Tally.from_table(tmp_path / "none.csv")
+    with pytest.raises(ct.InvalidPredictionsError, match="a list is no table"):
+        ct.Tally.from_table([1, 2, 3])
+    with pytest.raises(ct.InvalidPredictionsError, match="a ndarray is no table"):
+        ct.Tally.from_table(np.zeros((3, 3)))
+
+
+def test_the_columns_are_those_of_a_tally():
+    assert {*SUMS, *TOTALS} < set(COLUMNS)
