@@ -11,9 +11,11 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
+from caltest.inference.entry import MANY
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import IntArray, Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
+from caltest.statistics.scores import ScoredRows
 from caltest.tally import AnyTally, MicroCells, Tallies, Tally, tallied
 from caltest.tally.grid import SUMS
 
@@ -38,8 +40,19 @@ class Question:
         return "classes" if self.kind == "classes" else self.pairs[0][1].subject
 
 
-#: Rows from which on errors without bins are those of sums over micro-cells.
-MANY = 100_000
+#: What Σ of fourth moments over variance² may be for a score to count as normal: two-sided p-values
+#: above 0.0005 are then wrong by less than 3 %, by Edgeworth's series.
+NORMAL = 1.0 / 400.0
+
+
+def null_of(data: Predictions | AnyTally, question: Question) -> Literal["auto", "asymptotic"]:
+    """Return the limit law for scores of very many rows, where it is as good as drawn."""
+    if question.kind != "score" or isinstance(data, AnyTally) or data.n <= MANY:
+        return "auto"
+    ((statistic, lens),) = question.pairs
+    prepared = prepare(statistic, lens(data)) if data.n_clusters is None else None
+    normal = isinstance(prepared, ScoredRows) and prepared.tails <= NORMAL
+    return "asymptotic" if normal else "auto"
 
 
 def summed(data: Any, question: Question) -> Any:
@@ -62,23 +75,26 @@ def impossible_in(data: Predictions | AnyTally) -> IntArray:
     return np.broadcast_to(np.int64(0), (int(sum(zeros)),))
 
 
-def questions(data: Any) -> tuple[Any, list[Question]]:
-    """Return data that note what they cannot be asked, and what is asked, the headline first."""
-    asked, unheld = _asked(data), []
-    if isinstance(data, AnyTally) and data.n_classes > 2:
-        lenses = data.lenses if isinstance(data, Tallies) else (data.lens,)
-        if TopK(1) not in lenses:
-            raise StatisticError(
-                f"audit asks about the top class or the event of two, not {lenses[0]!r}: tally "
-                "with TopK(1), or ask calibration_test"
-            )
-        held = set(map(data.named, lenses))
-        unheld = [q for q in asked if not {data.named(lens) for _, lens in q.pairs} <= held]
-        asked = [question for question in asked if question not in unheld]
-    if unheld:
-        left = ", ".join(question.lens for question in unheld)
-        data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
-    return data, _defined(asked, data)
+def questions(data: Predictions | AnyTally) -> list[Question]:
+    """Return what is asked about these predictions, the headline first."""
+    return _defined([question for question in _asked(data) if _held(data, question)], data)
+
+
+def left_out(data: Predictions | AnyTally) -> str:
+    """Return what would be asked about the rows, and tallies do not hold."""
+    return ", ".join(question.lens for question in _asked(data) if not _held(data, question))
+
+
+def _held(data: Predictions | AnyTally, question: Question) -> bool:
+    if not isinstance(data, AnyTally) or data.n_classes == 2:
+        return True
+    lenses = data.lenses if isinstance(data, Tallies) else (data.lens,)
+    if TopK(1) not in lenses:
+        raise StatisticError(
+            f"audit asks about the top class or the event of two, not {lenses[0]!r}: tally with "
+            "TopK(1), or ask calibration_test"
+        )
+    return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, lenses))
 
 
 def _asked(data: Predictions | AnyTally) -> list[Question]:
@@ -130,7 +146,9 @@ def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Questi
         asked_of = summed(data, question)
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
-                if isinstance(asked_of, AnyTally):
+                if isinstance(statistic, ECE):
+                    pass  # always has a value
+                elif isinstance(asked_of, AnyTally):
                     tallied(statistic, asked_of.through(lens).problem())
                 else:
                     prepare(statistic, lens(asked_of))

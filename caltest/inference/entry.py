@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from caltest.tally.statistics import refuse_early
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
+
+_COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
 
 
 def admitted(
@@ -56,7 +59,7 @@ def admitted(
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
     looked = data.copies or data.induced or data.clusters is not None
-    copies = 0 if looked else n_copies(data.probs, data.labels)
+    copies = 0 if looked else _copies_in(data)
     if not copies:
         return data
     note = (
@@ -101,6 +104,13 @@ def at_hand(
     asked: Any = lens if lens is not None or whole else "usual"
     reading = Reading(rest, labels, asked, weights=names["weights"], options=options)
     return of_frame(probs, reading), None, {}
+
+
+def _copies_in(data: Predictions) -> int:
+    """Count repeated rows, once for the same predictions."""
+    if data not in _COPIES:
+        _COPIES[data] = n_copies(data.probs, data.labels)
+    return _COPIES[data]
 
 
 def admitted_tally(

@@ -15,6 +15,7 @@ from caltest._base.progress import progress
 from caltest._base.state import locked, write
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io.assembly import shortened
 from caltest.lenses import Lens
 from caltest.tally.base import AnyTally
 from caltest.tally.batches import rows_of
@@ -173,7 +174,7 @@ class _Run:
         found, read = self.counted.tally, len(self.counted.done)
         if found is None:
             raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows, nor in others")
-        used = f": {', '.join(self.reading.chosen.wanted)}" if self.reading.chosen else ""
+        used = f": {shortened(self.reading.chosen.wanted)}" if self.reading.chosen else ""
         note = f"read {several(found.n, 'row')} of {several(read, 'file')}{used}"
         return replace(found, notes=(note,))
 

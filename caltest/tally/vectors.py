@@ -14,10 +14,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, IntArray
 from caltest.tally.base import AnyTally
-from caltest.tally.grid import carried
+from caltest.tally.grid import MOST_ROWS, carried
 from caltest.tally.rows import AT_ONCE, HIGH, LOW, UNIT
 from caltest.tally.stored import LENSES
-from caltest.tally.tally import MOST_ROWS, rows_of
+from caltest.tally.tally import rows_of
 from caltest.tally.tree import SimplexTree
 
 #: What a leaf keeps of every class: Σ p, Σ p² and the number of its labels.
