@@ -70,7 +70,7 @@ class Tally(Counted):
 
     Notes
     -----
-    O(n), some 50 ns a row; 8 numbers for each occupied cell. Up to 2³³ rows.
+    O(n), some 20 ns a row; 8 numbers for each occupied cell. Up to 2³³ rows.
 
     Examples
     --------
