@@ -105,16 +105,17 @@ def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) ->
     """Tally the result of a query, or of several below each other."""
     whole = {name: whole_numbers(found[name], name) for name in COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
-    if (key < 0).any():
-        told = [f"{several(int(n[key == code].sum()), 'row')} {why}"
-                for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
+    told = [f"{several(int(n[key == code].sum()), 'row')} {why}"
+            for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
+    if told:
         raise InvalidPredictionsError(
             f"the query found {', '.join(told)}: repair these rows, or query a view without them"
         )
     _refuse_more(n)
     sizes = np.unique(whole["grid"])
     if sizes.size > 1 or grid not in (None, sizes[0]):
-        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, not of {grid}")
+        asked = "one at a time" if grid is None else f"not of {grid}"
+        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, {asked}")
     sums = np.column_stack([whole[name] for name in SUMS])
     events, t1 = whole["events"], whole["t1"]
     wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * UNIT)
@@ -128,8 +129,8 @@ def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) ->
             f"up to {MOST_WEIGHTS} apart, all above 0: round them in the query"
         )
     last = Grid(int(sizes[0])).last
-    if (key > last).any():
-        raise InvalidPredictionsError(f"key: {key.max()} is no cell of grid {sizes[0]}")
+    if ((key < 0) | (key > last)).any():
+        raise InvalidPredictionsError(f"key: there are others than 0 to {last} of grid {sizes[0]}")
     both, where = np.unique(stratum * (last + 1) + key, return_inverse=True)
     merged = np.zeros((both.size, len(SUMS)), dtype=np.int64)
     np.add.at(merged, where, sums)
