@@ -111,6 +111,9 @@ def test_names_cannot_leave_their_quotes():
     for wrong in ("", "a\0b", None, 7):
         with pytest.raises(ct.StatisticError, match="not the name"):
             ct.tally_sql("loans", wrong, "y")
+    for wrong in ("", (), None, ("risk", "")):
+        with pytest.raises(ct.StatisticError, match="not the name"):
+            ct.tally_sql(wrong, "p", "y")
     with pytest.raises(ct.StatisticError, match="dialect must be"):
         ct.tally_sql("loans", "p", "y", dialect="oracle")
     with pytest.raises(ct.StatisticError, match="grid"):

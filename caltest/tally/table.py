@@ -10,6 +10,7 @@ import numpy as np
 from caltest._base.reading import as_numbers, class_names, nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io.columns import refuse_unknown
 from caltest.io.grades import Grades, read_columns, read_grades, table_of, whole_numbers
 from caltest.lenses import OneVsRest
 from caltest.predictions import IntArray
@@ -71,6 +72,7 @@ class Counted:
         names = class_names(classes, 2)
         with table_of(table) as source:
             if "key" in source.names and "t4" in source.names:
+                refuse_unknown(COLUMNS, source.names)
                 found = read_columns(source, {name: name for name in COLUMNS})
                 return _of_cells(cls, found, names, grid)
             grades = read_grades(source, n, events, probability)
@@ -126,7 +128,7 @@ def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) ->
     if strata[0] <= 0.0 or strata.size > MOST_WEIGHTS:
         raise StatisticError(
             f"there are {several(strata.size, 'weight')} from {strata[0]:g} on, and a tally keeps "
-            f"up to {MOST_WEIGHTS} apart, all above 0: round them in the query"
+            f"up to {MOST_WEIGHTS} apart, all above 0: round them in a view"
         )
     last = Grid(int(sizes[0])).last
     if ((key < 0) | (key > last)).any():
