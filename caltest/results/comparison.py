@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from caltest.results.base import Record, Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 
@@ -78,6 +79,8 @@ class ComparisonResult(Result):
         classes, which do not know whole predictions.
     paired : bool
         Whether rows of both models are the same observations.
+    subgroups : Subgroups, optional
+        The comparison in every subgroup.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`: ``n`` rows of the first model; ``n_resamples`` replicates for
         ``pvalue``, 0 for ``"z"`` and ``"jackknife"``.
@@ -105,11 +108,19 @@ class ComparisonResult(Result):
     interval_b: tuple[float, float] | None
     scores: tuple[ScoreDifference, ...]
     paired: bool
+    subgroups: Subgroups | None = None
+    of_subgroups: ClassVar[tuple[str, ...]] = ("difference", "low", "high", "pvalue")
+    of_all: ClassVar[str] = "equal error in every subgroup"
     number: ClassVar[str] = "difference"
     columns: ClassVar[tuple[str, ...]] = (
         *("tested", "lens", "estimate_a", "estimate_b"),
         *("difference", "low", "high", "pvalue", "finding"),
     )
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key that sorts the strongest evidence first."""
+        return self.pvalue, -abs(self.difference)
 
     @property
     def finding(self) -> str:
@@ -161,9 +172,13 @@ class ComparisonResult(Result):
             "",
             *(f"  {sentence}" for sentence in self._in_words()),
             *(["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []),
+            *([] if self.subgroups is None else ["", str(self.subgroups)]),
             *self._foot(),
         ]
         return "\n".join(lines)
+
+    def _tables(self) -> list[Columns]:
+        return super()._tables() + ([] if self.subgroups is None else [self.subgroups.table])
 
     def _interval(self) -> str:
         if self.low is None or self.high is None:
