@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.facts import as_times
 from caltest._base.written import name_of
 from caltest.bets.kernels import REFUTED
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -98,6 +99,25 @@ class Watch(Result):
         import json
 
         return cls.from_dict(json.loads(text), lens)
+
+
+def steps_of(n: int, time: Any, start: int, last: float | None) -> tuple[IntArray, float | None]:
+    """Return at which step each row is, after ``start`` steps, and the time of the last."""
+    if time is None:
+        if last is not None:
+            raise InvalidPredictionsError("earlier rows had times: pass time= with all rows")
+        return start + np.arange(n), None
+    times = as_times(time, n)
+    if start and last is None:
+        raise InvalidPredictionsError("earlier rows had no times: pass time= with all or none")
+    before = np.append(np.nan if last is None else last, times[:-1])
+    if (times < before).any():
+        row = int(np.argmax(times < before))
+        raise InvalidPredictionsError(
+            f"time: row {row} is {times[row]:.10g}, before {before[row]:.10g}; a monitor goes "
+            "forward: sort the rows by time, and do not add to times that are over"
+        )
+    return start - 1 + np.cumsum(times != before), float(times[-1])
 
 
 def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:

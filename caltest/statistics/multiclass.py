@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
-from caltest.binning import Binning, UniformBins, as_binning
+from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import Bootstrap, ConsistencyResampling, Scheme, Shortcut
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import Prepared, Statistic
 
@@ -37,10 +38,18 @@ class ClassCells(Prepared):
     sums: FloatArray = field(repr=False)
     weights: FloatArray = field(repr=False)
     aggregate: Aggregate
+    #: Whether cells are the same in any sample of these rows.
+    fixed: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
-        cls, data: Predictions, bins: ClassBins, threshold: float, aggregate: Aggregate
+        cls,
+        data: Predictions,
+        bins: ClassBins,
+        threshold: float,
+        aggregate: Aggregate,
+        *,
+        fixed: bool = False,
     ) -> ClassCells:
         """Bin the probabilities above the threshold, class by class; 0 keeps all of them."""
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)
@@ -59,7 +68,8 @@ class ClassCells(Prepared):
         cell[cell < 0] = starts[-1]
         small = np.ascontiguousarray(cell.astype(np.min_scalar_type(starts[-1])).T)
         joined, shares = np.concatenate(sums), np.concatenate(weights)
-        return cls(data, small, np.array(starts), joined, shares, aggregate, degree=1)
+        starting = np.array(starts)
+        return cls(data, small, starting, joined, shares, aggregate, fixed=fixed, degree=1)
 
     @property
     def rows_per_cell(self) -> float:
@@ -80,6 +90,20 @@ class ClassCells(Prepared):
         errors = np.empty((len(labels), self.data.n_classes))
         _class_errors(labels, self.cell, self.starts, self.sums, self.weights, errors)
         return self._combined(errors)
+
+    def fast(self, scheme: Scheme) -> Shortcut | None:
+        """Return a fused kernel for resampled rows, where these keep their cells."""
+        known = isinstance(scheme, (ConsistencyResampling, Bootstrap))
+        if not (self.fixed and known) or self.data.n_clusters is not None:
+            return None
+        from caltest.simulate.rows import ClassResamples, cumulative
+
+        outcomes = self.data.probs
+        if isinstance(scheme, Bootstrap):
+            outcomes = np.eye(self.data.n_classes)[self.data.labels]
+        rows = np.ascontiguousarray(self.data.probs, dtype=np.float64)
+        parts = (cumulative(outcomes), self.cell, self.starts)
+        return ClassResamples(rows, *parts, self._combined)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals; O(n K) each."""
@@ -157,7 +181,8 @@ class ClasswiseECE(Statistic):
 
     def given(self, data: Predictions) -> ClassCells:
         """Fix the predictions: bin every class once."""
-        return ClassCells.of(data, self._cells, self.threshold, self.aggregate)
+        fixed = isinstance(self.bins, FIXED) and self.threshold == 0.0
+        return ClassCells.of(data, self._cells, self.threshold, self.aggregate, fixed=fixed)
 
     def _cells(self, p: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         cells = Cells.of(self.bins, np.column_stack([p, 1.0 - p]))
