@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
@@ -144,13 +144,13 @@ class ComparisonResult(Result):
         return f"n={self.n} paired" if self.paired else f"n={self.n} and {self.test_b.n}"
 
     def __str__(self) -> str:
-        a, b = self.names
+        (a, b), tests = self.names, (self.test_a, self.test_b)
         width = max(len(a), 26) + 2
         rows: list[tuple[str, ...]] = [("", a, b)]
         if self.tested != self.statistic or self.method == "swap":
-            rows.append(("observed", *_both(self, lambda t: format_value(t.estimate))))
-        rows.append(("if calibrated", *_both(self, lambda t: t.shown_floor)))
-        rows.append(("own p-value", *_both(self, lambda t: t.shown_p)))
+            rows.append(("observed", *(format_value(t.estimate) for t in tests)))
+        rows.append(("if calibrated", *(t.shown_floor for t in tests)))
+        rows.append(("own p-value", *(t.shown_p for t in tests)))
         if self.interval_a is not None and self.interval_b is not None:
             row = (f"{self.level:.0%} interval", _span(*self.interval_a), _span(*self.interval_b))
             rows.insert(-2, row)
@@ -225,12 +225,6 @@ def _tested_instead(result: ComparisonResult) -> list[str]:
         f"  tested         {result.tested}: no valid test of equal {asked} is known, because its",
         "                 noise floor differs between models",
     ]
-
-
-def _both(
-    result: ComparisonResult, show: Callable[[CalibrationTestResult], str]
-) -> tuple[str, str]:
-    return show(result.test_a), show(result.test_b)
 
 
 def _with_root(square: float) -> str:
