@@ -94,7 +94,7 @@ class Monitor(Watch):
     Notes
     -----
     0.6 µs a row of two classes, about 0.2 K µs of K, and 10 µs for an update with one row. JSON of
-    17 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``.
+    20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``.
 
     References
     ----------
