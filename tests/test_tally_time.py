@@ -62,6 +62,33 @@ def test_the_expected_factor_of_a_batch_is_one(batch, mode):
     assert mean == pytest.approx(before + begun, rel=1e-8)
 
 
+def test_rows_of_a_batch_may_depend_on_earlier_ones():
+    def forecast(past):
+        return 0.1 + 0.7 * (sum(past) + 0.3) / (len(past) + 0.7)
+
+    state, mean = mixture.start(2), 0.0
+    for y in product([0, 1], repeat=6):
+        p = np.array([forecast(y[:t]) for t in range(6)])
+        after = wealth_of(ct.Tally.of(p, y), kernels.MONITOR, state)[kernels.NOW]
+        mean += chance(p, y) * np.exp(after)
+    assert mean == pytest.approx(1.0, rel=1e-8)
+
+
+@pytest.mark.slow
+def test_calibrated_models_ring_seldom():
+    highest = []
+    for seed in range(200):
+        rng, monitor = np.random.default_rng(seed), ct.Monitor()
+        for _ in range(10):
+            p = rng.beta(0.5, 0.5, 50)
+            monitor = monitor.update(ct.Tally.of(p, rng.random(50) < p, grid=100))
+        highest.append(monitor.highest)
+    for odds in (5.0, 20.0):
+        limit = 1.0 / odds + 3.0 * np.sqrt((1.0 - 1.0 / odds) / odds / 200.0)
+        assert np.mean(np.array(highest) >= np.log(odds)) <= limit
+    assert np.mean(np.array(highest) > 0.0) > 0.2  # some luck there is
+
+
 @pytest.mark.parametrize("grid", [2, 10])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_moments_leave_open_is_taken_off(grid, seed):
