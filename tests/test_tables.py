@@ -120,7 +120,7 @@ def test_names_cannot_leave_their_quotes():
 def test_rows_that_cannot_be_tallied_are_counted():
     nan, inf = np.nan, np.inf
     columns = {
-        "p": [0.5, None, 1.5, -0.1, nan, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5],
+        "p": [0.5, None, 1e300, -0.1, nan, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5],
         "y": [1.0, 1.0, 1.0, 0.0, 0.0, None, 2.0, 0.5, 1.0, 1.0, 0.0],
         "w": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, None, -1.0, inf],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,6 +23,8 @@ AnyTally = TypeVar("AnyTally", Tally, PairTally)
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
+
+_COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
 
 
 def admitted(
@@ -55,7 +58,7 @@ def admitted(
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
     looked = data.copies or data.induced or data.clusters is not None
-    copies = 0 if looked else n_copies(data.probs, data.labels)
+    copies = 0 if looked else _copies_in(data)
     if not copies:
         return data
     note = (
@@ -64,6 +67,13 @@ def admitted(
         + (", or say by clusters= which rows belong together" if "clusters" in takes else "")
     )
     return replace(data, copies=copies, notes=(*data.notes, note))
+
+
+def _copies_in(data: Predictions) -> int:
+    """Count repeated rows, once for the same predictions."""
+    if data not in _COPIES:
+        _COPIES[data] = n_copies(data.probs, data.labels)
+    return _COPIES[data]
 
 
 def admitted_tally(

@@ -18,14 +18,18 @@ from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.recalibration import refuse_fitted_rows
 from caltest.tally import stored
-from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried, turned_over
+from caltest.tally.grid import (
+    GRID,
+    MOST_ROWS,
+    MOST_WEIGHTS,
+    SUMS,
+    TOTALS,
+    Grid,
+    carried,
+    turned_over,
+)
 from caltest.tally.stored import LENSES
 from caltest.tally.table import Counted
-
-#: Rows of one tally, so that no sum overflows.
-MOST_ROWS = 2**33
-#: Different weights that are kept apart.
-MOST_WEIGHTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
