@@ -43,8 +43,12 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
-    if isinstance(probs, (AnyTally, PairTally)):
+    if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
+    if isinstance(probs, PairTally):
+        raise StatisticError(
+            f"{verb} does not take a pair tally: pass the tally of one model, its .a or its .b"
+        )
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
         raise unknown(verb, strange[0], Facts.__annotations__)

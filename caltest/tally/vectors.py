@@ -117,7 +117,8 @@ class VectorTally(AnyTally):
             When the lens leaves two classes or is a function of yours, for cells of another number
             of classes, or for facts of rows that sums cannot hold.
         """
-        data, through, induced = rows_of(lens or Canonical(), probs, labels, facts)
+        data, through = rows_of(lens or Canonical(), probs, labels, facts)
+        induced = through(data)
         if data.weights is not None:
             raise StatisticError("a tally of whole vectors keeps no weights yet: pass the rows")
         if induced.n_classes == 2:
