@@ -17,6 +17,7 @@ from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.entry import (
     admitted,
     admitted_tally,
+    at_hand,
     design,
     evaluated,
     seed_of,
@@ -40,7 +41,7 @@ from caltest.simulate import (
     check_run,
 )
 from caltest.statistics import ECE, EValue, StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally
 
 
 def calibration_test(
@@ -66,7 +67,9 @@ def calibration_test(
     ----------
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
-        :class:`Tally`, which answers for statistics made of its sums.
+        :class:`Tally`, :class:`VectorTally` or :class:`Tallies`, which answer for statistics that
+        are made of their sums. A Dask data frame is tallied: ``labels`` names its column, or
+        columns are found as in files.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -148,9 +151,10 @@ def calibration_test(
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
     run, early = (n_resamples, rng, workers), stop == "early"
-    if isinstance(probs, Tally):
-        tally = admitted_tally("calibration_test", probs, labels, facts, lens)
-        return _tested(tally, MicroCells.of(tally), statistic, tally.lens, null, run, early)
+    probs, labels, facts = at_hand("calibration_test", probs, labels, facts, lens, [statistic])
+    if isinstance(probs, AnyTally):
+        tally = admitted_tally("calibration_test", probs, labels, facts, lens, vectors=True)
+        return _tested(tally, tally.problem(), statistic, tally.lens, null, run, early)
     data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if null == "betting" and statistic == ECE():
         statistic = EValue()
@@ -179,8 +183,8 @@ def calibration_test(
 
 
 def _tested(
-    data: Predictions | Tally,
-    induced: Predictions | MicroCells,
+    data: Predictions | AnyTally,
+    induced: Any,
     statistic: StatisticLike,
     lens: Lens,
     null: Null,
