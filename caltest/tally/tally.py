@@ -97,9 +97,8 @@ class Tally(Counted):
     notes: tuple[str, ...] = field(default=(), repr=False)
 
     #: What sums do not know of.
-    clusters = n_clusters = None
+    clusters = n_clusters = by = None
     copies = 0
-    by = None
 
     @classmethod
     def of(
@@ -125,8 +124,7 @@ class Tally(Counted):
         Raises
         ------
         StatisticError
-            When the lens leaves more than two classes or is a function of yours, or for facts of
-            rows that sums cannot hold.
+            For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
         data = Predictions.of(probs, labels, **facts)
         if data.provenance:
@@ -189,22 +187,18 @@ class Tally(Counted):
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def class_index(self, c: int | str) -> int:
+    def class_index(self: Any, c: int | str) -> int:
         """Return the number of a class given by its number or its name."""
-        return Predictions.class_index(self._seen, c)
+        return Predictions.class_index(self, c)
 
-    def class_name(self, index: int) -> str:
+    def class_name(self: Any, index: int) -> str:
         """Return the name of a class, or its number when there are no names."""
-        return Predictions.class_name(self._seen, index)
+        return Predictions.class_name(self, index)
 
-    @property
-    def _seen(self) -> Any:
-        return self
-
-    def components(self) -> tuple[str, ...]:
+    def components(self: Any) -> tuple[str, ...]:
         """Return what the event is called."""
         whole = isinstance(self.lens, Canonical)
-        return ("class 0",) if whole else self.lens.components(self._seen)
+        return ("class 0",) if whole else tuple(self.lens.components(self))
 
     @property
     def _question(self) -> dict[str, Any]:
