@@ -44,9 +44,9 @@ class Tally(Counted):
     batches, their order and the number of processes change no bit. Tallies add up by ``+``.
 
     Make one with :meth:`of`, from files with :func:`caltest.scan`, from counts with
-    :meth:`from_table`. Verbs take it in place of
-    predictions and look through its lens: ``calibration_test``, ``joint_test``, ``audit``,
-    ``confidence_interval``, ``equivalence_test``, ``reliability_curve`` and, unpaired, ``compare``.
+    :meth:`from_table`. Verbs take it in place of predictions and look through its lens, tests,
+    intervals, audits and reports among them, and a :class:`Monitor` as a batch; ``compare`` is
+    unpaired.
 
     Attributes
     ----------
