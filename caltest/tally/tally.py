@@ -121,8 +121,7 @@ class Tally(AnyTally, Counted):
         Raises
         ------
         StatisticError
-            When the lens leaves more than two classes or is a function of yours, or for facts of
-            rows that sums cannot hold.
+            For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
         data, through = rows_of(lens, probs, labels, facts)
         seen, events = _event(through, data)
@@ -180,10 +179,10 @@ class Tally(AnyTally, Counted):
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def components(self) -> tuple[str, ...]:
+    def components(self: Any) -> tuple[str, ...]:
         """Return what the event is called."""
         whole = isinstance(self.lens, Canonical)
-        return ("class 0",) if whole else self.lens.components(self._seen)
+        return ("class 0",) if whole else tuple(self.lens.components(self))
 
     @property
     def _question(self) -> dict[str, Any]:
