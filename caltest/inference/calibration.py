@@ -124,6 +124,9 @@ def calibration_test(
     Where observations are independent and labels were not used to make the predictions, observed
     and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition.
 
+    Above 100 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at
+    where these have the estimate of the rows to rounding, and a note says so.
+
     Subgroups may be calibrated alike and the model be wrong. Residuals y − p of a subgroup, less
     their mean among all rows of about the same prediction, are added up by increasing prediction,
     and the range of this walk compared with those of residuals permuted among these rows: strata of

@@ -121,11 +121,10 @@ class Tally(AnyTally, Counted):
         Raises
         ------
         StatisticError
-            When the lens leaves more than two classes or is a function of yours, or for facts of
-            rows that sums cannot hold.
+            For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
         data, through = rows_of(lens, probs, labels, facts)
-        probs, events = _seen(through, data)
+        seen, events = _event(through, data)
         own = data.weights
         weights = np.ones(1) if own is None else np.unique(own[own > 0.0])
         if weights.size > MOST_WEIGHTS:
@@ -134,7 +133,7 @@ class Tally(AnyTally, Counted):
                 f"{MOST_WEIGHTS} apart: round them, or pass the predictions themselves"
             )
         rows = [slice(None)] if own is None else [own == w for w in weights]
-        parts = [Grid(grid).sums(probs[kept], events[kept]) for kept in rows]
+        parts = [Grid(grid).sums(seen[kept], events[kept]) for kept in rows]
         sizes = [len(key) for key, *_ in parts]
         key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
         totals = np.stack([part[2] for part in parts])
@@ -180,10 +179,10 @@ class Tally(AnyTally, Counted):
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def components(self) -> tuple[str, ...]:
+    def components(self: Any) -> tuple[str, ...]:
         """Return what the event is called."""
         whole = isinstance(self.lens, Canonical)
-        return ("class 0",) if whole else self.lens.components(self._seen)
+        return ("class 0",) if whole else tuple(self.lens.components(self))
 
     @property
     def _question(self) -> dict[str, Any]:
@@ -338,15 +337,15 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
     return data, through
 
 
-def _seen(lens: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
-    """Return what the lens shows, of two classes: predictions (n, 2), and the event."""
-    if isinstance(lens, OneVsRest) and data.n_classes == 2:  # without copies
-        c = data.class_index(lens.c)
+def _event(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
+    """Return what a lens shows of two classes: predictions (n, 2), and whether the first is it."""
+    if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
+        c = data.class_index(through.c)
         return data.probs[:, ::-1] if c else data.probs, data.labels == c
-    induced = lens(data)
+    induced = through(data)
     if induced.n_classes != 2:
         raise StatisticError(
-            f"a tally is of a two-class question, but {lens!r} leaves {induced.n_classes} "
+            f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
             "classes: take a VectorTally, or TopK(1), or OneVsRest(c), a tally for each class"
         )
     return induced.probs, induced.labels == 0
