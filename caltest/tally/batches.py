@@ -15,7 +15,7 @@ from caltest.io.opening import ENDINGS, imported
 from caltest.io.source import MISSING, Column
 
 #: Rows of a batch, at most; cells in it, where these are not too few rows; bytes of one of text.
-ROWS, CELLS, FEW, BYTES = 2**17, 2**21, 2**14, 2**24
+ROWS, CELLS, FEW, BYTES = 2**16, 2**21, 2**14, 2**24
 #: Decimals of numbers of 32 and 16 bits that are read as they were written.
 DECIMALS = {"float32": 1e6, "float16": 1e3}
 
