@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
@@ -17,6 +19,8 @@ from caltest.statistics.scores import ScoredRows
 from caltest.tally import MicroCells, Tally, tallied
 
 Pair = tuple[StatisticLike, Lens]
+#: Classes that are tested one by one, those of the largest total probability.
+MOST_CLASSES = 1000
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
 #: sure the whole vector is; the binned errors of all subgroups.
 Kind = Literal["error", "classes", "shape", "score", "groups"]
@@ -92,12 +96,12 @@ def questions(data: Predictions | Tally) -> list[Question]:
             f"audit asks about the top class or the event of two, not {data.lens!r}: tally with "
             "TopK(1), or ask calibration_test"
         )
-    every = Question(
-        f"OneVsRest(0…{data.n_classes - 1})",
-        "are all classes right?",
-        "classes",
-        tuple((binary, OneVsRest(c)) for c in range(data.n_classes)),
-    )
+    name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "are all classes right?", None
+    if data.n_classes > MOST_CLASSES:  # looking at predictions only keeps every test valid
+        chosen = np.sort(np.argsort(-data.probs.sum(axis=0), kind="stable")[:MOST_CLASSES])
+        words = f"are the {MOST_CLASSES} likeliest classes right?"
+    numbers = range(data.n_classes) if chosen is None else chosen.tolist()
+    every = Question(name, words, "classes", tuple((binary, OneVsRest(c)) for c in numbers))
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score = ScoreGap("brier" if data.impossible.size else "log")
@@ -114,6 +118,9 @@ def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]
     answerable = []
     for question in asked:
         pairs: list[Pair] = []
+        if question.kind == "classes":  # an error has a meaning always
+            answerable.append(question)
+            continue
         asked_of = summed(data, question)
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
