@@ -118,7 +118,8 @@ def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]
     answerable = []
     for question in asked:
         pairs: list[Pair] = []
-        if question.kind == "classes":  # an error has a meaning always
+        always = question.kind in ("classes", "error") and isinstance(data, Predictions)
+        if always:  # of rows an error has a meaning, and many classes are not prepared twice
             answerable.append(question)
             continue
         asked_of = summed(data, question)
