@@ -44,6 +44,10 @@ def admitted(
     """
     if isinstance(probs, Tally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
+    if isinstance(probs, PairTally):
+        raise StatisticError(
+            f"{verb} does not take a pair tally: pass the tally of one model, its .a or its .b"
+        )
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
         raise unknown(verb, strange[0], Facts.__annotations__)
