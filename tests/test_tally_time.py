@@ -62,6 +62,33 @@ def test_the_expected_factor_of_a_batch_is_one(batch, mode):
     assert mean == pytest.approx(before + begun, rel=1e-8)
 
 
+def test_rows_of_a_batch_may_depend_on_earlier_ones():
+    def forecast(past):
+        return 0.1 + 0.7 * (sum(past) + 0.3) / (len(past) + 0.7)
+
+    state, mean = mixture.start(2), 0.0
+    for y in product([0, 1], repeat=6):
+        p = np.array([forecast(y[:t]) for t in range(6)])
+        after = wealth_of(ct.Tally.of(p, y), kernels.MONITOR, state)[kernels.NOW]
+        mean += chance(p, y) * np.exp(after)
+    assert mean == pytest.approx(1.0, rel=1e-8)
+
+
+@pytest.mark.slow
+def test_calibrated_models_ring_seldom():
+    highest = []
+    for seed in range(200):
+        rng, monitor = np.random.default_rng(seed), ct.Monitor()
+        for _ in range(10):
+            p = rng.beta(0.5, 0.5, 50)
+            monitor = monitor.update(ct.Tally.of(p, rng.random(50) < p, grid=100))
+        highest.append(monitor.highest)
+    for odds in (5.0, 20.0):
+        limit = 1.0 / odds + 3.0 * np.sqrt((1.0 - 1.0 / odds) / odds / 200.0)
+        assert np.mean(np.array(highest) >= np.log(odds)) <= limit
+    assert np.mean(np.array(highest) > 0.0) > 0.2  # some luck there is
+
+
 @pytest.mark.parametrize("grid", [2, 10])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_moments_leave_open_is_taken_off(grid, seed):
@@ -72,7 +99,7 @@ def test_what_moments_leave_open_is_taken_off(grid, seed):
         after = wealth_of(ct.Tally.of(p, y, grid=grid), kernels.STATIC, state)[kernels.NOW]
         mean += chance(p, y) * np.exp(after)
     assert mean <= 1.0 + 1e-9
-    assert mean > 0.9  # and hardly more than that
+    assert mean > 0.9999  # and hardly more than that
 
 
 def _rows(p, y):
@@ -128,6 +155,13 @@ def test_a_day_is_a_point_of_the_history_and_the_alarm_rings_at_its_end():
     assert len(monitor.history) <= 513
     assert (np.diff(monitor.history[:, 0]) > 0).all()
     assert monitor.history[-1, 0] == monitor.n == 24_200
+
+
+def test_states_of_older_versions_are_refused():
+    content = ct.Monitor().update([0.3], [1]).as_dict()
+    content["trace"] = content.pop("past")
+    with pytest.raises(TypeError, match="trace"):
+        ct.Monitor.from_dict(content)
 
 
 def test_impossible_outcomes_settle_it_also_in_sums():

@@ -36,10 +36,10 @@ class Monitor(Watch):
     rows depend on in the past, P(sup_t M_t ≥ 1/α) ≤ α (Ville 1939). Nothing is fitted, and any
     splitting of the rows gives the same evidence.
 
-    A :class:`Tally`, of a day perhaps, is a batch of rows in no order: experts then say the same of
-    all predictions of a micro-cell, no expert begins within the batch, and the alarm rings at its
-    end. What the sums leave open is taken off the evidence, so that the bound holds (see
-    ``docs/scale``). Tallies and rows may follow each other.
+    A :class:`Tally`, of a day perhaps, is a batch whose order does not matter: experts then tilt
+    all predictions of a micro-cell alike, none begins within the batch, and the alarm rings at its
+    end. What sums leave open never adds to the evidence, so that the bound holds. Tallies and rows
+    may follow each other.
 
     A monitor is a value: :meth:`update` returns a new one.
 
@@ -94,7 +94,7 @@ class Monitor(Watch):
     Notes
     -----
     0.6 µs a row of two classes, about 0.2 K µs of K, and 10 µs for an update with one row. JSON of
-    17 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``.
+    20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``.
 
     References
     ----------

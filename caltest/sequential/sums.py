@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from caltest._base.arrays import FloatArray
 from caltest.bets import kernels
@@ -33,6 +32,8 @@ def bet_sums(micro: MicroCells, mode: int, state: FloatArray) -> None:
     earned, local = _earned(micro)
     s[kernels.FLAT], s[kernels.FLAT_SCALE] = _multiplied(flat, earned, s[kernels.FLAT_SCALE])
     tree = state[kernels.TREE_AT : kernels.STOP_AT].reshape(2 * LEAVES, 11)
+    from scipy.special import logsumexp
+
     with np.errstate(divide="ignore"):
         joint = np.log(tree) + local
     own = logsumexp(joint, axis=1)

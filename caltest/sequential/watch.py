@@ -35,9 +35,9 @@ class Watch(Result):
     alpha: float = 0.05
     alarm: int | None = None
     every: int = 1
-    trace: bytes = b""
+    past: bytes = b""
 
-    #: Numbers that the trace keeps of a row, the number of rows first.
+    #: Numbers of a point, the number of rows first.
     width: ClassVar[int]
 
     def _moved(self, **changes: Any) -> Self:
@@ -60,7 +60,7 @@ class Watch(Result):
         return {"n_classes": data.n_classes, "classes": self.classes or data.classes}
 
     def _traced(self, path: FloatArray) -> dict[str, Any]:
-        """Return what rows add to the trace: how many there are, and numbers after them."""
+        """Return what rows add to the history: how many there are, and numbers after them."""
         n, every = int(path[-1, 0]), self.every
         if n // every == self.n // every:
             return {"n": n}
@@ -68,10 +68,10 @@ class Watch(Result):
         while len(points) > MOST_POINTS:
             every *= 2
             points = _thinned(points, every)
-        return {"n": n, "every": every, "trace": points.tobytes()}
+        return {"n": n, "every": every, "past": points.tobytes()}
 
     def _points(self) -> FloatArray:
-        return np.frombuffer(self.trace).reshape(-1, self.width)
+        return np.frombuffer(self.past).reshape(-1, self.width)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and dictionaries; no row is among them."""

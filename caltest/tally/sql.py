@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from caltest._base.checks import one_of
 from caltest.binning import EDGE_TOLERANCE
@@ -115,8 +116,8 @@ def tally_sql(
 
     A GROUP BY over micro-cells: a row for each occupied cell (of each weight) with the sums of
     :class:`Tally`, which are those of :meth:`Tally.of` to the last bit, and its part of the totals,
-    where logarithms may differ in their last bits (1e-9 of the totals). All are whole numbers, so
-    that the order of rows and the number of threads change nothing.
+    where logarithms may differ in their last bits (below 1e-9 of a total, unless it cancels). All
+    are whole numbers, so that the order of rows and the number of threads change nothing.
 
     Parameters
     ----------
@@ -147,7 +148,9 @@ def tally_sql(
     One pass over the table. Rows that cannot be tallied (no probability or one outside [0, 1],
     an outcome other than 0 and 1, a weight that is missing, negative or infinite) are counted under
     the keys −1 to −4, and ``from_table`` refuses them by their number. Numbers of 32 bits that are
-    the nearest to a decimal of six digits are read as that decimal, as :func:`scan` does.
+    the nearest to a decimal of six digits are read as that decimal, as :func:`scan` does. A query
+    sees one row at a time: 0.1 + 0.2 is not read as 0.3, as it is by :meth:`Tally.of` where all
+    values are decimals.
 
     Examples
     --------
@@ -157,7 +160,8 @@ def tally_sql(
     """
     one_of("dialect", dialect, tuple(_DIALECTS))
     word, size = _DIALECTS[dialect], Grid(grid).size
-    origin = ".".join(map(quoted, [table] if isinstance(table, str) else table))
+    parts = table if table and not isinstance(table, str) else [table]
+    origin = ".".join(quoted(part) for part in parts)
     p, number = quoted(probs), word["number"].format(quoted(probs))
     decimal = f"(({number} * 1e6 + {_R} - {_R}) / 1e6)"
     first = {
@@ -177,7 +181,7 @@ def tally_sql(
     return f"SELECT {_result(word)}\nFROM ({query}{word['fence']}) AS s\n{kept}"
 
 
-def quoted(name: str) -> str:
+def quoted(name: Any) -> str:
     """Return an identifier in quotes, which it cannot leave."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise StatisticError(f"{name!r} is not the name of a table or column")

@@ -10,6 +10,7 @@ import numpy as np
 from caltest._base.reading import as_numbers, class_names, nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io.columns import refuse_unknown
 from caltest.io.grades import Grades, read_columns, read_grades, table_of, whole_numbers
 from caltest.lenses import OneVsRest
 from caltest.predictions import IntArray
@@ -71,6 +72,7 @@ class Counted:
         names = class_names(classes, 2)
         with table_of(table) as source:
             if "key" in source.names and "t4" in source.names:
+                refuse_unknown(COLUMNS, source.names)
                 found = read_columns(source, {name: name for name in COLUMNS})
                 return _of_cells(cls, found, names, grid)
             grades = read_grades(source, n, events, probability)
@@ -105,16 +107,17 @@ def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) ->
     """Tally the result of a query, or of several below each other."""
     whole = {name: whole_numbers(found[name], name) for name in COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
-    if (key < 0).any():
-        told = [f"{several(int(n[key == code].sum()), 'row')} {why}"
-                for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
+    told = [f"{several(int(n[key == code].sum()), 'row')} {why}"
+            for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
+    if told:
         raise InvalidPredictionsError(
             f"the query found {', '.join(told)}: repair these rows, or query a view without them"
         )
     _refuse_more(n)
     sizes = np.unique(whole["grid"])
     if sizes.size > 1 or grid not in (None, sizes[0]):
-        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, not of {grid}")
+        asked = "one at a time" if grid is None else f"not of {grid}"
+        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, {asked}")
     sums = np.column_stack([whole[name] for name in SUMS])
     events, t1 = whole["events"], whole["t1"]
     wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * UNIT)
@@ -125,11 +128,11 @@ def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) ->
     if strata[0] <= 0.0 or strata.size > MOST_WEIGHTS:
         raise StatisticError(
             f"there are {several(strata.size, 'weight')} from {strata[0]:g} on, and a tally keeps "
-            f"up to {MOST_WEIGHTS} apart, all above 0: round them in the query"
+            f"up to {MOST_WEIGHTS} apart, all above 0: round them in a view"
         )
     last = Grid(int(sizes[0])).last
-    if (key > last).any():
-        raise InvalidPredictionsError(f"key: {key.max()} is no cell of grid {sizes[0]}")
+    if ((key < 0) | (key > last)).any():
+        raise InvalidPredictionsError(f"key: there are others than 0 to {last} of grid {sizes[0]}")
     both, where = np.unique(stratum * (last + 1) + key, return_inverse=True)
     merged = np.zeros((both.size, len(SUMS)), dtype=np.int64)
     np.add.at(merged, where, sums)
