@@ -198,6 +198,29 @@ static void draw(const uint32_t *threshold, const int32_t *other, int64_t n, int
     }
 }
 
+// Class-wise errors of resampled rows; `cell` is n x K, `starts` has K + 1.
+void classwise_rows(const double *p, const uint32_t *threshold, const int32_t *other,
+                    const int32_t *cell, const int64_t *starts, int64_t n, int64_t k, int64_t b,
+                    uint64_t seed, double *out) {
+    int32_t *count = malloc(n * k * sizeof *count);
+    double *gap = malloc(starts[k] * sizeof *gap);
+    for (int64_t r = 0; r < b; r++) {
+        draw(threshold, other, n, k, mix(seed + mix(r + 1)), count);
+        memset(gap, 0, starts[k] * sizeof *gap);
+        for (int64_t i = 0; i < n; i++) {
+            int32_t drawn = 0;
+            for (int64_t j = 0; j < k; j++) drawn += count[i * k + j];
+            if (!drawn) continue;
+            for (int64_t j = 0; j < k; j++)
+                gap[cell[i * k + j]] += drawn * p[i * k + j] - count[i * k + j];
+        }
+        double total = 0;
+        for (int64_t c = 0; c < starts[k]; c++) total += fabs(gap[c]);
+        out[r] = total / n / k;
+    }
+    free(count), free(gap);
+}
+
 // Resampled rows in equal-mass bins of each sample; rows sorted by p (the first of two classes).
 void equal_mass(const double *p, const uint32_t *threshold, const int32_t *other, int64_t n,
                 int64_t m, int64_t b, uint64_t seed, double *out) {

@@ -2,7 +2,7 @@
 
 CPU seconds of one thread for B = 1000 replicates, medians within one run, set-up from the
 probabilities included. The loop is timed on a few replicates and scaled. Run:
-``python benchmarks/redraw.py [--quick] [word …]``.
+``python -m benchmarks.redraw [--quick] [word …]``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from measure import confident, seconds
 
 import caltest as ct
+from benchmarks.measure import confident, seconds
 from caltest.statistics.multiclass import ClasswiseECE
 
 B = 1000
@@ -74,6 +74,21 @@ def classwise(probs: np.ndarray) -> Replicate:
         labels = drawn(cumulative, rng)
         hits = [np.bincount(cells[labels == k, k], minlength=15) for k in range(n_classes)]
         return np.abs(np.array(hits) - sums).sum() / n / n_classes
+
+    return once
+
+
+def resampled_classes(probs: np.ndarray) -> Replicate:
+    """Resample rows, redraw their labels and compute the error of every class."""
+    n, classes = len(probs), range(probs.shape[1])
+    cells = np.column_stack([ct.UniformBins(15)(column) for column in probs.T])
+    cumulative = probs.cumsum(axis=1)[:, :-1]
+
+    def once(rng: np.random.Generator) -> float:
+        rows = rng.integers(n, size=n)
+        sample, labels = probs[rows], drawn(cumulative[rows], rng)
+        gaps = [np.bincount(cells[rows, k], sample[:, k] - (labels == k)) for k in classes]
+        return sum(np.abs(gap).sum() for gap in gaps) / n / len(classes)
 
     return once
 
@@ -161,6 +176,14 @@ def classwise_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
     run(library.classwise, arrays, list(probs.shape))
 
 
+def classwise_rows_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
+    """Counts of rows, and a table of gaps."""
+    cells = ClasswiseECE().given(as_seen(probs))
+    cell, starts = cells.cell.astype(np.int32), cells.starts.astype(np.int64)
+    arrays = [probs, *alias_tables(library, probs), cell, starts]
+    run(library.classwise_rows, arrays, list(probs.shape))
+
+
 def tile_in_c(data: ct.Predictions, with_labels: bool, library: ctypes.CDLL) -> None:
     """Poisson counts in 256 lanes."""
     cells = ct.ECE(15).given(data).cells
@@ -224,6 +247,12 @@ def jobs(quick: bool) -> Iterator[Job]:
                 f"{scheme}, top-1, 15 bins, n={n:.0e}", resampling(ece, data, with_labels),
                 partial(resamples, ece, data, with_labels), partial(tile_in_c, data, with_labels),
             )  # fmt: skip
+    probs = confident(10**4, 10)
+    yield Job(
+        "published, class-wise, K=10", resampled_classes(probs),
+        partial(resamples, ClasswiseECE(), as_seen(probs), False),
+        partial(classwise_rows_in_c, probs),
+    )  # fmt: skip
     data, equal = top(10**4), ct.ECE(ct.QuantileBins(15))
     yield Job(
         "published, top-1, equal mass", resampling(equal, data, False),

@@ -1,22 +1,29 @@
-"""Tallies: seconds and memory, beside NumPy and beside the answers of rows.
+"""Any number of rows: seconds and memory, beside NumPy, beside the answers of rows, beside aims.
 
-``python -m benchmarks.scale [FOLDER] [--rows 8]`` writes files of 10⁷ rows into a folder (by
-default a temporary one), reads them again and again, and prints the tables of ``docs/scale.md``.
+``python -m benchmarks.scale [--folder F] [--powers 3] [TABLE …]`` prints the tables of
+``docs/scale.md`` and ``docs/performance.md``: batches, verbs, processes, aims. Files of up to 10⁷
+rows are written into a folder (by default a temporary one) and read again and again. With
+``CALTEST_DATA``, a folder of real predictions, the rows that need them are measured, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 import caltest as ct
-from benchmarks.measure import seconds
+from benchmarks.measure import confident, seconds
+from caltest.statistics.multiclass import ClasswiseECE
 
 #: Rows of the file that is read many times.
 ROWS = 10**7
@@ -30,9 +37,10 @@ try:
 except SystemExit:
     pass
 finally:
-    own = resource.getrusage(resource.RUSAGE_SELF)
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
-    print(own.ru_utime + own.ru_stime, int(status["VmHWM"].split()[0]) // 1024, file=sys.stderr)
+    cpu = sum(u.ru_utime + u.ru_stime for u in used)
+    print(cpu, int(status["VmHWM"].split()[0]) // 1024, file=sys.stderr)
 """
 
 
@@ -69,10 +77,9 @@ def links(path: Path, copies: int) -> str:
     return str(path.parent / "part-*.parquet")
 
 
-def batches() -> None:
-    """Print what a batch of 2·10⁶ rows costs."""
-    rng, n = np.random.default_rng(0), 2 * 10**6
-    print("| rows | one bincount | ECE by NumPy | Tally | ns a row |\n|---|--:|--:|--:|--:|")
+def batch_times() -> dict[str, tuple[float, float, float]]:
+    """Return seconds of one bincount, of an ECE by NumPy and of a tally, of 2·10⁶ rows."""
+    rng, n, found = np.random.default_rng(0), 2 * 10**6, {}
     for name, p in {
         "uniform": rng.random(n),
         "Beta(0.05, 0.5)": rng.beta(0.05, 0.5, n),
@@ -88,33 +95,43 @@ def batches() -> None:
             cell = np.minimum((p * 15).astype(np.int64), 14)
             return np.bincount(cell), np.bincount(cell, p), np.bincount(cell, y)
 
-        times = [seconds(job) for job in (one, three, lambda data=data: ct.Tally.of(data))]
+        found[name] = tuple(seconds(job) for job in (one, three, partial(ct.Tally.of, data)))
+    return found
+
+
+def batches() -> None:
+    """Print what a batch of 2·10⁶ rows costs."""
+    print("| rows | one bincount | ECE by NumPy | Tally | ns a row | Tally / bincount |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name, times in batch_times().items():
         shown = " | ".join(f"{1e3 * t:.0f} ms" for t in times)
-        print(f"| {name} | {shown} | {times[-1] / n * 1e9:.0f} |")
+        print(f"| {name} | {shown} | {times[2] / 2e6 * 1e9:.0f} | {times[2] / times[0]:.1f} |")
 
 
 def verbs() -> None:
-    """Print what answers cost from a tally and from the rows."""
-    print("\n| n | tally, then | exact ECE | interval | audit | rows: exact ECE | interval |")
-    print("|--:|--:|--:|--:|--:|--:|--:|")
+    """Print what answers cost from a tally and, without sums on their own account, from rows."""
+    asked = {
+        "exact ECE": partial(ct.calibration_test, statistic=ct.ECE()),
+        "interval": partial(ct.confidence_interval, rng=1),
+        "drawn, B = 1999": partial(
+            ct.calibration_test, statistic=ct.DebiasedL2(), n_resamples=1999, rng=1
+        ),
+    }
+    heads = ["n", "tally", *asked, "audit", *(f"rows: {name}" for name in asked)]
+    print(f"\n| {' | '.join(heads)} |\n|{'--:|' * len(heads)}")
     for n in (10**4, 10**5, 10**6, 10**7):
         rng = np.random.default_rng(1)
         p = rng.beta(0.3, 0.6, n)
         data = ct.Predictions.of(p, (rng.random(n) < p).astype(int))
         tally = ct.Tally.of(data)
-        jobs = [
-            lambda data=data: ct.Tally.of(data),
-            lambda tally=tally: ct.calibration_test(tally),
-            lambda tally=tally: ct.confidence_interval(tally, rng=1),
-            lambda tally=tally: ct.audit(tally, rng=1),
-        ]
-        if n <= 10**6:
-            jobs += [
-                lambda data=data: ct.calibration_test(data),
-                lambda data=data: ct.confidence_interval(data, rng=1),
-            ]
-        shown = [f"{1e3 * seconds(job, 3):.0f} ms" for job in jobs]
-        print(f"| {n:.0e} | {' | '.join(shown + ['–'] * (6 - len(shown)))} |")
+        times = [seconds(partial(ct.Tally.of, data), 3)]
+        times += [seconds(partial(verb, tally), 3) for verb in asked.values()]
+        times.append(seconds(partial(ct.audit, tally, rng=1), 3))
+        with patch("caltest.inference.entry.MANY", 10**9):
+            few = asked.values() if n <= 10**6 else ()
+            times += [seconds(partial(verb, data), 3 if n < 10**6 else 1) for verb in few]
+        shown = [f"{1e3 * t:.0f} ms" for t in times] + ["–"] * (len(heads) - 1 - len(times))
+        print(f"| {n:.0e} | {' | '.join(shown)} |", flush=True)
 
 
 def processes(folder: Path, powers: int) -> None:
@@ -135,18 +152,135 @@ def processes(folder: Path, powers: int) -> None:
         )
 
 
+def stored(folder: Path, n: int, n_classes: int) -> Path:
+    """Write predictions of many classes, and of two as the probability of the event, once."""
+    path = folder / f"{n}-by-{n_classes}.npz"
+    if not path.exists():
+        rng = np.random.default_rng(0)
+        if n_classes == 2:
+            probs = rng.beta(0.3, 0.6, n)
+            labels = (rng.random(n) < probs).astype(np.int64)
+        else:
+            probs = confident(n, n_classes)
+            drawn = (probs.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+            labels = np.minimum(drawn, n_classes - 1)
+        np.savez(path, probs=probs, labels=labels)
+    return path
+
+
+def process(*words: str) -> str:
+    """Return CPU seconds and peak memory of ``caltest`` as a process."""
+    _, cpu, memory = alone(f"cli.main({[*words]!r})")
+    return f"{cpu:.1f} s, {memory} MB"
+
+
+def on_dask(pattern: str) -> str:
+    """Return wall seconds of two worker processes, and the peak memory of the one that asks."""
+    job = (
+        "from dask.distributed import Client; import dask.dataframe as dd; "
+        "client = Client(n_workers=2, threads_per_worker=1, dashboard_address=None); "
+        f"ct.audit(ct.Tally.from_dask(dd.read_parquet({pattern!r}), probs='p', label='y')); "
+        "client.close()"
+    )
+    wall, cpu, memory = alone(job)
+    return f"{wall:.0f} s wall, {cpu:.0f} s CPU, {memory} MB"
+
+
+def real(name: str) -> tuple[Path, list[Path]]:
+    """Return a file of real predictions, and ten of them."""
+    folder = Path(os.environ.get("CALTEST_DATA", "")) / "multiclass"
+    return folder / f"{name}.npz", sorted(folder.glob("cifar*.npz"))[:10]
+
+
+def exact_top() -> str:
+    """Return the range of milliseconds of the exact test of top-1 confidences of ten networks."""
+    times = []
+    for path in real("")[1]:
+        with np.load(path) as file:
+            data = ct.Predictions.of(file["probs"][: 10**4], file["labels"][: 10**4])
+        times.append(1e3 * seconds(partial(ct.calibration_test, data, lens=ct.TopK(1)), 3))
+    return f"{min(times):.1f} to {max(times):.1f} ms on {len(times)}" if times else "–"
+
+
+def class_wise() -> str:
+    """Return seconds of published resampling, and how they compare with C that redraws labels."""
+    from benchmarks.redraw import anchor, classwise_in_c
+
+    probs, library = confident(10**4, 10), anchor()
+    data = ct.Predictions(probs, np.zeros(10**4, dtype=np.int64))
+    published = ct.ConsistencyResampling()
+    ours = seconds(partial(ct.replicate, ClasswiseECE(), published, data, 1000, rng=1), 3)
+    c = seconds(partial(classwise_in_c, probs, library), 3) if library else np.nan
+    return f"{ours:.2f} s, {ours / c:.1f} × C that redraws labels"
+
+
+def kernel_error() -> str:
+    """Return seconds of 1000 redrawn labels of the kernel error of whole vectors."""
+    data = ct.Predictions(confident(10**4, 10), np.zeros(10**4, dtype=np.int64))
+    job = partial(ct.replicate, ct.SKCE(), ct.RedrawLabels(), data, 1000, rng=1)
+    return f"{seconds(job, 1):.1f} s"
+
+
+def ratios() -> str:
+    """Return how often a tally takes as long as one bincount."""
+    return ", ".join(f"{t[2] / t[0]:.1f} × ({name})" for name, t in batch_times().items())
+
+
+def aims(folder: Path, powers: int) -> None:
+    """Print what was aimed at, and what is."""
+    network = str(real("cifar10_googlenet")[0])
+    known = Path(network).exists()
+
+    def audit(n: int, n_classes: int) -> str:
+        return process("audit", str(stored(folder, n, n_classes)))
+
+    def parquet(n: int, copies: int) -> str:
+        return process("audit", links(written(folder, n), copies))
+
+    def large() -> str:
+        wall, cpu, memory = alone(f"cli.main(['audit', {links(written(folder), 10)!r}])")
+        return f"{wall:.0f} s wall, {cpu:.0f} s CPU, {memory} MB"
+
+    rows: list[tuple[str, str, str, Callable[[], str]]] = [
+        ("`caltest audit`, embedded example", "2.6 s", "≤ 1.0 s", partial(process, "audit")),
+        ("`caltest audit`, 10⁴ × 10, GoogLeNet", "4.5 s", "≤ 1.0 s",
+         lambda: process("audit", network) if known else "–"),
+        ("`caltest test` of the same", "1.0 s", "≤ 0.5 s",
+         lambda: process("test", network) if known else "–"),
+        ("`caltest audit`, 2·10⁶ × 2, npz", "454 s", "≤ 4 s", partial(audit, 2 * 10**6, 2)),
+        ("the same, Parquet", "454 s", "≤ 4 s", partial(parquet, 2 * 10**6, 1)),
+        ("`caltest audit`, 3·10⁵ × 10", "140 s", "≤ 6 s", partial(audit, 3 * 10**5, 10)),
+        ("`caltest audit`, 50 000 × 1000", "–", "≤ 40 s, 3 GB", partial(audit, 50_000, 1000)),
+        ("tally of one batch", "–", "≤ 3 × bincount", ratios),
+        ("`caltest audit`, 10⁸ rows, Parquet", "–", "≤ 60 s wall, 500 MB", large),
+        ("10⁹ rows, Dask, 2 workers", "–", "linear, memory flat",
+         lambda: on_dask(links(written(folder), 100)) if powers > 2 else "–"),
+        ("exact top-1 p-value, 10⁴ rows, ten networks", "9 to 53 ms", "≤ 10 ms", exact_top),
+        ("class-wise, published, K = 10, B = 1000", "15.9 × C", "≤ 2 × C", class_wise),
+        ("SKCE, 10⁴ × 10, B = 1000", "4.9 s", "≤ 2.5 s", kernel_error),
+    ]  # fmt: skip
+    print("\n| work | version 0.1 | aim | measured |\n|---|--:|--:|--:|")
+    for name, before, aim, measure in rows:
+        print(f"| {name} | {before} | {aim} | {measure()} |", flush=True)
+
+
 def main() -> None:
-    """Print all tables."""
+    """Print all tables, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("tables", nargs="*", default=["batches", "verbs", "processes", "aims"])
+    parser.add_argument("--folder", type=Path, help="Where files are kept.")
     parser.add_argument("--powers", type=int, default=2, help="3 reads 10⁹ rows, some minutes.")
-    parser.add_argument("--processes", action="store_true", help="Only whole processes.")
     asked = parser.parse_args()
-    if not asked.processes:
-        batches()
-        verbs()
-    with tempfile.TemporaryDirectory() as folder:
-        processes((asked.folder or Path(folder)).resolve(), asked.powers)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (asked.folder or Path(temporary)).resolve()
+        all_of_them: dict[str, Callable[[], None]] = {
+            "batches": batches,
+            "verbs": verbs,
+            "processes": partial(processes, folder, asked.powers),
+            "aims": partial(aims, folder, asked.powers),
+        }
+        for name in asked.tables:
+            all_of_them[name]()
 
 
 if __name__ == "__main__":

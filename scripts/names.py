@@ -40,7 +40,7 @@ MEANINGS = {
     "alarm": "The row, counted from 1, at which a monitor rang first.",
     "alarm_at": "The logarithm of the evidence at which a monitor rings.",
     "alpha": "The chance of a false alarm that is accepted.",
-    "alternative": "What is true of a model, as a function of its predictions.",
+    "alternative": "What is true of a model, as a function of its predictions; of grades, a side.",
     "also": "More statistics, of which a report tests each.",
     "at_least": "How far outcome and prediction are from each other somewhere, at the least.",
     "at_most": "How far outcome and prediction are from each other anywhere, at the most.",
@@ -114,7 +114,7 @@ MEANINGS = {
     "estimate_a": "The estimate of the first model.",
     "estimate_b": "The estimate of the second model.",
     "estimator": "Which estimate of the same error is taken.",
-    "events": "How many observations had the event.",
+    "events": "How many observations had the event, or the column that says so.",
     "every": "Rows from one point of a history to the next.",
     "evidence": "What betting against a hypothesis has made of 1.",
     "exact_pvalue": "The p-value by the binomial law, or by that of a sum of them.",
@@ -183,12 +183,12 @@ MEANINGS = {
     "mean_b": "The mean score of the second model.",
     "mean_score": "The mean of a proper score.",
     "members": "The tallies of the same rows, one for each lens.",
-    "method": "How an interval or a comparison is computed.",
+    "method": "How an interval, a comparison or a test of grades is computed.",
     "metric": "Which error of the other program.",
     "min_size": "The fewest rows of a cell of a tree.",
     "miscalibration": "What recalibration would gain, in a score.",
     "more": "Rows that are needed beside those that are there.",
-    "n": "Number of observations.",
+    "n": "Number of observations, or the column that says so.",
     "n_bins": "Number of bins along an axis.",
     "n_cells": "Number of occupied cells.",
     "n_classes": "Number of classes, K; in results before the lens.",
@@ -198,7 +198,7 @@ MEANINGS = {
     "n_leaves": "Number of leaves of a tree of cells.",
     "n_resamples": "Replicates of what is simulated.",
     "name": "What the event of a curve is called.",
-    "names": "What models, or the components of a picture, are called.",
+    "names": "What models, grades or the components of a picture are called.",
     "norm": "The power of the gaps that are averaged, or their maximum.",
     "enough": "Surprising outcomes that have to be expected for the limit law to hold.",
     "notes": "What was done to the input, and what else should be known.",
@@ -213,6 +213,7 @@ MEANINGS = {
     "offset_intercept_se": "The standard error of `offset_intercept`.",
     "order": "The rows in the order of their cells.",
     "outside": "Which bars miss what they should hold.",
+    "past": "The numbers behind a history, as bytes.",
     "paired": "Whether the rows of both models are the same observations.",
     "pairs": "What is asked together: (statistic, lens), or all pairs of models.",
     "paragraph": "What to paste into a paper.",
@@ -316,7 +317,6 @@ MEANINGS = {
     "tone": "The colour of a verdict.",
     "total": "The sum of the score differences.",
     "totals": "Sums over all rows.",
-    "trace": "The numbers behind a history, as bytes.",
     "two_sided": "Whether small values speak against calibration as well as large ones.",
     "uncertainty": "The score of the best constant prediction.",
     "unexamined": "What was not examined, and why.",
@@ -347,7 +347,7 @@ fails when a word has no meaning.
 | `sample_weight` | `weights` |
 | `groups` of a splitter, `cluster` of a covariance | `clusters` |
 | `pos_label` | `pos_label`, for one column of probabilities; `classes` for one column a class |
-| `alternative` | statistics are one- or two-sided by what they are; the result says `two_sided` |
+| `alternative` | statistics are one- or two-sided by what they are; grades have an `alternative` |
 | `n_bins` | `bins`: a number, or a binning such as `QuantileBins(10)` |
 | `strategy="uniform"`, `"quantile"` | `UniformBins`, `QuantileBins` |
 | `statistic`, `pvalue` of a result | `estimate`, `pvalue`; `statistic` is what was asked for |

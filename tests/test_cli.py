@@ -307,7 +307,14 @@ def test_clusters_and_subgroups_of_a_file(capsys, tmp_path):
     code, out, _ = run(capsys, "test", path, *facts)
     assert "clusters       30 of 4 rows, effective" in out
     assert "calibrated in every subgroup" in out
-    assert run(capsys, "interval", path, "--by", "ward")[0] == 2
+    code, out, _ = run(capsys, "interval", path, "--by", "ward", "--n-resamples", 999)
+    assert code == 0
+    assert "intervals of 0.975 each" in out
+    other = tmp_path / "other.csv"
+    other.write_text(path.read_text())
+    code, out, _ = run(capsys, "compare", path, other, "--by", "ward")
+    assert code == 0
+    assert "equal error in every subgroup" in out
     code, _, err = run(capsys, "audit", "--by", "ward")
     assert code == 2
     assert "--by names a column: give the FILE that has it" in err

@@ -127,6 +127,12 @@ def test_what_does_not_fit_says_so():
             ct.compare(*arguments, **options)
 
 
+@pytest.mark.parametrize("verb", [ct.calibration_test, ct.audit, ct.confidence_interval])
+def test_verbs_of_one_model_say_which_tally_they_take(verb):
+    with pytest.raises(ct.StatisticError, match=f"{verb.__name__} does not take a pair tally"):
+        verb(ct.PairTally.of(*problem(3, 50)))
+
+
 # --- comparisons -------------------------------------------------------------------------------
 
 

@@ -200,7 +200,10 @@ DESIGNED = (
 )
 HONOURED = {
     "clusters": DESIGNED,
-    "by": ("audit", "calibration_test", "joint_test", "reliability_curve"),
+    "by": (
+        *("audit", "calibration_test", "compare", "confidence_interval", "joint_test"),
+        "reliability_curve",
+    ),
     "weights": DESIGNED,
 }
 

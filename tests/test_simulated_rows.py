@@ -12,7 +12,7 @@ from conftest import seen
 
 import caltest as ct
 from caltest.simulate import poisson_rows, rows, streams
-from caltest.simulate.rows import RowResamples
+from caltest.simulate.rows import ClassResamples, RowResamples
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
@@ -116,6 +116,24 @@ def test_law_of_the_generic_path(statistic, n_classes, scheme, monkeypatch):
     assert isinstance(statistic.given(data).fast(scheme), RowResamples)
     generic = ct.replicate(partial(statistic), scheme, data, 1000, rng=2).values
     assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("scheme", [ct.ConsistencyResampling(), ct.Bootstrap()], ids=repr)
+@pytest.mark.parametrize("aggregate", ["mean", "max"])
+def test_class_wise_errors_against_copies(scheme, aggregate):
+    probs, labels = problem(120, 4)
+    statistic = ct.ClasswiseECE(7, aggregate=aggregate)
+    value = statistic.given(seen(probs, labels)).fast(scheme)
+    assert isinstance(value, ClassResamples)
+    expected = copied(statistic, value, probs, np.arange(120), 12)
+    np.testing.assert_allclose(value.replicates(SEED, 0, 12), expected, rtol=1e-9, atol=1e-12)
+    assert statistic.given(seen(probs)).fast(ct.RedrawLabels()) is None
+    for moving in (
+        ct.ACE(7),
+        ct.ClasswiseECE(7, threshold=0.1),
+        ct.ClasswiseECE(ct.QuantileBins(7)),
+    ):
+        assert moving.given(seen(probs)).fast(scheme) is None  # bins follow the sample
 
 
 def test_same_for_any_chunks():

@@ -106,11 +106,14 @@ def test_names_cannot_leave_their_quotes():
     table = '"; DROP TABLE x; --'
     result = in_duckdb(dict(zip(names, (p, y), strict=True)), *names, table=table)
     assert ct.Tally.from_table(result).n == p.size
-    query = ct.tally_sql(("risk", 'lo"ans'), "p", "y")
-    assert '"risk"."lo""ans"' in query
+    query = ct.tally_sql(("risk", 'lo"ads'), "p", "y")
+    assert '"risk"."lo""ads"' in query
     for wrong in ("", "a\0b", None, 7):
         with pytest.raises(ct.StatisticError, match="not the name"):
             ct.tally_sql("loans", wrong, "y")
+    for wrong in ("", (), None, ("risk", "")):
+        with pytest.raises(ct.StatisticError, match="not the name"):
+            ct.tally_sql(wrong, "p", "y")
     with pytest.raises(ct.StatisticError, match="dialect must be"):
         ct.tally_sql("loans", "p", "y", dialect="oracle")
     with pytest.raises(ct.StatisticError, match="grid"):
@@ -120,7 +123,7 @@ def test_names_cannot_leave_their_quotes():
 def test_rows_that_cannot_be_tallied_are_counted():
     nan, inf = np.nan, np.inf
     columns = {
-        "p": [0.5, None, 1.5, -0.1, nan, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5],
+        "p": [0.5, None, 1e300, -0.1, nan, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5],
         "y": [1.0, 1.0, 1.0, 0.0, 0.0, None, 2.0, 0.5, 1.0, 1.0, 0.0],
         "w": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, None, -1.0, inf],
     }
@@ -158,7 +161,9 @@ def test_damaged_results_are_refused():
     for name, value, match in (
         ("n", 0, "cannot have"),
         ("events", 5, "cannot have"),
-        ("key", 10**6, "no cell"),
+        ("key", 10**6, "others than 0 to 9694"),
+        ("key", -9, "others than 0 to 9694"),
+        ("grid", 100, "grid 100, 4800, one at a time"),
         ("weight", 0.0, "above 0"),
         ("t2", 0.5, "whole numbers"),
         ("n", 2**40, "at most"),

@@ -8,9 +8,11 @@ import pytest
 
 import caltest as ct
 from caltest.battery import questions
+from caltest.inference import entry
 from caltest.inference.cell_noise import cell_noise
 from caltest.tally import MicroCells, TalliedCells
 from caltest.tally import rows as one_pass
+from caltest.tally.binomials import binomials
 from caltest.tally.grid import Grid, mean_position
 
 #: Statistics of a tally whose p-value is computed.
@@ -557,3 +559,93 @@ def test_logarithms_are_right_to_the_last_bit_or_two():
     one_pass._logarithms(lanes, lanes.view(np.int64))
     logs = lanes[one_pass.LOGS : one_pass.EXPONENTS]
     np.testing.assert_array_max_ulp(logs, np.log(np.concatenate([x, 1.0 - x])), 2)
+
+
+@pytest.mark.parametrize("statistic", EXACT + DRAWN, ids=repr)
+def test_very_many_rows_are_summed_where_that_says_the_same(statistic, monkeypatch):
+    p, y = problem(4, 900)
+    data = ct.Predictions.of(p.clip(0.01, 0.99), y)
+    options = {"statistic": statistic, "rng": 1, "n_resamples": 999}
+    rows = ct.calibration_test(data, **options)
+    monkeypatch.setattr(entry, "MANY", 500)
+    sums = ct.calibration_test(data, **options)
+    assert any("micro-cells" in note for note in sums.notes)
+    assert sums.estimate == pytest.approx(rows.estimate, rel=1e-9, abs=1e-12)
+    assert sums.null == rows.null
+    if sums.null == "exact":
+        assert sums.pvalue == pytest.approx(rows.pvalue, rel=1e-6)
+    else:
+        assert abs(sums.pvalue - rows.pvalue) < 6 * np.hypot(rows.pvalue_error, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "options"),
+    [
+        (ct.Kuiper(), {}),
+        (ct.MultiScale(), {}),
+        (ct.ECE(ct.QuantileBins(10)), {}),
+        (ct.ECE(ct.UniformBins(7)), {}),
+        (ct.ECE(), {"null": ct.ConsistencyResampling(), "n_resamples": 99}),
+        (ct.ECE(), {"null": ct.RedrawLabels(), "weights": np.arange(900) % 3 + 1.0}),
+        (ct.ECE(), {"clusters": np.arange(900) // 3, "n_resamples": 99}),
+    ],
+    ids=repr,
+)
+def test_rows_are_not_summed_where_sums_would_say_less(statistic, options, monkeypatch):
+    p, y = problem(4, 900)
+    options = {"n_resamples": 99, "rng": 1, **options}
+    monkeypatch.setattr(entry, "MANY", 500)
+    found = ct.calibration_test(p.clip(0.01, 0.99), y, statistic, **options)
+    assert not any("micro-cells" in note for note in found.notes)
+
+
+def test_intervals_curves_and_joint_tests_of_very_many_rows(monkeypatch):
+    p, y = problem(4, 900)
+    data = ct.Predictions.of(p.clip(0.01, 0.99), y)
+
+    def answers():
+        interval = ct.confidence_interval(data, statistic=ct.DebiasedL2(), rng=1)
+        close = ct.equivalence_test(data, margin=0.1, rng=1)
+        curve = ct.reliability_curve(data)
+        joint = ct.joint_test(data, None, [(ct.ECE(), None)], n_resamples=99, rng=1)
+        assert ct.confidence_interval(data, method="percentile", rng=1, n_resamples=99).low > 0
+        said = (interval, close, curve, *joint.tests)
+        numbers = [interval.low, interval.high, close.pvalue, close.smallest_margin]
+        numbers += [joint.tests[0].estimate, *curve.predicted, *curve.low, *curve.high]
+        return numbers, [any("micro-cells" in note for note in r.notes) for r in said]
+
+    rows, said = answers()
+    assert not any(said)
+    monkeypatch.setattr(entry, "MANY", 500)
+    sums, said = answers()
+    assert all(said)
+    assert sums == pytest.approx(rows, rel=1e-9, abs=1e-12)
+
+
+def test_scores_of_very_many_rows_are_normal_unless_rare(monkeypatch):
+    data = ct.examples.SixPoints().sample(3000, rng=1)
+    asked = [q for q in questions.questions(data) if q.kind == "score"]
+    assert questions.null_of(data, asked[0]) == "auto"
+    monkeypatch.setattr(questions, "MANY", 500)
+    assert questions.null_of(data, asked[0]) == "asymptotic"
+    score, lens = asked[0].pairs[0]
+    drawn = ct.calibration_test(data, None, score, lens=lens, rng=1)
+    limit = ct.calibration_test(data, None, score, lens=lens, null="asymptotic")
+    assert abs(drawn.pvalue - limit.pvalue) < 5 * drawn.pvalue_error
+    sure = ct.Predictions.of(np.tile([1e-5, 1e-5, 1 - 2e-5], (3000, 1)), np.full(3000, 2))
+    assert questions.null_of(sure, asked[0]) == "auto"
+
+
+@pytest.mark.parametrize("rows", [3, 40, 10**6])
+def test_numbers_of_events_are_binomial(rows):
+    from scipy.stats import binom
+
+    p = np.array([0.0, 1e-9, 0.003, 0.3, 0.5, 0.97, 1.0])
+    count = np.full(p.size, rows)
+    draws = binomials(count, p, 1.0 - p, (3, 4), 0, 4000)
+    again = [binomials(count, p, 1.0 - p, (3, 4), j, 1000) for j in range(0, 4000, 1000)]
+    assert np.array_equal(draws, np.concatenate(again))
+    for drawn, chance in zip(draws.T, p, strict=True):
+        values, seen = np.unique(drawn, return_counts=True)
+        reached = np.cumsum(seen) / 4000.0
+        assert np.abs(reached - binom.cdf(values, rows, chance)).max() < 0.035  # p = 0.0001

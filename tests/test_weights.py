@@ -323,3 +323,42 @@ def test_debiased_absolute_error_by_hand():
     assert found.estimate == pytest.approx(2 * gap - noisy, rel=1e-12)
     tally = ct.calibration_test(ct.Tally.of(data), None, ct.DebiasedL1(1), n_resamples=19)
     assert tally.estimate == pytest.approx(found.estimate, rel=1e-9)
+
+
+@pytest.mark.parametrize("statistic", [ct.ClasswiseECE(3), ct.ACE(3), ct.TACE(3, threshold=0.2)])
+def test_classwise_errors_by_hand(rng, statistic):
+    """Weighted gaps of the cells of every class, which do not look at weights."""
+    p = rng.dirichlet(np.ones(3), 40)
+    y, w = rng.integers(0, 3, 40), rng.choice([1.0, 2.0, 7.0], 40)
+    errors = []
+    for k in range(3):
+        kept = np.flatnonzero(p[:, k] > getattr(statistic, "threshold", 0.0))
+        kept = kept[np.argsort(p[kept, k])]
+        if isinstance(statistic, ct.ClasswiseECE):
+            parts = [kept[np.ceil(3 * p[kept, k]) == b] for b in (1, 2, 3)]
+            shares = [w[part].sum() / w[kept].sum() for part in parts]
+        else:
+            size = kept.size // 3
+            parts, shares = np.split(kept, [size, 2 * size]), [1 / 3] * 3
+        gaps = [w[j] @ ((y[j] == k) - p[j, k]) / w[j].sum() if j.size else 0.0 for j in parts]
+        errors.append(np.dot(shares, np.abs(gaps)))
+    assert statistic(p, y, weights=w) == pytest.approx(np.mean(errors), rel=1e-9)
+    assert statistic(p, y, weights=np.full(40, 3.0)) == statistic(p, y)
+    found = ct.calibration_test(p, y, statistic, lens=ct.Canonical(), weights=w, n_resamples=99)
+    assert found.estimate == pytest.approx(np.mean(errors), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_heavy_weights_reject_calibrated_models_no_more_often_than_chance():
+    """In 300 data sets of 80 rows with Pareto weights of index 1.5; the limit is binomial, 1e-4."""
+    statistics = (ct.ClasswiseECE(5), ct.ACE(5), ct.DebiasedL1(5))
+    rejected = np.zeros(3)
+    for j in range(300):
+        rng = np.random.default_rng([j, 11])
+        p = rng.dirichlet(np.ones(3), 80)
+        y, w = (p.cumsum(1) < rng.random(80)[:, None]).sum(1), rng.pareto(1.5, 80) + 1.0
+        for k, statistic in enumerate(statistics):
+            lens = ct.Canonical() if k < 2 else ct.TopK(1)
+            asked = {"lens": lens, "weights": w, "n_resamples": 99, "rng": j}
+            rejected[k] += ct.calibration_test(p, y, statistic, **asked).pvalue <= 0.05
+    assert rejected.max() <= 31

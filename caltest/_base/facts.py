@@ -167,7 +167,8 @@ def refuse_unlike(names: tuple[str, str], a: Any, b: Any) -> None:
         told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
         raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
     groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
-    for fact, values in (("weights", (a.weights, b.weights)), ("clusters", groups)):
+    facts = {"weights": (a.weights, b.weights), "clusters": groups, "by": (a.by, b.by)}
+    for fact, values in facts.items():
         if not np.array_equal(*values):
             raise InvalidPredictionsError(f"{both} have different {fact}: {IN_ORDER}")
     (unlike,) = np.nonzero(a.labels != b.labels)

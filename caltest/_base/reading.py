@@ -22,11 +22,11 @@ SUM_TOLERANCE = 1e-3
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
 SUM_EXACT = 1e-12
 #: What rows and columns of probabilities are called in messages, where not by their place.
-_NAMES: ContextVar[tuple[IntArray, list[str]] | None] = ContextVar("_NAMES", default=None)
+_NAMES: ContextVar[tuple[IntArray | range, list[str]] | None] = ContextVar("_NAMES", default=None)
 
 
 @contextmanager
-def in_a_file(rows: IntArray, columns: list[str]) -> Iterator[None]:
+def in_a_file(rows: IntArray | range, columns: list[str]) -> Iterator[None]:
     """Let messages speak of rows and columns as a file does."""
     token = _NAMES.set((rows, columns))
     try:

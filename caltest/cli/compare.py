@@ -12,7 +12,7 @@ import numpy as np
 import caltest as ct
 from caltest._base import defaults
 from caltest.cli.common import Outcome, check_out, finish, read_file, settings
-from caltest.cli.options import COLUMNS, FACTS, LENS, N_RESAMPLES, OUTPUT, SHARE, choice, option
+from caltest.cli.options import BY, COLUMNS, FACTS, LENS, N_RESAMPLES, OUTPUT, SHARE, choice, option
 from caltest.cli.recipes import Recipe
 from caltest.inference import compare as compare_models
 from caltest.inference.pair import HYPOTHESES
@@ -30,6 +30,7 @@ Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @COLUMNS
 @FACTS
+@BY
 @option("--id", "ids", metavar="COLUMN", help="Match rows by this column.")
 @option("--unpaired", is_flag=True, help="The two files hold different observations.")
 @LENS

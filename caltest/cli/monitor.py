@@ -180,7 +180,7 @@ def counted(
 
 def as_json_text(watch: ct.Monitor, held: dict[str, tuple[int, int]]) -> str:
     """Return the answer as JSON, without what only the state needs."""
-    content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "trace")}
+    content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "past")}
     derived = {name: getattr(watch, name) for name in ("evidence", "log_evidence", "gain")}
     content |= {k: v if math.isfinite(v) else None for k, v in derived.items()}
     content |= {"pvalue": watch.pvalue, "leader": watch.leader}

@@ -80,6 +80,7 @@ def test(alpha: float, **options: Any) -> Outcome:
 
 @click.command(epilog=EXIT_CODES)
 @FILES
+@BY
 @ASKED
 @option("--level", type=SHARE, default=defaults.LEVEL, help="How often such intervals cover.")
 @choice("--method", METHODS, "auto covers; see the docs.")

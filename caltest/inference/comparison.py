@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any, Unpack, overload
@@ -24,10 +25,12 @@ from caltest.inference.pair import (
     compared,
     verdict,
 )
+from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ComparisonResult, ComparisonTable, ending
+from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import DebiasedL2, StatisticLike
 from caltest.tally import AnyTally, MicroCells, PairTally, Tally
@@ -106,7 +109,8 @@ def compare(
         As in :func:`calibration_test`; facts are those of the rows, for all models. Rows with
         ``ids`` must have the same ones in both models of a pair. Pairs of rows of one cluster are
         left out of T, and clusters are what varies; of weighted rows the error of the weighted
-        population is compared. Not with ``method="bootstrap"`` for clusters.
+        population is compared. With ``by`` two models are compared in every subgroup, too, with
+        Holm's p-values. Not with ``method="bootstrap"`` for clusters.
 
     Returns
     -------
@@ -179,6 +183,12 @@ def compare(
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     method = "z" if method == "auto" else method
+    if any(d.by is not None for d in data.values()):
+        if several or not paired:
+            raise StatisticError("by is of two models on the same rows: compare them two by two")
+        asked: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
+        asked |= {"names": names, "n_resamples": n_resamples, "rng": rng, "workers": workers}
+        return _in_subgroups(data, partial(compare, statistic=statistic, **asked))
     first = next(iter(data.values()))
     seen_through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
     settings = Settings(statistic, seen_through, method, paired, level, margin)
@@ -188,6 +198,14 @@ def compare(
     if several:
         return _all_pairs(settings, models, options)
     return compared(settings, models[0], models[1], options)
+
+
+def _in_subgroups(data: dict[str, Predictions], ask: Any) -> ComparisonResult:
+    """Compare two models in all rows, and in every subgroup."""
+    a, b = data.values()
+    whole: ComparisonResult = ask(replace(a, by=None), replace(b, by=None))
+    go_on(whole.ended)
+    return replace(whole, subgroups=each_subgroup(a, ask, b))
 
 
 def _tallies(
@@ -217,7 +235,7 @@ def _tallies(
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:
     try:
-        return admitted("compare", probs, labels, facts, takes={"clusters", "weights"})
+        return admitted("compare", probs, labels, facts, takes={"by", "clusters", "weights"})
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 

@@ -21,6 +21,9 @@ from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
 from caltest.tally import MicroCells, Tally
 
+#: Log-odds, outcomes, and how much each row counts.
+Likelihood = tuple[FloatArray, FloatArray, FloatArray | None]
+
 
 def cox_recalibration(
     probs: Any,
@@ -83,21 +86,7 @@ def cox_recalibration(
     """
     fraction("level", level)
     one_of("method", method, ("wald", "profile"))
-    data: Any
-    w: FloatArray | None
-    if isinstance(probs, Tally):
-        data = admitted_tally("cox_recalibration", probs, labels, facts, lens)
-        if data.weights is not None:
-            raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
-        lens, seen = data.lens, data
-        z, y, w = _of_sums(MicroCells.of(data))
-    else:
-        data = admitted("cox_recalibration", probs, labels, facts, takes={"clusters", "weights"})
-        lens = as_lens(lens, data)
-        seen = lens(data)
-        z, y = log_odds(seen, cox_recalibration)[1], (seen.labels == 0).astype(np.float64)
-        _refuse_separated(z, y)
-        w = seen.weights
+    data, lens, seen, (z, y, w) = _read(probs, labels, lens, facts)
     freedom = _freedom(seen)
     if (designed := bool(np.isfinite(freedom))) and method == "profile":
         raise StatisticError("method='profile' takes no clusters or weights: use method='wald'")
@@ -153,13 +142,34 @@ def cox_recalibration(
     )
 
 
-def _of_sums(micro: MicroCells) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _read(
+    probs: Any, labels: Any, lens: LensLike | None, facts: Facts
+) -> tuple[Any, LensLike, Any, Likelihood]:
+    """Return the data, the lens, what it shows, and the rows of the likelihood."""
+    if isinstance(probs, Tally):
+        tally = admitted_tally("cox_recalibration", probs, labels, facts, lens)
+        if tally.weights is not None:
+            raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
+        return tally, tally.lens, tally, _of_sums(MicroCells.of(tally))
+    data = admitted("cox_recalibration", probs, labels, facts, takes={"clusters", "weights"})
+    lens = as_lens(lens, data)
+    seen = lens(data)
+    return data, lens, seen, (*_of_rows(seen), seen.weights)
+
+
+def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
+    """Return log-odds and outcomes; refuse rows without finite estimates."""
+    z, y = log_odds(rows, cox_recalibration)[1], (rows.labels == 0).astype(np.float64)
+    _refuse_separated(z, y)
+    return z, y
+
+
+def _of_sums(micro: MicroCells) -> Likelihood:
     """Return log-odds, outcomes and multiplicities of rows that have the likelihood of a tally.
 
     Outcomes enter by Σ y and Σ y z only, which are made up of fractions, linear in z.
     """
-    rows, _, _ = micro.listed()
-    _refuse_separated(log_odds(rows, cox_recalibration)[1], (rows.labels == 0).astype(np.float64))
+    _of_rows(micro.listed()[0])
     atoms = micro.atoms
     kept = atoms.times > 0.0
     p, rest, times = atoms.p[kept], atoms.rest[kept], atoms.times[kept]

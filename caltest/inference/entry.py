@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from caltest.tally import AnyTally, Leaves, MicroCells, PairTally, Tallied, Tall
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
+
+_COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
 
 
 def admitted(
@@ -36,8 +39,12 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
-    if isinstance(probs, (AnyTally, PairTally)):
+    if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
+    if isinstance(probs, PairTally):
+        raise StatisticError(
+            f"{verb} does not take a pair tally: pass the tally of one model, its .a or its .b"
+        )
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
         raise unknown(verb, strange[0], Facts.__annotations__)
@@ -52,7 +59,7 @@ def admitted(
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet")
     looked = data.copies or data.induced or data.clusters is not None
-    copies = 0 if looked else n_copies(data.probs, data.labels)
+    copies = 0 if looked else _copies_in(data)
     if not copies:
         return data
     note = (
@@ -61,6 +68,13 @@ def admitted(
         + (", or say by clusters= which rows belong together" if "clusters" in takes else "")
     )
     return replace(data, copies=copies, notes=(*data.notes, note))
+
+
+def _copies_in(data: Predictions) -> int:
+    """Count repeated rows, once for the same predictions."""
+    if data not in _COPIES:
+        _COPIES[data] = n_copies(data.probs, data.labels)
+    return _COPIES[data]
 
 
 def admitted_tally(

@@ -10,7 +10,7 @@ from caltest._base import defaults
 from caltest._base.checks import fraction, one_of
 from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.multiplicity import holm
-from caltest.io.grades import read_grades
+from caltest.io.grades import read_grades, table_of
 from caltest.predictions import FloatArray, IntArray
 from caltest.results import GradeTest, GradeTests, GradeVerdict
 from caltest.tally.laws import Atoms
@@ -96,7 +96,8 @@ def grade_tests(
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
     fraction("level", level)
-    size, happened, p, called = read_grades(table, n, events, probability, names)
+    with table_of(table) as source:
+        size, happened, p, called = read_grades(source, n, events, probability, names)
     N, D = np.append(size, size.sum()), np.append(happened, happened.sum())
     mean = np.append(p, p @ (size / size.sum()))
     exact, posterior = _binomial(N, D, mean), _jeffreys(N, D, mean)

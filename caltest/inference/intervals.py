@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
 
@@ -23,10 +24,12 @@ from caltest.inference.entry import (
     told,
 )
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
+from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ConfidenceIntervalResult
+from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, Estimand, StatisticLike
 from caltest.tally import AnyTally, MicroCells, Tally
@@ -78,7 +81,8 @@ def confidence_interval(
         As in :func:`calibration_test`. With ``clusters`` and ``weights``, π_b are shares of the
         weight, and labels are redrawn as in a test. 95 % intervals of 10 to 100 clusters, even and
         uneven, with predictions of their own or one a cluster, covered in 92 to 100 % of data sets,
-        those of weighted rows in 94 to 100 % (:mod:`caltest.inference.cell_noise`).
+        those of weighted rows in 94 to 100 % (:mod:`caltest.inference.cell_noise`). With ``by``
+        every subgroup has an interval, too, all of which cover together (Bonferroni).
 
     Returns
     -------
@@ -137,6 +141,9 @@ def confidence_interval(
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    if data.by is not None:
+        kind = {"lens": lens, "method": method, "side": side, **run}
+        return _in_subgroups(data, statistic, float(level), kind)
     asked = ask(data, statistic, lens, float(level), side, run, method)
     prepared, estimate = asked.prepared, asked.estimate
     bounds = _methods(asked, method)[method](asked)
@@ -171,10 +178,26 @@ def confidence_interval(
     )
 
 
+def _in_subgroups(
+    data: Predictions, statistic: StatisticLike, level: float, kind: dict[str, Any]
+) -> ConfidenceIntervalResult:
+    """Bound the error of all rows, and those of all subgroups together (Bonferroni)."""
+    of_all: Any = partial(confidence_interval, labels=None, statistic=statistic, **kind)
+    whole: ConfidenceIntervalResult = of_all(replace(data, by=None), level=level)
+    go_on(whole.ended)
+    if whole.pvalue is None:
+        raise StatisticError(f"by needs method='inversion', not {whole.method!r}: leave out by")
+    own = 1.0 - (1.0 - level) / len(data.subgroups())
+    found = each_subgroup(data, partial(of_all, level=own))
+    said = f"intervals of {own:.4g} each, which cover together with {level:.4g}"
+    return replace(whole, subgroups=replace(found, notes=(*found.notes, said)))
+
+
 def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
     """Return data whose error can be bounded, rows or a tally."""
     if not isinstance(probs, AnyTally):
-        return admitted(verb, probs, labels, facts, takes={"clusters", "weights"})
+        by = {"by"} if verb == "confidence_interval" else set()
+        return admitted(verb, probs, labels, facts, takes={"clusters", "weights"} | by)
     return admitted_tally(verb, probs, labels, facts, lens)
 
 

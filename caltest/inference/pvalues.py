@@ -124,7 +124,9 @@ def replicates_of(
     run = (n_resamples, rng, workers)
     fused = prepared.fast(scheme)
     if fused is not None:
-        drawn = simulate_by(fused, *run, stop_when=stop_when)
+        batch = fused.labels_at_once // data.n if isinstance(fused, Batches) else draws.CHUNK
+        at_once = batch if stop_when is None else draws.CHUNK
+        drawn = simulate_by(fused, *run, stop_when=stop_when, at_once=at_once)
     elif isinstance(scheme, draws.WildSigns):
         moved = partial(prepared.of_residuals, data.residuals)
         drawn = simulate_by(Batches(scheme.drawer(data), data.n, moved), *run, stop_when=stop_when)

@@ -14,8 +14,8 @@ from caltest._base.multiplicity import holm, max_t
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.results import CalibrationTestResult, JointTestResult, Subgroups
-from caltest.results.base import go_on
+from caltest.results import Subgroups
+from caltest.results.base import Result, go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
 from caltest.simulate.permuted import Permutations
 from caltest.statistics.prepared import Prepared, StatisticLike, prepare
@@ -25,11 +25,14 @@ Run = tuple[int, Any, Any]
 
 
 def each_subgroup(
-    data: Predictions, test: Callable[[Predictions], CalibrationTestResult | JointTestResult]
+    data: Predictions, test: Callable[..., Result], *beside: Predictions
 ) -> Subgroups:
-    """Test every subgroup, and adjust by Holm's method; those that cannot be tested say why."""
+    """Test every subgroup, and adjust by Holm's method; those that cannot be tested say why.
+
+    ``beside`` are the predictions of other models for the same rows.
+    """
     groups = data.subgroups()
-    plain = replace(data, by=None, notes=(), copies=0)
+    plain = [replace(d, by=None, notes=(), copies=0) for d in (data, *beside)]
     tests: list[Any] = []
     notes = []
     with progress(len(groups), "subgroups") as advance:
@@ -37,7 +40,7 @@ def each_subgroup(
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 try:
-                    tests.append(test(plain.take(rows)))
+                    tests.append(test(*(d.take(rows) for d in plain)))
                     go_on(tests[-1].ended)
                 except StatisticError as error:
                     tests.append(None)

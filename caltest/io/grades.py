@@ -38,9 +38,9 @@ class Grades(NamedTuple):
 
 @contextmanager
 def table_of(table: Any) -> Iterator[Source]:
-    """Open a table at hand, or a file that has one."""
+    """Open a table at hand, or a file that has one, whose rows are counted from 1."""
     if isinstance(table, (str, PathLike)):
-        with source_of(table, None, None) as source:
+        with source_of(table, None, None) as source, in_a_file(range(1, MOST), []):
             yield source
         return
     held = opened(table, "the table")
@@ -75,20 +75,16 @@ def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[An
     return found
 
 
-def read_grades(table: Any, n: str, events: str, probability: str, names: str | None) -> Grades:
+def read_grades(
+    source: Source, n: str, events: str, probability: str, names: str | None = None
+) -> Grades:
     """Read and check a table of grades."""
-    with table_of(table) as source:
-        called = names or next((s for s in source.names if s.lower() in NAMES), None)
-        wanted = {"n": n, "events": events, "probability": probability}
-        found = read_columns(source, wanted | ({} if called is None else {"names": called}))
-        rows, columns = np.arange(len(found["n"])), list(wanted.values())
-        if isinstance(table, (str, PathLike)):
-            with in_a_file(rows + 1, columns):
-                counts = _checked(found, wanted)
-        else:
-            counts = _checked(found, wanted)
-    marks = (rows + 1 if called is None else cells.marks(found["names"])).astype(str).tolist()
-    return Grades(*counts, tuple(marks))
+    called = names or next((s for s in source.names if s.lower() in NAMES), None)
+    wanted = {"n": n, "events": events, "probability": probability}
+    found = read_columns(source, wanted | ({} if called is None else {"names": called}))
+    counts = _checked(found, wanted)
+    marks = np.arange(1, len(counts[0]) + 1) if called is None else cells.marks(found["names"])
+    return Grades(*counts, tuple(marks.astype(str).tolist()))
 
 
 def whole_numbers(column: NDArray[Any], name: str, least: int = -(2**63)) -> IntArray:

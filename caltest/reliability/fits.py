@@ -120,8 +120,7 @@ def reliability_fit(
     if isinstance(view.induced, MicroCells):
         return _of_sums(view, view.induced, level, points)
     induced, p = view.induced, view.induced.probs[:, 0]
-    quantiles = np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest")
-    at = np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
+    at = _points(p, points)
     low = high = np.full(at.size, np.nan)
     shown, drawn, ended, test = "none", 0, "complete", None
     if fit == "smooth":
@@ -158,6 +157,12 @@ def reliability_fit(
         n_resamples=drawn,
         **view.told(rng, ended),
     )
+
+
+def _points(p: FloatArray, points: int) -> FloatArray:
+    """Return quantiles of the predictions and points at equal distances."""
+    quantiles = np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest")
+    return np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
 
 
 def _of_sums(view: View, micro: MicroCells, level: float, points: int) -> ReliabilityFit:

@@ -165,13 +165,8 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
     free = w is None and induced.n_clusters is None
     w = times if w is None else times * w
 
-    def valued(statistic: Statistic) -> float:
-        if isinstance(induced, MicroCells):
-            return tallied(statistic, induced).observed
-        return float(statistic(induced))
-
     def oe() -> Triple:
-        ratio, events = valued(OERatio()), float(times @ y)
+        ratio, events = _value(OERatio(), view), float(times @ y)
         far = np.exp(reach * np.sqrt((1.0 - events / n) / events)) if free and events else np.nan
         return ratio, ratio / far, ratio * far
 
@@ -181,13 +176,13 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
                 raise StatisticError("needs the rows, and a tally has none")
             if n > MOST_SMOOTHED:
                 raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
-            return valued(statistic), np.nan, np.nan
+            return _value(statistic, view), np.nan, np.nan
 
         return compute
 
     def mean(statistic: Statistic, rows: FloatArray) -> Callable[[], Triple]:
         def compute() -> Triple:
-            value = valued(statistic)
+            value = _value(statistic, view)
             if not np.isfinite(value):
                 raise StatisticError("infinite, as outcomes of probability 0 occurred")
             centred = rows - np.average(rows, weights=times)
@@ -209,12 +204,6 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         centred = p - np.average(p, weights=w)
         return float(np.sqrt(np.average(centred**2, weights=w))), np.nan, np.nan
 
-    def scaled() -> Triple:
-        if not isinstance(induced, MicroCells):
-            return float(ScaledBrierScore()(induced)), np.nan, np.nan
-        parts = brier_decomposition(view.data, bins=2)
-        return 1.0 - parts.mean_score / parts.uncertainty, np.nan, np.nan
-
     with np.errstate(divide="ignore"):
         surprise = -np.log(np.where(y, p, seen.probs[:, 1]))
     return {
@@ -226,7 +215,7 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         "E90": smooth(E90(curve="loess")),
         "ECI": smooth(ECI(curve="loess")),
         "Brier score": mean(BrierScore(), (p - y) ** 2),
-        "scaled Brier score": scaled,
+        "scaled Brier score": lambda: (_value(ScaledBrierScore(), view), np.nan, np.nan),
         "log score": mean(LogScore(), surprise),
         "sharpness": sharpness,
     }
@@ -237,6 +226,16 @@ def _event(view: View) -> tuple[Predictions, FloatArray]:
     if isinstance(view.induced, MicroCells):
         return view.induced.listed()[:2]
     return view.induced, np.ones(view.induced.n)
+
+
+def _value(statistic: Statistic, view: View) -> float:
+    """Return a measure, from sums where there are no rows."""
+    if not isinstance(view.induced, MicroCells):
+        return float(statistic(view.induced))
+    if isinstance(statistic, ScaledBrierScore):
+        parts = brier_decomposition(view.data, bins=2)
+        return 1.0 - parts.mean_score / parts.uncertainty
+    return tallied(statistic, view.induced).observed
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:

@@ -171,6 +171,9 @@ class Result(Record):
     number: ClassVar[str | None] = None
     #: The attributes that are columns of its table; none where the table is a list of its fields.
     columns: ClassVar[tuple[str, ...]] = ()
+    #: What is shown of it where it is that of a subgroup, and what all subgroups are asked.
+    of_subgroups: ClassVar[tuple[str, ...]] = ()
+    of_all: ClassVar[str] = "calibrated in every subgroup"
     #: What its report begins with.
     title: ClassVar[str] = ""
 

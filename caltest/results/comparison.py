@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
 from caltest.results.base import Record, Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 
@@ -78,6 +79,8 @@ class ComparisonResult(Result):
         classes, which do not know whole predictions.
     paired : bool
         Whether rows of both models are the same observations.
+    subgroups : Subgroups, optional
+        The comparison in every subgroup.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`: ``n`` rows of the first model; ``n_resamples`` replicates for
         ``pvalue``, 0 for ``"z"`` and ``"jackknife"``.
@@ -105,11 +108,19 @@ class ComparisonResult(Result):
     interval_b: tuple[float, float] | None
     scores: tuple[ScoreDifference, ...]
     paired: bool
+    subgroups: Subgroups | None = None
+    of_subgroups: ClassVar[tuple[str, ...]] = ("difference", "low", "high", "pvalue")
+    of_all: ClassVar[str] = "equal error in every subgroup"
     number: ClassVar[str] = "difference"
     columns: ClassVar[tuple[str, ...]] = (
         *("tested", "lens", "estimate_a", "estimate_b"),
         *("difference", "low", "high", "pvalue", "finding"),
     )
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key that sorts the strongest evidence first."""
+        return self.pvalue, -abs(self.difference)
 
     @property
     def finding(self) -> str:
@@ -133,13 +144,13 @@ class ComparisonResult(Result):
         return f"n={self.n} paired" if self.paired else f"n={self.n} and {self.test_b.n}"
 
     def __str__(self) -> str:
-        a, b = self.names
+        (a, b), tests = self.names, (self.test_a, self.test_b)
         width = max(len(a), 26) + 2
         rows: list[tuple[str, ...]] = [("", a, b)]
         if self.tested != self.statistic or self.method == "swap":
-            rows.append(("observed", *_both(self, lambda t: format_value(t.estimate))))
-        rows.append(("if calibrated", *_both(self, lambda t: t.shown_floor)))
-        rows.append(("own p-value", *_both(self, lambda t: t.shown_p)))
+            rows.append(("observed", *(format_value(t.estimate) for t in tests)))
+        rows.append(("if calibrated", *(t.shown_floor for t in tests)))
+        rows.append(("own p-value", *(t.shown_p for t in tests)))
         if self.interval_a is not None and self.interval_b is not None:
             row = (f"{self.level:.0%} interval", _span(*self.interval_a), _span(*self.interval_b))
             rows.insert(-2, row)
@@ -161,9 +172,13 @@ class ComparisonResult(Result):
             "",
             *(f"  {sentence}" for sentence in self._in_words()),
             *(["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []),
+            *([] if self.subgroups is None else ["", str(self.subgroups)]),
             *self._foot(),
         ]
         return "\n".join(lines)
+
+    def _tables(self) -> list[Columns]:
+        return super()._tables() + ([] if self.subgroups is None else [self.subgroups.table])
 
     def _interval(self) -> str:
         if self.low is None or self.high is None:
@@ -210,12 +225,6 @@ def _tested_instead(result: ComparisonResult) -> list[str]:
         f"  tested         {result.tested}: no valid test of equal {asked} is known, because its",
         "                 noise floor differs between models",
     ]
-
-
-def _both(
-    result: ComparisonResult, show: Callable[[CalibrationTestResult], str]
-) -> tuple[str, str]:
-    return show(result.test_a), show(result.test_b)
 
 
 def _with_root(square: float) -> str:

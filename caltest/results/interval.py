@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from caltest.results.base import Result, format_p, format_value
+from caltest.results.subgroups import Subgroups
+from caltest.results.tables import Columns
 
 #: How the printed report names a method.
 IN_WORDS = {
@@ -50,6 +52,8 @@ class ConfidenceIntervalResult(Result):
         belongs to the interval if it is above ``(1 - level) / 2`` (one-sided: ``1 - level``).
     n_cells : int or None
         Occupied cells of a binned error.
+    subgroups : Subgroups, optional
+        The interval in every subgroup, all of which cover together with probability ``level``.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` draws for the bounds, 0 where nothing was
         drawn.
@@ -69,7 +73,17 @@ class ConfidenceIntervalResult(Result):
     contains_zero: bool
     pvalue: float | None
     n_cells: int | None
+    subgroups: Subgroups | None = None
+    of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "low", "high", "pvalue")
     number: ClassVar[str] = "estimate"
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key that sorts the strongest evidence first."""
+        return 1.0 if self.pvalue is None else self.pvalue, -self.estimate
+
+    def _tables(self) -> list[Columns]:
+        return super()._tables() + ([] if self.subgroups is None else [self.subgroups.table])
 
     def _made(self) -> list[str]:
         side = "" if self.side == "two-sided" else f" {self.side} bound"
@@ -104,6 +118,7 @@ class ConfidenceIntervalResult(Result):
                 "  sign within a cell cancel, so the true error can be larger than that, but not",
                 "  smaller (Theorem 2): the low end bounds the true error, the high end does not.",
             ]
+        said += [] if self.subgroups is None else ["", str(self.subgroups)]
         said += self._foot()
         return "\n".join([*lines, *([""] if said[0] else []), *said])
 

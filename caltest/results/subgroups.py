@@ -19,12 +19,13 @@ class Subgroups(Record):
         The subgroups, in the order of their names.
     counts : tuple of int
         Their numbers of rows.
-    tests : tuple of CalibrationTestResult, JointTestResult or None
-        The test of each; None where it cannot be tested, which ``notes`` explain.
+    tests : tuple of CalibrationTestResult or another Result, or None
+        The test of each, its interval or its comparison; None where it cannot be tested, which
+        ``notes`` explain.
     adjusted : tuple of float or None
         Their p-values, adjusted for the number of subgroups.
     pvalue : float
-        The smallest of these: "is it calibrated in every subgroup?".
+        The smallest of these: "is it calibrated in every subgroup?", or "are errors equal there?".
     adjust : {"Holm", "max-T"}
         By Holm's method where no row is in two subgroups, else by the joint law on the same
         redrawn labels (Westfall & Young 1993).
@@ -80,7 +81,7 @@ class Subgroups(Record):
 
     def in_words(self) -> list[str]:
         """Return the finding in sentences."""
-        said = [f"calibrated in every subgroup: p {format_p(self.pvalue)} ({self.adjust})"]
+        said = [f"{self.tested[0].of_all}: p {format_p(self.pvalue)} ({self.adjust})"]
         if self.alike_pvalue is not None:
             said.append(f"calibrated alike: p {format_p(self.alike_pvalue)} (residuals permuted)")
         return said + [f"Note: {note}." for note in self.notes]

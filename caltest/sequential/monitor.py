@@ -10,7 +10,6 @@ import numpy as np
 
 from caltest._base import checks
 from caltest._base.arrays import FloatArray
-from caltest._base.facts import as_times
 from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
@@ -22,7 +21,7 @@ from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
-from caltest.sequential.watch import Watch, odds, shown
+from caltest.sequential.watch import Watch, odds, shown, steps_of
 from caltest.statistics.prepared import as_problem
 from caltest.tally import MicroCells, Tally
 
@@ -37,10 +36,10 @@ class Monitor(Watch):
     rows depend on in the past, P(sup_t M_t ≥ 1/α) ≤ α (Ville 1939). Nothing is fitted, and any
     splitting of the rows gives the same evidence.
 
-    A :class:`Tally`, of a day perhaps, is a batch of rows in no order: experts then say the same of
-    all predictions of a micro-cell, no expert begins within the batch, and the alarm rings at its
-    end. What the sums leave open is taken off the evidence, so that the bound holds (see
-    ``docs/scale``). Tallies and rows may follow each other.
+    A :class:`Tally`, of a day perhaps, is a batch whose order does not matter: experts then tilt
+    all predictions of a micro-cell alike, none begins within the batch, and the alarm rings at its
+    end. What sums leave open never adds to the evidence, so that the bound holds. Tallies and rows
+    may follow each other.
 
     A monitor is a value: :meth:`update` returns a new one.
 
@@ -95,7 +94,7 @@ class Monitor(Watch):
     Notes
     -----
     0.6 µs a row of two classes, about 0.2 K µs of K, and 10 µs for an update with one row. JSON of
-    17 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``.
+    20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``.
 
     References
     ----------
@@ -169,7 +168,7 @@ class Monitor(Watch):
                 "wealth: divide the weights by the largest there can be"
             )
         new = self._begun(data, lens, induced.n_classes)
-        steps, last = self._steps(induced.n, time)
+        steps, last = steps_of(induced.n, time, self.steps, self.time)
         rows = np.empty((induced.n, induced.n_classes + 2))
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         return new._after(rows, steps, last)._moved(notes=data.notes)
@@ -184,38 +183,18 @@ class Monitor(Watch):
 
     def _after_tally(self, tally: Tally, time: Any) -> Self:
         """Return the monitor after the rows of a tally, which are one step."""
-        if tally.strata.tolist() != [1.0]:
-            raise StatisticError("a monitor does not take tallies of weighted rows: pass the rows")
         if self.change and tally.n > self.run_length:
             raise StatisticError(
                 f"{tally.n} rows at once are more than a false alarm in {self.run_length} allows: "
                 "take a longer run_length, or tallies of fewer rows"
             )
         new, micro = self._begun(tally, tally.lens, 2), MicroCells.of(tally)
-        steps, last = self._steps(1, None if time is None else [time])
+        steps, last = steps_of(1, None if time is None else [time], self.steps, self.time)
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
         bet_sums(micro, CHANGE if self.change else MONITOR, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
         told = new._told(path, states, micro.impossible.size, int(steps[-1]) + 1, last)
         return told._moved(notes=tally.notes)
-
-    def _steps(self, n: int, time: Any) -> tuple[Any, float | None]:
-        """Return at which step each row is, counted from 0, and the time of the last."""
-        if time is None:
-            if self.time is not None:
-                raise InvalidPredictionsError("earlier rows had times: pass time= with all rows")
-            return self.steps + np.arange(n), None
-        times = as_times(time, n)
-        if self.n and self.time is None:
-            raise InvalidPredictionsError("earlier rows had no times: pass time= with all or none")
-        before = np.append(np.nan if self.time is None else self.time, times[:-1])
-        if (times < before).any():
-            row = int(np.argmax(times < before))
-            raise InvalidPredictionsError(
-                f"time: row {row} is {times[row]:.10g}, before {before[row]:.10g}; a monitor goes "
-                "forward: sort the rows by time, and do not add to times that are over"
-            )
-        return self.steps - 1 + np.cumsum(times != before), float(times[-1])
 
     def _after(self, rows: FloatArray, steps: Any, time: float | None) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from caltest._base.arrays import FloatArray
 from caltest.bets import kernels
 from caltest.bets.kernels import CLIP, LEAVES, SCALARS
+from caltest.errors import StatisticError
 from caltest.tally import MicroCells
 from caltest.tally.rows import UNIT
 
@@ -24,12 +24,16 @@ def bet_sums(micro: MicroCells, mode: int, state: FloatArray) -> None:
     less: the fourth derivative of the logarithm in p is negative (the error of Gauss's quadrature),
     and so is the second, where one atom stands for several rows. O(C) for each of 212 experts.
     """
+    if micro.tally.strata.tolist() != [1.0]:
+        raise StatisticError("a monitor does not take tallies of weighted rows: pass the rows")
     s, flat = state[:SCALARS], state[SCALARS : kernels.LATE_AT]
     late = state[kernels.LATE_AT : kernels.TREE_AT]
     s[kernels.IMPOSSIBLE] += micro.impossible.size
     earned, local = _earned(micro)
     s[kernels.FLAT], s[kernels.FLAT_SCALE] = _multiplied(flat, earned, s[kernels.FLAT_SCALE])
     tree = state[kernels.TREE_AT : kernels.STOP_AT].reshape(2 * LEAVES, 11)
+    from scipy.special import logsumexp
+
     with np.errstate(divide="ignore"):
         joint = np.log(tree) + local
     own = logsumexp(joint, axis=1)

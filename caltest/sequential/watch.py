@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.facts import as_times
 from caltest._base.written import name_of
 from caltest.bets.kernels import REFUTED
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -34,9 +35,9 @@ class Watch(Result):
     alpha: float = 0.05
     alarm: int | None = None
     every: int = 1
-    trace: bytes = b""
+    past: bytes = b""
 
-    #: Numbers that the trace keeps of a row, the number of rows first.
+    #: Numbers of a point, the number of rows first.
     width: ClassVar[int]
 
     def _moved(self, **changes: Any) -> Self:
@@ -59,7 +60,7 @@ class Watch(Result):
         return {"n_classes": data.n_classes, "classes": self.classes or data.classes}
 
     def _traced(self, path: FloatArray) -> dict[str, Any]:
-        """Return what rows add to the trace: how many there are, and numbers after them."""
+        """Return what rows add to the history: how many there are, and numbers after them."""
         n, every = int(path[-1, 0]), self.every
         if n // every == self.n // every:
             return {"n": n}
@@ -67,10 +68,10 @@ class Watch(Result):
         while len(points) > MOST_POINTS:
             every *= 2
             points = _thinned(points, every)
-        return {"n": n, "every": every, "trace": points.tobytes()}
+        return {"n": n, "every": every, "past": points.tobytes()}
 
     def _points(self) -> FloatArray:
-        return np.frombuffer(self.trace).reshape(-1, self.width)
+        return np.frombuffer(self.past).reshape(-1, self.width)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and dictionaries; no row is among them."""
@@ -98,6 +99,25 @@ class Watch(Result):
         import json
 
         return cls.from_dict(json.loads(text), lens)
+
+
+def steps_of(n: int, time: Any, start: int, last: float | None) -> tuple[IntArray, float | None]:
+    """Return at which step each row is, after ``start`` steps, and the time of the last."""
+    if time is None:
+        if last is not None:
+            raise InvalidPredictionsError("earlier rows had times: pass time= with all rows")
+        return start + np.arange(n), None
+    times = as_times(time, n)
+    if start and last is None:
+        raise InvalidPredictionsError("earlier rows had no times: pass time= with all or none")
+    before = np.append(np.nan if last is None else last, times[:-1])
+    if (times < before).any():
+        row = int(np.argmax(times < before))
+        raise InvalidPredictionsError(
+            f"time: row {row} is {times[row]:.10g}, before {before[row]:.10g}; a monitor goes "
+            "forward: sort the rows by time, and do not add to times that are over"
+        )
+    return start - 1 + np.cumsum(times != before), float(times[-1])
 
 
 def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:

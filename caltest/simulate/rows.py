@@ -6,10 +6,12 @@ partition of the sample is that of the original rows with these weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._base.compiled import inlined, kernel
 from caltest.binning import FIXED, Binning, QuantileBins, VarianceTree
@@ -59,12 +61,8 @@ class RowResamples:
         """Prepare the rows; ``outcomes`` are the probabilities q_ik of the labels of every row."""
         if isinstance(bins, QuantileBins):
             order = np.argsort(probs[:, 0] if bins.closed == "right" else -probs[:, 0])
-        n_classes = probs.shape[1]
-        upto = np.cumsum(outcomes[order], axis=1)
-        last = n_classes - 1 - np.argmax(outcomes[order][:, ::-1] > 0.0, axis=1)
-        upto[np.arange(n_classes) >= last[:, None]] = 1.0  # whatever rounding left below 1
         rows = np.ascontiguousarray(probs[order], dtype=np.float64)
-        return cls(rows, upto, starts, bins, distance, combine)
+        return cls(rows, cumulative(outcomes[order]), starts, bins, distance, combine)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``.
@@ -84,6 +82,38 @@ class RowResamples:
             else:
                 values[r] = _fixed_error(self.probs, counts, self.starts, *measure)
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class ClassResamples:
+    """Class-wise errors of resampled rows, in fixed cells: ``cell[i, k]`` of row i for class k.
+
+    Draws are those of :class:`RowResamples`; a replicate costs O(n K).
+    """
+
+    probs: FloatArray = field(repr=False)
+    upto: FloatArray = field(repr=False)
+    cell: NDArray[np.unsignedinteger[Any]] = field(repr=False)
+    starts: IntArray = field(repr=False)
+    combined: Callable[[FloatArray], FloatArray]
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``."""
+        counts = np.empty(self.probs.shape, dtype=np.int32)
+        errors = np.empty((count, self.probs.shape[1]))
+        for key, row in zip(keys(seed, first, count).T, errors, strict=True):
+            _draw(key[0], key[1], self.upto, counts)
+            _class_errors(self.probs, counts, self.cell, self.starts, row)
+        return self.combined(errors)
+
+
+def cumulative(outcomes: FloatArray) -> FloatArray:
+    """Return the upper ends of the labels of every row, 1 from the last possible label on."""
+    n_classes = outcomes.shape[1]
+    upto = np.cumsum(outcomes, axis=1)
+    last = n_classes - 1 - np.argmax(outcomes[:, ::-1] > 0.0, axis=1)
+    upto[np.arange(n_classes) >= last[:, None]] = 1.0  # whatever rounding left below 1
+    return upto
 
 
 @inlined
@@ -156,6 +186,25 @@ def _fixed_error(probs, counts, starts, code, largest):  # type: ignore[no-untyp
         gap = _measured(gap, size, code)
         error = max(error, gap / size) if largest else error + gap / n
     return error
+
+
+@kernel
+def _class_errors(probs, counts, cell, starts, errors_out):  # type: ignore[no-untyped-def]
+    # O(n K): each row moves the gap of one cell of every class.
+    n, n_classes = probs.shape
+    gaps = np.zeros(starts[n_classes])
+    for i in range(n):
+        drawn = 0
+        for k in range(n_classes):
+            drawn += counts[i, k]
+        if drawn > 0:
+            for k in range(n_classes):
+                gaps[cell[i, k]] += drawn * probs[i, k] - counts[i, k]
+    for k in range(n_classes):
+        error = 0.0
+        for b in range(starts[k], starts[k + 1]):
+            error += abs(gaps[b])
+        errors_out[k] = error / n
 
 
 @kernel

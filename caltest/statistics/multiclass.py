@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
-from caltest.binning import Binning, UniformBins, as_binning
+from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate import Bootstrap, ConsistencyResampling, Scheme, Shortcut
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import Prepared, Statistic
 
 Aggregate = Literal["mean", "max"]
-#: The cells of the kept rows of one class, and the weight of each cell, from its probabilities.
-ClassBins = Callable[[FloatArray], tuple[IntArray, FloatArray]]
+#: The cells of the kept rows of one class, and what each cell counts, from their probabilities and
+#: weights.
+ClassBins = Callable[[FloatArray, FloatArray], tuple[IntArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,28 +38,38 @@ class ClassCells(Prepared):
     sums: FloatArray = field(repr=False)
     weights: FloatArray = field(repr=False)
     aggregate: Aggregate
+    #: Whether cells are the same in any sample of these rows.
+    fixed: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
-        cls, data: Predictions, bins: ClassBins, threshold: float, aggregate: Aggregate
+        cls,
+        data: Predictions,
+        bins: ClassBins,
+        threshold: float,
+        aggregate: Aggregate,
+        *,
+        fixed: bool = False,
     ) -> ClassCells:
         """Bin the probabilities above the threshold, class by class; 0 keeps all of them."""
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)
+        of_row = np.ones(data.n) if data.weights is None else data.weights
         sums: list[FloatArray] = []
         weights: list[FloatArray] = []
         starts = [0]
         for k, p in enumerate(data.probs.T):
             kept = np.flatnonzero(p > threshold) if threshold else slice(None)
-            p = np.ascontiguousarray(p[kept])
-            cells, weight = bins(p) if p.size else (np.empty(0, np.int64), np.empty(0))
+            p, w = np.ascontiguousarray(p[kept]), of_row[kept]
+            cells, weight = bins(p, w) if p.size else (np.empty(0, np.int64), np.empty(0))
             cell[k, kept] = starts[-1] + cells
-            sums.append(np.bincount(cells, p, minlength=weight.size).astype(np.float64))
+            sums.append(np.bincount(cells, w * p, minlength=weight.size).astype(np.float64))
             weights.append(weight)
             starts.append(starts[-1] + weight.size)
         cell[cell < 0] = starts[-1]
         small = np.ascontiguousarray(cell.astype(np.min_scalar_type(starts[-1])).T)
         joined, shares = np.concatenate(sums), np.concatenate(weights)
-        return cls(data, small, np.array(starts), joined, shares, aggregate, degree=1)
+        starting = np.array(starts)
+        return cls(data, small, starting, joined, shares, aggregate, fixed=fixed, degree=1)
 
     @property
     def rows_per_cell(self) -> float:
@@ -78,6 +90,20 @@ class ClassCells(Prepared):
         errors = np.empty((len(labels), self.data.n_classes))
         _class_errors(labels, self.cell, self.starts, self.sums, self.weights, errors)
         return self._combined(errors)
+
+    def fast(self, scheme: Scheme) -> Shortcut | None:
+        """Return a fused kernel for resampled rows, where these keep their cells."""
+        known = isinstance(scheme, (ConsistencyResampling, Bootstrap))
+        if not (self.fixed and known) or self.data.n_clusters is not None:
+            return None
+        from caltest.simulate.rows import ClassResamples, cumulative
+
+        outcomes = self.data.probs
+        if isinstance(scheme, Bootstrap):
+            outcomes = np.eye(self.data.n_classes)[self.data.labels]
+        rows = np.ascontiguousarray(self.data.probs, dtype=np.float64)
+        parts = (cumulative(outcomes), self.cell, self.starts)
+        return ClassResamples(rows, *parts, self._combined)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals; O(n K) each."""
@@ -132,7 +158,8 @@ class ClasswiseECE(Statistic):
     -----
     O(n K log n) once, then O(n + cells) for each further set of labels; 4 n K bytes. On the scale
     of one class: times K / 2 it is comparable with total variation. Under redrawn labels the null
-    is the calibration of the whole vector.
+    is the calibration of the whole vector. With weights n_bk and n_k are sums of weights and means
+    are weighted; O(n K) for each further set of labels then.
 
     Examples
     --------
@@ -145,6 +172,7 @@ class ClasswiseECE(Statistic):
     _: KW_ONLY
     aggregate: Aggregate = "mean"
     threshold: float = 0.0
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
@@ -153,11 +181,12 @@ class ClasswiseECE(Statistic):
 
     def given(self, data: Predictions) -> ClassCells:
         """Fix the predictions: bin every class once."""
-        return ClassCells.of(data, self._cells, self.threshold, self.aggregate)
+        fixed = isinstance(self.bins, FIXED) and self.threshold == 0.0
+        return ClassCells.of(data, self._cells, self.threshold, self.aggregate, fixed=fixed)
 
-    def _cells(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
+    def _cells(self, p: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         cells = Cells.of(self.bins, np.column_stack([p, 1.0 - p]))
-        return cells.of_row, np.full(len(cells), 1.0 / p.size)
+        return cells.of_row, np.full(len(cells), 1.0 / w.sum())
 
 
 def SCE(bins: int = 15) -> ClasswiseECE:  # noqa: N802 (named as published)
@@ -201,7 +230,8 @@ class ACE(Statistic):
     Notes
     -----
     O(n K log n) once, then O(n + R K) for each further set of labels. Not for very small n / R:
-    classes with few predictions above the threshold have a high noise floor.
+    classes with few predictions above the threshold have a high noise floor. Ranges do not look at
+    weights, means in them are weighted.
 
     Three other things are called ACE: the ECE of the top class with equal-mass bins
     (``ECE(QuantileBins(m))`` after ``TopK(1)``), the *average* calibration error of netcal, where
@@ -218,6 +248,7 @@ class ACE(Statistic):
     bins: int = 15
     _: KW_ONLY
     threshold: float = 0.0
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         whole("bins", self.bins, most=MOST_BINS)
@@ -227,13 +258,13 @@ class ACE(Statistic):
         """Fix the predictions: cut every class into ranges once."""
         return ClassCells.of(data, self._cells, self.threshold, "mean")
 
-    def _cells(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
+    def _cells(self, p: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         ordered = np.sort(p)
         size, n_ranges = max(1, p.size // self.bins), min(self.bins, p.size)
         ends = ordered[np.append(size * np.arange(1, n_ranges) - 1, p.size - 1)]
         ends, replaced = np.unique(ends, return_counts=True)
         cells = np.searchsorted(ends, p, side="left")
-        return cells, replaced / (n_ranges * np.bincount(cells, minlength=ends.size))
+        return cells, replaced / (n_ranges * np.bincount(cells, w, minlength=ends.size))
 
 
 def TACE(bins: int = 15, *, threshold: float = 0.01) -> ACE:  # noqa: N802 (named as published)

@@ -91,6 +91,17 @@ class ScoredRows(Prepared):
         """Return the normal limit, by name."""
         return {"asymptotic": partial(normal, self.null_mean, self.deviation)}
 
+    @property
+    def tails(self) -> float:
+        """Σ of fourth moments over variance²: the excess kurtosis and squared skewness are less.
+
+        Both by Cauchy's inequality; O(n K).
+        """
+        probs = self.data.probs
+        possible = np.where(probs > 0.0, self._weighted, 0.0)
+        away = (possible - (probs * possible).sum(axis=1)[:, None]) ** 2
+        return float((probs * away**2).sum() / (probs * away).sum() ** 2)
+
 
 def looked_up(table: FloatArray, labels: IntArray) -> FloatArray:
     """Return Σ_i table[i, labels[b, i]] for label vectors of shape (B, n)."""

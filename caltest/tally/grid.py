@@ -15,6 +15,10 @@ from caltest.tally.rows import FINE, HIGH, LOW, OCTAVES, UNIT, add_up
 #: Cells between 0 and 1, unless others are asked for: 10, 12, 15, 16, 20, 25, 30, 32, 50, 60, 64,
 #: 75 and 100 bins of equal width are made of them.
 GRID = 4800
+#: Rows of one tally, so that no sum overflows.
+MOST_ROWS = 2**33
+#: Different weights that are kept apart.
+MOST_WEIGHTS = 1024
 #: The columns of sums: rows, Σt, Σt², Σt³, Σt⁴ with t in [−1, 1] the position; events, Σ y t; what
 #: rounding has left of Σt.
 SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t", "t1_rest")

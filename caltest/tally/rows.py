@@ -17,6 +17,8 @@ FINE = 2.0**52
 #: Where logits are cut off, as for Cox's tests, and the logit there.
 CLIP = 1e-12
 CUT = float(np.log(CLIP) - np.log1p(-CLIP))
+#: Below this 1 − p loses digits, and the other predictions are taken, as lenses do.
+SURE = 1e-6
 #: Rows whose sums cannot overflow, and rows that are computed side by side.
 AT_ONCE, LANES = 2**19, 256
 #: Where buffers of so many numbers begin: of p and 1 − p the smaller and the larger, whether the
@@ -79,6 +81,7 @@ def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore
             lanes[X + i], lanes[REST + i], lanes[RARE + i] = 0.0, 1.0, 0.0  # adds 0 to totals
         for i in range(LANES):
             x, other, event = lanes[X + i], lanes[REST + i], lanes[RARE + i]
+            other = 1.0 - x if 1.0 - x >= SURE else other
             upper = x > 0.5
             lanes[X + i] = other if upper else x
             lanes[REST + i] = x if upper else other

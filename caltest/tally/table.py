@@ -7,13 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from caltest._base.reading import as_numbers, class_names
+from caltest._base.reading import as_numbers, class_names, nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io.columns import refuse_unknown
 from caltest.io.grades import Grades, read_columns, read_grades, table_of, whole_numbers
 from caltest.lenses import OneVsRest
-from caltest.predictions import FloatArray, IntArray
-from caltest.tally.grid import GRID, SUMS, TOTALS, Grid, carried
+from caltest.predictions import IntArray
+from caltest.tally.grid import GRID, MOST_ROWS, MOST_WEIGHTS, SUMS, TOTALS, Grid, carried
 from caltest.tally.rows import AT_ONCE, UNIT
 from caltest.tally.sql import COLUMNS, REFUSED
 
@@ -63,23 +64,24 @@ class Counted:
 
         Examples
         --------
+        >>> import caltest as ct
         >>> grades = {"n": [200, 50], "events": [1, 2], "probability": [0.01, 0.05]}
-        >>> Tally.from_table(grades)
+        >>> ct.Tally.from_table(grades)
         Tally(n=250, OneVsRest(1), 2 cells of 4800)
         """
         names = class_names(classes, 2)
         with table_of(table) as source:
             if "key" in source.names and "t4" in source.names:
+                refuse_unknown(COLUMNS, source.names)
                 found = read_columns(source, {name: name for name in COLUMNS})
-                kind: Any = cls
-                return kind(**_of_cells(found, grid), classes=names, lens=OneVsRest(1), n_classes=2)
-        grades = read_grades(table, n, events, probability, None)
+                return _of_cells(cls, found, names, grid)
+            grades = read_grades(source, n, events, probability)
         return _of_grades(cls, grades, names, GRID if grid is None else grid)
 
 
-def _of_grades(kind: Any, grades: Grades, names: tuple[str, ...] | None, grid: int) -> Any:
+def _of_grades(kind: Any, grades: Grades, names: Any, grid: int) -> Any:
     """Add up rows of each grade by the binary digits of their number, from the highest one down."""
-    _refuse_many(grades.n)
+    _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])
     p, event = np.tile(grades.probability, 2), np.arange(times.size) < grades.n.size
 
@@ -96,31 +98,41 @@ def _of_grades(kind: Any, grades: Grades, names: tuple[str, ...] | None, grid: i
     return total
 
 
-def _of_cells(found: dict[str, Any], grid: int | None) -> dict[str, Any]:
-    """Return the fields of the result of a query, or of several below each other."""
+def _refuse_more(n: IntArray) -> None:
+    if sum(n.tolist()) > MOST_ROWS:
+        raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+
+
+def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) -> Any:
+    """Tally the result of a query, or of several below each other."""
     whole = {name: whole_numbers(found[name], name) for name in COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
-    if (key < 0).any():
-        told = [f"{several(int(n[key == code].sum()), 'row')} {why}"
-                for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
+    told = [f"{several(int(n[key == code].sum()), 'row')} {why}"
+            for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
+    if told:
         raise InvalidPredictionsError(
             f"the query found {', '.join(told)}: repair these rows, or query a view without them"
         )
-    _refuse_many(n)
+    _refuse_more(n)
     sizes = np.unique(whole["grid"])
     if sizes.size > 1 or grid not in (None, sizes[0]):
-        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, not of {grid}")
+        asked = "one at a time" if grid is None else f"not of {grid}"
+        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, {asked}")
     sums = np.column_stack([whole[name] for name in SUMS])
-    wrong = (n < 1) | (sums[:, 5] < 0) | (sums[:, 5] > n) | (np.abs(sums[:, 1]) > n * UNIT)
+    events, t1 = whole["events"], whole["t1"]
+    wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * UNIT)
     if wrong.any():
-        raise InvalidPredictionsError(
-            f"row {int(np.argmax(wrong))} of the table has sums that its n = {n[wrong][0]} rows "
-            "cannot have"
+        row = int(np.argmax(wrong))
+        raise InvalidPredictionsError(f"{nth(row)} has sums that {n[row]} rows cannot have")
+    strata, stratum = np.unique(as_numbers(found["weight"], "weight"), return_inverse=True)
+    if strata[0] <= 0.0 or strata.size > MOST_WEIGHTS:
+        raise StatisticError(
+            f"there are {several(strata.size, 'weight')} from {strata[0]:g} on, and a tally keeps "
+            f"up to {MOST_WEIGHTS} apart, all above 0: round them in a view"
         )
-    strata, stratum = _strata(as_numbers(found["weight"], "weight"))
     last = Grid(int(sizes[0])).last
-    if (key > last).any():
-        raise InvalidPredictionsError(f"key: {key.max()} is no cell of grid {sizes[0]}")
+    if ((key < 0) | (key > last)).any():
+        raise InvalidPredictionsError(f"key: there are others than 0 to {last} of grid {sizes[0]}")
     both, where = np.unique(stratum * (last + 1) + key, return_inverse=True)
     merged = np.zeros((both.size, len(SUMS)), dtype=np.int64)
     np.add.at(merged, where, sums)
@@ -131,26 +143,4 @@ def _of_cells(found: dict[str, Any], grid: int | None) -> dict[str, Any]:
         np.add.at(totals, stratum[part], parts[part])
         totals = carried(totals)
     own, key = np.divmod(both, last + 1)
-    return {
-        "grid": int(sizes[0]), "strata": strata, "key": key, "stratum": own, "sums": merged,
-        "totals": totals,
-    }  # fmt: skip
-
-
-def _strata(weight: FloatArray) -> tuple[FloatArray, IntArray]:
-    from caltest.tally.tally import MOST_WEIGHTS
-
-    strata, stratum = np.unique(weight, return_inverse=True)
-    if strata[0] <= 0.0 or strata.size > MOST_WEIGHTS:
-        raise StatisticError(
-            f"there are {several(strata.size, 'weight')} from {strata[0]:g} on, and a tally keeps "
-            f"up to {MOST_WEIGHTS} apart, all above 0: round them in the query"
-        )
-    return strata, stratum
-
-
-def _refuse_many(n: IntArray) -> None:
-    from caltest.tally.tally import MOST_ROWS
-
-    if sum(n.tolist()) > MOST_ROWS:
-        raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+    return kind(OneVsRest(1), int(sizes[0]), 2, names, strata, key, own, merged, totals)

@@ -14,10 +14,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, IntArray
 from caltest.tally.base import AnyTally
-from caltest.tally.grid import carried
+from caltest.tally.grid import MOST_ROWS, carried
 from caltest.tally.rows import AT_ONCE, HIGH, LOW, UNIT
 from caltest.tally.stored import LENSES
-from caltest.tally.tally import MOST_ROWS, rows_of
+from caltest.tally.tally import rows_of
 from caltest.tally.tree import SimplexTree
 
 #: What a leaf keeps of every class: Σ p, Σ p² and the number of its labels.
@@ -117,7 +117,8 @@ class VectorTally(AnyTally):
             When the lens leaves two classes or is a function of yours, for cells of another number
             of classes, or for facts of rows that sums cannot hold.
         """
-        data, through, induced = rows_of(lens or Canonical(), probs, labels, facts)
+        data, through = rows_of(lens or Canonical(), probs, labels, facts)
+        induced = through(data)
         if data.weights is not None:
             raise StatisticError("a tally of whole vectors keeps no weights yet: pass the rows")
         if induced.n_classes == 2:

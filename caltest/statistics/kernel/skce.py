@@ -200,8 +200,8 @@ class FixedSKCE(Prepared):
             return self.pairs.redraws(self.data.probs[: self.n], self._value)
         if self.pairs.kept or not isinstance(scheme, LabelScheme):
             return None
-        data = self.data
-        return Batches(scheme.drawer(data), data.n, self.batch, labels_at_once=CHUNK * data.n)
+        data, at_once = self.data, max(CHUNK, min(4 * CHUNK, 2**24 // self.data.n))
+        return Batches(scheme.drawer(data), data.n, self.batch, labels_at_once=at_once * data.n)
 
     def row_means(self, labels: IntArray) -> FloatArray:
         """Return for every row the mean of h_ij over its pairs, shape (n,).

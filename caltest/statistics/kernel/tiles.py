@@ -13,8 +13,10 @@ from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernel.kernels import Kernel
 from caltest.statistics.kernel.pairs import KEPT, TILE, Sums, reference, squared_norms
 
-#: Entries of a class in a tile above which whole rows of kernel values are added.
-MANY = 32
+#: Replicates side by side where labels are compared pair by pair, and classes up to which they are.
+LANES, FEW_CLASSES = 64, 127
+#: So many pairs are compared in the time in which a kernel value is looked up and added.
+COMPARED = 22.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +27,9 @@ class Tiles:
     of others none. Against it a set of labels is a short list of entries ±1, (row, class), so
     Σ h_ij is a constant, plus a number for each entry, plus k(p_i, p_j) for pairs of entries of the
     same class: some n² / (2K) kernel values a replicate for flat predictions, and far fewer for
-    confident ones, instead of the n² K products of the matrix form. Memory is bounded: up to 2²⁴
+    confident ones, instead of the n² K products of the matrix form. Where the lists would be long,
+    the reference is empty and labels are compared pair by pair, 64 replicates side by side: n² / 2
+    additions in vector instructions, whatever K is. Memory is bounded: up to 2²⁴
     kernel values are kept (n ≈ 5 700), of larger matrices a tile at a time.
     """
 
@@ -43,13 +47,23 @@ class Tiles:
         top, constant, linear = self._prepared
         totals = np.full(len(labels), constant)
         n, n_classes = self.probs.shape
-        codes = np.empty((len(labels), 2 * n), dtype=np.int32)
-        starts = np.empty((len(labels), self._cuts.size, n_classes + 1), dtype=np.int32)
-        _entries(labels, top, self._cuts, linear, codes, starts, totals)
-        for t, u, values in self._tiles():
-            _pair_sums(values, codes, starts, t, u, 1.0 if t == u else 2.0, totals)
-        norms = squared_norms(self.probs, labels)
-        return totals, np.einsum("bn,n->b", norms, self._diagonal)
+        if self._dense:
+            rows = np.arange(n)
+            lanes = np.zeros((n, -(-len(labels) // LANES) * LANES), dtype=np.int8)
+            lanes[:, : len(labels)] = labels.T
+            pairs = np.zeros(lanes.shape[1])
+            for t, u, values in self._tiles():
+                factor = 1.0 if t == u else 2.0
+                _compared(values, lanes[self._slice(t)], lanes[self._slice(u)], factor, pairs)
+            totals += pairs[: len(labels)] + [linear[rows, row].sum() for row in labels]
+        else:
+            codes = np.empty((len(labels), 2 * n), dtype=np.int32)
+            starts = np.empty((len(labels), self._cuts.size, n_classes + 1), dtype=np.int32)
+            _entries(labels, top, self._cuts, linear, codes, starts, totals)
+            for t, u, values in self._tiles():
+                _pair_sums(values, codes, starts, t, u, 1.0 if t == u else 2.0, totals)
+        norms = (squared_norms(self.probs, row[None])[0] @ self._diagonal for row in labels)
+        return totals, np.fromiter(norms, np.float64, len(labels))
 
     def rows(self, residuals: FloatArray) -> Sums:
         """Return the sums of every row, O(n² K)."""
@@ -109,11 +123,23 @@ class Tiles:
     def _prepared(self) -> tuple[IntArray, float, FloatArray]:
         """The reference class of each row or −1, the constant, and what an entry (i, y) adds."""
         top, residuals = reference(self.probs)
+        if self._dense:
+            top, residuals = np.full_like(top, -1), -self.probs
         told = top >= 0
         pulled = self._times(residuals)
         linear = 2.0 * pulled
         linear[told] -= linear[told, top[told]][:, None]
         return top, float(np.sum(residuals * pulled)), linear
+
+    @cached_property
+    def _dense(self) -> bool:
+        """Whether comparing all pairs of labels takes less than looking up those that agree."""
+        top, residuals = reference(self.probs)
+        told = np.arange(self.probs.shape[1]) == top[:, None]
+        entries = np.where(told, residuals, self.probs).sum(axis=0)
+        listed = float(entries @ entries) * self.size / len(self.probs)
+        few = self.probs.shape[1] <= FEW_CLASSES
+        return few and COMPARED * listed > len(self.probs) * max(self.size, TILE // 4)
 
     def _times(self, columns: FloatArray) -> FloatArray:
         """Return the matrix of kernel values, 0 on the diagonal, times columns (n, K)."""
@@ -162,23 +188,14 @@ def _entries(  # type: ignore[no-untyped-def]
 
 @kernel
 def _pair_sums(values, codes, starts, t, u, factor, totals_out):  # type: ignore[no-untyped-def]
-    # Σ ± k over pairs of entries of a class, one in tile t and one in tile u: value by value, or
-    # for many entries by whole rows, which are added in vectors.
-    pulled = np.empty(values.shape[1])
+    # Σ ± k over pairs of entries of a class, one in tile t and one in tile u.
     for q in range(totals_out.size):
         total = 0.0
         for k in range(starts.shape[2] - 1):
             first, last = starts[q, u, k], starts[q, u, k + 1]
-            many = last - first > MANY
-            if many:
-                pulled[:] = 0.0
             for a in range(starts[q, t, k], starts[q, t, k + 1]):
                 row = values[codes[q, a] >> 1]
                 sign = 1.0 - 2.0 * (codes[q, a] & 1)
-                if many:
-                    for j in range(row.size):
-                        pulled[j] += sign * row[j]
-                    continue
                 even, odd = 0.0, 0.0  # two sums, so that one need not wait for the other
                 for b in range(first, last - 1, 2):
                     c, d = codes[q, b], codes[q, b + 1]
@@ -188,8 +205,37 @@ def _pair_sums(values, codes, starts, t, u, factor, totals_out):  # type: ignore
                     c = codes[q, last - 1]
                     even += row[c >> 1] if c & 1 == 0 else -row[c >> 1]
                 total += sign * (even + odd)
-            if many:
-                for b in range(first, last):
-                    c = codes[q, b]
-                    total += pulled[c >> 1] if c & 1 == 0 else -pulled[c >> 1]
         totals_out[q] += factor * total
+
+
+@kernel
+def _compared(values, rows, others, factor, totals_out):  # type: ignore[no-untyped-def]
+    # Σ k over pairs of equal labels, eight pairs and LANES replicates at a time, in registers.
+    sums = np.empty(LANES)
+    eights = values.shape[1] // 8 * 8
+    for start in range(0, totals_out.size, LANES):
+        lanes = slice(start, start + LANES)
+        sums[:] = 0.0
+        for i in range(values.shape[0]):
+            own, line = rows[i, lanes], values[i]
+            for j in range(0, eights, 8):
+                a, b, c, d = line[j], line[j + 1], line[j + 2], line[j + 3]
+                e, f, g, h = line[j + 4], line[j + 5], line[j + 6], line[j + 7]
+                s, t, u, v = (others[j, lanes], others[j + 1, lanes], others[j + 2, lanes],
+                              others[j + 3, lanes])  # fmt: skip
+                w, x, y, z = (others[j + 4, lanes], others[j + 5, lanes], others[j + 6, lanes],
+                              others[j + 7, lanes])  # fmt: skip
+                for q in range(LANES):
+                    k = own[q]
+                    low = ((a if s[q] == k else 0.0) + (b if t[q] == k else 0.0)) + (
+                        (c if u[q] == k else 0.0) + (d if v[q] == k else 0.0)
+                    )
+                    high = ((e if w[q] == k else 0.0) + (f if x[q] == k else 0.0)) + (
+                        (g if y[q] == k else 0.0) + (h if z[q] == k else 0.0)
+                    )
+                    sums[q] += low + high
+            for j in range(eights, values.shape[1]):
+                for q in range(LANES):
+                    sums[q] += line[j] if others[j, start + q] == own[q] else 0.0
+        for q in range(LANES):
+            totals_out[start + q] += factor * sums[q]
