@@ -43,7 +43,7 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
-    if isinstance(probs, (AnyTally, PairTally)):
+    if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     if isinstance(probs, PairTally):
         raise StatisticError(
