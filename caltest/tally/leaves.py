@@ -1,29 +1,20 @@
-"""The problem of a vector tally, its statistics, and draws of the labels in its leaves."""
+"""The problem of a vector tally, and draws of the labels in its leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
 from caltest._base.written import name_of
 from caltest.binning import VarianceTree
-from caltest.distances import rowwise
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.binned import ECE, MCE
 from caltest.statistics.cells import Cells
-from caltest.statistics.debiased import DebiasedL2
-from caltest.statistics.kernel import SKCE
-from caltest.statistics.kernel.kernels import DistanceKernel, fitted
-from caltest.statistics.prepared import normal
-from caltest.statistics.scores import NOTHING, BrierScore, LogScore, ScoreGap
-from caltest.tally.counts import Tallied, Value
+from caltest.tally.counts import Value
 from caltest.tally.rows import HIGH, LOW, UNIT
-from caltest.tally.statistics import Limit
 from caltest.tally.vectors import TOTALS, VectorTally
 
 #: Numbers in an array of drawn counts.
@@ -156,7 +147,7 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class LeafCells(Cells):
-    """A partition of leaves; ``counts`` are rows."""
+    """A partition of leaves."""
 
     leaves: Leaves = field(kw_only=True, repr=False)
 
@@ -188,163 +179,13 @@ class Labels:
         at_once = max(1, AT_ONCE // rest.size)
         values = []
         for start in range(first, first + count, at_once):
-            draws = np.zeros((min(at_once, first + count - start), *rest.shape), dtype=np.int64)
+            draws = np.zeros((min(at_once, first + count - start), *rest.shape))
             for own, j in zip(draws, range(start, first + count), strict=False):
                 philox = np.random.Philox(key=np.array(seed, np.uint64), counter=[0, 0, j, 0])
                 generator = np.random.Generator(philox)
-                own[mixed] = generator.binomial(kept, chance)
-                free = generator.multinomial(rows - own.sum(axis=1), sorted_rest)
+                own[mixed] = of_type = generator.binomial(kept, chance)
+                left = rows - np.bincount(mixed[0], of_type, len(rows)).astype(np.int64)
+                free = generator.multinomial(left, sorted_rest)
                 own += np.take_along_axis(free, back, axis=1)
             values.append(self.value(draws))
         return np.concatenate(values)
-
-
-@dataclass(frozen=True, eq=False)
-class OfLeaves(Tallied):
-    """A statistic of a vector tally, as a function of the numbers of labels in its leaves."""
-
-    _within: ClassVar[float] = 0.0
-
-
-def of_leaves(statistic: Any, leaves: Leaves) -> OfLeaves:
-    """Make a statistic of a vector tally; StatisticError where its sums do not say what it is."""
-    if type(statistic) not in BUILDERS:
-        known = ", ".join(kind.__name__ for kind in BUILDERS)
-        raise StatisticError(
-            f"{name_of(statistic)} needs the rows: pass their predictions. From a tally of whole "
-            f"vectors, which keeps sums over leaves, come {known}"
-        )
-    return BUILDERS[type(statistic)](statistic, leaves)
-
-
-def _binned(statistic: ECE | MCE, leaves: Leaves) -> OfLeaves:
-    cells, distance = leaves.coarse(statistic.bins), statistic.distance
-    if not isinstance(distance, str):
-        raise StatisticError(f"{statistic!r} needs the rows: from a tally come named distances")
-    expected, mass = cells.sum(leaves.expected), cells.counts
-    largest = statistic.combine == "max"
-
-    def value(labels: Any) -> FloatArray:
-        sums = np.add.reduceat(labels, cells.starts[:-1], axis=1) - expected
-        gaps = rowwise(distance)(sums / mass[:, None], np.zeros(1))
-        return np.asarray(gaps.max(axis=1) if largest else gaps @ (mass / mass.sum()))
-
-    data: Any = leaves
-    return OfLeaves(data, value, float(value(leaves.labels[None])[0]), cells=cells)
-
-
-def _squared_norms(leaves: Leaves) -> tuple[FloatArray, Callable[[Any], FloatArray]]:
-    """Return Σ |r|² of every leaf, and about that for drawn numbers of labels.
-
-    For class k those of a calibrated model had Σ p² / Σ p on average.
-    """
-    chosen, total = leaves.tally.chosen / UNIT, leaves.count + leaves.squares.sum(axis=1)
-    had = leaves.squares / np.maximum(leaves.expected, 1e-300)
-    return total - 2.0 * chosen, lambda labels: total - 2.0 * np.einsum("blk,lk->bl", labels, had)
-
-
-def _debiased(statistic: DebiasedL2, leaves: Leaves) -> OfLeaves:
-    if statistic.estimator == "kumar":
-        raise StatisticError(f"{statistic!r} is for two classes")
-    cells = leaves.coarse(statistic.bins)
-    size, own = cells.counts, statistic.estimator == "tcal"
-    weights = np.where(size > 1, 1.0 / (leaves.n * np.maximum(size - (not own), 1)), 0.0)
-    squares, drawn = _squared_norms(leaves)
-
-    def excess(labels: Any, norms: FloatArray) -> FloatArray:
-        sums = np.add.reduceat(labels - leaves.expected, cells.starts[:-1], axis=1)
-        return (np.square(sums).sum(axis=2) - cells.sum(norms, axis=1)) @ weights
-
-    observed = float(excess(leaves.labels[None], squares[None])[0])
-    data: Any = leaves
-    return OfLeaves(
-        data, lambda labels: excess(labels, drawn(labels)), observed, cells=cells, null_mean=0.0
-    )
-
-
-def _skce(statistic: SKCE, leaves: Leaves) -> OfLeaves:
-    if statistic.estimator not in ("unbiased", "biased"):
-        raise StatisticError(f"{statistic!r} needs the rows, in their order: pass predictions")
-    chosen, n = fitted(statistic.kernel, leaves.probs), leaves.n
-    biased = statistic.estimator == "biased"
-    if statistic.features is not None and isinstance(chosen, DistanceKernel):
-        rng = np.random.default_rng(0)
-        waves = leaves.probs @ chosen.frequencies(statistic.features // 2, leaves.n_classes, rng)
-        root = np.column_stack([np.cos(waves), np.sin(waves)]) * (2.0 / statistic.features) ** 0.5
-        diagonal = np.ones(len(root))
-    else:
-        values = np.asarray(chosen(leaves.probs, leaves.probs), dtype=np.float64)
-        lengths, vectors = np.linalg.eigh(values)
-        kept = lengths > 1e-12 * lengths[-1]
-        root, diagonal = vectors[:, kept] * np.sqrt(lengths[kept]), np.diag(values)
-    squares, drawn = _squared_norms(leaves)
-
-    def pairs(labels: Any, norms: FloatArray) -> FloatArray:
-        moved = np.tensordot(labels - leaves.expected, root, axes=(1, 0))
-        total = np.square(moved).sum(axis=(1, 2))
-        return total / n**2 if biased else (total - norms @ diagonal) / (n * (n - 1.0))
-
-    observed = float(pairs(leaves.labels[None], squares[None])[0])
-    data: Any = leaves
-    return OfLeaves(
-        data, lambda labels: pairs(labels, drawn(labels)), observed, degree=2,
-        null_mean=None if biased else 0.0, remark=", with the kernel of their mean predictions",
-    )  # fmt: skip
-
-
-def _linear(
-    leaves: Leaves, name: str, centre: float, scale: float, two_sided: bool, enough: float
-) -> OfLeaves:
-    """Return a score gap in units of ``scale``; draws have its variance, and the shape of leaves'.
-
-    Of a leaf they know the score of its mean prediction only.
-    """
-    p = leaves.probs
-    slopes = -2.0 * p if name == "brier" else -np.log(np.clip(p, 1e-300, None))
-    variance = leaves.variance(slopes)
-    gap, deviation = _gap(leaves, name)
-    of_draws = deviation / (scale * max(np.sqrt(max(variance, 0.0)), 1e-300))
-
-    def value(labels: Any) -> FloatArray:
-        gaps = np.tensordot(labels - leaves.expected, slopes, axes=([1, 2], [0, 1]))
-        return np.asarray(centre + gaps * of_draws)
-
-    data: Any = leaves
-    limit = Limit(data, {"asymptotic": partial(normal, centre, deviation / scale)}, enough=enough)
-    facts: Any = {"two_sided": two_sided, "null_mean": centre, "enough": enough}
-    return OfLeaves(data, value, centre + gap / scale, limit, **facts)
-
-
-def _gap(leaves: Leaves, name: str) -> tuple[float, float]:
-    """Return Σ (score − promise) and its standard deviation."""
-    if name == "brier":
-        variance = 4.0 * leaves.total("brier_variance")
-        return 2.0 * leaves.total("brier_gap"), float(np.sqrt(max(variance, 0.0)))
-    gap = leaves.total("log_score") - leaves.total("entropy")
-    lost = np.inf if leaves.tally.refuted else gap
-    return lost, float(np.sqrt(max(leaves.total("log_variance"), 0.0)))
-
-
-def _score_gap(statistic: ScoreGap, leaves: Leaves) -> OfLeaves:
-    if statistic.score not in ("brier", "log"):
-        raise StatisticError(f"{statistic!r} needs the rows: from a tally come 'brier' and 'log'")
-    _, deviation = _gap(leaves, statistic.score)
-    if deviation <= NOTHING * np.sqrt(leaves.n):
-        raise StatisticError(
-            f"{statistic!r} is not defined: every prediction is uniform over the classes it allows,"
-            f" so no label that can occur changes the {statistic.score} score"
-        )
-    return _linear(leaves, statistic.score, 0.0, deviation, True, 4.0)
-
-
-def _mean_score(statistic: BrierScore | LogScore, leaves: Leaves) -> OfLeaves:
-    promised = leaves.n - leaves.total("squares")
-    if statistic.name == "log":
-        promised = leaves.total("entropy")
-    return _linear(leaves, statistic.name, promised / leaves.n, float(leaves.n), False, 8.0)
-
-
-BUILDERS: dict[type, Callable[[Any, Leaves], OfLeaves]] = {
-    ECE: _binned, MCE: _binned, DebiasedL2: _debiased, ScoreGap: _score_gap,
-    BrierScore: _mean_score, LogScore: _mean_score, SKCE: _skce,
-}  # fmt: skip

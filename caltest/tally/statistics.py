@@ -43,7 +43,7 @@ def tallied(statistic: Any, micro: Any) -> Tallied:
         When the sums of a tally do not say what it is.
     """
     if not isinstance(micro, MicroCells):
-        from caltest.tally.leaves import of_leaves
+        from caltest.tally.of_leaves import of_leaves
 
         return of_leaves(statistic, micro)
     refuse_unknown(statistic)
