@@ -11,11 +11,12 @@ from typing import Any, Unpack, overload
 import numpy as np
 
 from caltest._base.checks import fraction, number, one_of
+from caltest._base.containers import of_dask
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.entry import admitted, admitted_tally
+from caltest.inference.entry import admitted, admitted_tally, at_hand
 from caltest.inference.pair import (
     HYPOTHESES,
     Listed,
@@ -33,7 +34,7 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import MicroCells, PairTally, Tally
+from caltest.tally import AnyTally, MicroCells, PairTally, Tally
 
 
 @overload
@@ -166,9 +167,9 @@ def compare(
             statistic, labels = labels, None
         known = labels if probs_b is None else probs_b
         data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
-    elif isinstance(probs_a, (Tally, PairTally)) or isinstance(probs_b, Tally):
-        given = labels if labels_b is None else labels_b
-        tallies, listed = _tallies(probs_a, probs_b, paired, method, given, facts, lens)
+    elif any(isinstance(p, (AnyTally, PairTally)) or of_dask(p) for p in (probs_a, probs_b)):
+        given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
+        tallies, listed = _tallies(given, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
@@ -209,27 +210,29 @@ def _in_subgroups(data: dict[str, Predictions], ask: Any) -> ComparisonResult:
 
 
 def _tallies(
-    a: Any, b: Any, paired: bool, method: str, labels: Any, facts: Facts, lens: LensLike | None
+    models: Any, paired: bool, method: str, facts: Facts, lens: LensLike | None
 ) -> tuple[list[Tally], list[Listed]]:
     """Return two tallies as the lens sees them, and what lists rows in place of theirs."""
     if method not in ("auto", "z", "jackknife"):
         raise StatisticError(
             f"method={method!r} needs the rows: tallies are compared by 'z' or 'jackknife'"
         )
+    given = [at_hand("compare", probs, labels, facts, lens) for probs, labels in models]
+    (a, labels, facts), (b, *_) = given
     if isinstance(a, PairTally):
         if b is not None or not paired:
             raise StatisticError("a pair tally has both models on the same rows: leave out probs_b")
         pairs = admitted_tally("compare", a, labels, facts, lens)
         return [pairs.a, pairs.b], [partial(pairs.listed, second=k) for k in (False, True)]
-    if not (isinstance(a, Tally) and isinstance(b, Tally)):
+    if not (isinstance(a, AnyTally) and isinstance(b, AnyTally)):
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
     if paired:
         raise StatisticError(
             "two tallies do not say which rows go together: paired=False compares those of other "
             "observations; of the same observations make a PairTally"
         )
-    a.refuse_other(b, "cannot be compared")
-    found = [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
+    found = [admitted_tally("compare", *each, lens) for each in given]
+    found[0].refuse_other(found[1], "cannot be compared")
     return found, [MicroCells.listed] * 2
 
 

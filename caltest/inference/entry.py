@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from caltest._base.containers import of_dask
 from caltest._base.copies import n_copies
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
@@ -16,10 +17,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import MicroCells, PairTally, Tallied, Tally
-
-#: A tally, of one model or of two.
-AnyTally = TypeVar("AnyTally", Tally, PairTally)
+from caltest.tally import AnyTally, Leaves, MicroCells, PairTally, Tallied, Tally, VectorTally
+from caltest.tally.dask import of_frame
+from caltest.tally.reading import Reading
+from caltest.tally.statistics import refuse_early
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -42,7 +43,7 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
-    if isinstance(probs, Tally):
+    if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     if isinstance(probs, PairTally):
         raise StatisticError(
@@ -73,6 +74,42 @@ def admitted(
     return replace(data, copies=copies, notes=(*data.notes, note))
 
 
+def at_hand(
+    verb: str,
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    lens: LensLike | None,
+    statistics: Iterable[StatisticLike] = (),
+    *,
+    whole: bool = False,
+) -> tuple[Any, Any, Facts]:
+    """Return a Dask data frame as a tally, all else as it is.
+
+    As in other tables, labels and weights are names of its columns, the others then probabilities;
+    without labels columns are found by their names, as in files. ``whole``: without a lens all that
+    an audit asks is tallied.
+    """
+    if not (of_dask(probs) and type(probs).__name__ == "DataFrame"):
+        return probs, labels, facts
+    for statistic in statistics:
+        refuse_early(statistic, lens)
+    names = {"labels": labels, "weights": facts.get("weights")}
+    for what, name in names.items():
+        if not isinstance(name, (str, type(None))):
+            raise InvalidPredictionsError(
+                f"{verb}: of a Dask data frame {what} is the name of a column, not "
+                f"{type(name).__name__}; ct.Tally.from_dask(frame, probs, label) names all columns"
+            )
+    options: Any = {name: value for name, value in facts.items() if name != "weights"}
+    for name in sorted(set(options) - {"classes", "pos_label", "from_logits"}):
+        raise StatisticError(f"{verb}: a Dask data frame is tallied, and a tally keeps no {name}")
+    rest = [c for c in probs.columns if c not in names.values()] if labels is not None else None
+    asked: Any = lens if lens is not None or whole else "usual"
+    reading = Reading(rest, labels, asked, weights=names["weights"], options=options)
+    return of_frame(probs, reading), None, {}
+
+
 def _copies_in(data: Predictions) -> int:
     """Count repeated rows, once for the same predictions."""
     if data not in _COPIES:
@@ -81,12 +118,27 @@ def _copies_in(data: Predictions) -> int:
 
 
 def admitted_tally(
-    verb: str, tally: AnyTally, labels: Any, facts: Facts, lens: LensLike | None = None
-) -> AnyTally:
-    """Return a tally as the lens sees it; labels and facts of rows are refused."""
+    verb: str,
+    tally: AnyTally | PairTally,
+    labels: Any,
+    facts: Facts,
+    lens: LensLike | None = None,
+    *,
+    whole: bool = False,
+    vectors: bool = False,
+) -> Any:
+    """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
-    return tally.through(lens)
+    if whole:
+        return tally
+    seen = tally.through(lens)
+    if isinstance(seen, VectorTally) and not vectors:
+        raise StatisticError(
+            f"{verb} needs the rows for whole vectors: from a tally it answers through lenses that "
+            "leave two classes, such as TopK(1)"
+        )
+    return seen
 
 
 def seen_through(
@@ -108,7 +160,7 @@ def seen_through(
 
 
 def evaluated(
-    statistic: StatisticLike, induced: Predictions | MicroCells
+    statistic: StatisticLike, induced: Predictions | MicroCells | Leaves
 ) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
     if not isinstance(statistic, Statistic):
@@ -118,7 +170,7 @@ def evaluated(
             raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
         prepared: Prepared
-        if isinstance(induced, MicroCells):
+        if not isinstance(induced, Predictions):
             from caltest.tally import tallied
 
             prepared = tallied(statistic, induced)
@@ -145,7 +197,7 @@ def told(prepared: Prepared) -> tuple[str, ...]:
     return (prepared.said,) if isinstance(prepared, Tallied) else ()
 
 
-def design(data: Predictions | Tally) -> dict[str, Any]:
+def design(data: Predictions | AnyTally) -> dict[str, Any]:
     """Return what every result says of weights and clusters."""
     weighted = data.weights is not None
     return {

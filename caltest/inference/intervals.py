@@ -17,6 +17,7 @@ from caltest.inference import interval_methods as methods
 from caltest.inference.entry import (
     admitted,
     admitted_tally,
+    at_hand,
     design,
     evaluated,
     seed_of,
@@ -32,7 +33,7 @@ from caltest.results import ConfidenceIntervalResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, Estimand, StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 Method = Literal[
     "auto", "inversion", "percentile", "basic", "bca", "bias-corrected", "normal", "sun"
@@ -195,7 +196,8 @@ def _in_subgroups(
 
 def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
     """Return data whose error can be bounded, rows or a tally."""
-    if not isinstance(probs, Tally):
+    probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
+    if not isinstance(probs, AnyTally):
         by = {"by"} if verb == "confidence_interval" else set()
         return admitted(verb, probs, labels, facts, takes={"clusters", "weights"} | by)
     return admitted_tally(verb, probs, labels, facts, lens)

@@ -13,7 +13,14 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
 from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, evaluated, seed_of, seen_through
+from caltest.inference.entry import (
+    admitted,
+    admitted_tally,
+    at_hand,
+    evaluated,
+    seed_of,
+    seen_through,
+)
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
@@ -32,7 +39,7 @@ from caltest.simulate import (
     simulate_by,
 )
 from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import Counts, MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells
 
 
 def joint_test(
@@ -74,8 +81,9 @@ def joint_test(
     -----
     O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
     pairs shows; with one seed they are those of :func:`calibration_test`. With clusters pairs are
-    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens. With
-    ``by`` all pairs are tested in every subgroup, too, and these adjusted by Holm's method.
+    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens; so are
+    several lenses of :class:`Tallies`, which do not know of each other. With ``by`` all pairs are
+    tested in every subgroup, too, and these adjusted by Holm's method.
 
     References
     ----------
@@ -90,30 +98,27 @@ def joint_test(
     [False, True]
     """
     statistics, lenses = _unzipped(pairs)
-    if isinstance(probs, Tally):
-        tally = admitted_tally("joint_test", probs, labels, facts)
+    options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    lens = lenses[0] if all(x == lenses[0] for x in lenses) else None
+    probs, labels, facts = at_hand(
+        "joint_test", probs, labels, facts, lens, statistics, whole=len(set(map(repr, lenses))) > 1
+    )
+    if isinstance(probs, AnyTally):
+        tallies = admitted_tally("joint_test", probs, labels, facts, whole=True)
+        tally, *others = [tallies.source(lens) for lens in lenses]
+        if any(other.lens != tally.lens for other in others):
+            return _holm(tallies, statistics, lenses, options)
         held = [tally.through(lens) for lens in lenses]
         own = [t.lens for t in held]
         return _of_tallies(tally, statistics, own, held, (n_resamples, rng, workers))
     data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if data.by is not None:
-        again: Any = {"pairs": pairs, "n_resamples": n_resamples, "rng": rng, "workers": workers}
-        ask: Any = partial(joint_test, labels=None, **again)
+        ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
         return replace(whole, subgroups=each_subgroup(data, ask))
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
-        options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-        single = tuple(
-            calibration_test(data, None, s, lens=lens, null=SharedRedraws(), **options)
-            for s, lens in zip(statistics, lenses, strict=True)
-        )
-        stepped = tuple(holm([test.pvalue for test in single]))
-        size: Any = {"n": data.n, "n_classes": data.n_classes}
-        size |= {"notes": data.notes, "copies": data.copies, "n_resamples": n_resamples}
-        ended = ending(*(test.ended for test in single))
-        said: Any = size | {"ended": ended, "seed": seed_of(rng)}
-        return JointTestResult(single, stepped, min(stepped), "Holm", **said)
+        return _holm(data, statistics, lenses, options | {"null": SharedRedraws()})
     looks = [as_lens(lens, data) for lens in lenses]
     if all(lens == looks[0] for lens in looks):
         sums = seen_through(data, looks[0], statistics)
@@ -134,28 +139,45 @@ def joint_test(
     return _stepped(data, source.n, statistics, looks, observed, drawn, rng)
 
 
+def _holm(
+    data: Predictions | AnyTally, statistics: Any, lenses: Any, options: dict[str, Any]
+) -> JointTestResult:
+    """Test pairs by themselves, where no draws are shared, and adjust by Holm's method."""
+    single = tuple(
+        calibration_test(data, None, s, lens=lens, **options)
+        for s, lens in zip(statistics, lenses, strict=True)
+    )
+    stepped = tuple(holm([test.pvalue for test in single]))
+    size: Any = {"n": data.n, "n_classes": data.n_classes}
+    size |= {"notes": data.notes, "copies": data.copies, "n_resamples": options["n_resamples"]}
+    ended = ending(*(test.ended for test in single))
+    said: Any = size | {"ended": ended, "seed": seed_of(options["rng"])}
+    return JointTestResult(single, stepped, min(stepped), "Holm", **said)
+
+
 def _of_tallies(
-    data: Predictions | Tally, statistics: Any, looks: list[Lens], seen: list[Tally], run: Any
+    data: Predictions | AnyTally, statistics: Any, looks: list[Lens], seen: list[Any], run: Any
 ) -> JointTestResult:
     """Draw numbers of events once for all statistics, of a tally and of its top class."""
-    tally = data if isinstance(data, Tally) else seen[0]
-    own = MicroCells.of(tally)
-    folded = MicroCells.of(tally.top()) if any(t is not tally for t in seen) else own
+    tally: Any = data if isinstance(data, AnyTally) else seen[0]
+    own = tally.problem()
+    top = next((t for t in seen if t is not tally), tally)
+    folded = own if top is tally else top.problem()
     cells = [own if t is tally else folded for t in seen]
     observed = [evaluated(s, c) for s, c in zip(statistics, cells, strict=True)]
     fold = own.folding(folded) if folded is not own else None
 
     def jointly(events: Any) -> FloatArray:
-        top: Any = events if fold is None else fold(events)
+        turned: Any = events if fold is None else fold(events)
         both = zip(observed, cells, strict=True)
-        return np.column_stack([x.batch(events if c is own else top) for (x, _), c in both])
+        return np.column_stack([x.batch(events if c is own else turned) for (x, _), c in both])
 
-    drawn = simulate_by(Counts(own, jointly), *run)
+    drawn = simulate_by(own.drawn(jointly), *run)
     return _stepped(data, tally.n, statistics, looks, observed, drawn, run[1])
 
 
 def _stepped(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     n: int,
     statistics: list[StatisticLike],
     lenses: list[Lens],

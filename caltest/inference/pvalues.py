@@ -24,7 +24,7 @@ from caltest.results import CalibrationTestResult
 from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
 from caltest.statistics import Prepared, StatisticLike
 from caltest.statistics.prepared import PreparedFunction, as_problem, prepare
-from caltest.tally import Tally
+from caltest.tally import AnyTally
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
@@ -193,7 +193,7 @@ def replicate(
 
 
 def result_of(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     prepared: Prepared,
     statistic: StatisticLike,
     lens: Lens,

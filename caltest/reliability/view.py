@@ -10,13 +10,20 @@ from typing import Any, Self
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, design, seed_of, seen_through
+from caltest.inference.entry import (
+    admitted,
+    admitted_tally,
+    at_hand,
+    design,
+    seed_of,
+    seen_through,
+)
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult, ending
 from caltest.statistics import StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +50,9 @@ class View:
 
         Of very many rows sums may be looked at that give the same value ``sums_of`` a statistic.
         """
-        if isinstance(probs, Tally) and "tally" in takes:
+        if "tally" in takes:
+            probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
+        if isinstance(probs, AnyTally) and "tally" in takes:
             tally: Any = admitted_tally(verb, probs, labels, facts, lens)
             return cls(tally, tally.lens, MicroCells.of(tally))  # type: ignore[arg-type]
         data = admitted(verb, probs, labels, facts, takes)

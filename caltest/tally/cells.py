@@ -149,6 +149,23 @@ class MicroCells:
         weights = None if self.tally.weights is None else self.weight[cell]
         return Predictions(probs, label, weights=weights), events[kept], cell
 
+    @property
+    def said(self) -> str:
+        """What the rows were summed over."""
+        return f"micro-cells (Tally, grid {self.tally.grid})"
+
+    @property
+    def surprising(self) -> float:
+        """How many outcomes that are not the likeliest a calibrated model expects."""
+        rare, w = self.count * self.probs.min(axis=1), self.weight
+        return float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
+
+    def drawn(self, value: Any) -> Any:
+        """Return draws of a value of the numbers of events."""
+        from caltest.tally.counts import Counts
+
+        return Counts(self, value)
+
     def pooled(self) -> Predictions:
         """Return the tied rows of ``listed``, weighted by all that they stand for."""
         rows, times, cell = self.listed(tied=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,11 +39,10 @@ class Tallied(Prepared):
     @property
     def said(self) -> str:
         """Where the numbers come from, and what of them is as fine as the cells only."""
-        micro: Any = self.data
-        tally, remark = micro.tally, self.remark
+        remark, data = self.remark, cast(Any, self.data)
         if self.cells is not None and isinstance(self.cells.bins, QuantileBins):
             remark += ", equal mass up to their rows"
-        return f"from sums over micro-cells (Tally, grid {tally.grid}){remark}"
+        return f"from sums over {data.said}{remark}"
 
     def __call__(self, labels: IntArray) -> float:
         return self.observed
@@ -68,9 +67,7 @@ class Tallied(Prepared):
 
     def doubt(self) -> str | None:
         """Return why the limit law is known to fail in data such as these, if it is."""
-        micro: Any = self.data
-        rare, w = micro.count * micro.probs.min(axis=1), micro.weight
-        expected = float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
+        expected = cast(Any, self.data).surprising
         enough = 0.0 if self.inner is None else self.inner.enough
         against = self.inner.against if isinstance(self.inner, ScaledGaps) else None
         if against is not None or expected >= enough:
@@ -81,7 +78,7 @@ class Tallied(Prepared):
         """Return what draws numbers of events in place of labels."""
         if not isinstance(scheme, RedrawLabels):
             raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
-        return Counts(self.data, self.batch)  # type: ignore[arg-type]
+        return cast(Shortcut, cast(Any, self.data).drawn(self.batch))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import numpy as np
 from caltest._base.written import name_of
 from caltest.binning import UniformBins
 from caltest.errors import StatisticError
+from caltest.lenses import OneVsRest, TopK
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, MCE, RMSCE, BinnedError
 from caltest.statistics.cox import CoxScore, Scores
@@ -33,16 +34,26 @@ from caltest.tally.counts import Tallied, Value
 from caltest.tally.grid import GRID
 
 
-def tallied(statistic: Any, micro: MicroCells) -> Tallied:
-    """Make a statistic of a tally.
+def tallied(statistic: Any, micro: Any) -> Tallied:
+    """Make a statistic of a tally, of its ``problem()``.
 
     Raises
     ------
     StatisticError
         When the sums of a tally do not say what it is.
     """
+    if not isinstance(micro, MicroCells):
+        from caltest.tally.of_leaves import of_leaves
+
+        return of_leaves(statistic, micro)
     refuse_unknown(statistic)
     return BUILDERS[type(statistic)](statistic, micro)
+
+
+def refuse_early(statistic: Any, lens: Any) -> None:
+    """Refuse, before hours of reading, what no tally of the lens can say."""
+    if lens is None or lens == TopK(1) or isinstance(lens, OneVsRest):
+        refuse_unknown(statistic)
 
 
 def refuse_unknown(statistic: Any) -> None:

@@ -18,6 +18,7 @@ from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions
 from caltest.recalibration import refuse_fitted_rows
 from caltest.tally import stored
+from caltest.tally.base import AnyTally
 from caltest.tally.grid import (
     GRID,
     MOST_ROWS,
@@ -33,7 +34,7 @@ from caltest.tally.table import Counted
 
 
 @dataclass(frozen=True, eq=False)
-class Tally(Counted):
+class Tally(AnyTally, Counted):
     """What a two-class question needs to know of any number of rows: sums over micro-cells.
 
     [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
@@ -44,9 +45,8 @@ class Tally(Counted):
     batches, their order and the number of processes change no bit. Tallies add up by ``+``.
 
     Make one with :meth:`of`, from files with :func:`caltest.scan`, from counts with
-    :meth:`from_table`. Verbs take it in place of predictions and look through its lens, tests,
-    intervals, audits and reports among them, and a :class:`Monitor` as a batch; ``compare`` is
-    unpaired.
+    :meth:`from_table`. Verbs take it in place of predictions and look through its lens; a
+    :class:`Monitor` takes it as a batch.
 
     Attributes
     ----------
@@ -96,11 +96,6 @@ class Tally(Counted):
     totals: IntArray = field(repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
 
-    #: What sums do not know of.
-    clusters = n_clusters = None
-    copies = 0
-    by = None
-
     @classmethod
     def of(
         cls,
@@ -125,19 +120,10 @@ class Tally(Counted):
         Raises
         ------
         StatisticError
-            When the lens leaves more than two classes or is a function of yours, or for facts of
-            rows that sums cannot hold.
+            For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
-        data = Predictions.of(probs, labels, **facts)
-        if data.provenance:
-            refuse_fitted_rows(data)
-        for name, held in {"clusters": data.n_clusters, "by": data.by}.items():
-            if held is not None:
-                raise StatisticError(
-                    f"a tally keeps no {name}: make one for each part of the rows, or pass the "
-                    "predictions themselves"
-                )
-        through, probs, events = _seen(lens, data)
+        data, through = rows_of(lens, probs, labels, facts)
+        seen, events = _event(through, data)
         own = data.weights
         weights = np.ones(1) if own is None else np.unique(own[own > 0.0])
         if weights.size > MOST_WEIGHTS:
@@ -146,7 +132,7 @@ class Tally(Counted):
                 f"{MOST_WEIGHTS} apart: round them, or pass the predictions themselves"
             )
         rows = [slice(None)] if own is None else [own == w for w in weights]
-        parts = [Grid(grid).sums(probs[kept], events[kept]) for kept in rows]
+        parts = [Grid(grid).sums(seen[kept], events[kept]) for kept in rows]
         sizes = [len(key) for key, *_ in parts]
         key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
         totals = np.stack([part[2] for part in parts])
@@ -161,7 +147,7 @@ class Tally(Counted):
         label: str | None = None,
         *,
         lens: Lens | None = None,
-        grid: int = GRID,
+        grid: int | None = None,
         weights: str | None = None,
         **options: Any,
     ) -> Tally:
@@ -170,8 +156,11 @@ class Tally(Counted):
         ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
         """
         from caltest.tally.dask import of_frame
+        from caltest.tally.reading import Reading
 
-        return of_frame(frame, probs, label, lens, grid, weights, options)
+        asked = Reading(probs, label, lens or "usual", grid, weights, options=options)
+        counted: Tally = of_frame(frame, asked)
+        return counted
 
     @cached_property
     def n(self) -> int:
@@ -189,22 +178,10 @@ class Tally(Counted):
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def class_index(self, c: int | str) -> int:
-        """Return the number of a class given by its number or its name."""
-        return Predictions.class_index(self._seen, c)
-
-    def class_name(self, index: int) -> str:
-        """Return the name of a class, or its number when there are no names."""
-        return Predictions.class_name(self._seen, index)
-
-    @property
-    def _seen(self) -> Any:
-        return self
-
-    def components(self) -> tuple[str, ...]:
+    def components(self: Any) -> tuple[str, ...]:
         """Return what the event is called."""
         whole = isinstance(self.lens, Canonical)
-        return ("class 0",) if whole else self.lens.components(self._seen)
+        return ("class 0",) if whole else tuple(self.lens.components(self))
 
     @property
     def _question(self) -> dict[str, Any]:
@@ -262,9 +239,6 @@ class Tally(Counted):
             notes=notes,
         )  # fmt: skip
 
-    def __radd__(self, other: object) -> Tally:
-        return self if other == 0 else NotImplemented  # which sum() begins with
-
     def through(self, lens: LensLike | None) -> Tally:
         """Return the tally as another lens sees it: its own, or the top class of two.
 
@@ -273,7 +247,7 @@ class Tally(Counted):
         StatisticError
             For other lenses, which need a tally of their own.
         """
-        if lens is None or lens == self.lens:
+        if lens is None or (isinstance(lens, Lens) and self.named(lens) == self.named(self.lens)):
             return self
         if lens == TopK(1) and self.lens == OneVsRest(1) and self.n_classes == 2:
             return self.top()
@@ -312,6 +286,12 @@ class Tally(Counted):
         ]  # fmt: skip
         return parts[0] + parts[1]
 
+    def problem(self) -> Any:
+        """Return what stands where statistics have their predictions."""
+        from caltest.tally.cells import MicroCells
+
+        return MicroCells.of(self)
+
     def to_json(self) -> str:
         """Return the tally as JSON, of whole numbers only."""
         cells = {name: column.tolist() for name, column in stored.columns(self).items()}
@@ -336,21 +316,35 @@ class Tally(Counted):
         return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
 
 
-def _seen(lens: Lens | None, data: Predictions) -> tuple[Lens, FloatArray, BoolArray]:
-    """Return the lens and what it shows, of two classes: predictions (n, 2), and the event."""
+def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[Predictions, Lens]:
+    """Return rows that a tally may hold, and its lens."""
+    data = Predictions.of(probs, labels, **facts)
+    if data.provenance:
+        refuse_fitted_rows(data)
+    for name, held in {"clusters": data.n_clusters, "by": data.by}.items():
+        if held is not None:
+            raise StatisticError(
+                f"a tally keeps no {name}: make one for each part of the rows, or pass the "
+                "predictions themselves"
+            )
     through = as_lens(lens, data)
     if type(through) not in LENSES.values():
         raise StatisticError(
             f"a tally names its lens, and cannot name {name_of(through)}: apply it first and tally "
             "what it returns"
         )
+    return data, through
+
+
+def _event(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
+    """Return what a lens shows of two classes: predictions (n, 2), and whether the first is it."""
     if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
         c = data.class_index(through.c)
-        return through, data.probs[:, ::-1] if c else data.probs, data.labels == c
+        return data.probs[:, ::-1] if c else data.probs, data.labels == c
     induced = through(data)
     if induced.n_classes != 2:
         raise StatisticError(
             f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
-            "classes: use TopK(1) or OneVsRest(c), a tally for each class"
+            "classes: take a VectorTally, or TopK(1), or OneVsRest(c), a tally for each class"
         )
-    return through, induced.probs, induced.labels == 0
+    return induced.probs, induced.labels == 0
