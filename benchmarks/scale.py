@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -152,6 +153,39 @@ def processes(folder: Path, powers: int) -> None:
         )
 
 
+def spent() -> tuple[float, int]:
+    """Return CPU seconds and peak MB of this process."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    return own.ru_utime + own.ru_stime, int(status["VmHWM"].split()[0]) // 1024
+
+
+def workers(folder: Path, powers: int) -> None:
+    """Print what reading by two workers of Dask costs; each number of files in a cluster anew."""
+    import distributed
+
+    large, one = written(folder), None
+    print("\n| rows | wall s | CPU s of workers | peak MB of a worker | of the client |")
+    print("|--:|--:|--:|--:|--:|")
+    for copies in [10, 20, 40, 100][: powers + 1]:
+        pattern = links(large, copies)
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            client.run(__import__, "caltest.tally.dask", fromlist=["by_workers"])
+            before = sum(cpu for cpu, _ in client.run(spent).values())
+            start = time.perf_counter()
+            found = ct.scan(pattern, scheduler=client)
+            wall, after = time.perf_counter() - start, list(client.run(spent).values())
+            cpu, peak = sum(cpu for cpu, _ in after) - before, max(mb for _, mb in after)
+        one = ct.scan(large) if one is None else one
+        assert found == sum([one] * copies)
+        print(f"| {copies} × 10⁷ | {wall:.1f} | {cpu:.1f} | {peak} | {spent()[1]} |", flush=True)
+
+
 def stored(folder: Path, n: int, n_classes: int) -> Path:
     """Write predictions of many classes, and of two as the probability of the event, once."""
     path = folder / f"{n}-by-{n_classes}.npz"
@@ -278,6 +312,7 @@ def main() -> None:
             "verbs": verbs,
             "processes": partial(processes, folder, asked.powers),
             "aims": partial(aims, folder, asked.powers),
+            "workers": partial(workers, folder, asked.powers),
         }
         for name in asked.tables:
             all_of_them[name]()

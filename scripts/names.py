@@ -265,6 +265,7 @@ MEANINGS = {
     "run_length": "Rows to a false alarm, on average.",
     "scaled": "Whether the value is divided by its standard deviation.",
     "scales": "The partitions, from coarse to fine.",
+    "scheduler": "The workers of Dask that read files.",
     "scheme": "A way to draw data like the observed ones.",
     "score": "Which proper score.",
     "scores": "The differences of two models in proper scores.",

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
+from caltest import cli
+from caltest.tally import reading
 
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
@@ -58,3 +60,122 @@ def test_on_processes_of_which_one_is_killed():
         client.loop.call_later(1.0, lambda: os.kill(next(iter(pids.values())), signal.SIGKILL))
         found = ct.Tally.from_dask(lazy, "p", "y")
     assert found == ct.Tally.of(rows.p, rows.y)
+
+
+def test_verbs_take_a_frame():
+    rows = frame(1000)
+    lazy = dd.from_pandas(rows, npartitions=3)
+    tally = ct.Tally.of(rows.p, rows.y)
+    run = {"n_resamples": 199, "rng": 1}
+    asked = [row.pvalue for row in ct.audit(tally, **run).rows]
+    named = lazy.rename(columns={"p": "forecast", "y": "rain"})[["forecast", "rain"]]
+    for given in [(lazy,), (named, "rain")]:
+        assert [row.pvalue for row in ct.audit(*given, **run).rows] == asked
+        assert ct.calibration_test(*given).pvalue == ct.calibration_test(tally).pvalue
+    assert ct.confidence_interval(lazy, rng=1).high == ct.confidence_interval(tally, rng=1).high
+    margin = ct.equivalence_test(tally, margin=0.2, rng=1).smallest_margin
+    assert ct.equivalence_test(lazy, margin=0.2, rng=1).smallest_margin == margin
+    pairs = [(ct.ECE(), None), (ct.Kuiper(), None)]
+    assert ct.joint_test(lazy, None, pairs, **run).pvalue == (
+        ct.joint_test(tally, None, pairs, **run).pvalue
+    )
+    curve = ct.reliability_curve(lazy)
+    assert np.array_equal(curve.observed, ct.reliability_curve(tally).observed)
+    both = ct.compare(lazy, named, None, labels_b="rain", paired=False)
+    assert both.difference == 0.0
+
+
+def test_what_a_frame_cannot_say(monkeypatch):
+    lazy = dd.from_pandas(frame(100).assign(w=1.0), npartitions=2)
+    with pytest.raises(ct.StatisticError, match=r"SKCE\(.* needs the rows"):
+        ct.calibration_test(lazy, statistic=ct.SKCE())
+    with pytest.raises(ct.StatisticError, match="keeps no clusters"):
+        ct.audit(lazy, clusters="id")
+    with pytest.raises(ct.InvalidPredictionsError, match="labels is the name of a column, not"):
+        ct.audit(lazy, lazy.y)
+    with pytest.raises(ct.InvalidPredictionsError, match=r"no labels found.*label="):
+        ct.audit(lazy[["id", "p"]])
+    with pytest.raises(ct.InvalidPredictionsError, match=r"Series.*pass what compute\(\) returns"):
+        ct.audit(lazy.p, lazy.y)
+    with pytest.raises(ct.InvalidPredictionsError, match=r"pass what compute\(\) returns"):
+        ct.cox_recalibration(lazy, "y")
+    lazy = lazy.assign(p=lazy.p.where(lazy.id != 77, 1.5))
+    with pytest.raises(ct.InvalidPredictionsError, match=r"first rows: .*row 78"):
+        ct.audit(lazy)
+    monkeypatch.setattr(reading, "FIRST", 20)
+    with pytest.raises(ct.InvalidPredictionsError, match=r"partition 1: .*row 28"):
+        ct.audit(lazy)
+
+
+def test_numbers_of_32_bits_do_not_depend_on_partitions():
+    for kind in ("f4", "f8"):
+        p = np.tile([0.3, 0.7, 1 / 3, 0.1, 1 - 0.7], 30).astype(kind)
+        rows = pd.DataFrame({"p": p, "y": [0, 1] * 75})
+        found = [ct.Tally.from_dask(dd.from_pandas(rows, npartitions=n)) for n in (1, 4, 150)]
+        assert found[0] == found[1] == found[2]
+
+
+@pytest.fixture
+def parts(tmp_path):
+    rows = frame(2000)
+    for j in range(40):
+        rows.iloc[50 * j : 50 * j + 50].to_parquet(tmp_path / f"part-{j:02d}.parquet")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_files_by_workers(parts, capsys):
+    rows, pattern = frame(2000), str(parts / "part-*.parquet")
+    expected = ct.Tally.of(rows.p, rows.y)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as own,
+        distributed.Client(own) as client,
+    ):
+        address = own.scheduler_address
+        assert ct.scan(pattern, scheduler=client) == expected
+        assert ct.scan(pattern, scheduler=address).notes == ("read 2000 rows of 40 files: y, p",)
+        state = parts / "state"
+        good = (parts / "part-33.parquet").read_bytes()
+        (parts / "part-33.parquet").write_bytes(good[:900] + b"x" * 500)
+        with pytest.raises(ct.InvalidPredictionsError, match=r"part-33.*Counted before"):
+            ct.scan(pattern, scheduler=address, resume=state)
+        (parts / "part-33.parquet").write_bytes(good)
+        kept = ct.scan(pattern, scheduler=address, resume=state)
+        assert kept == expected == ct.scan(pattern, resume=state)
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["test", pattern, "--scheduler", address])
+        assert stop.value.code == 0
+        assert "read 2000 rows of 40 files" in capsys.readouterr().out
+        pids = client.run(os.getpid)
+        client.loop.call_later(0.05, lambda: os.kill(next(iter(pids.values())), signal.SIGKILL))
+        for _ in range(3):
+            assert ct.scan(pattern, scheduler=client) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheduler", ["processes", "threads"])
+def test_workers_of_this_machine(parts, scheduler):
+    before = distributed.client._global_clients.copy()
+    found = ct.scan(parts / "part-*.parquet", scheduler=scheduler)
+    assert found == ct.scan(parts / "part-*.parquet")
+    assert distributed.client._global_clients == before
+
+
+def test_what_is_no_scheduler(parts):
+    with pytest.raises(ct.StatisticError, match="give an address such as"):
+        ct.scan(parts / "part-*.parquet", scheduler="process")
+
+
+def test_more_than_two_classes():
+    data = ct.examples.digits("overfit")
+    columns = {f"p_{k}": data.probs[:, k] for k in range(10)}
+    lazy = dd.from_pandas(pd.DataFrame({**columns, "label": data.labels}), npartitions=7)
+    expected = ct.Tallies.of(data.probs, data.labels, classes=[*range(10)])
+    assert ct.Tallies.from_dask(lazy) == expected  # whose trees are fitted to all 900 rows, too
+    top = ct.Tally.from_dask(lazy)
+    assert top == ct.Tallies.from_dask(lazy, lenses=[ct.TopK(1)]).through(None)
+    run = {"n_resamples": 399, "rng": 1}
+    found = [row.pvalue for row in ct.audit(lazy, **run).rows]
+    assert found == [row.pvalue for row in ct.audit(expected, **run).rows]
+    pairs = [(ct.ECE(), None), (ct.ECE(), ct.OneVsRest(3))]
+    assert ct.joint_test(lazy, None, pairs).pvalue == ct.joint_test(expected, None, pairs).pvalue

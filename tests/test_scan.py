@@ -9,7 +9,7 @@ import pytest
 import caltest as ct
 from caltest import cli
 from caltest.tally import batches
-from caltest.tally import files as module
+from caltest.tally.reading import Reading
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -85,9 +85,9 @@ def test_columns_of_classes_weights_and_missing_cells(tmp_path):
 
 def test_small_batches_are_put_together(parts, monkeypatch):
     sizes = []
-    first = module._Reading._batch
-    monkeypatch.setattr(module._Reading, "_batch", lambda self, *given: (
-        sizes.append(given[1].num_rows), first(self, *given))[1])  # fmt: skip
+    first = Reading.batch
+    monkeypatch.setattr(Reading, "batch", lambda self, *given: (
+        sizes.append(given[0].num_rows), first(self, *given))[1])  # fmt: skip
     ct.scan(parts / "part-*.parquet")  # of 7 row groups each
     assert sizes == [700] * 3
 
@@ -142,7 +142,7 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
     (parts / "part-0.parquet").touch()
     assert ct.scan(pattern, resume=state) == whole()
     assert ct.scan(pattern, resume=state) == whole()  # all of it from the state
-    with pytest.raises(ct.StatisticError, match="has tallied OneVsRest"):
+    with pytest.raises(ct.StatisticError, match=r"was written with lens=None.*: give the same"):
         ct.scan(pattern, resume=state, lens=ct.TopK(1))
     with pytest.raises(ct.StatisticError, match="not among the parts"):
         ct.scan(parts / "part-0.parquet", resume=state)
@@ -155,22 +155,26 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
 
 
 def test_interruption_says_what_was_read(parts, monkeypatch, capsys):
-    first = module._Reading._batch
+    first = Reading.batch
 
-    def interrupted(self, chosen, batch, before):
-        if sum(done) >= 700:
+    def interrupted(self, table, before):
+        if sum(done) >= 1000:
             raise KeyboardInterrupt
-        done.append(batch.num_rows)
-        return first(self, chosen, batch, before)
+        done.append(table.num_rows)
+        return first(self, table, before)
 
     done: list[int] = []
-    monkeypatch.setattr(module._Reading, "_batch", interrupted)
+    monkeypatch.setattr(Reading, "batch", interrupted)
+    monkeypatch.setattr(batches, "ROWS", 100)
     with pytest.raises(SystemExit) as stop:
         cli.main(["audit", str(parts / "part-*.parquet"), "--resume", str(parts / "state")])
     assert stop.value.code == 130
     told = capsys.readouterr().err
-    assert "Interrupted. Counted before: 700 rows of 1 of 3 parts; kept in" in told
+    assert (
+        "Counted before: 1000 rows of 1 of 3 parts and of the first 300 of part-1.parquet; kept in"
+    ) in told
     monkeypatch.undo()
+    monkeypatch.setattr(batches, "ROWS", 70)  # other batches: 20 rows of one are left
     assert ct.scan(parts / "part-*.parquet", resume=parts / "state") == whole()
 
 
@@ -182,6 +186,15 @@ def test_what_is_no_file(parts):
     (parts / "empty.csv").write_text("p,y\n")
     with pytest.raises(ct.InvalidPredictionsError, match=r"empty\.csv: there are no rows"):
         ct.scan(parts / "empty.csv")
+    assert ct.scan([parts / "empty.csv", parts / "part-0.parquet"]).n == 700
+    (parts / "empty.csv").write_text("")
+    with pytest.raises(ct.InvalidPredictionsError, match=r"empty\.csv: the file is empty"):
+        ct.scan([parts / "part-0.parquet", parts / "empty.csv"])
+    parquet.write_table(pyarrow.table({"prob": [0.5], "y": [1]}), parts / "other.parquet")
+    with pytest.raises(ct.InvalidPredictionsError, match=r"other\.p.*'p' among prob, y,"):
+        ct.scan([parts / "part-0.parquet", parts / "other.parquet"])
+    with pytest.raises(ct.StatisticError, match="lens is 'top': give a lens such as"):
+        ct.scan(parts / "part-0.parquet", lens="top")
 
 
 def run(capsys, *arguments):
@@ -201,10 +214,49 @@ def test_commands_take_many_files(parts, capsys, verb):
 
 
 def test_commands_refuse_what_needs_rows_before_reading(parts, capsys, monkeypatch):
-    monkeypatch.setattr(module._Reading, "_part", lambda *_: pytest.fail("was read"))
+    monkeypatch.setattr(Reading, "steps", lambda *_: pytest.fail("was read"))
     code, _, told = run(capsys, "test", parts / "part-*.parquet", "--statistic", "SKCE()")
     assert code == 2
     assert "needs the rows" in told
     code, _, told = run(capsys, "audit", parts / "part-*.parquet", "--by", "id")
     assert code == 2
     assert "--by needs the rows" in told
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """Ten columns of probabilities, in parts of different length."""
+    data = ct.examples.digits("overfit")
+    for j, rows in enumerate((slice(0, 400), slice(400, 410), slice(410, None))):
+        columns = {f"p_{k}": data.probs[rows, k] for k in range(10)}
+        table = pyarrow.table({**columns, "label": data.labels[rows]})
+        parquet.write_table(table, tmp_path / f"part-{j}.parquet")
+    return tmp_path / "part-*.parquet"
+
+
+def test_audit_of_many_classes(digits, capsys, monkeypatch):
+    data = ct.examples.digits("overfit")
+    found = ct.scan(digits)
+    named = ct.Predictions.of(data.probs, data.labels, classes=[*range(10)])
+    assert found == ct.Tallies.of(named, cells=found.cells)
+    assert found.cells == ct.Tallies.of(named.take(np.arange(400))).cells  # of the first part
+    report, of_rows = ct.audit(found, rng=0), ct.audit(data, rng=0)
+    rows = {row.lens: row for row in of_rows.rows}
+    assert [row.lens for row in report.rows] == list(rows)
+    for row in report.rows:
+        close = 0.01 if row.test.lens in ("TopK(3)", "Canonical()") else 1e-3  # trees differ
+        assert row.test.estimate == pytest.approx(rows[row.lens].test.estimate, abs=close)
+    assert (report.verdict, report.direction) == (of_rows.verdict, of_rows.direction)
+    assert report.rows[0].test.pvalue == pytest.approx(of_rows.rows[0].test.pvalue, abs=1e-9)
+    code, text, _ = run(capsys, "audit", digits)
+    assert code == 0
+    assert "read 900 rows of 3 files" in text
+    monkeypatch.setattr(batches, "ROWS", 37)
+    assert ct.scan(digits, resume=digits.parent / "state") == found
+    assert ct.scan(digits, resume=digits.parent / "state") == found
+    code, text, _ = run(capsys, "test", digits, "--lens", "OneVsRest(3)")
+    assert "OneVsRest(3)" in text
+    code, text, _ = run(capsys, "interval", digits)
+    assert "TopK(1)" in text
+    with pytest.raises(ct.StatisticError, match="was written with lens=None"):
+        ct.scan(digits, resume=digits.parent / "state", lens="usual")

@@ -561,6 +561,12 @@ def test_logarithms_are_right_to_the_last_bit_or_two():
     np.testing.assert_array_max_ulp(logs, np.log(np.concatenate([x, 1.0 - x])), 2)
 
 
+def test_halves_beside_cells_of_several_predictions():
+    p, y = np.array([0.5] * 6 + [0.50012, 0.50014, 0.5002]), np.arange(9) % 2
+    found = ct.calibration_test(ct.Tally.of(p, y))  # φ of ½ is 0 at ω = π
+    assert found.pvalue == pytest.approx(ct.calibration_test(p, y).pvalue)
+
+
 @pytest.mark.parametrize("statistic", EXACT + DRAWN, ids=repr)
 def test_very_many_rows_are_summed_where_that_says_the_same(statistic, monkeypatch):
     p, y = problem(4, 900)

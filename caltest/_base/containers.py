@@ -45,6 +45,11 @@ def names_of(table: Any) -> list[Any] | None:
     return list(table.columns) if _can(table, "columns") else None
 
 
+def of_dask(values: Any) -> bool:
+    """Say whether rows are those of Dask, which is not imported for it."""
+    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
 def _can(values: Any, what: str) -> bool:
     """Say whether values have an attribute by their type: columns of pandas are attributes, too."""
     return hasattr(type(values), what)
@@ -52,10 +57,11 @@ def _can(values: Any, what: str) -> bool:
 
 def opened(values: Any, name: str) -> Any:
     """Return a table that is at hand, whose columns are indexed by their names."""
-    if _can(values, "collect"):
+    lazy = "compute" if of_dask(values) else "collect" if _can(values, "collect") else ""
+    if lazy:
         raise InvalidPredictionsError(
             f"{name} is a {type(values).__name__}, whose rows are not there yet: pass what "
-            "collect() returns"
+            f"{lazy}() returns"
         )
     if _can(values, "fetchnumpy"):  # a duckdb relation
         return values.fetchnumpy()

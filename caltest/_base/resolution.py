@@ -7,7 +7,9 @@ short decimal, or to a fraction of one denominator, these are meant.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,11 +50,27 @@ TYPES = {
 }
 
 
+#: Whether numbers are taken as they are.
+_AS_THEY_ARE = ContextVar("_AS_THEY_ARE", default=False)
+
+
+@contextmanager
+def as_they_are() -> Iterator[None]:
+    """Take numbers as they are: what some rows look like must not depend on which are read."""
+    token = _AS_THEY_ARE.set(True)
+    try:
+        yield
+    finally:
+        _AS_THEY_ARE.reset(token)
+
+
 def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
     """Return the numbers behind float64 values ≥ 0, and the type that had rounded them, if any.
 
     ``dtype`` names the type in which they came. O(1) for most data without decimals, else O(n).
     """
+    if _AS_THEY_ARE.get():
+        return values, None
     few, came = values.ravel()[:SAMPLE], dtype.rpartition(".")[2]  # torch says torch.float16
     if came in ("bfloat16", "float16"):
         names = [came]

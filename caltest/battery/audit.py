@@ -12,18 +12,18 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
-from caltest.battery.questions import Pair, Question, null_of, questions, summed
+from caltest.battery.questions import Pair, Question, left_out, null_of, questions, summed
 from caltest.battery.report import NOTICED, Answer, report_of, row_of
 from caltest.battery.size import Bounds
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.dependence import warn_of_few
-from caltest.inference.entry import admitted, admitted_tally
+from caltest.inference.entry import admitted, admitted_tally, at_hand
 from caltest.predictions import Facts, Predictions
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
-from caltest.tally import Tally
+from caltest.tally import AnyTally, Tallies
 
 
 def audit(
@@ -55,7 +55,7 @@ def audit(
     probs, labels
         As in :func:`calibration_test`; ``labels`` is left out for a :class:`Predictions`. A
         :class:`Tally` of ``OneVsRest(1)`` of two classes or of ``TopK(1)`` answers what its sums
-        can.
+        can, and so do :class:`Tallies`; a note says what they leave out.
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, optional
@@ -97,9 +97,10 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    tally = isinstance(probs, Tally)
+    probs, labels, facts = at_hand("audit", probs, labels, facts, None, whole=True)
+    tally = isinstance(probs, AnyTally)
     data: Any = (
-        admitted_tally("audit", probs, labels, facts)
+        admitted_tally("audit", probs, labels, facts, whole=True)
         if tally
         else admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
     )
@@ -108,11 +109,16 @@ def audit(
         fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
-    if adjust == "max-T" and not tally and (data.n_clusters is not None or data.by is not None):
+    if isinstance(data, Tallies) and data.n_classes == 2:
+        data = data.through(None)
+    apart = data.n_clusters is not None or data.by is not None or isinstance(data, Tallies)
+    if adjust == "max-T" and apart:
         raise StatisticError(
-            "with clusters or subgroups no label vector is drawn for all questions together: use "
-            "adjust='holm'"
+            "with clusters, subgroups or several tallies no label vector is drawn for all "
+            "questions together: use adjust='holm'"
         )
+    if left := left_out(data):
+        data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
     asked = questions(data)
     if len(asked) > alpha * (1 + n_resamples):
         raise StatisticError(
@@ -143,7 +149,7 @@ def audit(
 
 
 def _elsewhere(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     asked: list[Question],
     answers: list[Answer],
     rows: tuple[AuditRow, ...],
@@ -174,13 +180,13 @@ def _elsewhere(
     return found
 
 
-def _whole(data: Predictions | Tally) -> Any:
-    return data if isinstance(data, Tally) or data.by is None else replace(data, by=None)
+def _whole(data: Predictions | AnyTally) -> Any:
+    return data if isinstance(data, AnyTally) or data.by is None else replace(data, by=None)
 
 
 def _answers(
-    data: Predictions | Tally, asked: list[Question], options: dict[str, Any]
-) -> tuple[Predictions | Tally, list[Question], list[Answer]]:
+    data: Any, asked: list[Question], options: dict[str, Any]
+) -> tuple[Any, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
     for question in asked:
@@ -194,7 +200,7 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Predictions | Tally, question: Question, options: dict[str, Any]) -> Answer:
+def _answer(data: Predictions | AnyTally, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
         joint = joint_test(summed(_whole(data), question), None, question.pairs, **options)
         go_on(joint.ended)
@@ -210,7 +216,7 @@ def _answer(data: Predictions | Tally, question: Question, options: dict[str, An
 
 
 def _one_by_one(
-    data: Predictions | Tally, pairs: tuple[Pair, ...], options: dict[str, Any]
+    data: Predictions | AnyTally, pairs: tuple[Pair, ...], options: dict[str, Any]
 ) -> list[CalibrationTestResult]:
     """Test each pair by itself; only the worst keeps its null distribution, which can be large."""
     tests: list[CalibrationTestResult] = []
@@ -229,7 +235,7 @@ def _one_by_one(
 
 
 def _together(
-    data: Predictions | Tally, asked: list[Question], options: dict[str, Any]
+    data: Predictions | AnyTally, asked: list[Question], options: dict[str, Any]
 ) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     pairs = [pair for question in asked for pair in question.pairs]

@@ -6,15 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.inference.entry import MANY
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
-from caltest.predictions import Predictions
+from caltest.predictions import IntArray, Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
 from caltest.statistics.scores import ScoredRows
-from caltest.tally import MicroCells, Tally, tallied
+from caltest.tally import AnyTally, MicroCells, Tallies, Tally, tallied
+from caltest.tally.grid import SUMS
 
 Pair = tuple[StatisticLike, Lens]
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
@@ -42,9 +45,9 @@ class Question:
 NORMAL = 1.0 / 400.0
 
 
-def null_of(data: Predictions | Tally, question: Question) -> Literal["auto", "asymptotic"]:
+def null_of(data: Predictions | AnyTally, question: Question) -> Literal["auto", "asymptotic"]:
     """Return the limit law for scores of very many rows, where it is as good as drawn."""
-    if question.kind != "score" or isinstance(data, Tally) or data.n <= MANY:
+    if question.kind != "score" or isinstance(data, AnyTally) or data.n <= MANY:
         return "auto"
     ((statistic, lens),) = question.pairs
     prepared = prepare(statistic, lens(data)) if data.n_clusters is None else None
@@ -54,14 +57,47 @@ def null_of(data: Predictions | Tally, question: Question) -> Literal["auto", "a
 
 def summed(data: Any, question: Question) -> Any:
     """Return the sums of very many rows, whose labels would take minutes to redraw."""
-    few = isinstance(data, Tally) or question.kind != "shape" or data.n <= MANY
+    few = isinstance(data, AnyTally) or question.kind != "shape" or data.n <= MANY
     if few or data.weights is not None or data.n_clusters:
         return data
     return Tally.of(replace(data, by=None), lens=question.pairs[0][1])
 
 
-def questions(data: Predictions | Tally) -> list[Question]:
+def impossible_in(data: Predictions | AnyTally) -> IntArray:
+    """Return the rows, or of tallies as many zeros, whose label had probability 0."""
+    if isinstance(data, Predictions):
+        return data.impossible
+    if isinstance(data, Tally):
+        return MicroCells.of(data).impossible
+    members = data.members if isinstance(data, Tallies) else ()
+    classes = [m for m in members if isinstance(m, Tally) and isinstance(m.lens, OneVsRest)]
+    zeros = (member.sums[member.key == 0, SUMS.index("events")].sum() for member in classes)
+    return np.broadcast_to(np.int64(0), (int(sum(zeros)),))
+
+
+def questions(data: Predictions | AnyTally) -> list[Question]:
     """Return what is asked about these predictions, the headline first."""
+    return _defined([question for question in _asked(data) if _held(data, question)], data)
+
+
+def left_out(data: Predictions | AnyTally) -> str:
+    """Return what would be asked about the rows, and tallies do not hold."""
+    return ", ".join(question.lens for question in _asked(data) if not _held(data, question))
+
+
+def _held(data: Predictions | AnyTally, question: Question) -> bool:
+    if not isinstance(data, AnyTally) or data.n_classes == 2:
+        return True
+    lenses = data.lenses if isinstance(data, Tallies) else (data.lens,)
+    if TopK(1) not in lenses:
+        raise StatisticError(
+            f"audit asks about the top class or the event of two, not {lenses[0]!r}: tally with "
+            "TopK(1), or ask calibration_test"
+        )
+    return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, lenses))
+
+
+def _asked(data: Predictions | AnyTally) -> list[Question]:
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
 
     def error(lens: Lens, words: str, statistic: ECE) -> Question:
@@ -79,19 +115,13 @@ def questions(data: Predictions | Tally) -> list[Question]:
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):
-        return _defined([top, shape(TopK(1))], data)
+        return [top, shape(TopK(1))]  # also of two classes
     if data.n_classes == 2:
         event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
         words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
         tops = [] if asserted else [top]
-        asked = [error(event, words, binary), shape(event), *tops, *groups(event)]
-        return _defined(asked, data)
-    if isinstance(data, Tally):
-        raise StatisticError(
-            f"audit asks about the top class or the event of two, not {data.lens!r}: tally with "
-            "TopK(1), or ask calibration_test"
-        )
+        return [error(event, words, binary), shape(event), *tops, *groups(event)]
     every = Question(
         f"OneVsRest(0…{data.n_classes - 1})",
         "are all classes right?",
@@ -100,16 +130,15 @@ def questions(data: Predictions | Tally) -> list[Question]:
     )
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
-    score = ScoreGap("brier" if data.impossible.size else "log")
+    score = ScoreGap("brier" if impossible_in(data).size else "log")
     words = "over- or underconfident?"
     sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
     k = min(3, data.n_classes - 2)
     ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
-    asked = [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
-    return _defined(asked, data)
+    return [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
 
 
-def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]:
+def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in asked:
@@ -119,8 +148,8 @@ def _defined(asked: list[Question], data: Predictions | Tally) -> list[Question]
             with suppress(StatisticError):
                 if isinstance(statistic, ECE):
                     pass  # always has a value
-                elif isinstance(asked_of, Tally):
-                    tallied(statistic, MicroCells.of(asked_of.through(lens)))
+                elif isinstance(asked_of, AnyTally):
+                    tallied(statistic, asked_of.through(lens).problem())
                 else:
                     prepare(statistic, lens(asked_of))
                 pairs.append((statistic, lens))

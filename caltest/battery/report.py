@@ -7,9 +7,9 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
-from caltest.battery.questions import Question
+from caltest.battery.questions import Question, impossible_in
 from caltest.battery.size import Bounds
-from caltest.lenses import TopK
+from caltest.lenses import OneVsRest, TopK
 from caltest.predictions import Predictions
 from caltest.results import (
     AuditReport,
@@ -20,7 +20,7 @@ from caltest.results import (
     Subgroups,
 )
 from caltest.results.tables import format_p
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells
 
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups.
@@ -30,7 +30,7 @@ NOTICED = 0.1
 
 
 def row_of(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     question: Question,
     answer: Answer,
     adjusted: float,
@@ -71,7 +71,7 @@ def row_of(
     )
 
 
-def _worst(data: Predictions | Tally, question: Question, worst: int) -> str:
+def _worst(data: Predictions | AnyTally, question: Question, worst: int) -> str:
     if question.kind == "classes":
         return f"class {data.class_name(worst)}"
     if len(question.pairs) == 1:
@@ -95,7 +95,7 @@ def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
 
 
 def _detail(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     question: Question,
     tests: Tests,
     worst: int,
@@ -137,7 +137,7 @@ def _detail(
 
 
 def report_of(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     rows: tuple[AuditRow, ...],
     alpha: float,
     tolerance: float | None,
@@ -150,7 +150,7 @@ def report_of(
     else:
         subject, (confidence, accuracy) = "top", _top(data)
     (top,) = (row for row in rows if row.subject == subject and row.aspect == "error")
-    impossible = (MicroCells.of(data) if isinstance(data, Tally) else data).impossible
+    impossible = impossible_in(data)
     if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
         direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy))
@@ -170,7 +170,7 @@ def report_of(
     if impossible.size:
         where = (
             ""
-            if isinstance(data, Tally)
+            if isinstance(data, AnyTally)
             else f" (the first in row {impossible[0]}, counted from 0)"
         )
         summary.append(
@@ -197,7 +197,7 @@ def report_of(
 
 
 def _wrong(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     rows: tuple[AuditRow, ...],
     top: AuditRow,
     alpha: float,
@@ -218,7 +218,7 @@ def _wrong(
     return direction, summary
 
 
-def _notes(data: Predictions | Tally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
+def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
     binned = [row for row in rows if row.aspect != "shape"]
     notes = list(dict.fromkeys((*data.notes, *(n for row in binned for n in row.test.notes))))
     if top.test.clusters is not None:
@@ -258,7 +258,7 @@ def _beside(
 
 
 def _not_rejected(
-    data: Predictions | Tally, row: AuditRow, noticed: float
+    data: Predictions | AnyTally, row: AuditRow, noticed: float
 ) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
     if row.verdict is not Finding.TOO_LITTLE_DATA:
@@ -274,26 +274,26 @@ def _not_rejected(
     )
 
 
-def _top(data: Predictions | Tally) -> tuple[float, float]:
+def _top(data: Predictions | AnyTally) -> tuple[float, float]:
     """Return the mean confidence in the top class, and how often it is right."""
-    if isinstance(data, Tally):
+    if isinstance(data, AnyTally):
         return MicroCells.of(data.through(TopK(1))).means()
     columns = data.probs.max(axis=1), data.probs.argmax(axis=1) == data.labels
     mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
     return mean, rate
 
 
-def _means(data: Predictions | Tally, c: int) -> tuple[float, float]:
+def _means(data: Predictions | AnyTally, c: int) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
-    if isinstance(data, Tally):
-        return MicroCells.of(data).means()
+    if isinstance(data, AnyTally):
+        return MicroCells.of(data.source(OneVsRest(c))).means()
     columns = data.probs[:, c], data.labels == c
     mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
     return mean, rate
 
 
 def _what_is_wrong(
-    data: Predictions | Tally,
+    data: Predictions | AnyTally,
     significant: list[AuditRow],
     top: AuditRow,
     direction: str,

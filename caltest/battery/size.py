@@ -11,7 +11,7 @@ from caltest.battery.questions import Pair
 from caltest.inference import confidence_interval
 from caltest.predictions import Predictions
 from caltest.results.base import format_value
-from caltest.tally import Tally
+from caltest.tally import AnyTally
 
 #: Rows to tell are those that tell with this probability.
 POWER = 0.8
@@ -28,7 +28,7 @@ class Bounds:
 
     @classmethod
     def of(
-        cls, data: Predictions | Tally, pair: Pair, alpha: float, options: dict[str, Any]
+        cls, data: Predictions | AnyTally, pair: Pair, alpha: float, options: dict[str, Any]
     ) -> Bounds:
         """Bound the error of a statistic seen through a lens."""
         statistic, lens = pair

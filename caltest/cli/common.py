@@ -10,7 +10,7 @@ import click
 
 import caltest as ct
 from caltest.results import Result
-from caltest.tally.statistics import refuse_unknown
+from caltest.tally.statistics import refuse_early
 
 #: What a command returns: what to print, and the exit code.
 Outcome = tuple[Result | str, int]
@@ -42,7 +42,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
         )
         return ct.examples.digits("overfit")
     pattern = set("*?[") & set(str(files[0])) and not files[0].exists()
-    one = len(files) == 1 and not options.get("resume") and not pattern
+    one = len(files) == 1 and not (options.get("resume") or options.get("scheduler") or pattern)
     if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
         return read_file(files[0], options)
     rows = ("clusters", "by", "per_character", "format")
@@ -55,8 +55,10 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
-        refuse_unknown(given["statistic"])  # before hours of reading
-    return ct.scan(files, *columns, lens=given.get("lens"), resume=given.get("resume"), **asked)
+        refuse_early(given["statistic"], given["lens"])
+    asked |= {name: given.get(name) for name in ("resume", "scheduler")}
+    asked["lens"] = (given["lens"] or "usual") if "lens" in given else None
+    return ct.scan(files, *columns, **asked)
 
 
 def check_out(options: dict[str, Any]) -> None:

@@ -60,6 +60,9 @@ INPUT = options_of(
 FILES = options_of(
     click.argument("file", nargs=-1, type=click.Path(path_type=Path)),
     option("--resume", type=TARGET, metavar="STATE", help="Keep what was counted of many files."),
+    option(
+        "--scheduler", metavar="ADDRESS", help="Read by Dask: tcp://host:8786, processes, threads."
+    ),
     COLUMNS,
     FACTS,
 )

@@ -17,6 +17,7 @@ from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.entry import (
     admitted,
     admitted_tally,
+    at_hand,
     design,
     evaluated,
     seed_of,
@@ -67,7 +68,8 @@ def calibration_test(
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
         :class:`Tally`, :class:`VectorTally` or :class:`Tallies`, which answer for statistics that
-        are made of their sums.
+        are made of their sums. A Dask data frame is tallied: ``labels`` names its column, or
+        columns are found as in files.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -122,6 +124,9 @@ def calibration_test(
     Where observations are independent and labels were not used to make the predictions, observed
     and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition.
 
+    Above 100 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at
+    where these have the estimate of the rows to rounding, and a note says so.
+
     Subgroups may be calibrated alike and the model be wrong. Residuals y − p of a subgroup, less
     their mean among all rows of about the same prediction, are added up by increasing prediction,
     and the range of this walk compared with those of residuals permuted among these rows: strata of
@@ -149,6 +154,7 @@ def calibration_test(
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
     run, early = (n_resamples, rng, workers), stop == "early"
+    probs, labels, facts = at_hand("calibration_test", probs, labels, facts, lens, [statistic])
     if isinstance(probs, AnyTally):
         tally = admitted_tally("calibration_test", probs, labels, facts, lens, vectors=True)
         return _tested(tally, tally.problem(), statistic, tally.lens, null, run, early)

@@ -11,11 +11,12 @@ from typing import Any, Unpack, overload
 import numpy as np
 
 from caltest._base.checks import fraction, number, one_of
+from caltest._base.containers import of_dask
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.entry import admitted, admitted_tally
+from caltest.inference.entry import admitted, admitted_tally, at_hand
 from caltest.inference.pair import (
     HYPOTHESES,
     Listed,
@@ -166,9 +167,9 @@ def compare(
             statistic, labels = labels, None
         known = labels if probs_b is None else probs_b
         data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
-    elif isinstance(probs_a, (AnyTally, PairTally)) or isinstance(probs_b, AnyTally):
-        given = labels if labels_b is None else labels_b
-        tallies, listed = _tallies(probs_a, probs_b, paired, method, given, facts, lens)
+    elif any(isinstance(p, (AnyTally, PairTally)) or of_dask(p) for p in (probs_a, probs_b)):
+        given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
+        tallies, listed = _tallies(given, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
@@ -209,13 +210,15 @@ def _in_subgroups(data: dict[str, Predictions], ask: Any) -> ComparisonResult:
 
 
 def _tallies(
-    a: Any, b: Any, paired: bool, method: str, labels: Any, facts: Facts, lens: LensLike | None
+    models: Any, paired: bool, method: str, facts: Facts, lens: LensLike | None
 ) -> tuple[list[Tally], list[Listed]]:
     """Return two tallies as the lens sees them, and what lists rows in place of theirs."""
     if method not in ("auto", "z", "jackknife"):
         raise StatisticError(
             f"method={method!r} needs the rows: tallies are compared by 'z' or 'jackknife'"
         )
+    given = [at_hand("compare", probs, labels, facts, lens) for probs, labels in models]
+    (a, labels, facts), (b, *_) = given
     if isinstance(a, PairTally):
         if b is not None or not paired:
             raise StatisticError("a pair tally has both models on the same rows: leave out probs_b")
@@ -228,7 +231,7 @@ def _tallies(
             "two tallies do not say which rows go together: paired=False compares those of other "
             "observations; of the same observations make a PairTally"
         )
-    found = [admitted_tally("compare", tally, labels, facts, lens) for tally in (a, b)]
+    found = [admitted_tally("compare", *each, lens) for each in given]
     found[0].refuse_other(found[1], "cannot be compared")
     return found, [MicroCells.listed] * 2
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from caltest._base.containers import of_dask
 from caltest._base.copies import n_copies
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
@@ -17,6 +18,9 @@ from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
 from caltest.tally import AnyTally, Leaves, MicroCells, PairTally, Tallied, Tally, VectorTally
+from caltest.tally.dask import of_frame
+from caltest.tally.reading import Reading
+from caltest.tally.statistics import refuse_early
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -68,6 +72,42 @@ def admitted(
         + (", or say by clusters= which rows belong together" if "clusters" in takes else "")
     )
     return replace(data, copies=copies, notes=(*data.notes, note))
+
+
+def at_hand(
+    verb: str,
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    lens: LensLike | None,
+    statistics: Iterable[StatisticLike] = (),
+    *,
+    whole: bool = False,
+) -> tuple[Any, Any, Facts]:
+    """Return a Dask data frame as a tally, all else as it is.
+
+    As in other tables, labels and weights are names of its columns, the others then probabilities;
+    without labels columns are found by their names, as in files. ``whole``: without a lens all that
+    an audit asks is tallied.
+    """
+    if not (of_dask(probs) and type(probs).__name__ == "DataFrame"):
+        return probs, labels, facts
+    for statistic in statistics:
+        refuse_early(statistic, lens)
+    names = {"labels": labels, "weights": facts.get("weights")}
+    for what, name in names.items():
+        if not isinstance(name, (str, type(None))):
+            raise InvalidPredictionsError(
+                f"{verb}: of a Dask data frame {what} is the name of a column, not "
+                f"{type(name).__name__}; ct.Tally.from_dask(frame, probs, label) names all columns"
+            )
+    options: Any = {name: value for name, value in facts.items() if name != "weights"}
+    for name in sorted(set(options) - {"classes", "pos_label", "from_logits"}):
+        raise StatisticError(f"{verb}: a Dask data frame is tallied, and a tally keeps no {name}")
+    rest = [c for c in probs.columns if c not in names.values()] if labels is not None else None
+    asked: Any = lens if lens is not None or whole else "usual"
+    reading = Reading(rest, labels, asked, weights=names["weights"], options=options)
+    return of_frame(probs, reading), None, {}
 
 
 def _copies_in(data: Predictions) -> int:

@@ -17,6 +17,7 @@ from caltest.inference import interval_methods as methods
 from caltest.inference.entry import (
     admitted,
     admitted_tally,
+    at_hand,
     design,
     evaluated,
     seed_of,
@@ -195,6 +196,7 @@ def _in_subgroups(
 
 def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
     """Return data whose error can be bounded, rows or a tally."""
+    probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
     if not isinstance(probs, AnyTally):
         by = {"by"} if verb == "confidence_interval" else set()
         return admitted(verb, probs, labels, facts, takes={"clusters", "weights"} | by)

@@ -179,7 +179,7 @@ def read_chosen(
         columns = {name: column[kept] for name, column in columns.items()}
     with in_a_file(kept + before + 1, choice.probs):
         values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
-        told = [f"labels from {_short(outcomes)}"]
+        told = [f"labels from {shortened(outcomes)}"]
         if guess:
             guessed = _stacked(columns, guess, labels=True)
             right = cells.right(truth, guessed, values, choice.probs[0], predicted is not None)
@@ -195,8 +195,8 @@ def read_chosen(
         data = Predictions.of(values, truth, **options, **marks)
     _doubt_predicted(data, outcomes[0])
     unused = [name for name in source.names if name not in wanted]
-    told += [f"not used: {_short(unused)}"] if unused else []
-    of = f"column{'s' * (len(choice.probs) > 1)} {_short(choice.probs)}"
+    told += [f"not used: {shortened(unused)}"] if unused else []
+    of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
     understood = ", ".join(
         [f"read {several(data.n, 'row')}, {data.n_classes} classes from {of}", *told]
     )
@@ -276,5 +276,6 @@ def _stacked(columns: dict[str, Column], names: list[str], labels: bool = False)
     return table
 
 
-def _short(names: Sequence[str]) -> str:
+def shortened(names: Sequence[str]) -> str:
+    """Return the names, of many the first and the last."""
     return listing(names if len(names) <= 6 else [*names[:3], "…", names[-1]])

@@ -10,7 +10,14 @@ from typing import Any, Self
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference import calibration_test
-from caltest.inference.entry import admitted, admitted_tally, design, seed_of, seen_through
+from caltest.inference.entry import (
+    admitted,
+    admitted_tally,
+    at_hand,
+    design,
+    seed_of,
+    seen_through,
+)
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
@@ -43,6 +50,8 @@ class View:
 
         Of very many rows sums may be looked at that give the same value ``sums_of`` a statistic.
         """
+        if "tally" in takes:
+            probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
         if isinstance(probs, AnyTally) and "tally" in takes:
             tally: Any = admitted_tally(verb, probs, labels, facts, lens)
             return cls(tally, tally.lens, MicroCells.of(tally))  # type: ignore[arg-type]

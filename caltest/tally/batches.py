@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import InvalidPredictionsError
+from caltest.io.columns import listing
 from caltest.io.formats import of_arrow
 from caltest.io.opening import ENDINGS, imported
 from caltest.io.source import MISSING, Column
 
-#: Rows of a batch of Parquet and Arrow files, and bytes of one of text.
-ROWS, BYTES = 2**17, 2**24
+#: Rows of a batch, at most; cells in it, where these are not too few rows; bytes of one of text.
+ROWS, CELLS, FEW, BYTES = 2**17, 2**21, 2**14, 2**24
 #: Decimals of numbers of 32 and 16 bits that are read as they were written.
 DECIMALS = {"float32": 1e6, "float16": 1e3}
 
@@ -41,6 +42,8 @@ def rows_of(parts: list[Path]) -> int | None:
 
 def batches_of(part: Path, kind: str, wanted: list[str] | None) -> Iterator[Any]:
     """Return tables of the columns that are wanted, or of all."""
+    if part.stat().st_size == 0:
+        raise InvalidPredictionsError("the file is empty, without even a header")
     try:
         if kind == "csv":
             return _of_text(part, wanted)
@@ -51,17 +54,27 @@ def batches_of(part: Path, kind: str, wanted: list[str] | None) -> Iterator[Any]
             form = dataset.ParquetFileFormat(default_fragment_scan_options=lean)
         opened = dataset.dataset(part, format=form)
         _refuse_missing(wanted, opened.schema.names)
-        ahead: Any = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": ROWS}
-        return _readable(opened.to_batches(columns=wanted, **ahead))
+        rows = _rows(opened.schema, wanted)
+        ahead: Any = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": rows}
+        return _readable(opened.to_batches(columns=wanted, **ahead), rows)
     except (InvalidPredictionsError, ImportError):
         raise
     except Exception:  # whatever a damaged file makes of its reader
         raise InvalidPredictionsError("this is not a readable file") from None
 
 
+def _rows(schema: Any, wanted: list[str] | None) -> int:
+    """Return how many rows go into a batch: fewer of many columns, or of lists."""
+    kinds = [schema.field(name).type for name in wanted or schema.names]
+    width = sum(1000 if kind.num_fields else 1 for kind in kinds)
+    return min(ROWS, max(FEW, CELLS // max(width, 1)))
+
+
 def _refuse_missing(wanted: list[str] | None, names: list[str]) -> None:
     if missing := set(wanted or ()) - set(names):
-        raise InvalidPredictionsError(f"there is no column {min(missing)!r}")
+        raise InvalidPredictionsError(
+            f"there is no column {min(missing)!r} among {listing(names)}, and the first part has it"
+        )
 
 
 def _of_text(part: Path, wanted: list[str] | None) -> Iterator[Any]:
@@ -84,11 +97,12 @@ def _of_text(part: Path, wanted: list[str] | None) -> Iterator[Any]:
     schema = opened().schema  # whole numbers at the beginning may be followed by others
     _refuse_missing(wanted, schema.names)
     numbers = [f.name for f in schema if types.is_integer(f.type) or types.is_null(f.type)]
-    return _readable(opened(include_columns=wanted, column_types=dict.fromkeys(numbers, float64())))
+    read = opened(include_columns=wanted, column_types=dict.fromkeys(numbers, float64()))
+    return _readable(read, _rows(schema, wanted))
 
 
-def _readable(batches: Any) -> Iterator[Any]:
-    """Yield tables of many rows, also of small batches."""
+def _readable(batches: Any, enough: int) -> Iterator[Any]:
+    """Yield tables of enough rows, also of small batches."""
     pyarrow = imported("pyarrow", "parquet", "large files")
     iterator, waiting, rows = iter(batches), [], 0
     while True:
@@ -101,7 +115,7 @@ def _readable(batches: Any) -> Iterator[Any]:
             raise InvalidPredictionsError(f"this is not a readable file: {reason}") from None
         waiting += [] if batch is None else [batch]
         rows += 0 if batch is None else batch.num_rows
-        if rows >= ROWS or (batch is None and rows):
+        if rows >= enough or (batch is None and rows):
             yield pyarrow.Table.from_batches(waiting)
             waiting, rows = [], 0
         if batch is None:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import glob
 import json
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-
-from caltest._base.facts import RIGHT
 from caltest._base.progress import progress
 from caltest._base.state import locked, write
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.io import read_predictions
-from caltest.io.assembly import Chosen, chosen_of, read_chosen
-from caltest.io.source import Source
+from caltest.io.assembly import shortened
 from caltest.lenses import Lens
-from caltest.predictions import Predictions
-from caltest.tally.batches import batches_of, column, kind_of, rows_of
-from caltest.tally.grid import GRID
+from caltest.tally.base import AnyTally
+from caltest.tally.batches import rows_of
+from caltest.tally.reading import Reading, joined, named
+from caltest.tally.tallies import Tallies
 from caltest.tally.tally import Tally
+from caltest.tally.vectors import VectorTally
 
-#: Formats that are read in batches; all others are read whole.
-STREAMED = ("parquet", "arrow", "csv")
+#: Seconds after which what has been counted is written again.
+WRITTEN_AFTER = 10.0
 
 
 def scan(
@@ -36,16 +33,17 @@ def scan(
     probs: str | Sequence[str] | None = None,
     label: str | Sequence[str] | None = None,
     *,
-    lens: Lens | None = None,
-    grid: int = GRID,
+    lens: Lens | Sequence[Lens] | Literal["usual"] | None = None,
+    grid: int | None = None,
     resume: str | PathLike[str] | None = None,
+    scheduler: Any = None,
     predicted_label: str | None = None,
     weights: str | None = None,
     classes: Sequence[Any] | None = None,
     pos_label: Any = None,
     from_logits: bool = False,
     drop_missing: bool = False,
-) -> Tally:
+) -> Any:
     r"""Tally files that need not fit into memory.
 
     Parquet, Arrow and text files are read in batches and forgotten, all others one by one as
@@ -57,16 +55,24 @@ def scan(
         The parts. Patterns take files in the order of their names.
     probs, label, predicted_label, weights, classes, pos_label, from_logits, drop_missing
         As in :func:`read_predictions`; what the first part does not say is looked for there once.
-    lens, grid
-        As in :meth:`Tally.of`.
+    lens : Lens, sequence of them or "usual", optional
+        What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
+        :func:`calibration_test` does.
+    grid : int, optional
+        As in :meth:`Tallies.of`.
     resume : path, optional
-        A file that keeps what has been counted after every part. If it is there, its parts are not
-        read again.
+        A file that keeps what has been counted, also of a part that is being read. If it is there,
+        these rows are not counted again.
+    scheduler : str or dask.distributed.Client, optional
+        Has the parts tallied by workers of Dask (``caltest[dask]``), which see them under the same
+        paths: an address such as ``"tcp://host:8786"``, or ``"processes"`` or ``"threads"`` of this
+        machine. The bits are those of one process.
 
     Returns
     -------
-    Tally
-        Its notes say what was read.
+    Tally or Tallies
+        The latter of several lenses, or without one of more than two classes. Notes say what was
+        read.
 
     Raises
     ------
@@ -75,7 +81,9 @@ def scan(
     InvalidPredictionsError
         When a part cannot be read; the message names it and says what was counted before.
     KeyboardInterrupt
-        On Ctrl-C, saying what was read. A part counts as a whole or not at all.
+        On Ctrl-C, saying what was counted.
+    OSError
+        When the scheduler cannot be reached, or its workers die of a part or do not see it.
     StatisticError
         When ``resume`` is of another question, or one of its parts has changed.
 
@@ -95,13 +103,14 @@ def scan(
     4
     """
     options: Any = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
-    asked = (probs, label, predicted_label, weights, drop_missing, options)
-    reading = _Reading(_parts(paths), lens, grid, *asked)
-    if resume is None:
-        return reading.run(None, {})
-    with locked(Path(resume)):
-        counted, done = reading.state(Path(resume))
-        return reading.run(counted, done, Path(resume))
+    columns = probs, label, lens, grid, weights, predicted_label
+    reading = Reading(*columns, drop=drop_missing, options=options)
+    run = _Run(_parts(paths), reading, None if resume is None else Path(resume))
+    if run.state is None:
+        return run.all(scheduler)
+    with locked(run.state):
+        run.go_on()
+        return run.all(scheduler)
 
 
 def _parts(paths: Any) -> list[Path]:
@@ -119,141 +128,141 @@ def _parts(paths: Any) -> list[Path]:
     return found
 
 
+@dataclass(frozen=True)
+class _Counted:
+    """How far a run has come: the sizes of whole parts, their tally, and what is open."""
+
+    done: dict[str, int] = field(default_factory=dict)
+    tally: Any = None
+    #: The file that is open, its size, how many of its rows are counted, and their tally.
+    open: tuple[str, int, int] = ("", 0, 0)
+    opened: Any = None
+
+    @property
+    def both(self) -> Any:
+        """The tally of all rows that are counted."""
+        return joined(self.tally, self.opened)
+
+
 @dataclass
-class _Reading:
-    """What is read, how, and what has been found out about it."""
+class _Run:
+    """What is read, and what has been counted: replaced as a whole, wherever Ctrl-C comes."""
 
     parts: list[Path]
-    lens: Lens | None
-    grid: int
-    probs: Any
-    label: Any
-    predicted: str | None
-    weights: str | None
-    drop: bool
-    options: dict[str, Any]
-    chosen: Chosen | None = None
+    reading: Reading
+    state: Path | None
+    counted: _Counted = field(default_factory=_Counted)
+    written: float = field(default_factory=time.monotonic)
 
-    def run(
-        self, counted: Tally | None, done: dict[str, list[int]], state: Path | None = None
-    ) -> Tally:
+    def all(self, scheduler: Any) -> Any:
         """Tally the parts that are not done."""
-        left = [part for part in self.parts if str(part) not in done]
+        self.reading.choose(self.parts)
+        if isinstance(self.counted.both, Tallies):
+            self.reading.cells = self.counted.both.cells
+        left = [part for part in self.parts if str(part) not in self.counted.done]
+        try:
+            if scheduler is None:
+                self._one_by_one(left)
+            else:
+                from caltest.tally.dask import by_workers
+
+                by_workers(left, self.reading, scheduler, self.took, self.told)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self.told()) from None
+        finally:
+            self._write()
+        found, read = self.counted.tally, len(self.counted.done)
+        if found is None:
+            raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows, nor in others")
+        used = f": {shortened(self.reading.chosen.wanted)}" if self.reading.chosen else ""
+        note = f"read {several(found.n, 'row')} of {several(read, 'file')}{used}"
+        return replace(found, notes=(note,))
+
+    def _one_by_one(self, left: list[Path]) -> None:
         with progress(rows_of(left), "rows") as advance:
             for part in left:
-                try:
-                    tally = self._part(part, advance)
-                    counted = tally if counted is None else counted + tally
-                except KeyboardInterrupt:
-                    raise KeyboardInterrupt(self._told(counted, done, state)) from None
-                except (InvalidPredictionsError, StatisticError) as error:
-                    told = self._told(counted, done, state)
-                    raise type(error)(f"{_named(part, error)}. {told}") from None
-                done = done | {str(part): [part.stat().st_size, tally.n]}
-                counted = replace(counted, notes=(self._read(counted.n, len(done)),))
-                if state is not None:
-                    content = {"caltest scan": 1, "done": done, "tally": counted.to_json()}
-                    write(state, json.dumps(content))
-        assert counted is not None
-        return counted
+                name, size = str(part), part.stat().st_size
+                again = self.counted.open[:2] == (name, size)
+                rows, own = (self.counted.open[2], self.counted.opened) if again else (0, None)
+                advance(rows)
+                with named(part, self._failed):
+                    for tally, more in self.reading.steps(part, rows):
+                        rows, own = rows + more, joined(own, tally)
+                        self.counted = replace(self.counted, open=(name, size, rows), opened=own)
+                        advance(more)
+                        self._write_now_and_then()
+                    self.took([part], own)
 
-    def state(self, path: Path) -> tuple[Tally | None, dict[str, list[int]]]:
-        """Return what an earlier run has counted."""
-        if not path.exists():
-            return None, {}
+    def _failed(self) -> str:
+        """Forget the rows of an open part, which may be others when it is mended."""
+        self.counted = replace(self.counted, open=("", 0, 0), opened=None)
+        return self.told()
+
+    def took(self, parts: Iterable[Path], tally: AnyTally | None) -> None:
+        """Count whole parts."""
+        done = self.counted.done | {str(part): part.stat().st_size for part in parts}
+        self.counted = _Counted(done, joined(self.counted.tally, tally))
+        self._write_now_and_then()
+
+    def told(self) -> str:
+        """Say what has been counted."""
+        counted, (part, _, rows) = self.counted, self.counted.open
+        n = several(0 if counted.both is None else counted.both.n, "row")
+        read = f"Counted before: {n} of {len(counted.done)} of {several(len(self.parts), 'part')}"
+        read += f" and of the first {rows} of {Path(part).name}" if rows else ""
+        kept = "with resume= (--resume) a file keeps them"
+        return f"{read}; {f'kept in {self.state}' if self.state else kept}"
+
+    def _write_now_and_then(self) -> None:
+        if time.monotonic() - self.written > WRITTEN_AFTER:
+            self._write()
+
+    def _write(self) -> None:
+        if self.state is not None:
+            kept = self.counted
+            tallies = [None if t is None else t.to_json() for t in (kept.tally, kept.opened)]
+            content = {"caltest scan": 2, "asked": self._asked, "tallies": tallies}
+            content |= {"done": kept.done, "open": kept.open}
+            write(self.state, json.dumps(content))
+        self.written = time.monotonic()
+
+    def go_on(self) -> None:
+        """Take up what an earlier run has counted."""
+        assert self.state is not None
+        if not self.state.exists():
+            return
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            done, counted = dict(content["done"]), Tally.from_json(content["tally"])
+            content = json.loads(self.state.read_text(encoding="utf-8"))
+            done, (part, size, rows) = dict(content["done"]), content["open"]
+            whole, own = map(_tally_of, content["tallies"])
+            asked = content["asked"]
         except (ValueError, KeyError, TypeError):
-            raise InvalidPredictionsError(f"{path} is not the state of a scan") from None
-        for name, (size, _) in done.items():
+            raise InvalidPredictionsError(f"{self.state} is not the state of a scan") from None
+        for name, counted in done.items():
             if Path(name) not in self.parts:
                 raise StatisticError(
-                    f"{path} has counted {name}, which is not among the parts: name all of them, "
-                    "or start without the state"
+                    f"{self.state} has counted {name}, which is not among the parts: name all of "
+                    "them, or start without the state"
                 )
-            if Path(name).stat().st_size != size:
+            if Path(name).stat().st_size != counted:
                 raise StatisticError(
-                    f"{name} has changed since it was counted in {path}: start without the state"
+                    f"{name} has changed since it was counted in {self.state}: start without the "
+                    "state"
                 )
-        if self.grid != counted.grid or self.lens not in (None, counted.lens):
-            raise StatisticError(f"{path} has tallied {counted.lens!r} on grid {counted.grid}")
-        return counted, done
-
-    def _read(self, n: int, files: int) -> str:
-        used = f": {', '.join(self.chosen.wanted)}" if self.chosen else ""
-        return f"read {several(n, 'row')} of {several(files, 'file')}{used}"
-
-    def _told(self, counted: Tally | None, done: dict[str, list[int]], state: Path | None) -> str:
-        rows = several(0 if counted is None else counted.n, "row")
-        read = f"Counted before: {rows} of {len(done)} of {several(len(self.parts), 'part')}"
-        kept = "with resume= (--resume) a file keeps them" if state is None else f"kept in {state}"
-        return f"{read}; {kept}"
-
-    def _part(self, part: Path, advance: Callable[[int], None]) -> Tally:
-        """Tally one file."""
-        kind = kind_of(part)
-        if kind not in STREAMED:
-            self.chosen = None
-            asked: Any = {"predicted_label": self.predicted, "weights": self.weights}
-            data = read_predictions(
-                part, self.probs, self.label, **asked, drop_missing=self.drop, **self.options
+        if asked != self._asked:
+            raise StatisticError(
+                f"{self.state} was written with {asked}: give the same, or start without the state"
             )
-            advance(data.n)
-            return Tally.of(data, lens=self.lens, grid=self.grid)
-        counted: Tally | None = None
-        before = 0
-        chosen = self._chosen(part, kind)
-        for batch in batches_of(part, kind, chosen.wanted):
-            if self.weights is None or np.any(column(self.weights, batch[self.weights])):
-                own = self._batch(chosen, batch, before)  # rows of weight 0 do not count
-                counted = own if counted is None else counted + own
-            before += batch.num_rows
-            advance(batch.num_rows)
-        if counted is None:
-            raise InvalidPredictionsError("there are no rows")
-        return counted
+        self.counted = _Counted(done, whole, (part, size, rows), own)
 
-    def _chosen(self, part: Path, kind: str) -> Chosen:
-        """Find out what columns mean, from the first rows of the first part, and warn of doubts."""
-        if self.chosen is not None:
-            return self.chosen
-        head = next(batches_of(part, kind, None), None)
-        if head is None:
-            raise InvalidPredictionsError("there are no rows")
-        source: Source = _source(head)
-        asked: Any = {"predicted": self.predicted, "options": self.options}
-        chosen = chosen_of(source, self.probs, self.label, {"weights": self.weights}, **asked)
-        alike = replace(chosen, marked={})  # the first rows may have no weight
-        data, _ = read_chosen(source, alike, drop=self.drop, **asked)
-        if chosen.guess and self.predicted is None:
-            if data.classes == RIGHT:
-                self.predicted = chosen.guess[0]
-            else:
-                chosen = replace(chosen, guess=[])
-        self.chosen = chosen
-        return chosen
-
-    def _batch(self, chosen: Chosen, batch: Any, before: int) -> Tally:
-        asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the first rows have said it
-            data, _ = read_chosen(_source(batch), chosen, **asked, before=before)
-        return Tally.of(named_alike(data, self.options), lens=self.lens, grid=self.grid)
+    @property
+    def _asked(self) -> str:
+        reading = self.reading
+        return f"lens={reading.lens!r}, grid={reading.grid}, weights={reading.weights}"
 
 
-def _source(table: Any) -> Source:
-    names = table.column_names
-    return Source(names, lambda wanted: [column(name, table[name]) for name in wanted])
-
-
-def named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
-    """Return a batch whose classes are named without a look at which labels occur in it."""
-    event = options.get("pos_label")
-    named = data.classes if event is None else (f"not {event}", str(event))
-    return replace(data, classes=named, notes=())
-
-
-def _named(part: Path, error: Exception) -> str:
-    said = str(error)
-    return said if said.startswith(part.name) else f"{part.name}: {said}"
+def _tally_of(text: str | None) -> Any:
+    if text is None:
+        return None
+    kinds: Any = {'{"caltest tallies"': Tallies, '{"caltest vector tally"': VectorTally}
+    return next((k for head, k in kinds.items() if text.startswith(head)), Tally).from_json(text)

@@ -134,7 +134,8 @@ def _logarithm(p: FloatArray, times: FloatArray, omega: FloatArray) -> Any:
     at_once = max(1, AT_ONCE // max(1, omega.size))
     for first in range(0, p.size, at_once):
         x, weight = p[first : first + at_once, None], times[first : first + at_once]
-        modulus = 0.5 * np.log1p(-4.0 * x * (1.0 - x) * np.sin(0.5 * omega) ** 2)
+        with np.errstate(divide="ignore"):  # of ½ at ω = π the modulus is 0
+            modulus = 0.5 * np.log1p(-4.0 * x * (1.0 - x) * np.sin(0.5 * omega) ** 2)
         real = (1.0 - x) * np.cos(x * omega) + x * np.cos((1.0 - x) * omega)
         imaginary = (1.0 - x) * np.sin(x * omega) - x * np.sin((1.0 - x) * omega)
         total += weight @ modulus + 1j * (weight @ np.arctan2(imaginary, real))

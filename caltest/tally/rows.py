@@ -16,7 +16,7 @@ UNIT = 2.0**30
 FINE = 2.0**52
 #: Where logits are cut off, as for Cox's tests, and the logit there.
 CLIP = 1e-12
-CUT = float(np.log(CLIP) - np.log1p(-CLIP))
+CUT = -27.631021115927547
 #: Below this 1 − p loses digits, and the other predictions are taken, as lenses do.
 SURE = 1e-6
 #: Rows whose sums cannot overflow, and rows that are computed side by side.
@@ -34,7 +34,7 @@ HIGH, LOW = 2.0**20, 43
 SHARED = 42
 # Adding 1.5 · 2⁵² to a number rounds it to a whole one, which is then the difference of the bits;
 # adding 1.5 · 2³² or 1.5 · 2⁻¹¹ does so with multiples of 2⁻²⁰ and of 2⁻⁶³.
-WHOLE, COARSE, SMALL, ONE, ROOT = 1.5 * 2.0**52, 1.5 * 2.0**32, 1.5 * 2.0**-11, 1.0, 0.5**0.5
+WHOLE, COARSE, SMALL, ONE, ROOT = 1.5 * 2.0**52, 1.5 * 2.0**32, 1.5 * 2.0**-11, 1.0, np.sqrt(0.5)
 WHOLE_BITS, COARSE_BITS, SMALL_BITS, ONE_BITS, ROOT_BITS = (
     int(np.float64(x).view(np.int64)) for x in (WHOLE, COARSE, SMALL, ONE, ROOT)
 )

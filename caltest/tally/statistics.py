@@ -12,6 +12,7 @@ import numpy as np
 from caltest._base.written import name_of
 from caltest.binning import UniformBins
 from caltest.errors import StatisticError
+from caltest.lenses import OneVsRest, TopK
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, MCE, RMSCE, BinnedError
 from caltest.statistics.cox import CoxScore, Scores
@@ -47,6 +48,12 @@ def tallied(statistic: Any, micro: Any) -> Tallied:
         return of_leaves(statistic, micro)
     refuse_unknown(statistic)
     return BUILDERS[type(statistic)](statistic, micro)
+
+
+def refuse_early(statistic: Any, lens: Any) -> None:
+    """Refuse, before hours of reading, what no tally of the lens can say."""
+    if lens is None or lens == TopK(1) or isinstance(lens, OneVsRest):
+        refuse_unknown(statistic)
 
 
 def refuse_unknown(statistic: Any) -> None:

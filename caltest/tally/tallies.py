@@ -103,18 +103,40 @@ class Tallies(AnyTally):
             As :meth:`Tally.of`, and when a lens is named twice.
         """
         data = Predictions.of(probs, labels, **facts)
-        asked = _usual(data) if lenses is None else list(lenses)
+        asked = usual_lenses(data, data.weights is not None) if lenses is None else list(lenses)
         if not asked:
             raise StatisticError("the list of lenses is empty")
         coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID
         members: list[Tally | VectorTally] = []
         for lens in asked:
-            if _leaves_more_than_two(lens, data):
+            if leaves_more_than_two(lens, data):
                 members.append(VectorTally.of(data, lens=lens, cells=(cells or {}).get(lens)))
             else:
                 usual = coarse if isinstance(lens, OneVsRest) else GRID
                 members.append(Tally.of(data, lens=lens, grid=grid or usual))
         return cls(tuple(members), data.notes)
+
+    @classmethod
+    def from_dask(
+        cls,
+        frame: Any,
+        probs: str | Sequence[str] | None = None,
+        label: str | None = None,
+        *,
+        lenses: Sequence[Lens] | None = None,
+        grid: int | None = None,
+        weights: str | None = None,
+        **options: Any,
+    ) -> Tallies:
+        """Tally a Dask data frame where its partitions are; needs ``caltest[dask]``.
+
+        ``lenses`` are as in :meth:`of`, all else as in :func:`scan`.
+        """
+        from caltest.tally.dask import of_frame
+        from caltest.tally.reading import Reading
+
+        counted = of_frame(frame, Reading(probs, label, lenses, grid, weights, options=options))
+        return counted if isinstance(counted, Tallies) else cls((counted,), counted.notes)
 
     @property
     def cells(self) -> dict[Lens, SimplexTree]:
@@ -242,16 +264,17 @@ class Tallies(AnyTally):
         return f"Tallies(n={self.n}, {several(len(self.members), 'lens')})"
 
 
-def _usual(data: Predictions) -> list[Lens]:
-    """Return the lenses of an audit."""
+def usual_lenses(data: Predictions, weighted: bool) -> list[Lens]:
+    """Return the lenses of an audit; those of whole vectors take no weights."""
     if data.n_classes == 2:
         return [OneVsRest(1)]
     k = min(3, data.n_classes - 2)
-    ranks = [TopK(k)] if k > 1 else []
-    return [TopK(1), *ranks, *map(OneVsRest, range(data.n_classes)), Canonical()]
+    ranks, whole = [TopK(k)] * (k > 1 and not weighted), [Canonical()] * (not weighted)
+    return [TopK(1), *ranks, *map(OneVsRest, range(data.n_classes)), *whole]
 
 
-def _leaves_more_than_two(lens: Lens, data: Predictions) -> bool:
+def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:
+    """Say whether a lens shows whole vectors."""
     if isinstance(lens, Partition):
         return len(lens.groups) > 2
     return lens.k > 1 if isinstance(lens, TopK) else lens == Canonical() and data.n_classes > 2

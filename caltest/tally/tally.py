@@ -121,11 +121,10 @@ class Tally(AnyTally, Counted):
         Raises
         ------
         StatisticError
-            When the lens leaves more than two classes or is a function of yours, or for facts of
-            rows that sums cannot hold.
+            For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
         data, through = rows_of(lens, probs, labels, facts)
-        probs, events = _seen(through, data)
+        seen, events = _event(through, data)
         own = data.weights
         weights = np.ones(1) if own is None else np.unique(own[own > 0.0])
         if weights.size > MOST_WEIGHTS:
@@ -134,7 +133,7 @@ class Tally(AnyTally, Counted):
                 f"{MOST_WEIGHTS} apart: round them, or pass the predictions themselves"
             )
         rows = [slice(None)] if own is None else [own == w for w in weights]
-        parts = [Grid(grid).sums(probs[kept], events[kept]) for kept in rows]
+        parts = [Grid(grid).sums(seen[kept], events[kept]) for kept in rows]
         sizes = [len(key) for key, *_ in parts]
         key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
         totals = np.stack([part[2] for part in parts])
@@ -149,7 +148,7 @@ class Tally(AnyTally, Counted):
         label: str | None = None,
         *,
         lens: Lens | None = None,
-        grid: int = GRID,
+        grid: int | None = None,
         weights: str | None = None,
         **options: Any,
     ) -> Tally:
@@ -158,8 +157,11 @@ class Tally(AnyTally, Counted):
         ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
         """
         from caltest.tally.dask import of_frame
+        from caltest.tally.reading import Reading
 
-        return of_frame(frame, probs, label, lens, grid, weights, options)
+        asked = Reading(probs, label, lens or "usual", grid, weights, options=options)
+        counted: Tally = of_frame(frame, asked)
+        return counted
 
     @cached_property
     def n(self) -> int:
@@ -177,10 +179,10 @@ class Tally(AnyTally, Counted):
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def components(self) -> tuple[str, ...]:
+    def components(self: Any) -> tuple[str, ...]:
         """Return what the event is called."""
         whole = isinstance(self.lens, Canonical)
-        return ("class 0",) if whole else self.lens.components(self._seen)
+        return ("class 0",) if whole else tuple(self.lens.components(self))
 
     @property
     def _question(self) -> dict[str, Any]:
@@ -335,8 +337,8 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
     return data, through
 
 
-def _seen(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
-    """Return what a lens shows, of two classes: predictions (n, 2), and the event."""
+def _event(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
+    """Return what a lens shows of two classes: predictions (n, 2), and whether the first is it."""
     if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
         c = data.class_index(through.c)
         return data.probs[:, ::-1] if c else data.probs, data.labels == c

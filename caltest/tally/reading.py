@@ -1,0 +1,173 @@
+"""How rows of files and of Dask partitions become tallies: batch by batch, all understood alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest._base.facts import RIGHT
+from caltest._base.resolution import as_they_are
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io import read_predictions
+from caltest.io.assembly import Chosen, chosen_of, read_chosen
+from caltest.io.opening import imported
+from caltest.io.source import Source
+from caltest.lens_choice import default_lens
+from caltest.lenses import Lens, LensLike
+from caltest.predictions import Predictions
+from caltest.tally.base import AnyTally
+from caltest.tally.batches import batches_of, column, kind_of
+from caltest.tally.grid import GRID
+from caltest.tally.tallies import Tallies, leaves_more_than_two, usual_lenses
+from caltest.tally.tree import SimplexTree
+
+#: Formats that are read in batches; all others are read whole.
+STREAMED = ("parquet", "arrow", "csv")
+#: Rows that say what columns mean, and to which the cells of whole vectors are fitted.
+FIRST = 2**15
+
+
+@dataclass
+class Reading:
+    """Which columns are read, through which lens, and what the first rows say of their meaning."""
+
+    probs: Any = None
+    label: Any = None
+    #: One, several, "usual" for that of tests, or None for all that an audit asks.
+    lens: Lens | Sequence[Lens] | Literal["usual"] | None = None
+    grid: int | None = None
+    weights: str | None = None
+    predicted: str | None = None
+    drop: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    #: What the first rows have said: columns, lenses, and cells of whole vectors.
+    chosen: Chosen | None = None
+    looks: tuple[LensLike, ...] = ()
+    cells: Mapping[Lens, SimplexTree] = field(default_factory=dict)
+
+    def choose(self, parts: Sequence[Path]) -> None:
+        """Find out what columns mean, from the first part that is read in batches and has rows."""
+        for part in (part for part in parts if kind_of(part) in STREAMED):
+            with named(part):
+                heads = batches_of(part, str(kind_of(part)), None)
+                if head := first_rows(heads):
+                    return self.choose_in(head)
+        if not any(kind_of(part) in STREAMED for part in parts):
+            with named(parts[0]):
+                self._look(self._whole(parts[0]))
+
+    def choose_in(self, head: Any) -> None:
+        """Find out what columns mean, from the first rows, and warn of doubts."""
+        source = _source(head)
+        asked: Any = {"predicted": self.predicted, "options": self.options}
+        chosen = chosen_of(source, self.probs, self.label, {"weights": self.weights}, **asked)
+        alike = replace(chosen, marked={})  # the first rows may have no weight
+        data, _ = read_chosen(source, alike, drop=self.drop, **asked)
+        if chosen.guess and self.predicted is None:
+            if data.classes == RIGHT:
+                self.predicted = chosen.guess[0]
+            else:
+                chosen = replace(chosen, guess=[])
+        self.chosen = chosen
+        self._look(data)
+
+    def _look(self, data: Predictions) -> None:
+        """Find out through which lenses, and fit the cells of whole vectors to the first rows."""
+        if isinstance(self.lens, str) and self.lens != "usual":
+            raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
+        if self.lens is None:
+            looks: Any = usual_lenses(data, self.weights is not None)
+        elif isinstance(self.lens, str) or callable(self.lens):
+            looks = [default_lens(data) if isinstance(self.lens, str) else self.lens]
+        else:
+            looks = self.lens
+        self.looks, few = tuple(looks), data.take(np.arange(min(FIRST, data.n)))
+        whole = [lens for lens in looks if leaves_more_than_two(lens, data)]
+        self.cells = {lens: SimplexTree.fit(lens(few).probs) for lens in whole}
+
+    def _whole(self, part: Path) -> Predictions:
+        return read_predictions(
+            part, self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
+            drop_missing=self.drop, **self.options,
+        )  # fmt: skip
+
+    def steps(self, part: Path, skipped: int = 0) -> Iterator[tuple[AnyTally | None, int]]:
+        """Yield tallies of the rows of a file, after those that are skipped, and their numbers."""
+        kind, before = kind_of(part), 0
+        if kind not in STREAMED:
+            data = self._whole(part)
+            yield self.tallied(data), data.n
+            return
+        assert kind is not None
+        for batch in batches_of(part, kind, self.chosen.wanted if self.chosen else None):
+            left = batch.slice(max(0, skipped - before))
+            before += batch.num_rows
+            if left.num_rows:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the first rows have said it
+                    tally = self.batch(left, before - left.num_rows)
+                yield tally, left.num_rows
+
+    def batch(self, table: Any, before: int = 0) -> AnyTally | None:
+        """Tally rows of a table, of which so many were before; None where no row has weight."""
+        if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
+            return None
+        assert self.chosen is not None
+        asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
+        with as_they_are():
+            data, _ = read_chosen(_source(table), self.chosen, **asked, before=before)
+        return self.tallied(_named_alike(data, self.options))
+
+    def tallied(self, data: Predictions) -> AnyTally:
+        """Tally rows as it is asked."""
+        looks: Any = self.looks
+        one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
+        grid = self.grid or (GRID if one else None)
+        made = Tallies.of(data, None, looks, cells=self.cells, grid=grid)
+        return made.members[0] if one else made
+
+
+def first_rows(heads: Iterable[Any]) -> Any:
+    """Return the first rows of tables, however these are cut, or None."""
+    found, n = [], 0
+    for head in heads:
+        found += [head] * (head.num_rows > 0)
+        n += head.num_rows
+        if n >= FIRST:
+            break
+    pyarrow = imported("pyarrow", "parquet", "large files")
+    return pyarrow.concat_tables(found, promote_options="permissive")[:FIRST] if found else None
+
+
+def joined(a: Any, b: Any) -> Any:
+    """Add tallies, or nothing."""
+    return b if a is None else a if b is None else a + b
+
+
+@contextmanager
+def named(part: Path | str, told: Callable[[], str] = str) -> Iterator[None]:
+    """Have errors name the part of the data that they are about, and tell what else is known."""
+    try:
+        yield
+    except (InvalidPredictionsError, StatisticError) as error:
+        name = part.name if isinstance(part, Path) else part
+        said = str(error) if str(error).startswith(name) else f"{name}: {error}"
+        raise type(error)(". ".join(filter(None, (said, told())))) from None
+
+
+def _source(table: Any) -> Source:
+    names = table.column_names
+    return Source(names, lambda wanted: [column(name, table[name]) for name in wanted])
+
+
+def _named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
+    """Return a batch whose classes are named without a look at which labels occur in it."""
+    event = options.get("pos_label")
+    known = data.classes if event is None else (f"not {event}", str(event))
+    return replace(data, classes=known, notes=())
