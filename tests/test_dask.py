@@ -81,6 +81,9 @@ def test_verbs_take_a_frame():
     )
     curve = ct.reliability_curve(lazy)
     assert np.array_equal(curve.observed, ct.reliability_curve(tally).observed)
+    assert ct.cox_recalibration(lazy).slope == ct.cox_recalibration(tally).slope
+    parts = [v(lazy).mean_score for v in (ct.corp_decomposition, ct.brier_decomposition)]
+    assert parts == [v(tally).mean_score for v in (ct.corp_decomposition, ct.brier_decomposition)]
     both = ct.compare(lazy, named, None, labels_b="rain", paired=False)
     assert both.difference == 0.0
 
@@ -98,7 +101,7 @@ def test_what_a_frame_cannot_say(monkeypatch):
     with pytest.raises(ct.InvalidPredictionsError, match=r"Series.*pass what compute\(\) returns"):
         ct.audit(lazy.p, lazy.y)
     with pytest.raises(ct.InvalidPredictionsError, match=r"pass what compute\(\) returns"):
-        ct.cox_recalibration(lazy, "y")
+        ct.meta_analysis(lazy, "y")
     lazy = lazy.assign(p=lazy.p.where(lazy.id != 77, 1.5))
     with pytest.raises(ct.InvalidPredictionsError, match=r"first rows: .*row 78"):
         ct.audit(lazy)

@@ -187,3 +187,20 @@ def test_relabelling_is_what_the_lens_does(lens, rng):
         labels = rng.integers(3, size=40)
         expected = lens(ct.Predictions(data.probs, labels)).labels
         np.testing.assert_array_equal(lens.relabelling(data)(labels), expected)
+
+
+def test_of_very_many_classes_the_likeliest_are_tested(monkeypatch):
+    from caltest.battery import questions
+
+    monkeypatch.setattr(questions, "MOST_CLASSES", 3)
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 9, 1, 9, 1, 9], 600)
+    labels = np.where(rng.random(600) < 0.3, 3, (rng.random((600, 1)) > probs.cumsum(1)).sum(1))
+    report = ct.audit(probs, labels, rng=0)
+    (row,) = (row for row in report.rows if row.aspect == "classes")
+    assert row.question == "are the 3 likeliest classes right?"
+    assert row.worst == "class 3"
+    alone = [ct.calibration_test(probs, labels, lens=ct.OneVsRest(c)) for c in (1, 3, 5)]
+    assert row.test.estimate == alone[1].estimate
+    assert row.pvalue == min(1.0, 3 * min(test.pvalue for test in alone))
+    assert f"{(labels == 3).mean():.1%}" in row.detail

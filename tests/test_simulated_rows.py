@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -128,6 +129,8 @@ def test_class_wise_errors_against_copies(scheme, aggregate):
     expected = copied(statistic, value, probs, np.arange(120), 12)
     np.testing.assert_allclose(value.replicates(SEED, 0, 12), expected, rtol=1e-9, atol=1e-12)
     assert statistic.given(seen(probs)).fast(ct.RedrawLabels()) is None
+    weighted = replace(seen(probs), weights=np.arange(1.0, 121.0))
+    assert statistic.given(weighted).fast(scheme) is None
     for moving in (
         ct.ACE(7),
         ct.ClasswiseECE(7, threshold=0.1),

@@ -119,7 +119,7 @@ def test_weights(score):
     assert score(y, p, sample_weight=w) == expected[score]
     assert weighted.estimate != ct.ECE()(p, y)
     with pytest.raises(StatisticError, match="does not take weights"):
-        score(y, p, w, statistic=ct.Sweep())
+        score(y, p, w, statistic=ct.EValue())
     with pytest.raises(InvalidPredictionsError, match="one value for each of the 4 rows"):
         score(y, p, sample_weight=[1, 1])
 

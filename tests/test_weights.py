@@ -152,8 +152,8 @@ def test_verbs_with_weights(rng):
     np.testing.assert_allclose(drawn.high, curve.high, atol=0.02)
     with pytest.raises(ct.StatisticError, match="counts rows, not weights"):
         ct.reliability_curve(p, y, weights=w, band="wilson")
-    with pytest.raises(ct.StatisticError, match=r"Sweep\(.*\) does not take weights yet"):
-        ct.calibration_test(p, y, ct.Sweep(), weights=w)
+    with pytest.raises(ct.StatisticError, match=r"EValue\(.*\) does not take weights yet"):
+        ct.calibration_test(p, y, ct.EValue(), weights=w)
     said = ct.Predictions.of(p, y, weights=np.append(w[:-1], 0)).in_ratios().notes
     assert said == ("left out 1 row of weight 0",)
 
@@ -348,11 +348,30 @@ def test_classwise_errors_by_hand(rng, statistic):
     assert found.estimate == pytest.approx(np.mean(errors), rel=1e-9)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_sweep_by_hand(rng, norm):
+    """Cut at ranks of rows, stopped and measured by weighted frequencies."""
+    for _ in range(20):
+        p, w = rng.random(50).round(2), rng.choice([1.0, 1.7, 9.0], 50)
+        y = (rng.random(50) < p).astype(int)
+        order = np.argsort(p, kind="stable")
+        value = None
+        for b in range(1, 51):
+            ends = [p[order][-(-j * 50 // b) - 1] for j in range(1, b + 1)]
+            bins = np.searchsorted(np.unique(ends), p)
+            mass, events, sums = (np.bincount(bins, w * v) for v in (np.ones(50), y, p))
+            if (np.diff(events / mass) < -1e-9).any():
+                break
+            gaps = np.abs(events - sums)
+            value = gaps.sum() if norm == "l1" else np.sqrt(gaps**2 @ (1 / mass) * w.sum())
+        assert ct.Sweep(norm=norm)(p, y, weights=w) == pytest.approx(value / w.sum(), rel=1e-9)
+
+
 @pytest.mark.slow
 def test_heavy_weights_reject_calibrated_models_no_more_often_than_chance():
     """In 300 data sets of 80 rows with Pareto weights of index 1.5; the limit is binomial, 1e-4."""
-    statistics = (ct.ClasswiseECE(5), ct.ACE(5), ct.DebiasedL1(5))
-    rejected = np.zeros(3)
+    statistics = (ct.ClasswiseECE(5), ct.ACE(5), ct.DebiasedL1(5), ct.Sweep())
+    rejected = np.zeros(4)
     for j in range(300):
         rng = np.random.default_rng([j, 11])
         p = rng.dirichlet(np.ones(3), 80)

@@ -11,7 +11,7 @@ import caltest as ct
 
 #: Calibrated streams: predictions, rows a day, streams; twenty days each.
 CALIBRATED = (("uniform", 200, 1000), ("Beta(0.3, 0.6)", 200, 300), ("Beta(0.1, 3)", 200, 300))
-CALIBRATED += (("uniform", 5000, 1000), ("Beta(0.1, 3)", 5000, 60))
+CALIBRATED += (("uniform", 5000, 650), ("Beta(0.1, 3)", 5000, 60))
 #: Slope 0.7 of uniform predictions: rows a day, days before, days at most.
 DRIFTS = ((200, 0, 40), (200, 25, 60), (1000, 0, 20), (1000, 5, 20))
 DAYS, STREAMS = 20, 100

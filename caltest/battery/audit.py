@@ -43,12 +43,13 @@ def audit(
     The rows: the confidence of the top class (``TopK(1)``), as a binned error and without bins
     (:class:`CoxScore`, :class:`Kuiper` and :class:`MultiScale` together: slopes, shifts, waves and
     bumps); of more than three classes the largest few (``TopK(k)``); every class against the rest,
-    summarised by the worst; the whole vector (``Canonical()``), as a binned error and by its log
-    score (:class:`ScoreGap`). For two classes: the probability of label 1, with and without bins,
-    and the top prediction. With ``by`` every subgroup, summarised by the worst. Errors are
-    total-variation ECEs, over 15 equal-width bins for two-class lenses and over a
-    :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. Statistics without
-    a meaning for the predictions (all of them 0 or 1, say) are left out.
+    summarised by the worst, of more than 1000 those of the largest total probability; the whole
+    vector (``Canonical()``), as a binned error and by its log score (:class:`ScoreGap`). For two
+    classes: the probability of label 1, with and without bins, and the top prediction. With ``by``
+    every subgroup, summarised by the worst. Errors are total-variation ECEs, over 15 equal-width
+    bins for two-class lenses and over a :class:`VarianceTree` with cells of at least max(20, n/50)
+    rows for vectors. Statistics without a meaning for the predictions (all of them 0 or 1, say) are
+    left out.
 
     Parameters
     ----------

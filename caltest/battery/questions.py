@@ -20,6 +20,8 @@ from caltest.tally import AnyTally, MicroCells, Tallies, Tally, tallied
 from caltest.tally.grid import SUMS
 
 Pair = tuple[StatisticLike, Lens]
+#: Classes that are tested one by one, those of the largest total probability.
+MOST_CLASSES = 1000
 #: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
 #: sure the whole vector is; the binned errors of all subgroups.
 Kind = Literal["error", "classes", "shape", "score", "groups"]
@@ -122,12 +124,13 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
         words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
         tops = [] if asserted else [top]
         return [error(event, words, binary), shape(event), *tops, *groups(event)]
-    every = Question(
-        f"OneVsRest(0…{data.n_classes - 1})",
-        "are all classes right?",
-        "classes",
-        tuple((binary, OneVsRest(c)) for c in range(data.n_classes)),
-    )
+    name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "are all classes right?", None
+    if data.n_classes > MOST_CLASSES and isinstance(data, Predictions):
+        # Looking at predictions only keeps every test valid.
+        chosen = np.sort(np.argsort(-data.probs.sum(axis=0), kind="stable")[:MOST_CLASSES])
+        words = f"are the {MOST_CLASSES} likeliest classes right?"
+    numbers = range(data.n_classes) if chosen is None else chosen.tolist()
+    every = Question(name, words, "classes", tuple((binary, OneVsRest(c)) for c in numbers))
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score = ScoreGap("brier" if impossible_in(data).size else "log")
@@ -142,13 +145,13 @@ def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Questi
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in asked:
-        pairs: list[Pair] = []
-        asked_of = summed(data, question)
+        if question.kind not in ("shape", "score"):  # an error always has a meaning
+            answerable.append(question)
+            continue
+        asked_of, pairs = summed(data, question), list[Pair]()
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
-                if isinstance(statistic, ECE):
-                    pass  # always has a value
-                elif isinstance(asked_of, AnyTally):
+                if isinstance(asked_of, AnyTally):
                     tallied(statistic, asked_of.through(lens).problem())
                 else:
                     prepare(statistic, lens(asked_of))

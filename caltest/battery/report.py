@@ -73,10 +73,17 @@ def row_of(
 
 def _worst(data: Predictions | AnyTally, question: Question, worst: int) -> str:
     if question.kind == "classes":
-        return f"class {data.class_name(worst)}"
+        return f"class {data.class_name(_class_of(question, worst))}"
     if len(question.pairs) == 1:
         return ""
     return type(question.pairs[worst][0]).__name__
+
+
+def _class_of(question: Question, number: int) -> int:
+    lens = question.pairs[number][1]
+    assert isinstance(lens, OneVsRest)
+    assert isinstance(lens.c, int)
+    return lens.c
 
 
 def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
@@ -106,10 +113,11 @@ def _detail(
     floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
     if question.kind == "classes":
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
-        predicted, occurred = _means(data, worst)
+        c = _class_of(question, worst)
+        predicted, occurred = _means(data, c)
         return (
             f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
-            f"{data.class_name(worst)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
+            f"{data.class_name(c)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
             f"{predicted:.1%} on average, observed {occurred:.1%})."
         )
     if question.kind == "shape":

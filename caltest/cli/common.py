@@ -55,9 +55,9 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
-        refuse_early(given["statistic"], given["lens"])
+        refuse_early(given["statistic"], given.get("lens"))
     asked |= {name: given.get(name) for name in ("resume", "scheduler")}
-    asked["lens"] = (given["lens"] or "usual") if "lens" in given else None
+    asked["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
     return ct.scan(files, *columns, **asked)
 
 

@@ -43,10 +43,10 @@ def audit(**options: Any) -> Outcome:
     Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
     --tolerance the verdict says whether the error matters, and --fail-on-miscalibration asks that.
     Several files, or a pattern such as 'part-*.parquet', are read in batches and answered from
-    their sums: the event of two classes, or the top class of more.
+    their sums.
     """
     asked = settings(options, "alpha", "tolerance", "adjust", "n_resamples")
-    report = ct.audit(read(options), **asked)
+    report = ct.audit(read(options | {"whole": True}), **asked)
     return finish(report, report.verdict.failed, options)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from caltest._base.compiled import kernel
 from caltest._base.poisson_binomial import poisson_binomial
 from caltest.inference.dependence import clustered, inflation
 from caltest.inference.squared_error import Parts, added, summed
@@ -118,18 +119,16 @@ class CellNoise:
 
         Counts are rounded Cornish–Fisher quantiles of a binomial law of corrected variance.
         """
-        p, z, grain = self.predicted[..., None], self.across, self.grain[..., None]
-        size, sums = self.size[:, None, None] / grain, self.sums[..., None] / grain
-        q = p + shift[..., None] / grain / size
-        less = (self.null_variance + self.hidden)[..., None] / grain**2 - size * p * (1.0 - p)
+        grain = np.broadcast_to(self.grain, self.predicted.shape)
+        size, sums = self.size[:, None] / grain, self.sums / grain
+        p, q = self.predicted, self.predicted + shift / grain / size
+        less = (self.null_variance + self.hidden) / grain**2 - size * p * (1.0 - p)
         sd = np.sqrt(np.maximum(size * q * (1.0 - q) + less, 0.0))
         skew = np.where(q == 0.5, 1e-9, 1.0 - 2.0 * q)
-        turn = -3.0 * sd / skew  # where the quantile would fall again
-        z = np.clip(z, np.where(skew > 0.0, turn, -np.inf), np.where(skew > 0.0, np.inf, turn))
-        counts = np.clip(np.rint(size * q - skew / 6.0 + z * (sd + skew / 6.0 * z)), 0.0, size)
-        scatter = np.maximum(counts * (1.0 - counts / size) + less, 0.0)
-        variance = np.where(size > 1.0, scatter * (size / np.maximum(size - 1.0, 1.0)), sd**2)
-        return grain * (counts - np.rint(sums + size * p) + sums), grain**2 * variance
+        fixed = (size, q, less, sd, skew, sums - np.rint(sums + size * p), grain)
+        counts, scatter = np.empty_like(self.across), np.empty_like(self.across)
+        _quantiles(self.across, *fixed, counts, scatter)
+        return counts, scatter
 
     def share_error(self, size: FloatArray) -> float:
         """Standard error that the shares of the cells give to the mean of ``size`` (L,)."""
@@ -139,6 +138,29 @@ class CellNoise:
             return float(np.sqrt((np.bincount(self.parts.unit, moved) ** 2).sum()) / self.n)
         own = self.size if self.own is None else self.own
         return float(np.sqrt(own @ (size - mean) ** 2) / self.n)
+
+
+@kernel
+def _quantiles(  # type: ignore[no-untyped-def]
+    z, size, q, less, sd, skew, moved, grain, sums_out, variances_out
+):
+    # Counts less what is predicted, and their variance, for every draw.
+    for b in range(z.shape[0]):
+        for k in range(z.shape[1]):
+            n, deviation, sixth = size[b, k], sd[b, k], skew[b, k] / 6.0
+            middle, unit = n * q[b, k] - sixth, grain[b, k]
+            turn = -3.0 * deviation / skew[b, k]  # where the quantile would fall again
+            lowest, highest = (turn, np.inf) if sixth > 0.0 else (-np.inf, turn)
+            several, bias = n > 1.0, n / max(n - 1.0, 1.0)
+            for r in range(z.shape[2]):
+                x = min(max(z[b, k, r], lowest), highest)
+                count = np.rint(middle + x * (deviation + sixth * x))
+                count = min(max(count, 0.0), n)
+                scatter = max(count * (1.0 - count / n) + less[b, k], 0.0)
+                sums_out[b, k, r] = unit * (count + moved[b, k])
+                variances_out[b, k, r] = unit**2 * (
+                    scatter * bias if several else deviation * deviation
+                )
 
 
 def _events(mean: FloatArray, z: FloatArray) -> FloatArray:

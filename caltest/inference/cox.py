@@ -11,7 +11,7 @@ import scipy
 from caltest._base.checks import fraction, one_of
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, admitted_tally, design
+from caltest.inference.entry import admitted, admitted_tally, at_hand, design
 from caltest.inference.squared_error import added
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
@@ -19,7 +19,7 @@ from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.results import CoxRecalibration
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells
 
 #: Log-odds, outcomes, and how much each row counts.
 Likelihood = tuple[FloatArray, FloatArray, FloatArray | None]
@@ -146,7 +146,8 @@ def _read(
     probs: Any, labels: Any, lens: LensLike | None, facts: Facts
 ) -> tuple[Any, LensLike, Any, Likelihood]:
     """Return the data, the lens, what it shows, and the rows of the likelihood."""
-    if isinstance(probs, Tally):
+    probs, labels, facts = at_hand("cox_recalibration", probs, labels, facts, lens)
+    if isinstance(probs, AnyTally):
         tally = admitted_tally("cox_recalibration", probs, labels, facts, lens)
         if tally.weights is not None:
             raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")

@@ -9,14 +9,14 @@ import numpy as np
 from caltest._base.checks import one_of
 from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
-from caltest.inference.entry import admitted, admitted_tally, design
+from caltest.inference.entry import admitted, admitted_tally, at_hand, design
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import BrierDecomposition, CORPDecomposition
 from caltest.statistics import CORP, BrierScore, Cells, LogScore
 from caltest.statistics.isotonic import Score, best_score
-from caltest.tally import MicroCells, TalliedCells, Tally, tallied
+from caltest.tally import AnyTally, MicroCells, TalliedCells, Tally, tallied
 
 
 def corp_decomposition(
@@ -65,7 +65,8 @@ def corp_decomposition(
     """
     one_of("score", score, ("brier", "log"))
     data: Any
-    if isinstance(probs, Tally):
+    probs, labels, facts = at_hand("corp_decomposition", probs, labels, facts, lens)
+    if isinstance(probs, AnyTally):
         data = admitted_tally("corp_decomposition", probs, labels, facts, lens)
         micro, lens = MicroCells.of(data), data.lens
         induced = micro.pooled()
@@ -139,7 +140,8 @@ def brier_decomposition(
     (0.1875, 0.0625, 0.0625, 0.1875)
     """
     bins = as_binning(bins)
-    if isinstance(probs, Tally):
+    probs, labels, facts = at_hand("brier_decomposition", probs, labels, facts, lens)
+    if isinstance(probs, AnyTally):
         tally = admitted_tally("brier_decomposition", probs, labels, facts, lens)
         return _told(tally, tally.lens, bins, _of_sums(MicroCells.of(tally), bins))
     data = admitted("brier_decomposition", probs, labels, facts, takes={"clusters", "weights"})

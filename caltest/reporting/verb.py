@@ -10,7 +10,7 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_TOGETHER
 from caltest.battery import audit
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, admitted_tally, seed_of
+from caltest.inference.entry import admitted, admitted_tally, at_hand, seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View
@@ -21,7 +21,7 @@ from caltest.reporting.words import found, paragraph
 from caltest.results import ending
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
-from caltest.tally import Tally
+from caltest.tally import AnyTally
 
 #: The facts of rows that a report honours, in the parts that can.
 TAKES = {"clusters", "by", "weights"}
@@ -117,7 +117,8 @@ def report(
     one_of("profile", profile, WORDING["profiles"])
     fraction("level", level)
     data: Any
-    if tally := isinstance(probs, Tally):
+    probs, labels, facts = at_hand("report", probs, labels, facts, None)
+    if tally := isinstance(probs, AnyTally):
         data = admitted_tally("report", probs, labels, facts)
     else:
         data = admitted("report", probs, labels, facts, takes=TAKES)

@@ -11,7 +11,7 @@ from caltest.errors import StatisticError
 from caltest.tally import MicroCells
 from caltest.tally.rows import UNIT
 
-#: Wealth below this part of the largest is lost; where shares and pools are cut off, in logs.
+#: What is lost beside the largest wealth, and where shares and pools are cut off, in logs.
 LEAST, CUT = 1e-280, 575.0
 
 

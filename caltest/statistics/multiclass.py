@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
-from caltest.binning import FIXED, Binning, UniformBins, as_binning
+from caltest.binning import FIXED, Binning, EdgeBins, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Bootstrap, ConsistencyResampling, Scheme, Shortcut
 from caltest.statistics.cells import Cells
@@ -38,18 +38,12 @@ class ClassCells(Prepared):
     sums: FloatArray = field(repr=False)
     weights: FloatArray = field(repr=False)
     aggregate: Aggregate
-    #: Whether cells are the same in any sample of these rows.
+    #: Whether cells are the same in any sample of these rows, which count alike.
     fixed: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
-        cls,
-        data: Predictions,
-        bins: ClassBins,
-        threshold: float,
-        aggregate: Aggregate,
-        *,
-        fixed: bool = False,
+        cls, data: Predictions, bins: ClassBins, threshold: float, aggregate: Aggregate
     ) -> ClassCells:
         """Bin the probabilities above the threshold, class by class; 0 keeps all of them."""
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)
@@ -66,10 +60,33 @@ class ClassCells(Prepared):
             weights.append(weight)
             starts.append(starts[-1] + weight.size)
         cell[cell < 0] = starts[-1]
-        small = np.ascontiguousarray(cell.astype(np.min_scalar_type(starts[-1])).T)
         joined, shares = np.concatenate(sums), np.concatenate(weights)
-        starting = np.array(starts)
-        return cls(data, small, starting, joined, shares, aggregate, fixed=fixed, degree=1)
+        small = _small(cell, starts[-1])
+        return cls(data, small, np.array(starts), joined, shares, aggregate, degree=1)
+
+    @classmethod
+    def of_fixed(
+        cls, data: Predictions, bins: UniformBins | EdgeBins, aggregate: Aggregate
+    ) -> ClassCells:
+        """Bin all rows, which count alike, and many classes at once: cells see no other rows."""
+        cell = np.empty((data.n_classes, data.n), dtype=np.int32)
+        sums, sizes, total = [], [], 0
+        at_once = max(1, 2**18 // max(data.n, len(bins.edges)))
+        for first in range(0, data.n_classes, at_once):
+            p = data.probs[:, first : first + at_once].T.ravel()
+            cells = np.asarray(bins(np.column_stack([p, 1.0 - p])), dtype=np.int64)
+            width, count = int(cells.max()) + 1, p.size // data.n
+            cells += width * np.repeat(np.arange(count), data.n)
+            occupied = np.bincount(cells, minlength=width * count) > 0
+            numbers = total - 1 + np.cumsum(occupied)
+            cell[first : first + count] = numbers[cells].reshape(count, data.n)
+            sums.append(np.bincount(cells, p, minlength=width * count)[occupied])
+            sizes.append(occupied.reshape(count, width).sum(axis=1))
+            total += int(occupied.sum())
+        starts = np.append(0, np.cumsum(np.concatenate(sizes)))
+        joined, shares = np.concatenate(sums).astype(np.float64), np.full(total, 1.0 / data.n)
+        small = _small(cell, total)
+        return cls(data, small, starts, joined, shares, aggregate, fixed=True, degree=1)
 
     @property
     def rows_per_cell(self) -> float:
@@ -119,6 +136,10 @@ class ClassCells(Prepared):
     def _combined(self, errors: FloatArray) -> FloatArray:
         """Combine the errors of the classes, shape (B, K)."""
         return np.asarray(errors.max(axis=1) if self.aggregate == "max" else errors.mean(axis=1))
+
+
+def _small(cell: NDArray[np.int32], most: int) -> NDArray[np.unsignedinteger[Any]]:
+    return np.ascontiguousarray(cell.astype(np.min_scalar_type(most)).T)
 
 
 @kernel
@@ -181,8 +202,9 @@ class ClasswiseECE(Statistic):
 
     def given(self, data: Predictions) -> ClassCells:
         """Fix the predictions: bin every class once."""
-        fixed = isinstance(self.bins, FIXED) and self.threshold == 0.0
-        return ClassCells.of(data, self._cells, self.threshold, self.aggregate, fixed=fixed)
+        if isinstance(self.bins, FIXED) and self.threshold == 0.0 and data.weights is None:
+            return ClassCells.of_fixed(data, self.bins, self.aggregate)
+        return ClassCells.of(data, self._cells, self.threshold, self.aggregate)
 
     def _cells(self, p: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         cells = Cells.of(self.bins, np.column_stack([p, 1.0 - p]))

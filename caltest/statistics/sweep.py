@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._base.checks import one_of
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, by_value, event
 
+#: Part by which a weighted frequency may fall by rounding and still count as not falling.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class SortedRows(Prepared):
     """The monotone sweep with the predictions fixed and sorted.
 
-    In ``order``, the rows that are tied with the i-th end at ``group_end[i]``, and ``predicted[i]``
-    is the sum of the first i predictions.
+    In ``order``, the rows that are tied with the i-th end at ``group_end[i]``; ``mass[i]`` is the
+    weight of the first i rows and ``predicted[i]`` the sum of their predictions. ``weights`` are in
+    the order of the rows; of rows that count alike they and ``mass`` are whole numbers.
     """
 
     order: IntArray = field(repr=False)
     group_end: IntArray = field(repr=False)
+    weights: NDArray[Any] = field(repr=False)
+    mass: NDArray[Any] = field(repr=False)
     predicted: FloatArray = field(repr=False)
     norm: Literal["l1", "l2"]
 
@@ -36,41 +43,42 @@ class SortedRows(Prepared):
 
     def _swept(self, labels: IntArray) -> FloatArray:
         errors, n_bins = found = np.empty((2, len(labels)))
-        fixed = (self.order, self.group_end, self.predicted, self.norm == "l2")
-        _sweep(labels, *fixed, errors, n_bins)
+        fixed = (self.order, self.group_end, self.weights, self.mass, self.predicted)
+        least = 1 if self.data.weights is None else 1.0 - ROUNDING
+        _sweep(labels, *fixed, least, self.norm == "l2", errors, n_bins)
         return found
 
 
 @kernel
 def _sweep(  # type: ignore[no-untyped-def]
-    labels, order, group_end, predicted, squared, errors_out, n_bins_out
+    labels, order, group_end, weights, mass, predicted, least, squared, errors_out, n_bins_out
 ):
-    # O(n) for the running counts, O(b) to look at b bins. Bytes fit into the nearest cache.
+    # O(n) for the running sums, O(b) to look at b bins. Bytes fit into the nearest cache.
     n = group_end.size
-    happened, events = np.empty(n, dtype=np.uint8), np.zeros(n + 1, dtype=np.int64)
+    happened, events = np.empty(n, weights.dtype), np.zeros(n + 1, mass.dtype)
     for r in range(errors_out.size):
         for i in range(n):
-            happened[i] = labels[r, i] == 0
-        hits = 0
+            happened[i] = weights[i] if labels[r, i] == 0 else 0
+        hits = mass[0]
         for i in range(n):
             hits += happened[order[i]]
             events[i + 1] = hits
         # A curve that is monotone over the distinct values is so over any bins made of them.
-        before, size_before, start, monotone = 0, 0, 0, True
+        before, size_before, start, monotone = mass[0], mass[0], 0, True
         while start < n and monotone:
             end = group_end[start]
-            inside, size = events[end] - events[start], end - start
-            monotone = inside * size_before >= before * size
+            inside, size = events[end] - events[start], mass[end] - mass[start]
+            monotone = inside * size_before >= before * size * least
             before, size_before, start = inside, size, end
         n_bins = n if monotone else 1
         rising = not monotone
         while rising:
-            before, size_before, start = 0, 0, 0
+            before, size_before, start = mass[0], mass[0], 0
             for j in range(1, n_bins + 2):
                 end = group_end[(j * n + n_bins) // (n_bins + 1) - 1]
                 if end > start:
-                    inside, size = events[end] - events[start], end - start
-                    if inside * size_before < before * size:
+                    inside, size = events[end] - events[start], mass[end] - mass[start]
+                    if inside * size_before < before * size * least:
                         rising = False
                         break
                     before, size_before, start = inside, size, end
@@ -80,9 +88,9 @@ def _sweep(  # type: ignore[no-untyped-def]
             end = group_end[(j * n + n_bins - 1) // n_bins - 1]
             if end > start:
                 gap = abs(events[end] - events[start] - (predicted[end] - predicted[start]))
-                total += gap * gap / (end - start) if squared else gap
+                total += gap * gap / (mass[end] - mass[start]) if squared else gap
                 start = end
-        errors_out[r] = np.sqrt(total / n) if squared else total / n
+        errors_out[r] = np.sqrt(total / mass[n]) if squared else total / mass[n]
         n_bins_out[r] = n_bins
 
 
@@ -107,10 +115,10 @@ class Sweep(Statistic):
     Notes
     -----
     The bins depend on the labels: they are chosen anew for every set of redrawn labels, so the
-    test is valid. O(n log n) once; then O(n + b²) for a set of labels that leads to b bins, 7 to 25
-    for n = 10⁴ and calibrated predictions. Software that takes the *largest* b that leaves the
-    curve monotone, or looks at b < n only, returns other values; the latter only for perfectly
-    sorted outcomes.
+    test is valid. With weights, frequencies, means and shares are weighted, and ranks are not.
+    O(n log n) once; then O(n + b²) for a set of labels that leads to b bins, 7 to 25 for n = 10⁴
+    and calibrated predictions. Software that takes the *largest* b that leaves the curve monotone,
+    or looks at b < n only, returns other values; the latter only for perfectly sorted outcomes.
 
     References
     ----------
@@ -127,6 +135,7 @@ class Sweep(Statistic):
     _: KW_ONLY
     norm: Literal["l1", "l2"] = "l1"
     essential: ClassVar[int] = 0
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("norm", self.norm, ("l1", "l2"))
@@ -136,5 +145,11 @@ class Sweep(Statistic):
         p = event(data, self)
         order, ends = by_value(p)
         group_end = np.repeat(ends, np.diff(ends, prepend=0))
-        predicted = np.append(0.0, np.cumsum(p[order]))
-        return SortedRows(data, order, group_end, predicted, self.norm)
+        w: Any = np.ones(p.size, np.uint8) if data.weights is None else data.weights
+        mass = np.arange(p.size + 1) if data.weights is None else _from_0(w[order])
+        return SortedRows(data, order, group_end, w, mass, _from_0((w * p)[order]), self.norm)
+
+
+def _from_0(values: FloatArray) -> FloatArray:
+    """Return the sums of the first 0, 1, … values."""
+    return np.append(0.0, np.cumsum(values))

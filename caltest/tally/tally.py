@@ -45,9 +45,8 @@ class Tally(AnyTally, Counted):
     batches, their order and the number of processes change no bit. Tallies add up by ``+``.
 
     Make one with :meth:`of`, from files with :func:`caltest.scan`, from counts with
-    :meth:`from_table`. Verbs take it in place of predictions and look through its lens, tests,
-    intervals, audits and reports among them, and a :class:`Monitor` as a batch; ``compare`` is
-    unpaired.
+    :meth:`from_table`. Verbs take it in place of predictions and look through its lens; a
+    :class:`Monitor` takes it as a batch.
 
     Attributes
     ----------

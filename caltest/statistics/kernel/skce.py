@@ -83,8 +83,9 @@ class SKCE(Statistic):
 
     *Cost.* Two classes with :class:`LaplaceKernel` or :class:`TVKernel`: O(n log n) once and O(n)
     for every further set of labels, milliseconds for a test with n = 10⁴. Otherwise O(n² K) once;
-    a replicate costs from n² / (2K) kernel values for flat predictions to 2 (f n)² / K for a share
-    f of rows whose label is not the likeliest, K > 2. Memory stays below 0.3 GB at n = 10⁴. For n =
+    a replicate costs at most n² / 2 additions in vector instructions, n² / (2K) kernel values for
+    flat predictions of many classes, and 2 (f n)² / K for a share f of rows whose label is not the
+    likeliest, K > 2. Memory stays below 0.3 GB at n = 10⁴. For n =
     10⁵ and three or more classes take ``features=512``, O(n D) a replicate, or blocks. With weights
     a replicate of three or more classes is O(n² K), or O(n D K), as matrix products.
 

@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernel.kernels import Kernel
-from caltest.statistics.kernel.pairs import KEPT, TILE, Sums, reference, squared_norms
+from caltest.statistics.kernel.pairs import KEPT, TILE, Sums, reference
 
 #: Replicates side by side where labels are compared pair by pair, and classes up to which they are.
 LANES, FEW_CLASSES = 64, 127
@@ -47,8 +47,8 @@ class Tiles:
         top, constant, linear = self._prepared
         totals = np.full(len(labels), constant)
         n, n_classes = self.probs.shape
+        rows = np.arange(n)
         if self._dense:
-            rows = np.arange(n)
             lanes = np.zeros((n, -(-len(labels) // LANES) * LANES), dtype=np.int8)
             lanes[:, : len(labels)] = labels.T
             pairs = np.zeros(lanes.shape[1])
@@ -62,8 +62,9 @@ class Tiles:
             _entries(labels, top, self._cuts, linear, codes, starts, totals)
             for t, u, values in self._tiles():
                 _pair_sums(values, codes, starts, t, u, 1.0 if t == u else 2.0, totals)
-        norms = (squared_norms(self.probs, row[None])[0] @ self._diagonal for row in labels)
-        return totals, np.fromiter(norms, np.float64, len(labels))
+        norms = np.square(self.probs).sum(axis=1)
+        told = [self.probs[rows, row] @ self._diagonal for row in labels]
+        return totals, (1.0 + norms) @ self._diagonal - 2.0 * np.array(told)
 
     def rows(self, residuals: FloatArray) -> Sums:
         """Return the sums of every row, O(n² K)."""
