@@ -321,3 +321,12 @@ def test_leaves_of_no_rows_are_refused():
     )  # fmt: skip
     with pytest.raises(ct.StatisticError, match="empty"):
         Leaves.of(nothing)
+
+
+def test_audit_of_tallies_says_what_rows_say():
+    data = ct.examples.digits("overfit")
+    rows, found = (ct.audit(x, n_resamples=499, rng=1) for x in (data, ct.Tallies.of(data)))
+    assert (found.verdict, found.direction) == (rows.verdict, rows.direction)
+    assert [row.lens for row in found.rows] == [row.lens for row in rows.rows]
+    for own, other in zip(found.rows, rows.rows, strict=True):
+        assert own.test.estimate == pytest.approx(other.test.estimate, rel=0.01)

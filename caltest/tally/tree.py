@@ -85,28 +85,10 @@ class SimplexTree:
         columns = columns[:: -(-len(columns) // used)]
         most = leaves or min(LEAVES, max(64, HELD // columns.shape[1]))
         whole("leaves", most)
-        smallest, n_leaves = -(-len(columns) // min(most, COARSE)), 1
-        root = _Branch.of(columns)
-        waiting, scattered = [root], []
-        while waiting:
-            branch = waiting.pop()
-            values = columns[branch.rows, branch.axis]
-            if branch.cut_at(columns, float(np.median(values)), smallest):
-                waiting += branch.parts
-                n_leaves += 1
-            else:
-                scattered.append(branch)
-        heapify(scattered)
-        while n_leaves < most and scattered and scattered[0].scatter > 1e-12 * len(columns):
-            branch = heappop(scattered)
-            if branch.cut_at(columns, float(columns[branch.rows, branch.axis].mean()), 1):
-                for part in branch.parts:
-                    heappush(scattered, part)
-                n_leaves += 1
         axes: list[int] = []
         cuts: list[float] = []
         rights: list[int] = []
-        ahead = [(root, -1)]
+        ahead = [(_grown(columns, most), -1)]
         while ahead:
             branch, parent = ahead.pop()
             if parent >= 0:
@@ -219,6 +201,29 @@ class _Branch:
         self.cut = cut
         self.parts = tuple(_Branch.of(columns, self.rows[side]) for side in (below, ~below))
         return True
+
+
+def _grown(columns: FloatArray, most: int) -> _Branch:
+    """Return the root of a tree of at most so many leaves."""
+    smallest, n_leaves = -(-len(columns) // min(most, COARSE)), 1
+    root = _Branch.of(columns)
+    waiting, scattered = [root], []
+    while waiting:
+        branch = waiting.pop()
+        values = columns[branch.rows, branch.axis]
+        if branch.cut_at(columns, float(np.median(values)), smallest):
+            waiting += branch.parts
+            n_leaves += 1
+        else:
+            scattered.append(branch)
+    heapify(scattered)
+    while n_leaves < most and scattered and scattered[0].scatter > 1e-12 * len(columns):
+        branch = heappop(scattered)
+        if branch.cut_at(columns, float(columns[branch.rows, branch.axis].mean()), 1):
+            for part in branch.parts:
+                heappush(scattered, part)
+            n_leaves += 1
+    return root
 
 
 @kernel
