@@ -162,6 +162,13 @@ def test_workers_of_this_machine(parts, scheduler):
     found = ct.scan(parts / "part-*.parquet", scheduler=scheduler)
     assert found == ct.scan(parts / "part-*.parquet")
     assert distributed.client._global_clients == before
+    data = ct.examples.digits("overfit")
+    columns = {f"p_{k}": data.probs[:, k] for k in range(10)}
+    rows = pd.DataFrame({**columns, "label": data.labels})
+    for j in range(3):  # cells of whole vectors are those of the first 300 rows, for all workers
+        rows.iloc[300 * j : 300 * j + 300].to_parquet(parts / f"many-{j}.parquet")
+    many = parts / "many-*.parquet"
+    assert ct.scan(many, scheduler=scheduler) == ct.scan(many)
 
 
 def test_what_is_no_scheduler(parts):
