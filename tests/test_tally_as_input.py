@@ -54,6 +54,8 @@ def test_tallies_of_two_classes_do_what_their_tally_does():
     options = {"margin": 0.1, "paired": False}
     found = ct.gate(several, against=other, **options)
     assert found.checks == ct.gate(one, against=ct.Tally.of(OTHER), **options).checks
+    truth = {"alternative": ct.planning.Slope(0.8), "n_datasets": 100, "rng": 1}
+    assert ct.plan(like=several, **truth).n == ct.plan(like=one, **truth).n
     with pytest.raises(ct.StatisticError, match="Monitor needs the rows for whole vectors"):
         ct.Monitor().update(KINDS["VectorTally"])
 
@@ -61,6 +63,8 @@ def test_tallies_of_two_classes_do_what_their_tally_does():
 def test_refusals_say_what_a_tally_can_do():
     with pytest.raises(ct.StatisticError, match="from a tally comes fit='band'"):
         ct.reliability_fit(KINDS["Tally"])
+    with pytest.raises(ct.StatisticError, match="plan does not take a pair tally"):
+        ct.plan(like=KINDS["PairTally"], alternative=ct.planning.Slope(0.8))
     with pytest.raises(ct.StatisticError, match="of a pair tally give the margin"):
         ct.gate(KINDS["PairTally"], tolerance=0.1)
 
@@ -76,6 +80,21 @@ def test_an_audit_of_a_tally_says_once_where_its_numbers_come_from():
         "from sums over micro-cells (Tally, grid 4800)",
         "Kuiper sees nothing within a micro-cell",
     )
+
+
+def test_an_audit_of_many_classes_says_which_sums_are_of_which_lens():
+    found = ct.audit(ct.Tallies.of(DIGITS), n_resamples=199)
+    whole, top, *others = found.notes
+    assert "renormalised" in whole
+    assert top == "TopK(1): from sums over micro-cells (Tally, grid 4800)"
+    assert [note.split(": from sums over ")[0] for note in others] == [
+        "TopK(3)", "OneVsRest(0…9)", "Canonical()",
+    ]  # fmt: skip
+
+
+def test_a_monitor_that_has_seen_one_tally_shows_a_point():
+    picture = ct.Monitor().update(KINDS["Tally"]).plot()
+    assert picture.artists["evidence"].get_marker() == "o"
 
 
 @pytest.fixture

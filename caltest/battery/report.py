@@ -227,8 +227,15 @@ def _wrong(
 
 
 def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
-    told = (n for row in rows for n in row.test.notes if n not in row.detail)
-    notes = list(dict.fromkeys((*data.notes, *told)))
+    lenses = [row.lens if row.aspect == "classes" else row.test.lens for row in rows]
+    told: dict[str, dict[str, None]] = {}
+    for lens, row in zip(lenses, rows, strict=True):
+        for note in row.test.notes:
+            if note not in row.detail and note not in data.notes:
+                told.setdefault(note, {})[lens] = None
+    everywhere, notes = len(set(lenses)), list(data.notes)
+    for note, at in told.items():
+        notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
     if top.test.clusters is not None:
         notes.append(f"rows come in clusters: {top.test.clusters}")
     if data.weights is not None:

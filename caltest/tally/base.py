@@ -10,15 +10,17 @@ from caltest.lenses import Lens, LensLike
 from caltest.predictions import FloatArray, Predictions
 
 
+class _Missing:
+    """An attribute of rows, which sums do not have."""
+
+    def __get__(self, tally: NoRows | None, kind: type) -> Any:
+        return self if tally is None else tally.__array__()
+
+
 class NoRows:
     """What cannot stand where rows are needed, and says so."""
 
-    @property
-    def probs(self) -> NoReturn:
-        """Refused: there are no rows."""
-        self.__array__()
-
-    labels = probs
+    probs = labels = _Missing()
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise InvalidPredictionsError(
