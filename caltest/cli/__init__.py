@@ -16,7 +16,6 @@ from caltest._version import __version__
 from caltest.cli.options import EXIT_CODES
 from caltest.errors import printable
 
-
 #: Where each command is, and what the list of commands says of it.
 COMMANDS = {
     "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),
