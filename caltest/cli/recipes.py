@@ -25,7 +25,7 @@ PROTOCOL = (
 HEADS: dict[str, tuple[str, ...]] = {
     "lens": ("TopK", "Partition", "OneVsRest", "Canonical"),
     "statistic": tuple(
-        name for name in statistics.__all__ if name not in {*FORMS, *KERNELS, *PROTOCOL}
+        name for name in dir(statistics) if name not in {*FORMS, *KERNELS, *PROTOCOL}
     ),
     "null": (
         *("RedrawLabels", "SharedRedraws", "WildSigns"),
@@ -46,8 +46,8 @@ VOCABULARY: dict[str, tuple[str, ...]] = {
 
 def known(name: str) -> Callable[..., Any]:
     """Return what a name of the vocabulary stands for."""
-    home: Any = ct if name in ct.__all__ else ct.planning
-    return getattr(home, name)  # type: ignore[no-any-return]
+    home: Any = ct if name in dir(ct) else ct.planning
+    return getattr(home, name)
 
 
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
