@@ -86,7 +86,11 @@ def by_residuals(micro: MicroCells, inner: Prepared) -> Tallied:
         gaps = events - micro.count * micro.probs[:, 0]
         return inner.of_residuals(each, micro.weight * gaps)
 
-    observed = float(inner.of_residuals(each, (micro.weight * micro.residuals)[None, :])[0])
+    if inner.by_events and inner.cells is not None:
+        seen = inner.of_events(inner.cells.sum((micro.weight * micro.labels)[None, :], axis=1))
+    else:
+        seen = inner.of_residuals(each, (micro.weight * micro.residuals)[None, :])
+    observed = float(seen[0])
     facts: Any = {
         "cells": inner.cells, "estimand": inner.estimand, "two_sided": inner.two_sided,
         "centre": inner.centre, "null_mean": inner.null_mean, "enough": inner.enough,
