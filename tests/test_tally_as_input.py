@@ -47,6 +47,31 @@ def test_scan_says_that_a_tally_is_no_file():
         ct.scan(KINDS["Tally"])
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"paths": []}, "paths is empty"),
+        ({"paths": [None]}, "not the names of files"),
+        ({"lens": 3}, "lens is 3: give a lens"),
+        ({"grid": 0}, "grid must be a whole number"),
+    ],
+)
+def test_scan_refuses_in_words(words_file, given, words):
+    with pytest.raises((ct.StatisticError, ct.InvalidPredictionsError), match=words):
+        ct.scan(**{"paths": words_file, "probs": "p", "pos_label": "yes"} | given)
+
+
+def test_tallies_refuse_in_words():
+    with pytest.raises(ct.StatisticError, match="give a list of lenses"):
+        ct.Tallies.of(DIGITS, lenses=ct.TopK(1))
+    with pytest.raises(ct.StatisticError, match=r"pass cells=first\.cells"):
+        ct.Tallies.of(DIGITS, cells=[1])
+    with pytest.raises(ct.StatisticError, match="cells is 3: pass the cells of another"):
+        ct.VectorTally.of(DIGITS, cells=3)
+    with pytest.raises(ct.StatisticError, match="grid must be a whole number"):
+        ct.Tallies.of(TWO, grid=0)
+
+
 def test_tallies_of_two_classes_do_what_their_tally_does():
     several, one = KINDS["Tallies"], KINDS["Tally"]
     assert str(ct.Monitor().update(several)) == str(ct.Monitor().update(one))
@@ -98,7 +123,7 @@ def test_a_monitor_that_has_seen_one_tally_shows_a_point():
 
 
 @pytest.fixture
-def words(tmp_path):
+def words_file(tmp_path):
     path, names = tmp_path / "part.csv", np.array(["no", "yes"])
     pairs = zip(TWO.probs[:, 1], names[TWO.labels], strict=True)
     lines = [f"{p:.3f},{1 - p:.3f},{y}" for p, y in pairs]
@@ -107,13 +132,13 @@ def words(tmp_path):
 
 
 @pytest.mark.parametrize("other", [{"pos_label": "no"}, {"probs": "q"}, {"drop_missing": True}])
-def test_a_state_is_of_the_columns_and_labels_that_were_asked(words, tmp_path, other):
+def test_a_state_is_of_the_columns_and_labels_that_were_asked(words_file, tmp_path, other):
     asked = {"probs": "p", "label": "label", "pos_label": "yes"}
-    found = ct.scan(words, **asked, resume=tmp_path / "state")
-    assert ct.scan(words, **asked, resume=tmp_path / "state") == found
+    found = ct.scan(words_file, **asked, resume=tmp_path / "state")
+    assert ct.scan(words_file, **asked, resume=tmp_path / "state") == found
     (name,) = other
     with pytest.raises(ct.StatisticError, match=f"was written with {name}=.*, not .*: give the"):
-        ct.scan(words, **asked | other, resume=tmp_path / "state")
+        ct.scan(words_file, **asked | other, resume=tmp_path / "state")
 
 
 def test_folders_and_patterns_that_match_nothing(tmp_path, capsys):

@@ -221,7 +221,9 @@ def _tallies(
     (a, labels, facts), (b, *_) = given
     if isinstance(a, PairTally):
         if b is not None or not paired:
-            raise StatisticError("a pair tally has both models on the same rows: leave out probs_b")
+            raise StatisticError(
+                "a pair tally has both models on the same rows: leave out probs_b and paired"
+            )
         pairs = admitted_tally("compare", a, labels, facts, lens)
         return [pairs.a, pairs.b], [partial(pairs.listed, second=k) for k in (False, True)]
     if not (isinstance(a, AnyTally) and isinstance(b, AnyTally)):

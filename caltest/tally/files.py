@@ -116,11 +116,13 @@ def scan(
 def _parts(paths: Any) -> list[Path]:
     if isinstance(paths, (str, PathLike)):
         paths = [paths]
-    elif not isinstance(paths, Sequence):
+    elif not (isinstance(paths, Sequence) and all(isinstance(p, (str, PathLike)) for p in paths)):
         raise InvalidPredictionsError(
             f"paths is a {type(paths).__name__}, not the names of files: values in memory are for "
             "Tallies.of(probs, labels), a Dask data frame for Tallies.from_dask"
         )
+    if not paths:
+        raise InvalidPredictionsError("paths is empty: name a file")
     found: list[Path] = []
     for path in paths:
         matches = sorted(glob.glob(fspath(path))) if not Path(path).exists() else [fspath(path)]

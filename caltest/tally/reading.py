@@ -92,6 +92,8 @@ class Reading:
         """Find out through which lenses, and fit the cells of whole vectors to the first rows."""
         if isinstance(self.lens, str) and self.lens != "usual":
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
+        if not (self.lens is None or isinstance(self.lens, Sequence) or callable(self.lens)):
+            raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or several")
         if self.lens is None:
             looks: Any = usual_lenses(data, self.weights is not None)
         elif isinstance(self.lens, str) or callable(self.lens):
@@ -139,7 +141,7 @@ class Reading:
         """Tally rows as it is asked."""
         looks: Any = self.looks
         one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
-        grid = self.grid or (GRID if one else None)
+        grid = GRID if one and self.grid is None else self.grid
         made = Tallies.of(data, None, looks, cells=self.cells, grid=grid)
         return made.members[0] if one else made
 

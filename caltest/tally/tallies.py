@@ -103,6 +103,10 @@ class Tallies(AnyTally):
             As :meth:`Tally.of`, and when a lens is named twice.
         """
         data = Predictions.of(probs, labels, **facts)
+        if not isinstance(lenses, (Sequence, type(None))):
+            raise StatisticError(f"lenses is {lenses!r}: give a list of lenses, or a Tally.of it")
+        if not isinstance(cells, (Mapping, type(None))):
+            raise StatisticError("cells are those of other Tallies: pass cells=first.cells")
         asked = usual_lenses(data, data.weights is not None) if lenses is None else list(lenses)
         if not asked:
             raise StatisticError("the list of lenses is empty")
@@ -113,7 +117,7 @@ class Tallies(AnyTally):
                 members.append(VectorTally.of(data, lens=lens, cells=(cells or {}).get(lens)))
             else:
                 usual = coarse if isinstance(lens, OneVsRest) else GRID
-                members.append(Tally.of(data, lens=lens, grid=grid or usual))
+                members.append(Tally.of(data, lens=lens, grid=usual if grid is None else grid))
         return cls(tuple(members), data.notes)
 
     @classmethod

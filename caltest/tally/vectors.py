@@ -124,6 +124,8 @@ class VectorTally(AnyTally):
         if induced.n_classes == 2:
             raise StatisticError(f"{through!r} leaves two classes: take a Tally")
         seen = np.ascontiguousarray(induced.probs)
+        if not isinstance(cells, (SimplexTree, type(None))):
+            raise StatisticError(f"cells is {cells!r}: pass the cells of another tally")
         tree = SimplexTree.fit(seen) if cells is None else cells
         leaf, shape = tree(seen), (tree.n_leaves, tree.n_classes, len(SUMS))
         rows = np.zeros((shape[0], 2), dtype=np.int64)
