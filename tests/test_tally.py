@@ -279,7 +279,7 @@ def test_statistics_that_need_rows_say_so():
         ct.calibration_test(tally, [0, 1])
     with pytest.raises(ct.StatisticError, match="tally the rows with that lens"):
         ct.calibration_test(tally, None, lens=ct.OneVsRest(0))
-    with pytest.raises(ct.StatisticError, match="a tally has none"):
+    with pytest.raises(ct.StatisticError, match="needs the rows"):
         ct.reliability_fit(tally)
 
 
@@ -655,3 +655,13 @@ def test_numbers_of_events_are_binomial(rows):
         values, seen = np.unique(drawn, return_counts=True)
         reached = np.cumsum(seen) / 4000.0
         assert np.abs(reached - binom.cdf(values, rows, chance)).max() < 0.035  # p = 0.0001
+
+
+def test_the_most_rows_overflow_no_sum():
+    p = 0.5 / 4800  # at the end of a cell: all powers of t are 1
+    grade = {"n": [2**33], "events": [0], "probability": [p]}
+    with pytest.raises(ct.StatisticError, match="at most 8589934591 rows"):
+        ct.Tally.from_table(grade)
+    most = ct.Tally.from_table(grade | {"n": [2**33 - 1]}).problem()
+    assert most.probs[0, 0] == pytest.approx(p, rel=1e-12)
+    assert most.variance[0] == pytest.approx(most.n * p * (1 - p), rel=1e-9)

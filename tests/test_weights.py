@@ -381,3 +381,38 @@ def test_heavy_weights_reject_calibrated_models_no_more_often_than_chance():
             asked = {"lens": lens, "weights": w, "n_resamples": 99, "rng": j}
             rejected[k] += ct.calibration_test(p, y, statistic, **asked).pvalue <= 0.05
     assert rejected.max() <= 31
+
+
+@pytest.mark.parametrize("heavy", [[1e8, 1e-8], [1e9, 0.3], [1e9, 0.3, 0.7]])
+def test_small_weights_are_no_zeros_beside_huge_ones(rng, heavy):
+    p = rng.uniform(0.05, 0.45, 90)
+    p[:3] += 0.5
+    y = (rng.random(90) < p).astype(int)
+    w = np.append(np.full(3, heavy[0]), np.resize(heavy[1:], 87))
+    kept = ct.Predictions.of(p, y, weights=w).in_ratios().weights
+    np.testing.assert_allclose(kept / kept[0], w / w[0], rtol=1e-8)
+    for data in ((p, y), (ct.Tally.of(p, y, weights=w),)):
+        facts = {} if len(data) == 1 else {"weights": w}
+        options = {"n_resamples": 99, "rng": 1, **facts}
+        largest = ct.calibration_test(*data, statistic=ct.MCE(ct.UniformBins(2)), **options)
+        gaps = [abs(np.average((y - p)[s], weights=w[s])) for s in (p < 0.5, p > 0.5)]
+        assert largest.estimate == pytest.approx(max(gaps), rel=1e-6)
+        whole = ct.calibration_test(*data, statistic=ct.CalibrationInTheLarge(), **options)
+        assert (whole.pvalue > 0.05) == (abs(whole.estimate) < 1.9)
+
+
+@pytest.mark.parametrize("n", [3, 300])
+@pytest.mark.parametrize("eps", [1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_right_where_all_is_nearly_certain_is_no_evidence(rng, n, eps, weighted):
+    p = 1.0 - eps * rng.random(n)
+    y, bins = np.ones(n, dtype=int), ct.UniformBins(10)
+    facts = {"weights": rng.integers(1, 4, n)} if weighted else {}
+    for statistic in (ct.CalibrationInTheLarge(), ct.OERatio(), ct.HosmerLemeshow(bins)):
+        for data in (
+            ct.Predictions.of(p, y, **facts),
+            ct.Predictions.of(1.0 - p, 1 - y, **facts),
+        ):
+            for asked in (data, ct.Tally.of(data)):
+                test = ct.calibration_test(asked, statistic=statistic, null="exact")
+                assert test.pvalue == pytest.approx(1.0), (statistic, type(asked))

@@ -44,7 +44,7 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
     for digits in range(7):
         scaled = weights * 10.0**digits
         whole = np.rint(scaled)
-        if np.abs(scaled - whole).max() <= 1e-9 * scaled.max() and whole.max() < 2**53:
+        if (np.abs(scaled - whole) <= 1e-9 * scaled).all() and whole.max() < 2**53:
             return whole / float(np.gcd.reduce(whole.astype(np.int64)))
     return weights / 2.0 ** np.floor(np.log2(weights.max()))  # whose squares are finite
 

@@ -200,7 +200,7 @@ def evaluated(
 
 def told(prepared: Prepared) -> tuple[str, ...]:
     """Return what a result says of a statistic that comes from a tally."""
-    return (prepared.said,) if isinstance(prepared, Tallied) else ()
+    return prepared.said if isinstance(prepared, Tallied) else ()
 
 
 def design(data: Predictions | AnyTally) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class Prepared:
     enough: float = field(default=0.0, kw_only=True)
     #: Whether weights of the data count in batches though it has a degree.
     weighs: ClassVar[bool] = False
+    #: Whether it is known from the events in its cells: opens :meth:`of_events`.
+    by_events: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if cls.__call__ is Prepared.__call__ and cls.batch is Prepared.batch:
@@ -113,6 +115,14 @@ class Prepared:
             When the statistic is no function of the residuals; ``degree`` is then None.
         """
         raise StatisticError(f"{type(self).__name__} sees outcomes otherwise than by residuals")
+
+    def of_events(self, events: Any) -> FloatArray:
+        """Return the values for weights of the events (B, L) in the cells, with the law's bits.
+
+        A gap may be as small as the rounding of what it is between: where all is nearly certain, an
+        observed value of other bits would be no tie. StatisticError where not ``by_events``.
+        """
+        raise StatisticError(f"{type(self).__name__} sees outcomes otherwise than by cells")
 
     def cell_law(self) -> CellLaw | None:
         """Return how the value is made of cell counts, where it is."""
@@ -178,6 +188,8 @@ class Weighted(Prepared):
         """Return the values for label vectors of shape (B, n)."""
         probs, weights = self.data.probs, self.data.weights
         if self.data.n_classes == 2:
+            if self.inner.by_events and self.cells is not None:
+                return self.inner.of_events(self.cells.sum((labels == 0) * weights, axis=1))
             each = np.tile([1.0, -1.0], (self.data.n, 1))
             return self.inner.of_residuals(each, weights * ((labels == 0) - probs[:, 0]))
         once = np.ones((1, self.data.n))

@@ -47,16 +47,21 @@ class ScaledGaps(Prepared):
     against: str | None = None
     cells: Cells = field(kw_only=True, repr=False)
     degree: int = field(kw_only=True)
+    by_events: ClassVar[bool] = True
     enough: float = field(default=4.0, kw_only=True)
 
     def __call__(self, labels: IntArray) -> float:
-        return float(self._added(self.cells.sum(labels == 0) - self.expected))
+        return float(self.of_events(self.cells.sum(labels == 0)))
 
     def batch(self, labels: IntArray) -> FloatArray:
         """Return the values for label vectors of shape (B, n), by compiled counts."""
         observed = np.empty((len(labels), len(self.cells)))
         _events(labels, self.cells.order, self.cells.starts, observed)
-        return self._added(observed - self.expected)
+        return self.of_events(observed)
+
+    def of_events(self, events: Any) -> FloatArray:
+        """Return the values for weights of the events in the cells, with the bits of their law."""
+        return self._added(events - self.expected)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals, whose sums are the gaps."""

@@ -16,7 +16,7 @@ from caltest.tally.rows import FINE, HIGH, LOW, OCTAVES, UNIT, add_up
 #: 75 and 100 bins of equal width are made of them.
 GRID = 4800
 #: Rows of one tally, so that no sum overflows.
-MOST_ROWS = 2**33
+MOST_ROWS = 2**33 - 1
 #: Different weights that are kept apart.
 MOST_WEIGHTS = 1024
 #: The columns of sums: rows, Σt, Σt², Σt³, Σt⁴ with t in [−1, 1] the position; events, Σ y t; what

@@ -86,7 +86,11 @@ def by_residuals(micro: MicroCells, inner: Prepared) -> Tallied:
         gaps = events - micro.count * micro.probs[:, 0]
         return inner.of_residuals(each, micro.weight * gaps)
 
-    observed = float(inner.of_residuals(each, (micro.weight * micro.residuals)[None, :])[0])
+    if inner.by_events and inner.cells is not None:
+        seen = inner.of_events(inner.cells.sum((micro.weight * micro.labels)[None, :], axis=1))
+    else:
+        seen = inner.of_residuals(each, (micro.weight * micro.residuals)[None, :])
+    observed = float(seen[0])
     facts: Any = {
         "cells": inner.cells, "estimand": inner.estimand, "two_sided": inner.two_sided,
         "centre": inner.centre, "null_mean": inner.null_mean, "enough": inner.enough,
@@ -179,9 +183,10 @@ def _multiscale(statistic: MultiScale, micro: MicroCells) -> Tallied:
         raise StatisticError(f"{statistic!r} is undefined: no scale has a cell that can vary")
     value, observed = _excess(bins, weights, micro)
     data: Any = micro
+    remark = f"MultiScale has the scales {scales[0]} to {scales[-1]}"
     return Tallied(
         data, lambda events: (value(events) / deviations).max(axis=1),
-        float((observed / deviations).max()), remark=f", scales {scales[0]} to {scales[-1]}",
+        float((observed / deviations).max()), remark=remark,
     )  # fmt: skip
 
 
@@ -301,7 +306,8 @@ def _walk(statistic: KolmogorovSmirnov | Kuiper, micro: MicroCells) -> Tallied:
     order, along = np.arange(micro.key.size), np.empty(0)
     data: Any = micro
     walk = Walk(data, order, ends, along, sigma, unit, mass, statistic.extent, degree=1)
-    return replace(by_residuals(micro, walk), remark=", between which nothing is seen")
+    remark = f"{type(statistic).__name__} sees nothing within a micro-cell"
+    return replace(by_residuals(micro, walk), remark=remark)
 
 
 BUILDERS: dict[type, Callable[[Any, MicroCells], Tallied]] = {

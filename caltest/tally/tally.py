@@ -73,7 +73,7 @@ class Tally(AnyTally, Counted):
 
     Notes
     -----
-    O(n), some 20 ns a row; 8 numbers for each occupied cell. Up to 2³³ rows.
+    O(n), some 20 ns a row; 8 numbers for each occupied cell. Fewer than 2³³ rows.
 
     Examples
     --------
