@@ -1,8 +1,7 @@
-"""Answers from tallies beside those from rows, and how often tests from tallies reject.
+"""Answers from tallies beside those from rows.
 
-``python -m validation.tally`` prints the tables of ``docs/scale.md``; four minutes of one core. It
-fails where estimates differ by more than rounding, brackets do not meet, or calibrated models are
-rejected more often than chance allows.
+``python -m validation.tally`` prints the table of ``docs/concepts/tallies.md``. It fails where
+estimates differ by more than rounding, or brackets do not meet.
 """
 
 from __future__ import annotations

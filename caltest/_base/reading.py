@@ -232,9 +232,10 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
         return _from_names(array, classes)
     if is_text(array):
         shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
+        one = " or, of one column, pos_label= (--pos-label), whose probability it is"
         raise InvalidPredictionsError(
             f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
-            "order of the columns of probs"
+            f"order of the columns of probs{one if n_classes == 2 else ''}"
         )
     numbers = as_numbers(array, "labels")
     if (broken := numbers != np.rint(numbers)).any():
