@@ -180,6 +180,7 @@ class Predictions:
             if labels is not None or classes is not None:
                 data = data._relabelled(labels, classes)
         elif labels is None:
+            reading.as_array(probs, "probs")  # which may say better what is wrong
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import cli
+from caltest import cli, statistics
 from caltest.cli import recipes
 
 
@@ -258,6 +259,35 @@ def test_help_documents_exit_codes(capsys):
     assert "Exit codes: 0 done" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_list_has_the_first_sentence_of_every_command(capsys, name):
+    command = cli.cli.get_command(None, name)
+    said = cli.COMMANDS[name][1]
+    assert " ".join(command.help.split("\n\n")[0].split()) == said
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert f"{name} {said}" in " ".join(out.split())
+
+
+def test_no_such_command(capsys):
+    code, _, err = run(capsys, "tset")
+    assert code == 2
+    assert "No such command 'tset'" in err
+
+
+def test_recipes_name_every_statistic():
+    named = {name: getattr(statistics, name) for name in statistics.__all__}
+    known = {
+        name
+        for name, value in named.items()
+        if inspect.isclass(value)
+        and issubclass(value, ct.Statistic)
+        and not inspect.isabstract(value)
+    }
+    assert set(recipes.HEADS["statistic"]) == known
+    assert all(callable(recipes.known(n)) for names in recipes.VOCABULARY.values() for n in names)
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -275,7 +305,7 @@ def test_help_documents_exit_codes(capsys):
     ids=repr,
 )
 def test_values_print_as_they_are_parsed(value):
-    vocabulary = {k: v for words in recipes.VOCABULARY.values() for k, v in words.items()}
+    vocabulary = [name for words in recipes.VOCABULARY.values() for name in words]
     assert recipes.parse(repr(value), vocabulary) == value
 
 

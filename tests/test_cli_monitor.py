@@ -312,3 +312,58 @@ def test_it_may_be_killed_at_any_instant(tmp_path, times):
     )  # fmt: skip
     assert int(done.stdout) > times // 4
     assert state_of(state) == ct.Monitor().update(p, y)
+
+
+def test_tallies_are_batches(capsys, tmp_path):
+    days = [ct.Tally.of(*rows(400, seed)) for seed in range(4)]
+    paths = [tmp_path / f"day-{j}.json" for j in range(4)]
+    for path, day in zip(paths, days, strict=True):
+        path.write_text(day.to_json(), encoding="utf-8")
+    state, other = tmp_path / "s.json", tmp_path / "other.json"
+    assert run(capsys, *paths[:3], "--state", state)[0] == 0
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(paths[0].read_bytes())
+    code, out, _ = run(capsys, copy, *paths, "--state", state, "--json")
+    assert code == 0
+    new = {name: held["new"] for name, held in json.loads(out)["files"].items()}
+    assert new == {"copy.json": 0, "day-0.json": 0, "day-1.json": 0, "day-2.json": 0} | {
+        "day-3.json": 400
+    }
+    expected = ct.Monitor()
+    for day in days:
+        expected = expected.update(day)
+    assert state_of(state) == expected
+    backwards = ct.Monitor().update(days[1]).update(days[0])
+    run(capsys, paths[1], paths[0], "--state", other)
+    assert state_of(other) == backwards
+
+
+def test_tallies_in_parquet(capsys, tmp_path):
+    pytest.importorskip("pyarrow")
+    day = ct.Tally.of(*rows(400))
+    day.to_parquet(tmp_path / "day.tally")
+    state = tmp_path / "s.json"
+    code, out, _ = run(capsys, tmp_path / "day.tally", "--state", state)
+    assert code == 0
+    assert "day.tally: 400 new rows" in out
+    assert state_of(state) == ct.Monitor().update(day)
+
+
+def test_refuses_tallies_that_changed_and_what_is_for_rows(capsys, tmp_path):
+    path, state = tmp_path / "day.json", tmp_path / "s.json"
+    path.write_text(ct.Tally.of(*rows(400)).to_json(), encoding="utf-8")
+    assert run(capsys, path, "--state", state)[0] == 0
+    before = state.read_text()
+    path.write_text(ct.Tally.of(*rows(500)).to_json(), encoding="utf-8")
+    data = written(tmp_path / "f.csv", *rows(400, 1))
+    for given, said in [
+        ((path,), "day.json is not what was counted before"),
+        ((path, data), "tallies and files of rows in runs of their own"),
+        ((path, "--time", "t"), "--time is for files of rows"),
+    ]:
+        code, _, err = run(capsys, *given, "--state", state)
+        assert code == 2
+        assert said in " ".join(err.split())
+    assert state.read_text() == before
+    assert run(capsys, data, "--state", state)[0] == 0  # days and rows may follow each other
+    assert state_of(state).n == 800

@@ -48,8 +48,9 @@ def understood(kind, text):
         built = recipes.Recipe(kind).convert(text, None, None)
     except click.BadParameter:
         return
-    assert type(built) in recipes.HEADS[kind]
-    assert eval(repr(built), recipes.VOCABULARY[kind]) == built or built != built
+    assert type(built).__name__ in recipes.HEADS[kind]
+    names = {name: recipes.known(name) for name in recipes.VOCABULARY[kind]}
+    assert eval(repr(built), names) == built or built != built
 
 
 @pytest.mark.slow

@@ -13,8 +13,14 @@ import caltest as ct
 HEAVY = ("numba", "matplotlib", "pandas", "sklearn", "scipy.stats", "pyarrow", "rich", "tqdm")
 
 
-def _loaded_after(code: str) -> set[str]:
-    program = f"{code}\nimport sys\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
+OTHER = tuple(
+    f"caltest.{part}"
+    for part in ("cli.verbs", "plots", "planning", "reporting", "sequential", "recalibration")
+)
+
+
+def _loaded_after(code: str, modules: tuple[str, ...] = HEAVY) -> set[str]:
+    program = f"{code}\nimport sys\nprint(*[m for m in {modules!r} if m in sys.modules])"
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -28,6 +34,14 @@ def test_import_is_light():
 def test_an_exact_p_value_needs_no_compiler():
     code = "import caltest as ct\nassert ct.calibration_test(ct.examples.digits()).null == 'exact'"
     assert not _loaded_after(code) & {"numba", "scipy.stats", "matplotlib"}
+
+
+def test_commands_import_what_they_need():
+    assert _loaded_after("import caltest.cli", (*HEAVY, *OTHER)) == set()
+    code = (
+        "from caltest.cli import cli; cli.get_command(None, 'audit'); import caltest.battery.audit"
+    )
+    assert _loaded_after(code, (*HEAVY, *OTHER)) == {"caltest.cli.verbs"}
 
 
 def test_public_names_exist_and_none_looks_like_a_test():

@@ -38,7 +38,7 @@ def whole():
 def test_same_for_any_batches_and_order(parts, monkeypatch):
     found = ct.scan(parts / "part-*.parquet")
     assert found == whole()
-    assert found.notes == ("read 2100 rows of 3 files: y, p",)
+    assert found.notes == ("read 2100 rows of 3 files, columns y, p",)
     monkeypatch.setattr(batches, "ROWS", 37)
     assert ct.scan([parts / f"part-{j}.parquet" for j in (2, 0, 1)]) == found
 
@@ -142,7 +142,7 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
     (parts / "part-0.parquet").touch()
     assert ct.scan(pattern, resume=state) == whole()
     assert ct.scan(pattern, resume=state) == whole()  # all of it from the state
-    with pytest.raises(ct.StatisticError, match=r"was written with lens=None.*: give the same"):
+    with pytest.raises(ct.StatisticError, match=r"was written with lens=all.*: give the same"):
         ct.scan(pattern, resume=state, lens=ct.TopK(1))
     with pytest.raises(ct.StatisticError, match="not among the parts"):
         ct.scan(parts / "part-0.parquet", resume=state)
@@ -258,5 +258,5 @@ def test_audit_of_many_classes(digits, capsys, monkeypatch):
     assert "OneVsRest(3)" in text
     code, text, _ = run(capsys, "interval", digits)
     assert "TopK(1)" in text
-    with pytest.raises(ct.StatisticError, match="was written with lens=None"):
+    with pytest.raises(ct.StatisticError, match=r"lens=all that an audit asks, not 'usual'"):
         ct.scan(digits, resume=digits.parent / "state", lens="usual")

@@ -10,10 +10,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from validation import comparison, coverage, equivalence, families, power, type_one_error, ways
+from validation import (
+    comparison,
+    coverage,
+    equivalence,
+    families,
+    power,
+    tallies,
+    type_one_error,
+    ways,
+)
 from validation.study import run
 
-STUDIES = (comparison, type_one_error, coverage, equivalence, families, power, ways)
+STUDIES = (comparison, type_one_error, tallies, coverage, equivalence, families, power, ways)
 
 if __name__ == "__main__":
     agreement = Path(__file__).parents[1] / "tests" / "agreement.py"

@@ -1,6 +1,7 @@
 """Monitors of tallies: false alarms of a tally a day, and days until they ring beside rows.
 
-``python -m validation.days`` prints the tables of ``docs/scale.md`` (15 minutes of one core).
+``python -m validation.days`` prints the tables of
+``docs/concepts/tallies.md`` (15 minutes of one core).
 """
 
 from __future__ import annotations

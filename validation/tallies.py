@@ -76,7 +76,8 @@ the event of two classes, of the top class of more. At 0.05 they reject calibrat
 {mean:.3f} of data sets on average over {count} cells, and in {worst:.3f} in the worst, where chance
 alone makes the worst of so many {usual:.3f}. A rate in bold is larger than chance allows (one false
 alarm in a thousand such studies). Binned errors but for the debiased have exact nulls, all others
-{b} draws.
+{b} draws. Data sets are drawn as those of {{doc}}`validity`, whose worst cell is this one: with ten
+rows `Kuiper()` rejects 0.044 of 4000 others.
 
 {made}
 

@@ -1,8 +1,8 @@
 """How often tests of whole vectors from tallies reject calibrated models.
 
-``python -m validation.vectors`` prints the table of ``docs/scale.md``; some four minutes of one
-core. It fails where calibrated models are rejected more often than chance allows. Labels are drawn
-row by row; the null of each set of predictions is drawn from its leaves once.
+``python -m validation.vectors`` prints the table of ``docs/concepts/tallies.md``; some four minutes
+of one core. It fails where calibrated models are rejected more often than chance allows. Labels are
+drawn row by row; the null of each set of predictions is drawn from its leaves once.
 """
 
 from __future__ import annotations

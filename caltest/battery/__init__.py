@@ -1,6 +1,5 @@
 """The verbs that ask several questions at once: audits, and gates."""
 
-from caltest.battery.audit import audit
-from caltest.battery.gate import gate
+import lazy_loader
 
-__all__ = ["audit", "gate"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,7 +20,7 @@ from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import MicroCells, PairTally, Tally
+from caltest.tally import AnyTally, MicroCells, PairTally, Tally
 
 VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL}
 
@@ -104,6 +104,8 @@ def gate(
             number(name, limit, 0.0, 1.0)
     data, old, both = _models(probs, labels, against, paired, lens, facts)
     if (margin is None) != (old is None):
+        if isinstance(probs, PairTally):
+            raise StatisticError("of a pair tally give the margin, or pass its .a alone")
         raise StatisticError("margin is how much worse than against a model may be: give both")
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
@@ -160,7 +162,7 @@ def _models(
         return pairs.a, pairs.b, (pairs,)
     data = bounded("gate", probs, labels, facts, lens)
     old = against
-    if isinstance(against, Tally):
+    if isinstance(against, AnyTally):
         old = admitted_tally("gate", against, None, facts, lens)
     elif against is not None:
         known = data.labels if labels is None else labels

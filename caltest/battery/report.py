@@ -126,8 +126,8 @@ def _detail(
             f"{t.null_std:.2g}, p {format_p(t.pvalue)})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
-        told = dict.fromkeys(n for t in tests for n in t.notes if n not in data.notes)
-        said = [n for n in told if not any(o != n and o.startswith(n) for o in told)]
+        shared = set(tests[0].notes).intersection(*(t.notes for t in tests))
+        said = dict.fromkeys(n for t in tests for n in t.notes if n not in shared)
         return " ".join([f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in said)])
     if question.kind == "score" and rejected:
         worse = test.excess > 0
@@ -227,8 +227,15 @@ def _wrong(
 
 
 def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
-    binned = [row for row in rows if row.aspect != "shape"]
-    notes = list(dict.fromkeys((*data.notes, *(n for row in binned for n in row.test.notes))))
+    lenses = [row.lens if row.aspect == "classes" else row.test.lens for row in rows]
+    told: dict[str, dict[str, None]] = {}
+    for lens, row in zip(lenses, rows, strict=True):
+        for note in row.test.notes:
+            if note not in row.detail and note not in data.notes:
+                told.setdefault(note, {})[lens] = None
+    everywhere, notes = len(set(lenses)), list(data.notes)
+    for note, at in told.items():
+        notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
     if top.test.clusters is not None:
         notes.append(f"rows come in clusters: {top.test.clusters}")
     if data.weights is not None:

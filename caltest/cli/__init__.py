@@ -6,36 +6,68 @@ import codecs
 import os
 import sys
 import warnings
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
 import click
 
 from caltest._version import __version__
-from caltest.cli.compare import compare
-from caltest.cli.gate import gate
-from caltest.cli.grades import grades
-from caltest.cli.monitor import monitor
 from caltest.cli.options import EXIT_CODES
-from caltest.cli.plan import plan
-from caltest.cli.plot import plot
-from caltest.cli.report import report
-from caltest.cli.verbs import audit, interval, test
 from caltest.errors import printable
-from caltest.results import AuditReport
+
+#: Where each command is, and what the list of commands says of it.
+COMMANDS = {
+    "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),
+    "compare": ("compare", "Compare the calibration of several models."),
+    "gate": ("gate", "Say whether the model behind FILE, or behind many, may be released."),
+    "grades": (
+        "grades",
+        "Test the probability of every grade: FILE has a row for each, with its counts.",
+    ),
+    "interval": ("verbs", "Say how large the calibration error may be."),
+    "monitor": ("monitor", "Bet against calibration as rows come in, and keep the state."),
+    "plan": ("plan", "Say how many rows are needed, and how many more than there are."),
+    "plot": ("plot", "Draw a picture, and print its numbers."),
+    "report": (
+        "report",
+        "Write one page that a reviewer, a regulator or a release meeting can read.",
+    ),
+    "test": ("verbs", "Test one aspect of calibration."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+class Commands(click.Group):
+    """Commands that are imported when they are asked for, not when they are listed."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Return the names in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import a command."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = vars(import_module(f"caltest.cli.{COMMANDS[name][0]}"))[name]
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, said) for name, (_, said) in COMMANDS.items()])
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES
+)
 @click.version_option(__version__, prog_name="caltest")
 def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
 
-for command in (audit, test, compare, interval, gate, grades, plan, monitor, plot, report):
-    cli.add_command(command)
-
-
 def _print(result: Any) -> None:
+    from caltest.results import AuditReport
+
     if sys.stdout.isatty() and isinstance(result, AuditReport):
         from rich.console import Console
 

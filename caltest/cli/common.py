@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 import caltest as ct
-from caltest.results import Result
-from caltest.tally.statistics import refuse_early
+
+if TYPE_CHECKING:
+    from caltest.results import Result
 
 #: What a command returns: what to print, and the exit code.
-Outcome = tuple[Result | str, int]
+Outcome: TypeAlias = "tuple[Result | str, int]"
 #: Bytes of a file from which on it is read in batches.
 LARGE = 2**29
 #: The options of ``COLUMNS`` and ``FACTS`` that ``read_predictions`` takes as they are.
@@ -55,6 +56,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
+        from caltest.tally.statistics import refuse_early
+
         refuse_early(given["statistic"], given.get("lens"))
     asked |= {name: given.get(name) for name in ("resume", "scheduler")}
     asked["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
@@ -67,16 +70,14 @@ def check_out(options: dict[str, Any]) -> None:
         raise FileNotFoundError(f"--out: there is no folder {options['out'].parent}")
 
 
-def read_file(
-    path: Any, options: dict[str, Any], reader: Callable[..., Any] = ct.read_predictions
-) -> Any:
+def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
     asked = {name: options[name] for name in (*_READ, "ids") if options.get(name)}
     if options["classes"] is not None:
         names = [name.strip() for name in options["classes"].split(",")]
         numbers = all(name.isdecimal() for name in names)
         asked["classes"] = list(map(int, names)) if numbers else names
-    return reader(path, options["probs"], options["label"], **asked)
+    return (reader or ct.read_predictions)(path, options["probs"], options["label"], **asked)
 
 
 def finish(result: Result, found: bool, options: dict[str, Any]) -> Outcome:

@@ -18,6 +18,7 @@ from caltest._base.state import fingerprint, locked, write
 from caltest.cli.common import Outcome, read_file
 from caltest.cli.options import COLUMNS, LENS, SHARE, option
 from caltest.io import read_waiting
+from caltest.tally.stored import FORM
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
@@ -75,7 +76,8 @@ def monitor(
 
     Rows of FILES that were counted by an earlier run are not counted again, also under a new file
     name; they must not change. From the first row without its label on, rows wait for the next run;
-    with --time, all rows of its time and later ones do.
+    with --time, all rows of its time and later ones do. Or FILES are tallies, as Tally.to_parquet
+    and to_json write them: each is one batch, in the order given.
     """
     asked = ("lens", "alpha", "change", "run_length", "horizon")
     given = {name: options[name] for name in asked if options[name] is not None}
@@ -99,8 +101,17 @@ def monitor(
             raise click.UsageError("--alpha is not for --change, which has --run-length")
         if not watch.change and options["run_length"] is not None:
             raise click.UsageError("--run-length is for --change; without it, give --alpha")
-        parts = [read(path, known, options) for path in dict.fromkeys(map(Path.resolve, files))]
-        watch, known, held = counted(watch, known, parts, options["time"] is not None)
+        paths = list(dict.fromkeys(map(Path.resolve, files)))
+        tallies = {path: tally for path in paths if (tally := tally_in(path)) is not None}
+        if not tallies:
+            parts = [read(path, known, options) for path in paths]
+            watch, known, held = counted(watch, known, parts, options["time"] is not None)
+        elif len(tallies) < len(paths):
+            raise click.UsageError("give tallies and files of rows in runs of their own")
+        else:
+            for name in (name for name in options if options[name] and name not in asked):
+                raise click.UsageError(f"--{name.replace('_', '-')} is for files of rows")
+            watch, known, held = added(watch, known, tallies)
         write(state, json.dumps({"monitor": watch.as_dict(), "files": known}))
     said = (f"{name}: {n} new rows, {late} wait for a label" for name, (n, late) in held.items())
     watch = replace(watch, notes=(*said, *watch.notes))
@@ -128,6 +139,36 @@ def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
         if TELLING <= old["rows"] <= data.n and part.mark(old["rows"]) == old["sha256"]:
             same = old if same is None or old["rows"] > same["rows"] else same
     return part if same is None else replace(part, counted=same["rows"])
+
+
+def tally_in(path: Path) -> ct.Tally | None:
+    """Return the tally that a file holds, if it is one."""
+    content = path.read_bytes() if path.is_file() else b""
+    if content.startswith(f'{{"{FORM}":'.encode()):
+        return ct.Tally.from_json(content.decode())
+    is_one = content.startswith(b"PAR1") and FORM.encode() in content
+    return ct.Tally.from_parquet(path) if is_one else None
+
+
+def added(
+    watch: ct.Monitor, known: dict[str, Any], tallies: dict[Path, ct.Tally]
+) -> tuple[ct.Monitor, dict[str, Any], dict[str, tuple[int, int]]]:
+    """Count tallies that are new, each as a batch, and say of each how many rows were."""
+    held = {}
+    for path, tally in tallies.items():
+        mark = fingerprint(tally.strata, tally.stratum, tally.key, tally.sums, tally.totals)
+        same = known.get(str(path))
+        if same is not None and same["sha256"] != mark:
+            raise ct.InvalidPredictionsError(
+                f"{path.name} is not what was counted before. What is counted cannot change: give "
+                "a new tally a new name, or begin a new state"
+            )
+        again = tally.n >= TELLING and mark in (old["sha256"] for old in known.values())
+        is_new = same is None and not again
+        watch = watch.update(tally) if is_new else watch
+        entry = {"rows": tally.n, "sha256": mark, "size": path.stat().st_size}
+        known, held[path.name] = {**known, str(path): entry}, (tally.n * is_new, 0)
+    return watch, known, held
 
 
 def counted(

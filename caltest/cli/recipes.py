@@ -4,54 +4,57 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 import caltest as ct
-from caltest import planning, statistics
+from caltest import statistics
 from caltest._base.foreign import refuse_misfit
-from caltest.reliability.simplex import SimplexGrid
 
-BINNINGS = (ct.UniformBins, ct.EdgeBins, ct.QuantileBins, ct.VarianceTree)
-STATISTICS = tuple(
-    value
-    for _, value in inspect.getmembers(statistics, inspect.isclass)
-    if issubclass(value, ct.Statistic) and not inspect.isabstract(value)
+BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
+#: What :mod:`caltest.statistics` has besides statistics.
+FORMS = ("SCE", "TACE", "Spiegelhalter")
+KERNELS = ("LaplaceKernel", "GaussianKernel", "TVKernel")
+PROTOCOL = (
+    *("CellLaw", "Cells", "Estimand", "Prepared", "prepare"),
+    *("Statistic", "StatisticLike"),
 )
-#: What an option may be in the end.
-HEADS: dict[str, tuple[Any, ...]] = {
-    "lens": (ct.TopK, ct.Partition, ct.OneVsRest, ct.Canonical),
-    "statistic": STATISTICS,
-    "null": (
-        *(ct.RedrawLabels, ct.SharedRedraws, ct.WildSigns),
-        *(ct.OneRowPerCluster, ct.PopulationWeights, ct.ConsistencyResampling),
+#: What an option may be in the end, by names: only what is written is imported.
+HEADS: dict[str, tuple[str, ...]] = {
+    "lens": ("TopK", "Partition", "OneVsRest", "Canonical"),
+    "statistic": tuple(
+        name for name in dir(statistics) if name not in {*FORMS, *KERNELS, *PROTOCOL}
     ),
-    "bins": (int, *BINNINGS, SimplexGrid),
-    "alternative": (planning.Slope, planning.Shift, planning.Bump),
-    "like": (planning.LogisticNormal,),
+    "null": (
+        *("RedrawLabels", "SharedRedraws", "WildSigns"),
+        *("OneRowPerCluster", "PopulationWeights", "ConsistencyResampling"),
+    ),
+    "bins": ("int", *BINNINGS, "SimplexGrid"),
+    "alternative": ("Slope", "Shift", "Bump"),
+    "like": ("LogisticNormal",),
 }
 #: What else it may be made of, or by.
-PARTS: dict[str, tuple[Any, ...]] = {
-    "statistic": (
-        *(ct.SCE, ct.TACE, ct.Spiegelhalter),
-        *(ct.LaplaceKernel, ct.GaussianKernel, ct.TVKernel),
-        *BINNINGS,
-    )
-}
+PARTS: dict[str, tuple[str, ...]] = {"statistic": (*FORMS, *KERNELS, *BINNINGS)}
 #: What may be written in it, as in Python.
-VOCABULARY: dict[str, dict[str, Any]] = {
-    kind: {head.__name__: head for head in (*heads, *PARTS.get(kind, ())) if head is not int}
+VOCABULARY: dict[str, tuple[str, ...]] = {
+    kind: tuple(head for head in (*heads, *PARTS.get(kind, ())) if head != "int")
     for kind, heads in HEADS.items()
 }
+
+
+def known(name: str) -> Callable[..., Any]:
+    """Return what a name of the vocabulary stands for."""
+    home: Any = ct if name in dir(ct) else ct.planning
+    return getattr(home, name)
 
 
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
 LONGEST, SHOWN = 10_000, 100
 
 
-def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str, ...] = ()) -> Any:
+def parse(text: str, vocabulary: Sequence[str], words: tuple[str, ...] = ()) -> Any:
     """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``.
 
     Only the names of the vocabulary, numbers, strings and lists are understood; nothing is
@@ -68,8 +71,8 @@ def parse(text: str, vocabulary: dict[str, Callable[..., Any]], words: tuple[str
             raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
             raise ValueError(f"{name} is not made of statistics")
-        refuse_misfit(name, inspect.signature(vocabulary[name]), values, options)
-        return vocabulary[name](*values, **options)
+        refuse_misfit(name, inspect.signature(known(name)), values, options)
+        return known(name)(*values, **options)
 
     def build(node: ast.expr) -> Any:
         if isinstance(node, ast.Name):
@@ -116,7 +119,7 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
             built = parse(value, VOCABULARY[self.kind], self.words)
         except (TypeError, ValueError) as error:
             self.fail(f"{shown}: {error}", param, ctx)
-        if type(built) not in HEADS[self.kind]:
-            names = ", ".join("a number" if h is int else h.__name__ for h in HEADS[self.kind])
+        if type(built).__name__ not in HEADS[self.kind]:
+            names = ", ".join("a number" if h == "int" else h for h in HEADS[self.kind])
             self.fail(f"{shown} does not fit; choose one of {names}", param, ctx)
         return built

@@ -40,7 +40,7 @@ from caltest.simulate import (
     Workers,
     check_run,
 )
-from caltest.statistics import ECE, EValue, StatisticLike
+from caltest.statistics import ECE, StatisticLike
 from caltest.tally import AnyTally
 
 
@@ -160,6 +160,8 @@ def calibration_test(
         return _tested(tally, tally.problem(), statistic, tally.lens, null, run, early)
     data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
     if null == "betting" and statistic == ECE():
+        from caltest.statistics import EValue
+
         statistic = EValue()
     through = as_lens(lens, data)
     options: Any = {"lens": through, "n_resamples": n_resamples, "workers": workers}

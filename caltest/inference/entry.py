@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,10 +17,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import AnyTally, Leaves, MicroCells, PairTally, Tallied, Tally, VectorTally
-from caltest.tally.dask import of_frame
-from caltest.tally.reading import Reading
-from caltest.tally.statistics import refuse_early
+from caltest.tally import AnyTally, MicroCells, PairTally, Tallied, Tally
+
+if TYPE_CHECKING:
+    from caltest.tally import Leaves
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -92,6 +92,10 @@ def at_hand(
     """
     if not (of_dask(probs) and type(probs).__name__ == "DataFrame"):
         return probs, labels, facts
+    from caltest.tally.dask import of_frame
+    from caltest.tally.reading import Reading
+    from caltest.tally.statistics import refuse_early
+
     for statistic in statistics:
         refuse_early(statistic, lens)
     names = {"labels": labels, "weights": facts.get("weights")}
@@ -132,6 +136,8 @@ def admitted_tally(
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
     if whole:
         return tally
+    from caltest.tally import VectorTally
+
     seen = tally.through(lens)
     if isinstance(seen, VectorTally) and not vectors:
         raise StatisticError(
@@ -194,7 +200,7 @@ def evaluated(
 
 def told(prepared: Prepared) -> tuple[str, ...]:
     """Return what a result says of a statistic that comes from a tally."""
-    return (prepared.said,) if isinstance(prepared, Tallied) else ()
+    return prepared.said if isinstance(prepared, Tallied) else ()
 
 
 def design(data: Predictions | AnyTally) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from caltest._base.facts import RIGHT
 from caltest._base.reading import in_a_file
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
-from caltest.io import cells, logs
+from caltest.io import cells
 from caltest.io import columns as choosing
 from caltest.io.columns import LABELS, PREDICTED, Choice, choose_labels, listing, refuse_unknown
 from caltest.io.formats import READERS
@@ -69,11 +69,17 @@ def _read(file: Opened, format: str | None, per_character: bool) -> Source:
     file.file.seek(0)
     source = Source([], lambda _: []) if zipped else READERS.get(file.format, READERS["json"])(file)
     log = file.format if file.format not in READERS else None
-    if format is None and log is None:
-        log = logs.log_format(source.content)
+    if format is None and log is None and source.content is not None:
+        from caltest.io.logs import log_format
+
+        log = log_format(source.content)
     if per_character and log != "lm-eval":
         raise InvalidPredictionsError("per_character is for samples of lm-evaluation-harness")
-    return source if log is None else logs.read_log(file, log, source.content, per_character)
+    if log is None:
+        return source
+    from caltest.io.logs import read_log
+
+    return read_log(file, log, source.content, per_character)
 
 
 def _with_labels(source: Source, path: Path) -> Source:

@@ -63,7 +63,8 @@ def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[An
     for what, name in wanted.items():
         if name not in source.names:
             raise InvalidPredictionsError(
-                f"there is no column {name!r} among {listing(source.names)}: name it with {what}=…"
+                f"there is no column {name!r} among {listing(source.names)}: "
+                f"name it with {what}= (--{what})"
             )
     found = dict(zip(wanted, source.read(list(wanted.values())), strict=True))
     sizes = {wanted[what]: np.shape(column) for what, column in found.items()}

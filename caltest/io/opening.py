@@ -60,7 +60,10 @@ def opened(path: str | PathLike[str], format: str | None) -> Opened:
         data = sys.stdin.buffer.read()
         name, file, ending, found = "standard input", BytesIO(data), _beginning(data), bool(data)
     elif path.is_dir():
-        raise InvalidPredictionsError(f"{path} is a folder, not a file of predictions")
+        raise InvalidPredictionsError(
+            f"{path} is a folder, not a file of predictions: name its files, such as "
+            f"'{path / '*.parquet'}'"
+        )
     elif not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     elif found := path.stat().st_size > 0:

@@ -16,7 +16,7 @@ from caltest.lenses import Lens, OneVsRest
 from caltest.planning.alternatives import LogisticNormal
 from caltest.predictions import Facts, Predictions
 from caltest.recalibration import PlattScaling, TemperatureScaling
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, PairTally
 
 Truth = Callable[[FloatArray], FloatArray]
 #: Rows from which formulas are computed where a model is drawn from.
@@ -68,11 +68,11 @@ class Population:
         """Read what is given; labels without an alternative show what is true."""
         data = second = None
         said = "calibrated" if alternative is None else name_of(alternative)
-        if isinstance(like, Tally):
+        if isinstance(like, AnyTally):
             like, rows = _of_tally(like, labels, facts)
             alternative, said = (alternative, said) if alternative else _fitted(rows, like.n)
         elif not callable(like):
-            known = isinstance(like, Predictions) or labels is not None
+            known = isinstance(like, (Predictions, PairTally)) or labels is not None
             given = labels if known else np.zeros(len(like), dtype=np.int64)
             data = admitted("plan", like, given, facts)
             if against is not None:
@@ -83,7 +83,9 @@ class Population:
             elif known and alternative is None:
                 alternative, said = _fitted(replace(data, ids=None), data.n)
         if against is not None and second is None:
-            raise StatisticError("a comparison is planned like predictions, not like a function")
+            raise StatisticError(
+                "a comparison is planned like predictions, not like a function or a tally"
+            )
         said = "the other model" if against is not None and alternative is None else said
         return cls(like, data, second, alternative, said)
 
@@ -145,12 +147,11 @@ class Population:
         return f"{self.present} rows"
 
 
-def _of_tally(tally: Tally, labels: Any, facts: Facts) -> tuple[LikeTally, Predictions]:
+def _of_tally(tally: AnyTally, labels: Any, facts: Facts) -> tuple[LikeTally, Predictions]:
     """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
-    tally = admitted_tally("plan", tally, labels, facts, OneVsRest(1))
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
-    micro = MicroCells.of(tally)
+    micro = MicroCells.of(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
     rows, times, _ = micro.listed()
     return LikeTally.of(micro), Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
 

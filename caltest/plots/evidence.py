@@ -51,7 +51,8 @@ def evidence(
         canvas.tidy(upper, "", "log10 evidence")
     else:
         logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
-        (artists["evidence"],) = ax.plot(rows, logs, color=BLUE, linewidth=1.2)
+        one = "o" if rows.size == 1 else ""  # a line of one point is not seen
+        (artists["evidence"],) = ax.plot(rows, logs, one + "-", color=BLUE, linewidth=1.2)
         ax.set_ylim(bottom=max(logs.min(), -6.0) - 0.2)
         inset = ax.inset_axes((0.06, 0.66, 0.24, 0.3))
         p = np.linspace(0.001, 0.999, 400)

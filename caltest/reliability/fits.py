@@ -24,7 +24,7 @@ from caltest.simulate import Batches, RedrawLabels, SharedRedraws, Workers, simu
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import smooth_curve
-from caltest.tally import MicroCells
+from caltest.tally import AnyTally, MicroCells
 
 Fit = Literal["isotonic", "smooth", "band"]
 #: Steps of the grid on which residuals are smoothed.
@@ -116,6 +116,8 @@ def reliability_fit(
     fraction("level", level)
     whole("points", points, 2)
     takes = ("tally",) if fit == "band" else ("clusters", "weights")
+    if isinstance(probs, AnyTally) and fit != "band":
+        raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     view = View.of("reliability_fit", probs, labels, facts, lens, "a curve", takes)
     if isinstance(view.induced, MicroCells):
         return _of_sums(view, view.induced, level, points)

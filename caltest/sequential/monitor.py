@@ -23,7 +23,7 @@ from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Watch, odds, shown, steps_of
 from caltest.statistics.prepared import as_problem
-from caltest.tally import MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells, Tally
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -148,7 +148,7 @@ class Monitor(Watch):
             The time of every row, a number or a date, which must not go back. Rows of one time are
             forecast together.
         """
-        if isinstance(probs, Tally):
+        if isinstance(probs, AnyTally):
             tally = admitted_tally("Monitor", probs, labels, facts, self.lens)
             return self._after_tally(tally, time)
         if time is None and not facts and self._is_plain:

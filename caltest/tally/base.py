@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
+from caltest.errors import InvalidPredictionsError
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import FloatArray, Predictions
 
 
-class AnyTally(ABC):
+class _Missing:
+    """An attribute of rows, which sums do not have."""
+
+    def __get__(self, tally: NoRows | None, kind: type) -> Any:
+        return self if tally is None else tally.__array__()
+
+
+class NoRows:
+    """What cannot stand where rows are needed, and says so."""
+
+    probs = labels = _Missing()
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise InvalidPredictionsError(
+            f"a {type(self).__name__} has no rows, and rows are needed here: pass their "
+            "predictions. Verbs that answer from sums take it alone, in place of probs and labels"
+        )
+
+
+class AnyTally(NoRows, ABC):
     """Sums of rows that are not kept; verbs look at them ``through`` a lens."""
 
     lens: Any

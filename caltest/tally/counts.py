@@ -37,12 +37,12 @@ class Tallied(Prepared):
     remark: str = field(default="", kw_only=True)
 
     @property
-    def said(self) -> str:
+    def said(self) -> tuple[str, ...]:
         """Where the numbers come from, and what of them is as fine as the cells only."""
-        remark, data = self.remark, cast(Any, self.data)
+        said = [f"from sums over {cast(Any, self.data).said}"]
         if self.cells is not None and isinstance(self.cells.bins, QuantileBins):
-            remark += ", equal mass up to their rows"
-        return f"from sums over {data.said}{remark}"
+            said.append("bins are of equal mass up to the rows of a micro-cell")
+        return (*said, *filter(None, [self.remark]))
 
     def __call__(self, labels: IntArray) -> float:
         return self.observed

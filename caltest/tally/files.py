@@ -116,11 +116,17 @@ def scan(
 def _parts(paths: Any) -> list[Path]:
     if isinstance(paths, (str, PathLike)):
         paths = [paths]
+    elif not isinstance(paths, Sequence):
+        raise InvalidPredictionsError(
+            f"paths is a {type(paths).__name__}, not the names of files: values in memory are for "
+            "Tallies.of(probs, labels), a Dask data frame for Tallies.from_dask"
+        )
     found: list[Path] = []
     for path in paths:
         matches = sorted(glob.glob(fspath(path))) if not Path(path).exists() else [fspath(path)]
         if not matches:
-            raise FileNotFoundError(f"there is no file {path}")
+            none = "no file is like" if set("*?[") & set(fspath(path)) else "there is no file"
+            raise FileNotFoundError(f"{none} {path}")
         found += map(Path, matches)
     if len(set(found)) < len(found):
         twice = next(path for path in found if found.count(path) > 1)
@@ -153,6 +159,11 @@ class _Run:
     state: Path | None
     counted: _Counted = field(default_factory=_Counted)
     written: float = field(default_factory=time.monotonic)
+    #: What is asked, before the first part has said more.
+    asked: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.asked = self.reading.asked
 
     def all(self, scheduler: Any) -> Any:
         """Tally the parts that are not done."""
@@ -174,7 +185,7 @@ class _Run:
         found, read = self.counted.tally, len(self.counted.done)
         if found is None:
             raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows, nor in others")
-        used = f": {shortened(self.reading.chosen.wanted)}" if self.reading.chosen else ""
+        used = f", columns {shortened(self.reading.chosen.wanted)}" if self.reading.chosen else ""
         note = f"read {several(found.n, 'row')} of {several(read, 'file')}{used}"
         return replace(found, notes=(note,))
 
@@ -221,7 +232,7 @@ class _Run:
         if self.state is not None:
             kept = self.counted
             tallies = [None if t is None else t.to_json() for t in (kept.tally, kept.opened)]
-            content = {"caltest scan": 2, "asked": self._asked, "tallies": tallies}
+            content = {"caltest scan": 3, "asked": self.asked, "tallies": tallies}
             content |= {"done": kept.done, "open": kept.open}
             write(self.state, json.dumps(content))
         self.written = time.monotonic()
@@ -235,7 +246,7 @@ class _Run:
             content = json.loads(self.state.read_text(encoding="utf-8"))
             done, (part, size, rows) = dict(content["done"]), content["open"]
             whole, own = map(_tally_of, content["tallies"])
-            asked = content["asked"]
+            asked = dict(content["asked"])
         except (ValueError, KeyError, TypeError):
             raise InvalidPredictionsError(f"{self.state} is not the state of a scan") from None
         for name, counted in done.items():
@@ -249,16 +260,13 @@ class _Run:
                     f"{name} has changed since it was counted in {self.state}: start without the "
                     "state"
                 )
-        if asked != self._asked:
-            raise StatisticError(
-                f"{self.state} was written with {asked}: give the same, or start without the state"
-            )
+        for name, now in self.asked.items():
+            if asked.get(name) != now:
+                raise StatisticError(
+                    f"{self.state} was written with {name}={asked.get(name)}, not {now}: give the "
+                    "same, or start without the state"
+                )
         self.counted = _Counted(done, whole, (part, size, rows), own)
-
-    @property
-    def _asked(self) -> str:
-        reading = self.reading
-        return f"lens={reading.lens!r}, grid={reading.grid}, weights={reading.weights}"
 
 
 def _tally_of(text: str | None) -> Any:

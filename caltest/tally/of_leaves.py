@@ -117,7 +117,7 @@ def _skce(statistic: SKCE, leaves: Leaves) -> OfLeaves:
     observed = float(pairs(leaves.labels[None], squares[None])[0])
     return OfLeaves(
         cast(Any, leaves), lambda labels: pairs(labels, drawn(labels)), observed,
-        null_mean=None if biased else 0.0, remark=", with the kernel of their mean predictions",
+        null_mean=None if biased else 0.0, remark="the kernel is that of leaves' mean predictions",
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.tally import stored
+from caltest.tally.base import NoRows
 from caltest.tally.cells import MicroCells
 from caltest.tally.grid import Grid
 from caltest.tally.rows import FINE, OCTAVES, UNIT
@@ -35,7 +36,7 @@ NOTHING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
-class PairTally:
+class PairTally(NoRows):
     """What a paired comparison of two models needs to know of any number of rows.
 
     Beside a :class:`Tally` of each model, every pair of micro-cells, one of each model, and of what

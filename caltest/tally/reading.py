@@ -51,6 +51,17 @@ class Reading:
     looks: tuple[LensLike, ...] = ()
     cells: Mapping[Lens, SimplexTree] = field(default_factory=dict)
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """What decides what is counted, in words."""
+        given = {
+            "probs": self.probs, "label": self.label, "predicted_label": self.predicted,
+            "weights": self.weights, "grid": self.grid, "drop_missing": self.drop, **self.options,
+        }  # fmt: skip
+        words = {None: "all that an audit asks", "usual": "'usual', that of a test"}
+        lens = words.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
+        return {"lens": lens or repr(self.lens), **{n: repr(v) for n, v in given.items()}}
+
     def choose(self, parts: Sequence[Path]) -> None:
         """Find out what columns mean, from the first part that is read in batches and has rows."""
         for part in (part for part in parts if kind_of(part) in STREAMED):

@@ -17,7 +17,15 @@ from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, MCE, RMSCE, BinnedError
 from caltest.statistics.cox import CoxScore, Scores
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper, Walk
-from caltest.statistics.debiased import ABSOLUTE, SQUARED, DebiasedL1, DebiasedL2, KumarL1, KumarL2
+from caltest.statistics.debiased import (
+    ABSOLUTE,
+    SQUARED,
+    DebiasedL1,
+    DebiasedL2,
+    KumarL1,
+    KumarL2,
+    of_pairs,
+)
 from caltest.statistics.multiscale import MultiScale, without_rounding
 from caltest.statistics.prepared import Law, Prepared, normal
 from caltest.statistics.regression import (
@@ -139,8 +147,7 @@ def _debiased(statistic: DebiasedL1 | DebiasedL2, micro: MicroCells) -> Tallied:
 def _pair_weights(bins: TalliedCells, micro: MicroCells, with_own: bool = False) -> FloatArray:
     """Return what Σ r_i r_j over pairs of rows of each cell counts, as ``pair_weights``."""
     own = 0.0 if with_own else bins.sum(micro.weight**2 * micro.count)
-    pairs = np.where(bins.counts > 1, bins.mass**2 - own, np.inf)
-    return np.asarray(bins.mass / pairs / bins.mass.sum())
+    return of_pairs(bins, own)
 
 
 def _excess(
@@ -183,9 +190,10 @@ def _multiscale(statistic: MultiScale, micro: MicroCells) -> Tallied:
         raise StatisticError(f"{statistic!r} is undefined: no scale has a cell that can vary")
     value, observed = _excess(bins, weights, micro)
     data: Any = micro
+    remark = f"MultiScale has the scales {scales[0]} to {scales[-1]}"
     return Tallied(
         data, lambda events: (value(events) / deviations).max(axis=1),
-        float((observed / deviations).max()), remark=f", scales {scales[0]} to {scales[-1]}",
+        float((observed / deviations).max()), remark=remark,
     )  # fmt: skip
 
 
@@ -305,7 +313,8 @@ def _walk(statistic: KolmogorovSmirnov | Kuiper, micro: MicroCells) -> Tallied:
     order, along = np.arange(micro.key.size), np.empty(0)
     data: Any = micro
     walk = Walk(data, order, ends, along, sigma, unit, mass, statistic.extent, degree=1)
-    return replace(by_residuals(micro, walk), remark=", between which nothing is seen")
+    remark = f"{type(statistic).__name__} sees nothing within a micro-cell"
+    return replace(by_residuals(micro, walk), remark=remark)
 
 
 BUILDERS: dict[type, Callable[[Any, MicroCells], Tallied]] = {

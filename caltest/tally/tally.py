@@ -16,7 +16,6 @@ from caltest.errors import StatisticError
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions
-from caltest.recalibration import refuse_fitted_rows
 from caltest.tally import stored
 from caltest.tally.base import AnyTally
 from caltest.tally.grid import (
@@ -320,6 +319,8 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
     """Return rows that a tally may hold, and its lens."""
     data = Predictions.of(probs, labels, **facts)
     if data.provenance:
+        from caltest.recalibration import refuse_fitted_rows
+
         refuse_fitted_rows(data)
     for name, held in {"clusters": data.n_clusters, "by": data.by}.items():
         if held is not None:

@@ -1,0 +1,124 @@
+"""What users do with tallies that cannot be right: each is refused in words, or answered."""
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from tests.test_cli import run
+
+TWO = ct.examples.GaussianMixture(0, -2.2).sample(600, rng=1)
+OTHER = ct.examples.GaussianMixture(0, -2.6).sample(600, rng=1)
+DIGITS = ct.examples.digits("overfit").take(slice(0, 300))
+KINDS = {
+    "Tally": ct.Tally.of(TWO),
+    "Tallies": ct.Tallies.of(TWO),
+    "VectorTally": ct.VectorTally.of(DIGITS),
+    "PairTally": ct.PairTally.of(TWO, OTHER),
+}
+NEED_ROWS = {
+    "statistic": lambda t: ct.ECE()(t),
+    "statistic and labels": lambda t: ct.ECE()(t, TWO.labels),
+    "labels": lambda t: ct.calibration_test(TWO.probs, t),
+    "predictions": ct.Predictions.of,
+    "tally": ct.Tally.of,
+    "tallies": ct.Tallies.of,
+    "pairs": lambda t: ct.PairTally.of(t, t),
+    "fit": lambda t: ct.recalibration.PlattScaling().fit(t),
+    "array": np.asarray,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("use", NEED_ROWS)
+def test_tallies_say_that_they_are_no_rows(kind, use):
+    with pytest.raises(ct.InvalidPredictionsError, match=f"a {kind} has no rows"):
+        NEED_ROWS[use](KINDS[kind])
+
+
+@pytest.mark.parametrize("lens", [ct.OneVsRest(1), ct.TopK(1), ct.Partition([[0], [1]])])
+@pytest.mark.parametrize("kind", ["Tally", "Tallies"])
+def test_lenses_do_not_take_tallies_themselves(kind, lens):
+    with pytest.raises(ct.InvalidPredictionsError, match="has no rows"):
+        lens(KINDS[kind])
+
+
+def test_scan_says_that_a_tally_is_no_file():
+    with pytest.raises(ct.InvalidPredictionsError, match="paths is a Tally, not the names of"):
+        ct.scan(KINDS["Tally"])
+
+
+def test_tallies_of_two_classes_do_what_their_tally_does():
+    several, one = KINDS["Tallies"], KINDS["Tally"]
+    assert str(ct.Monitor().update(several)) == str(ct.Monitor().update(one))
+    other = ct.Tallies.of(OTHER)
+    options = {"margin": 0.1, "paired": False}
+    found = ct.gate(several, against=other, **options)
+    assert found.checks == ct.gate(one, against=ct.Tally.of(OTHER), **options).checks
+    truth = {"alternative": ct.planning.Slope(0.8), "n_datasets": 100, "rng": 1}
+    assert ct.plan(like=several, **truth).n == ct.plan(like=one, **truth).n
+    with pytest.raises(ct.StatisticError, match="Monitor needs the rows for whole vectors"):
+        ct.Monitor().update(KINDS["VectorTally"])
+
+
+def test_refusals_say_what_a_tally_can_do():
+    with pytest.raises(ct.StatisticError, match="from a tally comes fit='band'"):
+        ct.reliability_fit(KINDS["Tally"])
+    with pytest.raises(ct.StatisticError, match="plan does not take a pair tally"):
+        ct.plan(like=KINDS["PairTally"], alternative=ct.planning.Slope(0.8))
+    with pytest.raises(ct.StatisticError, match="of a pair tally give the margin"):
+        ct.gate(KINDS["PairTally"], tolerance=0.1)
+
+
+def test_an_audit_of_a_tally_says_once_where_its_numbers_come_from():
+    text = str(ct.audit(KINDS["Tally"], n_resamples=99))
+    assert text.count("from sums over micro-cells") == 1
+    assert (
+        "Note: Kuiper sees nothing within a micro-cell. Note: MultiScale has the scales 2" in text
+    )
+    test = ct.calibration_test(KINDS["Tally"], statistic=ct.Kuiper(), n_resamples=99)
+    assert test.notes == (
+        "from sums over micro-cells (Tally, grid 4800)",
+        "Kuiper sees nothing within a micro-cell",
+    )
+
+
+def test_an_audit_of_many_classes_says_which_sums_are_of_which_lens():
+    found = ct.audit(ct.Tallies.of(DIGITS), n_resamples=199)
+    whole, top, *others = found.notes
+    assert "renormalised" in whole
+    assert top == "TopK(1): from sums over micro-cells (Tally, grid 4800)"
+    assert [note.split(": from sums over ")[0] for note in others] == [
+        "TopK(3)", "OneVsRest(0…9)", "Canonical()",
+    ]  # fmt: skip
+
+
+def test_a_monitor_that_has_seen_one_tally_shows_a_point():
+    picture = ct.Monitor().update(KINDS["Tally"]).plot()
+    assert picture.artists["evidence"].get_marker() == "o"
+
+
+@pytest.fixture
+def words(tmp_path):
+    path, names = tmp_path / "part.csv", np.array(["no", "yes"])
+    pairs = zip(TWO.probs[:, 1], names[TWO.labels], strict=True)
+    lines = [f"{p:.3f},{1 - p:.3f},{y}" for p, y in pairs]
+    path.write_text("\n".join(["p,q,label", *lines]))
+    return path
+
+
+@pytest.mark.parametrize("other", [{"pos_label": "no"}, {"probs": "q"}, {"drop_missing": True}])
+def test_a_state_is_of_the_columns_and_labels_that_were_asked(words, tmp_path, other):
+    asked = {"probs": "p", "label": "label", "pos_label": "yes"}
+    found = ct.scan(words, **asked, resume=tmp_path / "state")
+    assert ct.scan(words, **asked, resume=tmp_path / "state") == found
+    (name,) = other
+    with pytest.raises(ct.StatisticError, match=f"was written with {name}=.*, not .*: give the"):
+        ct.scan(words, **asked | other, resume=tmp_path / "state")
+
+
+def test_folders_and_patterns_that_match_nothing(tmp_path, capsys):
+    code, _, error = run(capsys, "audit", tmp_path)
+    assert code == 2
+    assert "name its files, such as" in error
+    code, _, error = run(capsys, "audit", tmp_path / "part-*.parquet")
+    assert "no file is like" in error
