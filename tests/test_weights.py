@@ -416,3 +416,11 @@ def test_all_right_where_all_is_nearly_certain_is_no_evidence(rng, n, eps, weigh
             for asked in (data, ct.Tally.of(data)):
                 test = ct.calibration_test(asked, statistic=statistic, null="exact")
                 assert test.pvalue == pytest.approx(1.0), (statistic, type(asked))
+
+
+def test_pairs_beside_one_huge_weight_are_rounding(rng):
+    p, y, w = np.full(60, 0.3), np.arange(60) % 2, np.append(1e8, np.full(59, 1e-8))
+    for asked in (data := ct.Predictions.of(p, y, weights=w), ct.Tally.of(data)):
+        with pytest.warns(ct.DegenerateDataWarning):
+            found = ct.calibration_test(asked, statistic=ct.DebiasedL2(4), n_resamples=99, rng=1)
+        assert found.estimate == 0.0

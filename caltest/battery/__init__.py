@@ -1,5 +1,6 @@
 """The verbs that ask several questions at once: audits, and gates."""
 
-import lazy_loader
+from caltest.battery.audit import audit
+from caltest.battery.gate import gate
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["audit", "gate"]

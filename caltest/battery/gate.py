@@ -10,7 +10,7 @@ from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.battery.size import Bounds
 from caltest.errors import StatisticError
-from caltest.inference import compare, confidence_interval
+from caltest.inference import confidence_interval
 from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of
 from caltest.inference.intervals import bounded
 from caltest.lens_choice import as_lens
@@ -181,6 +181,8 @@ def _difference(
     run: dict[str, Any],
 ) -> Bounds:
     """Bound the difference of the root mean squared errors of two models."""
+    from caltest.inference import compare
+
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
     found = compare(*both, statistic=statistic, paired=paired, **options)
     go_on(found.ended)

@@ -120,14 +120,18 @@ class ClusterPairs(Prepared):
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
     """Return what Σ r_i · r_j over pairs of rows of each cell counts: 1 / (n (n_b − 1)).
 
-    With weights (W_b / W) / (W_b² − Σ w²); ``with_own`` puts pairs of a row and itself into the
-    divisor. A cell of one row counts nothing.
+    With weights :func:`of_pairs`; ``with_own`` adds pairs of a row and itself to the divisor.
     """
     if cells.weights is None:
         n, divisor = int(cells.starts[-1]), cells.counts - (not with_own)
         return np.where(cells.counts > 1, 1.0 / (n * np.maximum(divisor, 1)), 0.0)
-    own = 0.0 if with_own else cells.sum(cells.weights**2)
-    pairs = np.where(cells.counts > 1, cells.mass**2 - own, np.inf)
+    return of_pairs(cells, 0.0 if with_own else cells.sum(cells.weights**2))
+
+
+def of_pairs(cells: Cells, own: FloatArray | float) -> FloatArray:
+    """Return (W_b / W) / (W_b² − Σ w²), but 0 of one row, also beside rows that are rounding."""
+    pairs = np.where(cells.counts > 1, cells.mass**2 - own, 0.0)
+    pairs[pairs <= 1e-13 * cells.mass**2] = np.inf
     return np.asarray(cells.mass / pairs / cells.mass.sum())
 
 

@@ -17,7 +17,15 @@ from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.binned import ECE, MCE, RMSCE, BinnedError
 from caltest.statistics.cox import CoxScore, Scores
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper, Walk
-from caltest.statistics.debiased import ABSOLUTE, SQUARED, DebiasedL1, DebiasedL2, KumarL1, KumarL2
+from caltest.statistics.debiased import (
+    ABSOLUTE,
+    SQUARED,
+    DebiasedL1,
+    DebiasedL2,
+    KumarL1,
+    KumarL2,
+    of_pairs,
+)
 from caltest.statistics.multiscale import MultiScale, without_rounding
 from caltest.statistics.prepared import Law, Prepared, normal
 from caltest.statistics.regression import (
@@ -139,8 +147,7 @@ def _debiased(statistic: DebiasedL1 | DebiasedL2, micro: MicroCells) -> Tallied:
 def _pair_weights(bins: TalliedCells, micro: MicroCells, with_own: bool = False) -> FloatArray:
     """Return what Σ r_i r_j over pairs of rows of each cell counts, as ``pair_weights``."""
     own = 0.0 if with_own else bins.sum(micro.weight**2 * micro.count)
-    pairs = np.where(bins.counts > 1, bins.mass**2 - own, np.inf)
-    return np.asarray(bins.mass / pairs / bins.mass.sum())
+    return of_pairs(bins, own)
 
 
 def _excess(
