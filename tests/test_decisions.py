@@ -329,7 +329,7 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
             )  # of weighted rows noise is drawn in another way
     for arguments, options, said in [
         ((pairs, None, steep), {"margin": 0.1}, "leave out against"),
-        ((pairs,), {"tolerance": 0.1}, "give both"),
+        ((pairs,), {"tolerance": 0.1}, "give the margin"),
         ((tallies[0], None, tallies[1]), {"margin": 0.1}, "make a PairTally"),
         ((tallies[0], y), {"tolerance": 0.1}, "leave out labels"),
         ((apart[0], None, tallies[1]), {"margin": 0.1, "paired": False}, "tally the rows of both"),
