@@ -40,10 +40,6 @@ COMMANDS = {
 class Commands(click.Group):
     """Commands that are imported when they are asked for, not when they are listed."""
 
-    def list_commands(self, context: click.Context) -> list[str]:
-        """Return the names in their order."""
-        return list(COMMANDS)
-
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Import a command."""
         if name not in COMMANDS:
@@ -57,8 +53,14 @@ class Commands(click.Group):
             formatter.write_dl([(name, said) for name, (_, said) in COMMANDS.items()])
 
 
+NAMES: Any = dict.fromkeys(COMMANDS)  # of which click suggests one
+
+
 @click.group(
-    cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES
+    cls=Commands,
+    commands=NAMES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
 )
 @click.version_option(__version__, prog_name="caltest")
 def cli() -> None:

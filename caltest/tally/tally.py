@@ -331,8 +331,7 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
     through = as_lens(lens, data)
     if type(through) not in LENSES.values():
         raise StatisticError(
-            f"a tally names its lens, and cannot name {name_of(through)}: apply it first and tally "
-            "what it returns"
+            f"a tally cannot name {name_of(through)}: apply it first and tally what it returns"
         )
     return data, through
 
