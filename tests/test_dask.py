@@ -136,7 +136,9 @@ def test_files_by_workers(parts, capsys):
     ):
         address = own.scheduler_address
         assert ct.scan(pattern, scheduler=client) == expected
-        assert ct.scan(pattern, scheduler=address).notes == ("read 2000 rows of 40 files: y, p",)
+        assert ct.scan(pattern, scheduler=address).notes == (
+            "read 2000 rows of 40 files, columns y, p",
+        )
         state = parts / "state"
         good = (parts / "part-33.parquet").read_bytes()
         (parts / "part-33.parquet").write_bytes(good[:900] + b"x" * 500)
