@@ -89,6 +89,7 @@ def test_calibrated_models_ring_seldom():
     assert np.mean(np.array(highest) > 0.0) > 0.2  # some luck there is
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", [2, 10])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_moments_leave_open_is_taken_off(grid, seed):
@@ -106,6 +107,7 @@ def _rows(p, y):
     return np.column_stack([p, 1 - p]), 1 - y, np.ones(p.size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [False, True])
 @pytest.mark.parametrize("style", ["uniform", "confident", "rare"])
 def test_tallies_of_one_row_are_as_good_as_rows(style, change):
@@ -141,6 +143,7 @@ def test_the_order_of_rows_in_a_batch_does_not_matter_and_mixing_works():
     assert json.loads(text, parse_constant=lambda name: pytest.fail(name))
 
 
+@pytest.mark.slow
 def test_a_day_is_a_point_of_the_history_and_the_alarm_rings_at_its_end():
     p, y = sloped(20_000)
     monitor = ct.Monitor(alpha=0.01)

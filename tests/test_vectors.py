@@ -218,6 +218,7 @@ def test_estimates_are_those_of_rows_in_coarse_cells():
         assert found.pvalue == pytest.approx(rows.pvalue, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_law_of_three_rows_by_enumeration():
     """All 27 label vectors of three rows, each in a leaf of its own."""
     probs = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3]])
@@ -303,6 +304,7 @@ def rates(probs, tree, statistics, draws=250, seed=1):
     return found / draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("concentration", "k", "leaves"), [(1.0, 3, 1024), (0.1, 10, 1024), (0.1, 10, 128)]
 )
