@@ -298,6 +298,7 @@ def test_a_file_that_is_no_state_is_named_and_kept(capsys, tmp_path, content):
     assert state.read_text() == content
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("times", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_it_may_be_killed_at_any_instant(tmp_path, times):

@@ -128,6 +128,7 @@ def test_ctrl_c_keeps_what_was_drawn(data):
     np.testing.assert_array_equal(np.asarray(null), full)
 
 
+@pytest.mark.slow
 def test_progress_appears_after_two_seconds_and_only_on_a_terminal(data, capsys, monkeypatch):
     def slow(probs, labels):
         time.sleep(0.04)

@@ -152,6 +152,7 @@ def test_refuses_what_sums_cannot_hold():
 # --- the grid ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 7, 100, 4800])
 def test_cells_lie_where_they_say(size):
     rng, grid = np.random.default_rng(size), Grid(size)
