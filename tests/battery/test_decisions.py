@@ -21,7 +21,7 @@ from caltest.planning import Bump, LogisticNormal, Shift, Slope
 from caltest.planning.search import by_alarms, by_power, by_width
 
 pytest_plugins = ["pytester"]
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 U = ct.UniformBins
 ESTIMATORS = [ct.ECE(10), ct.DebiasedL1(10), ct.DebiasedL2(10), ct.RMSCE(U(10)), ct.MCE(U(5))]
 

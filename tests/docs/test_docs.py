@@ -14,7 +14,7 @@ import pytest
 import caltest as ct
 from caltest import cli, plots
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 START = (DOCS / "start.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"```\n\$ (caltest [^\n]*)\n(?!```)(.*?)```", START, re.DOTALL)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from tests.test_cli import run
+from tests.cli.test_cli import run
 
 TWO = ct.examples.GaussianMixture(0, -2.2).sample(600, rng=1)
 OTHER = ct.examples.GaussianMixture(0, -2.6).sample(600, rng=1)

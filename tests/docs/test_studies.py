@@ -17,7 +17,7 @@ from validation.definition import definition
 from validation.pages import largest_rate, letter, spread, usual_largest
 from validation.study import Found, Study, extend
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 #: A study of two kinds of data that dies in the middle of its third part when asked to.
 TINY = """

@@ -9,7 +9,7 @@ import pytest
 
 from caltest import cli
 
-README = Path(__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_the_audit_shown_is_the_audit_printed(capsys):
