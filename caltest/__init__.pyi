@@ -105,7 +105,6 @@ from .statistics import RMSCE as RMSCE
 from .statistics import SCE as SCE
 from .statistics import SKCE as SKCE
 from .statistics import TACE as TACE
-from .statistics import UCME as UCME
 from .statistics import BrierScore as BrierScore
 from .statistics import CalibrationInTheLarge as CalibrationInTheLarge
 from .statistics import CellLaw as CellLaw
@@ -128,7 +127,6 @@ from .statistics import MultiScale as MultiScale
 from .statistics import OERatio as OERatio
 from .statistics import Prepared as Prepared
 from .statistics import RefinementError as RefinementError
-from .statistics import SafeHosmerLemeshow as SafeHosmerLemeshow
 from .statistics import ScaledBrierScore as ScaledBrierScore
 from .statistics import ScoreGap as ScoreGap
 from .statistics import SmoothECE as SmoothECE

@@ -151,11 +151,6 @@ def sklearn(
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
 
 
-def sklearn_error(*, class_index: int = 1) -> Preset:
-    """Return the l2 error over ⌈n^⅓⌉ quantile bins that is proposed for scikit-learn."""
-    return Preset(RMSCE(CutBins(None)), OneVsRest(class_index), "scikit-learn, proposal 34261")
-
-
 def torchmetrics(
     norm: Literal["l1", "l2", "max"] = "l1", bins: int = 15, *, task: Task = "multiclass"
 ) -> Preset:
@@ -243,13 +238,6 @@ def relplot(*, task: Task = "multiclass") -> Preset:
     return Preset(those.SmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
 
-def tcal(metric: Literal["l1", "l2"] = "l2", bins: int = 15) -> Preset:
-    """Return the plug-in l1 or the debiased squared l2 error of T-Cal (Lee et al. 2022)."""
-    cells = UniformBins(bins, closed="left")
-    statistics: dict[str, Any] = {"l1": ECE(cells), "l2": DebiasedL2(cells, estimator="tcal")}
-    return Preset(_one_of("metric", metric, statistics), TopK(1), "T-Cal (Lee et al. 2022)")
-
-
 def calibrationerrors_jl(
     binning: Literal["uniform", "median-variance"] = "uniform",
     bins: int = 10,
@@ -261,15 +249,6 @@ def calibrationerrors_jl(
     partitions = {"uniform": UniformBins(bins), "median-variance": VarianceTree(min_size)}
     statistic = ECE(_one_of("binning", binning, partitions), distance=distance)
     return Preset(statistic, Canonical(), "CalibrationErrors.jl (Widmann et al. 2019)")
-
-
-def ehl(splits: int = 10) -> Preset:
-    """Return the e-value eHL of Henzi et al. (2023), a safe Hosmer–Lemeshow test; ``"betting"``.
-
-    Isotonic regression on random halves bets on the other half, at p itself where it says 0 or 1.
-    """
-    source = "Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer–Lemeshow test"
-    return Preset(those.SafeHosmerLemeshow(splits), OneVsRest(1), source)
 
 
 @dataclass(frozen=True, repr=False)

@@ -26,8 +26,8 @@ FACTORIES = (ct.SCE, ct.TACE, ct.Spiegelhalter)
 PRESETS = (
     *(ct.presets.guo2017, ct.presets.nixon2019, ct.presets.calzone, ct.presets.sklearn),
     *(ct.presets.torchmetrics, ct.presets.netcal, ct.presets.verified_calibration),
-    *(ct.presets.relplot, ct.presets.tcal, ct.presets.calibrationerrors_jl, ct.presets.helm),
-    *(ct.presets.hle, ct.presets.monai, ct.presets.sklearn_error, ct.presets.ehl),
+    *(ct.presets.relplot, ct.presets.calibrationerrors_jl, ct.presets.helm),
+    *(ct.presets.hle, ct.presets.monai),
 )
 
 MEANINGS = {
@@ -165,7 +165,6 @@ MEANINGS = {
     "like": "What the rows to come are like.",
     "limit": "What an error is to lie below: a tolerance or a margin.",
     "limits": "The fewest rows of a node that is split, and of its parts.",
-    "locations": "Points of the simplex at which a mean embedding is evaluated, or their number.",
     "loss": "Which norm or proper loss recalibration is judged by.",
     "log_evidence": "The logarithm of the evidence.",
     "log_oe": "The logarithm of the ratio of observed to expected events.",
@@ -288,7 +287,6 @@ MEANINGS = {
     "source": "The paper or program whose number it is.",
     "span": "Share of the rows in the window of a smooth curve.",
     "split": "Where an axis is cut.",
-    "splits": "How often the rows are halved.",
     "spread": "The histogram of the predictions.",
     "squared": "Whether the gap counts as its square.",
     "squares": "The sum of squared deviations of score differences from the mean before them.",

@@ -111,17 +111,6 @@ def _monai(reduction: str, channel: int | None) -> Any:
     return run
 
 
-def _sklearn_error(probs: Any, labels: Any) -> float:
-    """Return the proposed error, of the curve that scikit-learn draws."""
-    from sklearn.calibration import calibration_curve
-
-    p, m = probs[:, 1], int(np.ceil(len(labels) ** (1 / 3)))
-    rate, mean = calibration_curve(labels, p, n_bins=m, strategy="quantile")
-    inner = np.percentile(p, np.linspace(0, 100, m + 1))[1:-1]
-    count = np.bincount(np.searchsorted(inner, p), minlength=m)
-    return float(np.sqrt((count * (rate - mean) ** 2).sum() / len(p)))
-
-
 def _hle(probs: Any, labels: Any) -> float:
     """Follow the published rule: sort, cut after every hundred, leave the last bin out."""
     pairs = sorted(zip(probs[:, 1].tolist(), labels.tolist(), strict=True), key=itemgetter(0))
@@ -181,7 +170,6 @@ KUMAR = "uncertainty-calibration 0.1.4"
 RELPLOT = "relplot 1.0.3"
 HELM = "HELM: uncertainty-calibration 0.1.4"
 MONAI = "MONAI 1.6.1"
-PROPOSED = "scikit-learn, proposed"
 HLE = "Humanity's Last Exam, published rule"
 NIXON = "Nixon et al., authors' code"
 FULL = "presets.calzone('{}', class_index={})"
@@ -247,8 +235,6 @@ ROWS = [
         5e-7, _monai("expected", 3)),
     Row(MONAI, "maximum, channel 3", "D", 0.7310546636581421,
         "presets.monai('maximum', class_index=3)", 5e-7, _monai("maximum", 3)),
-    Row(PROPOSED, "l2, 18 bins, of calibration_curve", "W", 0.016809068232712,
-        "presets.sklearn_error()", run=_sklearn_error),
     Row(HLE, "calib_err, bins of 100", "W", 0.03053216253537293, "presets.hle()", run=_hle),
     Row(RELPLOT, "smECE", "W", 0.014169355258923304, "presets.relplot(task='binary')", 1e-8,
         _relplot),

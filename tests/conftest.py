@@ -85,15 +85,12 @@ STATISTICS = [
     Row(ct.CoxScore(), two_classes=True, repeats=False),
     Row(ct.CoxLR(), two_classes=True, repeats=False),
     Row(ct.EValue(), repeats=False),
-    Row(ct.SafeHosmerLemeshow(2), two_classes=True, repeats=False, any_order=False),
     Row(ct.SKCE(), repeats=False),
     Row(ct.SKCE(ct.TVKernel(0.3), estimator="biased")),
     Row(ct.SKCE(ct.GaussianKernel(0.3), estimator="block"), repeats=False, any_order=False),
     Row(ct.SKCE(ct.LaplaceKernel(0.3), features=32), repeats=False),
     Row(ct.MMCE(), two_classes=True),
     Row(ct.MMCE(balanced=True), two_classes=True),
-    Row(ct.UCME(), repeats=False),
-    Row(ct.UCME(3, ct.TVKernel(0.5), estimator="score"), repeats=False),
 ]
 LENSES = [
     ct.TopK(1),

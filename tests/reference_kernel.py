@@ -70,14 +70,6 @@ def median_distance(probs, distance, diagonal):
     return (np.median(every) if every else 0) or (np.mean(pairs) if pairs else 0) or 1.0
 
 
-def ucme(probs, labels, rows, classes, k):
-    total = 0.0
-    for q, z in zip(rows, classes, strict=True):
-        terms = [k(p, q) * ((y == z) - p[z]) for p, y in zip(probs, labels, strict=True)]
-        total += np.mean(terms) ** 2
-    return total / len(rows)
-
-
 def mmce(p, hits, nu=0.4, balanced=False):
     """Kumar et al. 2018; the balanced one in its three sums."""
     n, m = len(p), int(sum(hits))

@@ -89,7 +89,6 @@ ANY = {
     "gap log": ct.ScoreGap("log"),
     "Brier": ct.BrierScore(),
     "log": ct.LogScore(),
-    "UCME": ct.UCME(estimator="score"),
     "SKCE unbiased": ct.SKCE(kernel, estimator="unbiased"),
     "SKCE linear": ct.SKCE(kernel, estimator="linear"),
     "SKCE block": ct.SKCE(kernel, estimator="block"),
@@ -152,7 +151,7 @@ def main() -> None:
     for kind, (what, n, _) in enumerate(KINDS):
         row = []
         for name, statistic, lens in LAWS:
-            count = PAIRS if "SKCE" in name or name == "UCME" else COUNT
+            count = PAIRS if "SKCE" in name else COUNT
             count = count // 10 if options.quick else count
             shown, failure = cell(kind, name, statistic, lens, count, options.seed)
             row.append(shown)

@@ -107,7 +107,6 @@ class Case:
 
 TREE, SQUARES = ct.VarianceTree(20), ct.ECE(15, distance="sqeuclidean")
 BLOCK, LINEAR = ct.SKCE(estimator="block"), ct.SKCE(estimator="linear")
-UCME, SCORED = ct.UCME(), ct.UCME(estimator="score")
 LIMIT = "asymptotic"
 TESTS = [
     Case(ct.ECE(15), TOP, "exact"),
@@ -130,7 +129,6 @@ TESTS = [
     Case(ct.ICI(), EVENT, largest=2000),
     Case(ct.SKCE(), EVENT),
     Case(ct.MMCE(), EVENT, largest=2000),
-    Case(UCME, EVENT),
     Case(ct.Spiegelhalter(), EVENT),
     Case(ct.CoxScore(), EVENT),
     Case(ct.ECE(ct.UniformBins(10)), WHOLE),
@@ -141,7 +139,6 @@ TESTS = [
     Case(ct.ACE(15), WHOLE),
     Case(ct.TACE(15), WHOLE),
     Case(ct.SKCE(), WHOLE, largest=500),
-    Case(SCORED, WHOLE),
     Case(ct.ScoreGap("brier"), WHOLE),
     Case(ct.ScoreGap("log"), WHOLE),
     Case(ct.SKCE(), EVENT, "distribution-free", largest=300),
@@ -160,8 +157,6 @@ TESTS = [
     Case(ct.SKCE(), EVENT, LIMIT, largest=300),
     Case(BLOCK, EVENT, LIMIT),
     Case(LINEAR, EVENT, LIMIT),
-    Case(SCORED, EVENT, LIMIT),
-    Case(SCORED, WHOLE, LIMIT),
     Case(ct.ECE(15), TOP, PUBLISHED),
     Case(ct.ECE(100), TOP, PUBLISHED),
     Case(ct.ECE(ct.UniformBins(10)), WHOLE, PUBLISHED),
@@ -263,7 +258,6 @@ SLOW = (
     Case(ct.ECE(100), TOP, "exact"),
     Case(ct.SmoothECE(), EVENT, largest=2000),
     Case(ct.MultiScale(), WHOLE, largest=2000),
-    Case(SCORED, WHOLE),
 )
 STUDY = Study(
     "validity",

@@ -14,7 +14,6 @@ from .cumulative import Kuiper as Kuiper
 from .debiased import DebiasedL1 as DebiasedL1
 from .debiased import DebiasedL2 as DebiasedL2
 from .evalue import EValue as EValue
-from .evalue import SafeHosmerLemeshow as SafeHosmerLemeshow
 from .ici import E50 as E50
 from .ici import E90 as E90
 from .ici import ECI as ECI
@@ -23,7 +22,6 @@ from .ici import Emax as Emax
 from .isotonic import CORP as CORP
 from .kernel import MMCE as MMCE
 from .kernel import SKCE as SKCE
-from .kernel import UCME as UCME
 from .kernel import GaussianKernel as GaussianKernel
 from .kernel import LaplaceKernel as LaplaceKernel
 from .kernel import TVKernel as TVKernel

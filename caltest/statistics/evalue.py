@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from caltest.bets import mixture
 from caltest.bets.kernels import STATIC
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import IntArray, Predictions
-from caltest.statistics.isotonic import isotonic_fit
-from caltest.statistics.prepared import Law, Prepared, Statistic, event
+from caltest.statistics.prepared import Law, Prepared, Statistic
 
 #: Larger logarithms of e-values are cut off, so that results are finite numbers.
 LARGEST = 700.0
@@ -79,41 +78,3 @@ class EValue(Statistic):
     def given(self, data: Predictions) -> Prepared:
         """Fix the predictions."""
         return _Mixture(data)
-
-
-@dataclass(frozen=True, eq=False)
-class _Halves(_Mixture):
-    """The e-value of isotonic regressions on halves of the rows."""
-
-    splits: int
-
-    def __call__(self, labels: IntArray) -> float:
-        n, earned = self.data.n, []
-        p, y, rng = event(self.data, self), labels == 0, np.random.default_rng(n)
-        for _ in range(self.splits):
-            order = rng.permutation(n)
-            learnt, scored = order[: n // 2], order[n // 2 :]
-            fit = isotonic_fit(replace(self.data, labels=labels).take(learnt))
-            first = np.flatnonzero(np.diff(fit.observed, prepend=-1.0) > 0.0)
-            cell = np.searchsorted(fit.predicted[first[1:]], p[scored])
-            q = fit.observed[first][cell]
-            q = np.where((q == 0.0) | (q == 1.0), p[scored], q)
-            with np.errstate(divide="ignore", invalid="ignore"):  # impossible, or certain
-                won = np.where(
-                    y[scored], np.log(q / p[scored]), np.log1p(-q) - np.log1p(-p[scored])
-                )
-            earned.append(np.where(p[scored] == q, 0.0, won).sum())
-        return float(np.exp(np.minimum(earned, LARGEST)).mean())
-
-
-@dataclass(frozen=True, repr=False)
-class SafeHosmerLemeshow(Statistic):
-    """The e-value of Henzi, Puke, Dimitriadis & Ziegel; see :func:`caltest.presets.ehl`."""
-
-    splits: int = 10
-    essential = 0
-
-    def given(self, data: Predictions) -> Prepared:
-        """Fix the predictions."""
-        event(data, self)
-        return _Halves(data, self.splits)

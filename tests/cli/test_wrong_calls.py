@@ -381,11 +381,6 @@ ct.MMCE(0.4) -> MMCE takes bandwidth=…, balanced=…
 ct.MMCE(bandwidth=0) -> bandwidth must be a number > 0, not 0
 ct.MMCE(bandwidth=True) -> bandwidth must be a number > 0, not True
 ct.MMCE(balanced=2) -> balanced must be True or False, not 2
-ct.UCME(0) -> locations must be a whole number ≥ 1, not 0
-ct.UCME("a") -> locations must be a number, or rows of probabilities
-ct.UCME(2.5) -> locations must be a number, or rows of probabilities
-ct.UCME(([[0.5, 0.5]], [0, 1])) -> locations must be a number, or rows of probabilities
-ct.UCME(estimator="x") -> estimator must be 'mean' or 'score', not 'x'
 ct.Sweep("l3") -> Sweep takes norm=…
 ct.Sweep(norm="l3") -> norm must be 'l1' or 'l2', not 'l3'
 ct.Sweep(bins=3) -> Sweep has no argument 'bins': bins belong to the statistic
@@ -442,7 +437,6 @@ ct.presets.torchmetrics("l3") -> norm must be one of l1, l2, max, not 'l3'
 ct.presets.torchmetrics(bins=0) -> bins must be a whole number ≥ 1, not 0
 ct.presets.verified_calibration("x") -> metric must be one of ece, ece-em, l2, not 'x'
 ct.presets.verified_calibration("l2", bins=0) -> bins must be a whole number ≥ 1, not 0
-ct.presets.tcal("l3") -> metric must be one of l1, l2, not 'l3'
 ct.presets.calibrationerrors_jl("x") -> binning must be one of uniform, median-variance, not 'x'
 ct.presets.calibrationerrors_jl(distance="x") -> unknown distance 'x'
 ct.presets.relplot(task="x") -> task must be one of multiclass, binary, not 'x'

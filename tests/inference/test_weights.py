@@ -178,21 +178,6 @@ def test_weighted_kernel_errors_are_weighted_means_over_pairs(rng, n_classes):
         assert fixed(y) == pytest.approx(expected, rel=1e-9)
         moved = fixed.of_residuals(data.residuals, np.ones((1, n)))
         assert moved[0] == pytest.approx(expected, rel=1e-9)
-    rows, classes = probs[:3], np.arange(3) % n_classes
-    at = (rows.tolist(), classes.tolist())
-    values = np.array([[k(p, q) for q in rows] for p in probs])
-    m = (w[:, None] * values * ((y[:, None] == classes) - probs[:, classes])).sum(axis=0)
-    found = ct.UCME(at, KERNEL)(data)
-    assert found == pytest.approx(np.square(m / w.sum()).mean(), rel=1e-9)
-    cover = np.zeros((3, 3))
-    for i in range(n):
-        spread = np.diag(probs[i]) - np.outer(probs[i], probs[i])
-        terms = w[i] * values[i]
-        cover += np.outer(terms, terms) * spread[np.ix_(classes, classes)]
-    score = ct.UCME(at, KERNEL, estimator="score")
-    assert score(data) == pytest.approx(m @ np.linalg.pinv(cover) @ m, rel=1e-8)
-    with pytest.raises(ct.StatisticError, match="asymptotic"):
-        ct.calibration_test(probs, y, score, lens=ct.Canonical(), weights=w, null="asymptotic")
 
 
 @pytest.mark.parametrize("curve", ["lowess", "loess"])
@@ -223,7 +208,7 @@ def test_weighted_curves_are_weighted_fits(rng, curve):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "statistic",
-    [ct.SKCE(), ct.MMCE(balanced=True), ct.UCME(4, estimator="score"), ct.ICI(), ct.E90()],
+    [ct.SKCE(), ct.MMCE(balanced=True), ct.ICI(), ct.E90()],
     ids=repr,
 )
 def test_size_of_kernels_and_curves_with_heavy_weights(statistic):

@@ -20,7 +20,6 @@ from caltest.simulate import Batches, LabelSampler
 from caltest.statistics.kernel import (
     MMCE,
     SKCE,
-    UCME,
     GaussianKernel,
     LaplaceKernel,
     TVKernel,
@@ -97,21 +96,6 @@ def test_against_calibrationerrors_jl(labels, unbiased, biased):
     repeated = np.tile(probs, (10, 1)), np.tile(labels, 10)
     for statistic in [SKCE(k, estimator="block", block_size=2), SKCE(k, estimator="linear")]:
         assert statistic(*repeated) == pytest.approx(unbiased, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ([0, 1], 0.0),
-        ([0, 0], (math.exp(-2) + math.exp(-0.5) + 1) / 12),
-        ([1, 1], (math.exp(-2) + math.exp(-0.5) + 1) / 12),
-        ([1, 0], (1 - math.exp(-1)) ** 2 / 6),
-    ],
-)
-def test_ucme_against_calibrationerrors_jl(labels, expected):
-    at = ([[1, 0], [0.5, 0.5], [0, 1]], [0, 0, 1])
-    value = UCME(at, GaussianKernel(1.0))(seen(np.eye(2), labels))
-    assert value == pytest.approx(expected, abs=1e-15)
 
 
 def test_against_calzone_data(data_dir):
@@ -200,12 +184,8 @@ def test_row_means_against_double_loop():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("balanced", [False, True])
-def test_mmce_and_ucme_against_loops(n_classes, balanced):
+def test_mmce_against_loops(n_classes, balanced):
     probs, labels = problem(31, n_classes)
-    k = twin_kernel(LaplaceKernel(0.3))
-    at = (probs[::5], np.arange(7) % n_classes)
-    expected = slow.ucme(probs, labels, *at, k)
-    assert UCME(at, LaplaceKernel(0.3))(seen(probs, labels)) == pytest.approx(expected, rel=1e-12)
     if n_classes > 2:
         with pytest.raises(StatisticError, match="two-class lens"):
             MMCE()(probs, labels)
@@ -422,7 +402,6 @@ def test_blocks_of_near_predictions_and_small_bandwidths(kind, estimator, size):
         SKCE(TVKernel(0.3), estimator="biased"),
         SKCE(LaplaceKernel(0.3), estimator="block", block_size=7),
         SKCE(LaplaceKernel(0.3), features=16),
-        UCME(4, TVKernel(0.3)),
         MMCE(),
     ],
     ids=repr,
@@ -443,8 +422,6 @@ def test_moved_residuals_are_a_quadratic_form(statistic, n_classes):
     single[0, 4] = 2.0
     value = fixed.of_residuals(data.residuals, single)[0] ** power
     norm = 4.0 * float(data.residuals[4] @ data.residuals[4])
-    if isinstance(statistic, UCME):
-        return
     unbiased = isinstance(statistic, SKCE) and statistic.estimator != "biased"
     halves = 2 if isinstance(statistic, MMCE) else 1  # one component of two
     assert value == pytest.approx(0.0 if unbiased else norm / halves / 30**2, abs=1e-14)
@@ -457,8 +434,6 @@ FREE_OF_ORDER = [
     SKCE(GaussianKernel(), estimator="biased"),
     SKCE(TVKernel("median-with-diagonal")),
     SKCE(features=32),
-    UCME(4),
-    UCME(4, estimator="score"),
     MMCE(),
     MMCE(balanced=True),
 ]
@@ -493,8 +468,6 @@ def test_certain_predictions():
     for rows in (probs, np.eye(2)[[0, 1, 1, 0]]):
         drawn = ct.replicate(SKCE(), ct.RedrawLabels(), seen(rows), 9, rng=1)
         np.testing.assert_array_equal(drawn.values, 0.0)
-    with pytest.raises(StatisticError, match="leave nothing to chance"):
-        UCME(2, estimator="score")(probs, np.array([0, 1, 2, 0]))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -512,7 +485,6 @@ def test_one_and_two_rows(n_classes):
     residual = np.eye(n_classes)[labels[0]] - probs[0]
     one = SKCE(estimator="biased")(probs[:1], labels[:1])
     assert one == pytest.approx(residual @ residual)
-    assert UCME(3)(probs[:1], labels[:1]) >= 0
     with pytest.raises(StatisticError, match="differ"):
         SKCE(TVKernel(0.5), estimator="linear").given(seen(probs)).laws()["asymptotic"](labels)
 
@@ -529,10 +501,6 @@ def test_one_and_two_rows(n_classes):
         (lambda: SKCE(estimator="block", block_size=1), "a whole number ≥ 2"),
         (lambda: SKCE(estimator="linear", features=4), "features are for"),
         (lambda: SKCE(features=5), "even number"),
-        (lambda: UCME(0), "≥ 1"),
-        (lambda: UCME(([0.5, 0.5], [0])), "rows of probabilities"),
-        (lambda: UCME(([[0.5, 0.5]], [2]))(np.eye(2), np.array([0, 1])), "do not fit"),
-        (lambda: UCME(estimator="hotelling"), "'mean' or 'score'"),
         (lambda: MMCE(bandwidth=-1.0), "number > 0"),
         (lambda: MMCE(balanced="w"), "True or False"),
     ],
@@ -543,8 +511,7 @@ def test_what_makes_no_sense_is_refused(make, message):
 
 
 def test_values_are_values():
-    at = (np.eye(2), [0, 1])
-    for make in [lambda: SKCE(GaussianKernel(0.5)), lambda: UCME(at), MMCE]:
+    for make in [lambda: SKCE(GaussianKernel(0.5)), MMCE]:
         assert make() == make()
         assert hash(make()) == hash(make())
         assert pickle.loads(pickle.dumps(make())) == make()
@@ -623,13 +590,11 @@ TESTS = [
     (SKCE(estimator="block", block_size=4), ASYMPTOTIC, 2),
     (SKCE(), "distribution-free", 3),
     (SKCE(estimator="biased"), "distribution-free", 3),
-    (UCME(5, estimator="score"), ASYMPTOTIC, 3),
     (SKCE(), ct.RedrawLabels(), 2),
     (SKCE(), ct.RedrawLabels(), 3),
     (SKCE(GaussianKernel(), estimator="biased"), ct.RedrawLabels(), 2),
     (SKCE(estimator="block"), ct.RedrawLabels(), 3),
     (SKCE(features=32), ct.RedrawLabels(), 3),
-    (UCME(5), ct.RedrawLabels(), 3),
     (MMCE(), ct.RedrawLabels(), 2),
     (MMCE(balanced=True), ct.RedrawLabels(), 2),
 ]
@@ -649,7 +614,7 @@ def test_type_one_error(statistic, null, n_classes):
             probs, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=99, rng=generator
         ).pvalue
     for alpha in (0.05, 0.2, 0.5):
-        # A limit law is an approximation at n = 60: the χ² of UCME is allowed a hundredth.
+        # A limit law is an approximation at n = 60, and is allowed a hundredth.
         slack = 0.01 if isinstance(null, str) else 0.0
         assert (pvalues <= alpha).sum() <= scipy.stats.binom.isf(1e-5, runs, alpha + slack)
     if null != "distribution-free":
@@ -664,8 +629,6 @@ def test_type_one_error(statistic, null, n_classes):
         (SKCE(), ASYMPTOTIC),
         (SKCE(features=64), "auto"),
         (SKCE(estimator="block", block_size=50), ASYMPTOTIC),
-        (UCME(10), "auto"),
-        (UCME(10, estimator="score"), ASYMPTOTIC),
     ],
 )
 def test_overconfidence_is_found(statistic, null):

@@ -22,7 +22,6 @@ LAWS = [
     ct.BrierScore(),
     ct.LogScore(),
     ct.SphericalScore(),
-    ct.UCME(estimator="score"),
     ct.SKCE(KERNEL, estimator="unbiased"),
     ct.SKCE(KERNEL, estimator="linear"),
     ct.SKCE(KERNEL, estimator="block"),

@@ -62,16 +62,16 @@ def test_sklearn(well, strategy, expected):
 
 def test_tcal():
     z, y = np.array([0.1, 0.2, 0.35, 0.6, 0.8, 0.95]), np.array([0, 1, 0, 1, 1, 1])
-    cells = presets.tcal("l2", 2).statistic
+    cells = ct.DebiasedL2(ct.UniformBins(2, closed="left"), estimator="tcal")
     assert cells(z, y) == pytest.approx(-0.0238889, abs=1e-7)
-    assert presets.tcal("l1", 2).statistic(z, y) == pytest.approx(1 / 6)
 
 
 def test_tcal_published(data_dir):
     with np.load(data_dir / "toplabel" / "cifar100_mobilenetv2_x1_4_tcal.npz") as file:
         p, right = file["probs"], file["labels"].astype(int)
-    assert presets.tcal("l1").statistic(p, right) == pytest.approx(0.118737, abs=6e-7)
-    assert presets.tcal("l2").statistic(p, right) == pytest.approx(0.01913869, abs=6e-9)
+    bins = ct.UniformBins(15, closed="left")
+    assert ct.ECE(bins)(p, right) == pytest.approx(0.118737, abs=6e-7)
+    assert ct.DebiasedL2(bins, estimator="tcal")(p, right) == pytest.approx(0.01913869, abs=6e-9)
 
 
 @pytest.mark.parametrize("distance", ["tv", "sqeuclidean"])

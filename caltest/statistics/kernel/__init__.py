@@ -1,8 +1,7 @@
-"""Kernel calibration errors: SKCE over pairs of rows, MMCE of confidences, UCME at locations."""
+"""Kernel calibration errors: SKCE over pairs of rows, MMCE of confidences."""
 
 from caltest.statistics.kernel.kernels import GaussianKernel, LaplaceKernel, TVKernel
 from caltest.statistics.kernel.mmce import MMCE
 from caltest.statistics.kernel.skce import SKCE
-from caltest.statistics.kernel.ucme import UCME
 
-__all__ = ["MMCE", "SKCE", "UCME", "GaussianKernel", "LaplaceKernel", "TVKernel"]
+__all__ = ["MMCE", "SKCE", "GaussianKernel", "LaplaceKernel", "TVKernel"]
