@@ -11,16 +11,16 @@ from caltest._base.written import name_of
 from caltest.battery.size import Bounds
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.entry import admitted, admitted_tally, design, evaluated, seed_of
+from caltest.inference.analysis import Analysis
+from caltest.inference.entry import admitted, admitted_tally
 from caltest.inference.intervals import bounded
-from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, MicroCells, PairTally, Tally
+from caltest.tally import AnyTally, PairTally, Tally
 
 VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL}
 
@@ -110,35 +110,32 @@ def gate(
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
         raise StatisticError("a gate checks a tolerance, or a margin against another model")
-    tallied = isinstance(data, Tally)
-    seen, share = data.lens if tallied else as_lens(lens, data), alpha / len(limits)
+    analysis = (
+        Analysis.of_tally("gate", data, rng)
+        if isinstance(data, Tally)
+        else Analysis.of_rows("gate", data, lens, rng)
+    )
+    seen, share = analysis.lens, alpha / len(limits)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     checks = []
     if tolerance is not None:
         bounds = Bounds.of(data, (statistic, seen), share, run)
         checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
     if margin is not None:
-        induced = MicroCells.of(data) if tallied else seen(data)
-        cells = evaluated(statistic, induced)[0].cells
+        cells = analysis.evaluate(statistic)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
         bounds = _difference(both, old, paired, squared, seen, share, run)
         asked = f"{names[0]} less {names[1]}"
         checks.append(_check(asked, squared, bounds, margin, data.n, "root of "))
     found = {check.verdict for check in checks}
     worst = [v for v in (GateVerdict.FAILED, GateVerdict.CANNOT_TELL) if v in found]
-    return GateResult(
+    return analysis.result(
+        GateResult,
         verdict=worst[0] if worst else GateVerdict.PASSED,
         checks=tuple(checks),
         names=names if margin is not None else names[:1],
-        lens=name_of(seen),
         alpha=float(alpha),
-        n=data.n,
-        n_classes=data.n_classes,
         n_resamples=n_resamples,
-        seed=seed_of(rng),
-        notes=data.notes,
-        copies=data.copies,
-        **design(data),
     )
 
 

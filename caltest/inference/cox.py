@@ -9,17 +9,15 @@ import numpy as np
 import scipy
 
 from caltest._base.checks import fraction, one_of
-from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, admitted_tally, at_hand, design
+from caltest.inference.analysis import Analysis
 from caltest.inference.squared_error import added
-from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.results import CoxRecalibration
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
-from caltest.tally import AnyTally, MicroCells
+from caltest.tally import MicroCells
 
 #: Log-odds, outcomes, and how much each row counts.
 Likelihood = tuple[FloatArray, FloatArray, FloatArray | None]
@@ -86,7 +84,8 @@ def cox_recalibration(
     """
     fraction("level", level)
     one_of("method", method, ("wald", "profile"))
-    data, lens, seen, (z, y, w) = _read(probs, labels, lens, facts)
+    analysis, (z, y, w) = _read(probs, labels, lens, facts)
+    seen = analysis.data if analysis.from_sums else analysis.problem
     freedom = _freedom(seen)
     if (designed := bool(np.isfinite(freedom))) and method == "profile":
         raise StatisticError("method='profile' takes no clusters or weights: use method='wald'")
@@ -128,34 +127,26 @@ def cox_recalibration(
     for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), tests, strict=True):
         found[name] = max(0.0, float(value))
         found[f"{name}_pvalue"] = _tail(found[name], df, freedom)
-    return CoxRecalibration(
+    return analysis.result(
+        CoxRecalibration,
         **found,
         events=round(float((y if seen.weights is not None or w is None else y * w).sum())),
         level=level,
         method=method,
-        lens=name_of(lens),
-        n=data.n,
-        n_classes=data.n_classes,
-        notes=data.notes,
-        **design(seen),
-        copies=data.copies,
     )
 
 
 def _read(
     probs: Any, labels: Any, lens: LensLike | None, facts: Facts
-) -> tuple[Any, LensLike, Any, Likelihood]:
-    """Return the data, the lens, what it shows, and the rows of the likelihood."""
-    probs, labels, facts = at_hand("cox_recalibration", probs, labels, facts, lens)
-    if isinstance(probs, AnyTally):
-        tally = admitted_tally("cox_recalibration", probs, labels, facts, lens)
-        if tally.weights is not None:
-            raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
-        return tally, tally.lens, tally, _of_sums(MicroCells.of(tally))
-    data = admitted("cox_recalibration", probs, labels, facts, takes={"clusters", "weights"})
-    lens = as_lens(lens, data)
-    seen = lens(data)
-    return data, lens, seen, (*_of_rows(seen), seen.weights)
+) -> tuple[Analysis, Likelihood]:
+    """Return what is looked at, and the rows of the likelihood."""
+    takes = {"clusters", "weights", "tally"}
+    analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens, takes=takes)
+    if not analysis.from_sums:
+        return analysis, (*_of_rows(analysis.problem), analysis.problem.weights)
+    if analysis.data.weights is not None:
+        raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
+    return analysis, _of_sums(analysis.problem)
 
 
 def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:

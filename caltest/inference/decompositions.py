@@ -9,14 +9,13 @@ import numpy as np
 from caltest._base.checks import one_of
 from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
-from caltest.inference.entry import admitted, admitted_tally, at_hand, design
-from caltest.lens_choice import as_lens
+from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, Predictions
+from caltest.predictions import Facts
 from caltest.results import BrierDecomposition, CORPDecomposition
 from caltest.statistics import CORP, BrierScore, Cells, LogScore
 from caltest.statistics.isotonic import Score, best_score
-from caltest.tally import AnyTally, MicroCells, TalliedCells, Tally, tallied
+from caltest.tally import MicroCells, TalliedCells
 
 
 def corp_decomposition(
@@ -64,37 +63,23 @@ def corp_decomposition(
     (0.1925, 0.0675, 0.125, 0.25)
     """
     one_of("score", score, ("brier", "log"))
-    data: Any
-    probs, labels, facts = at_hand("corp_decomposition", probs, labels, facts, lens)
-    if isinstance(probs, AnyTally):
-        data = admitted_tally("corp_decomposition", probs, labels, facts, lens)
-        micro, lens = MicroCells.of(data), data.lens
-        induced = micro.pooled()
-        fixed = CORP(score).given(induced)
-        mean_score = tallied(BrierScore() if score == "brier" else LogScore(), micro).observed
-    else:
-        data = admitted("corp_decomposition", probs, labels, facts, takes={"clusters", "weights"})
-        lens = as_lens(lens, data)
-        induced = lens(data)
-        fixed = CORP(score).given(induced)
-        mean_score = fixed.mean_score(induced.labels)
+    takes = {"clusters", "weights", "tally"}
+    analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens, takes=takes)
+    induced = analysis.problem.pooled() if analysis.from_sums else analysis.problem
+    fixed = CORP(score).given(induced)
+    mean_score = analysis.evaluate(BrierScore() if score == "brier" else LogScore())[1]
     fit = fixed.fit(induced.labels)
     w = np.ones(induced.n) if induced.weights is None else induced.weights
     events, total = np.array([[w[induced.labels == 0].sum()], [w.sum()]])
     recalibrated = best_score(fit.observed * fit.count, fit.count, score)
     uncertainty = best_score(events, total, score)
-    return CORPDecomposition(
+    return analysis.result(
+        CORPDecomposition,
         mean_score=mean_score,
         miscalibration=mean_score - recalibrated,
         discrimination=uncertainty - recalibrated,
         uncertainty=uncertainty,
         score=score,
-        lens=name_of(lens),
-        n=data.n,
-        n_classes=data.n_classes,
-        notes=data.notes,
-        **design(data),
-        copies=data.copies,
         fit=fit,
     )
 
@@ -140,13 +125,12 @@ def brier_decomposition(
     (0.1875, 0.0625, 0.0625, 0.1875)
     """
     bins = as_binning(bins)
-    probs, labels, facts = at_hand("brier_decomposition", probs, labels, facts, lens)
-    if isinstance(probs, AnyTally):
-        tally = admitted_tally("brier_decomposition", probs, labels, facts, lens)
-        return _told(tally, tally.lens, bins, _of_sums(MicroCells.of(tally), bins))
-    data = admitted("brier_decomposition", probs, labels, facts, takes={"clusters", "weights"})
-    lens = as_lens(lens, data)
-    induced = lens(data)
+    takes = {"clusters", "weights", "tally"}
+    analysis = Analysis.of("brier_decomposition", probs, labels, facts, lens=lens, takes=takes)
+    if analysis.from_sums:
+        parts = _of_sums(analysis.problem, bins)
+        return analysis.result(BrierDecomposition, bins=name_of(bins), **parts)
+    induced = analysis.problem
     outcomes = np.eye(induced.n_classes)[induced.labels]
     w = np.ones((induced.n, 1)) if induced.weights is None else induced.weights[:, None]
     cells, n = Cells.of(bins, induced.probs), w.sum()
@@ -164,25 +148,10 @@ def brier_decomposition(
         "within_variance": scale * float((w * spread**2).sum() / n),
         "within_covariance": scale * float(2.0 * (w * spread * surprise).sum() / n),
     }
-    return _told(data, lens, bins, parts)
+    return analysis.result(BrierDecomposition, bins=name_of(bins), **parts)
 
 
-def _told(
-    data: Predictions | Tally, lens: LensLike, bins: Binning, parts: dict[str, Any]
-) -> BrierDecomposition:
-    return BrierDecomposition(
-        **parts,
-        bins=name_of(bins),
-        lens=name_of(lens),
-        n=data.n,
-        n_classes=data.n_classes,
-        notes=data.notes,
-        **design(data),
-        copies=data.copies,
-    )
-
-
-def _of_sums(micro: MicroCells, bins: Binning) -> dict[str, float]:
+def _of_sums(micro: MicroCells, bins: Binning) -> dict[str, Any]:
     """Return the parts of a tally, whose moments say all of them."""
     w, cells = micro.weight, TalliedCells.made_of(bins, micro)
     size, p, y = (cells.sum(w * v) for v in (micro.count, micro.residuals, micro.labels))

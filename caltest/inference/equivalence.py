@@ -8,7 +8,7 @@ from caltest._base.checks import fraction, number
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import design, seed_of, told
+from caltest.inference.analysis import Analysis
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
 from caltest.inference.intervals import ask, bounded
 from caltest.inference.inversion import SIZES
@@ -109,19 +109,16 @@ def equivalence_test(
         )
     noise = None if largest else noise_of(asked)
     above = largest_above(asked) if noise is None else SIZES[asked.estimand.size].above(noise)
-    return EquivalenceTestResult(
-        statistic=name_of(statistic),
-        lens=name_of(asked.lens),
+    analysis = Analysis("equivalence_test", data, asked.lens, asked.induced, rng)
+    return analysis.result(
+        EquivalenceTestResult,
+        statistic,
+        prepared=asked.prepared,
         estimate=asked.estimate,
         margin=float(margin),
         pvalue=above.pvalue(asked.estimand.unscaled(float(margin))),
         smallest_margin=min(asked.estimand.scaled(above.high(asked.alpha)), asked.estimand.largest),
         alpha=float(alpha),
-        n=asked.induced.n,
-        n_classes=data.n_classes,
-        **design(data),
         n_resamples=0 if noise is None else noise.shares.size,
-        seed=seed_of(rng),
-        notes=(*data.notes, *(() if noise is None else about_cells(noise)), *told(asked.prepared)),
-        copies=data.copies,
+        notes=() if noise is None else about_cells(noise),
     )

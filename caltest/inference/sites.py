@@ -8,11 +8,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from caltest._base.checks import fraction
-from caltest._base.written import name_of
 from caltest.errors import StatisticError
+from caltest.inference.analysis import Analysis
 from caltest.inference.cox import cox_recalibration
-from caltest.inference.entry import admitted
-from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.results import MetaAnalysis, PooledEffect
@@ -78,8 +76,9 @@ def meta_analysis(
     (0.09, 0.53)
     """
     fraction("level", level)
-    data = admitted("meta_analysis", probs, labels, facts, takes={"by", "clusters", "weights"})
-    through, groups = as_lens(lens, data), data.subgroups()
+    takes = {"by", "clusters", "weights"}
+    analysis = Analysis.of("meta_analysis", probs, labels, facts, lens=lens, takes=takes)
+    data, through, groups = analysis.data, analysis.lens, analysis.data.subgroups()
     if not groups:
         raise StatisticError("meta_analysis needs by=, the site of each row")
     if sum(map(len, groups.values())) > np.unique(np.concatenate(list(groups.values()))).size:
@@ -88,7 +87,7 @@ def meta_analysis(
         parts = [np.unique(data.clusters[rows]).size for rows in groups.values()]
         if sum(parts) > np.unique(data.clusters).size:
             raise StatisticError("a cluster has rows at two sites, which are then not independent")
-    notes, found = list(data.notes), {}
+    notes, found = [], {}
     for name, rows in groups.items():
         part = replace(data.take(rows), by=None, notes=())
         try:
@@ -106,7 +105,8 @@ def meta_analysis(
         pooled(np.array(values).T, level, calibrated)
         for values, calibrated in zip(measures, (0.0, 0.0, 1.0), strict=True)
     )
-    return MetaAnalysis(
+    return analysis.result(
+        MetaAnalysis,
         sites=tuple(found),
         counts=counts,
         events=events,
@@ -114,11 +114,8 @@ def meta_analysis(
         intercept=intercept,
         slope=slope,
         level=level,
-        lens=name_of(through),
         n=sum(counts),
-        n_classes=data.n_classes,
-        notes=tuple(notes),
-        copies=data.copies,
+        notes=notes,
     )
 
 

@@ -115,10 +115,12 @@ def reliability_curve(
     one_of("simultaneous", simultaneous, (True, False))
     binning, takes = as_binning(bins), {*FACTS, "tally"}
     computed = band is None or (isinstance(band, str) and band != "bootstrap")
-    sums_of = ECE(binning) if computed else None
-    view = View.of("reliability_curve", probs, labels, facts, lens, takes=takes, sums_of=sums_of)
+    sums_of = [ECE(binning)] if computed else []
+    view = View.of(
+        "reliability_curve", probs, labels, facts, lens=lens, rng=rng, takes=takes, summable=sums_of
+    )
     tally = isinstance(view.data, Tally)
-    band = _for_weights(_for_clusters(band, view.induced), view.data.weights)
+    band = _for_weights(_for_clusters(band, view.problem), view.data.weights)
     if tally and not (band is None or isinstance(band, str)):
         raise StatisticError(f"{band!r} draws rows, which a tally does not have")
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
@@ -156,7 +158,8 @@ def reliability_curve(
         simultaneous=simultaneous,
         tests=tuple(tests),
         n_resamples=drawn,
-        **view.told(rng, ended, *(test.ended for test in tests)) | {"notes": notes},
+        ended=ending(ended, *(test.ended for test in tests)),
+        **view.facts | {"notes": notes},
     )
 
 
@@ -181,7 +184,7 @@ def _tested(
         names += [" · ".join(filter(None, (group, component))) for component in inner]
         tests += own
         kept.append(induced)
-    summed = tests[0].notes if isinstance(view.induced, MicroCells) else ()
+    summed = tests[0].notes if isinstance(view.problem, MicroCells) else ()
     return tuple(names), kept, tests, tuple(dict.fromkeys((*notes, *summed)))
 
 

@@ -79,18 +79,20 @@ def reliability_difference(
     array([-0.147, -0.103, -0.209, -0.1  ])
     """
     fraction("level", level)
-    binning, what = as_binning(bins), "the difference of two curves"
+    binning = as_binning(bins)
     views = [
-        View.of("reliability_difference", probs, labels, facts, lens, what)
+        View.of("reliability_difference", probs, labels, facts, lens=lens, takes=())
         for probs in (probs_a, probs_b)
     ]
+    for view in views:
+        view.needs_two_classes("the difference of two curves")
     first, second = (view.data for view in views)
     if first.n != second.n or not np.array_equal(first.labels, second.labels):
         raise StatisticError(
             "the two models must predict the same observations in the same order: their labels "
             "differ"
         )
-    one, other = (view.induced for view in views)
+    one, other = (view.problem for view in views)
     n, pooled = one.n, np.concatenate([one.probs, other.probs])
     cell: IntArray = np.unique(binning(pooled), return_inverse=True)[1]
     size = int(cell.max()) + 1
@@ -116,7 +118,7 @@ def reliability_difference(
         bins=name_of(binning),
         level=level,
         simultaneous=simultaneous,
-        **views[0].told() | {"notes": tuple(dict.fromkeys([*first.notes, *second.notes]))},
+        **views[0].facts | {"notes": tuple(dict.fromkeys([*first.notes, *second.notes]))},
     )
 
 

@@ -118,10 +118,11 @@ def reliability_fit(
     takes = ("tally",) if fit == "band" else ("clusters", "weights")
     if isinstance(probs, AnyTally) and fit != "band":
         raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
-    view = View.of("reliability_fit", probs, labels, facts, lens, "a curve", takes)
-    if isinstance(view.induced, MicroCells):
-        return _of_sums(view, view.induced, level, points)
-    induced, p = view.induced, view.induced.probs[:, 0]
+    view = View.of("reliability_fit", probs, labels, facts, lens=lens, rng=rng, takes=takes)
+    view.needs_two_classes("a curve")
+    if isinstance(view.problem, MicroCells):
+        return _of_sums(view, view.problem, level, points)
+    induced, p = view.problem, view.problem.probs[:, 0]
     at = _points(p, points)
     low = high = np.full(at.size, np.nan)
     shown, drawn, ended, test = "none", 0, "complete", None
@@ -157,7 +158,8 @@ def reliability_fit(
         simultaneous=simultaneous or fit == "band",
         test=test,
         n_resamples=drawn,
-        **view.told(rng, ended),
+        ended=ended,
+        **view.facts,
     )
 
 
@@ -197,7 +199,7 @@ def _of_sums(view: View, micro: MicroCells, level: float, points: int) -> Reliab
         simultaneous=True,
         test=None,
         n_resamples=0,
-        **view.told(),
+        **view.facts,
     )
 
 

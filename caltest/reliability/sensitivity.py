@@ -17,7 +17,7 @@ from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.reliability.simplex import SimplexGrid
 from caltest.reliability.view import View
-from caltest.results import BinSensitivity
+from caltest.results import BinSensitivity, ending
 from caltest.simulate import Workers
 from caltest.statistics import ECE, Cells
 from caltest.tally import MicroCells, TalliedCells
@@ -76,15 +76,15 @@ def bin_sensitivity(
     if not isinstance(bins, Sequence) or not bins:
         raise StatisticError("bins must be a list of numbers or binnings, such as [5, 15, 50]")
     takes = {"clusters", "weights", "tally"}
-    view = View.of("bin_sensitivity", probs, labels, facts, lens, takes=takes)
-    micro = view.induced if isinstance(view.induced, MicroCells) else None
+    view = View.of("bin_sensitivity", probs, labels, facts, lens=lens, rng=rng, takes=takes)
+    micro = view.problem if isinstance(view.problem, MicroCells) else None
     if micro is not None and bins is COUNTS:
         bins = [count for count in COUNTS if micro.tally.grid % count == 0]
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     binnings = [as_binning(one) for one in bins]
     rows, tests = [], []
     for binning in binnings:
-        test = view.test(ECE(binning, distance=distance), view.induced, options)
+        test = view.test(ECE(binning, distance=distance), view.problem, options)
         law = test.null_distribution
         assert law is not None
         ends = law.ppf(0.5 * (1.0 - level)), law.ppf(0.5 * (1.0 + level))
@@ -95,7 +95,7 @@ def bin_sensitivity(
     def occupied(binning: Binning) -> int:
         if micro is not None:
             return len(TalliedCells.made_of(binning, micro))
-        return len(Cells.of(binning, view.induced.probs))
+        return len(Cells.of(binning, view.problem.probs))
 
     sizes = [b.n_bins if isinstance(b, NUMBERED) else occupied(b) for b in binnings]
     return BinSensitivity(
@@ -109,5 +109,6 @@ def bin_sensitivity(
         distance=name_of(distance),
         level=level,
         n_resamples=max(test.n_resamples for test in tests),
-        **view.told(rng, *(test.ended for test in tests)),
+        ended=ending(*(test.ended for test in tests)),
+        **view.facts,
     )

@@ -17,7 +17,7 @@ from caltest.lenses import Canonical, LensLike, OneVsRest
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.reliability.bars import cell_pvalues, drawn_pvalues
 from caltest.reliability.view import View
-from caltest.results import CalibrationTestResult, ReliabilitySimplex
+from caltest.results import CalibrationTestResult, ReliabilitySimplex, ending
 from caltest.simulate import RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import ECE, Cells
 from caltest.statistics.prepared import MAX_MASS
@@ -133,8 +133,8 @@ def reliability_simplex(
     np.True_
     """
     fraction("level", level)
-    view = View.of("reliability_simplex", probs, labels, facts, lens, takes={"clusters", "weights"})
-    induced, n_classes = view.induced, view.induced.n_classes
+    view = View.of("reliability_simplex", probs, labels, facts, lens=lens, rng=rng)
+    induced, n_classes = view.problem, view.problem.n_classes
     if n_classes not in (3, 4):
         raise StatisticError(
             f"reliability on the simplex is for three classes, or four without a picture, but "
@@ -165,7 +165,8 @@ def reliability_simplex(
         level=level,
         test=test,
         n_resamples=drawn,
-        **view.told(rng, test.ended, ended),
+        ended=ending(test.ended, ended),
+        **view.facts,
     )
 
 

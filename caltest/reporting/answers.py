@@ -80,9 +80,9 @@ class DataSummary(Result):
             distinct=len(data.key) if isinstance(data, Tally) else np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
             subgroups=subgroups,
-            impossible=(view.induced if isinstance(data, Tally) else data).impossible.size,
+            impossible=(view.problem if isinstance(data, Tally) else data).impossible.size,
             tallied=isinstance(data, Tally),
-            **view.told(),
+            **view.facts,
         )
 
     def _made(self) -> list[str]:
@@ -143,7 +143,7 @@ class Measures(Result):
             meaning=tuple(WORDING["measures"][name] for name in rows),
             omitted=tuple(omitted),
             level=level,
-            **view.told(),
+            **view.facts,
         )
 
     def _made(self) -> list[str]:
@@ -159,7 +159,7 @@ class Measures(Result):
 
 def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
     """Return what computes each measure with its interval."""
-    reach, induced, n = float(ndtri(0.5 + level / 2.0)), view.induced, view.induced.n
+    reach, induced, n = float(ndtri(0.5 + level / 2.0)), view.problem, view.problem.n
     seen, times = _event(view)
     p, y, w = seen.probs[:, 0], seen.labels == 0, seen.weights
     free = w is None and induced.n_clusters is None
@@ -223,25 +223,25 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
 
 def _event(view: View) -> tuple[Predictions, FloatArray]:
     """Return rows that show the event, and how many each stands for: more than one in a tally."""
-    if isinstance(view.induced, MicroCells):
-        return view.induced.listed()[:2]
-    return view.induced, np.ones(view.induced.n)
+    if isinstance(view.problem, MicroCells):
+        return view.problem.listed()[:2]
+    return view.problem, np.ones(view.problem.n)
 
 
 def _value(statistic: Statistic, view: View) -> float:
     """Return a measure, from sums where there are no rows."""
-    if not isinstance(view.induced, MicroCells):
-        return float(statistic(view.induced))
+    if not isinstance(view.problem, MicroCells):
+        return float(statistic(view.problem))
     if isinstance(statistic, ScaledBrierScore):
         parts = brier_decomposition(view.data, bins=2)
         return 1.0 - parts.mean_score / parts.uncertainty
-    return tallied(statistic, view.induced).observed
+    return tallied(statistic, view.problem).observed
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
     """Return Cox's line, which needs finite log-odds of what happened."""
-    if view.induced.impossible.size:
-        said = several(view.induced.impossible.size, "outcome")
+    if view.problem.impossible.size:
+        said = several(view.problem.impossible.size, "outcome")
         raise StatisticError(f"{said} had probability 0, whose log-odds are infinite")
     return cox_recalibration(view.data, lens=view.lens, level=level)
 
@@ -278,7 +278,7 @@ class ClassTable(Result):
             tuple(data.class_name(int(c)) for c in worst),
             events.sum(axis=0)[worst],
             *(column[worst] for column in (predicted, observed, gap, in_sd)),
-            **view.told(),
+            **view.facts,
         )
 
     def _made(self) -> list[str]:

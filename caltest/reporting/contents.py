@@ -66,7 +66,7 @@ def _curve(asked: Asked) -> ReliabilityCurve:
 
 def _band(asked: Asked) -> Shown:
     fit = reliability_fit(**asked.seen, fit="band", level=asked.level)
-    seen, middle = asked.view.induced, (0.05, 0.95)
+    seen, middle = asked.view.problem, (0.05, 0.95)
     most = np.quantile(seen.probs[:, 0], middle, method="nearest")
     most = seen.quantiles(middle) if isinstance(seen, MicroCells) else most
     test = fit.band_test(asked.audit.tolerance or 0.0, between=(most[0], most[1]))
@@ -98,7 +98,7 @@ def _recalibration(asked: Asked) -> Shown:
         raise Absent(WORDING["unexamined"]["recalibration"])
     names, lens = ["as it is", "recalibrated"], asked.view.lens
     pair = compare(asked.view.data, after, lens=lens, names=names, **asked.run)
-    return (Measures.of(View(after, lens, lens(after)), asked.level), pair), "comparison"
+    return (Measures.of(View("report", after, lens, lens(after)), asked.level), pair), "comparison"
 
 
 #: What computes each part.

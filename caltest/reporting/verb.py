@@ -131,7 +131,8 @@ def report(
         after = replace(after, by=None)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     whole = data if tally else replace(data, by=None)
-    view = View.of("report", whole, None, {}, lens, "a report", {*TAKES, "tally"})
+    view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
+    view.needs_two_classes("a report")
     asked = Asked(
         view=view,
         grouped=data,

@@ -208,7 +208,7 @@ def test_an_interrupted_report_says_so(monkeypatch):
 def test_classes_are_told_in_standard_deviations(rng):
     probs = rng.dirichlet(np.ones(14), 400)
     labels = np.zeros(400, dtype=int)
-    table = ClassTable.of(View.of("report", probs, labels, {}, None))
+    table = ClassTable.of(View.of("report", probs, labels, {}))
     assert table.name[0] == "0"
     assert len(table.name) == 10
     assert "4 classes nearer to 0 left out" in str(table)
