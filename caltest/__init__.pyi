@@ -7,8 +7,6 @@ from . import plots as plots
 from . import presets as presets
 from . import recalibration as recalibration
 from ._version import __version__ as __version__
-from .battery import audit as audit
-from .battery import gate as gate
 from .binning import EdgeBins as EdgeBins
 from .binning import QuantileBins as QuantileBins
 from .binning import UniformBins as UniformBins
@@ -45,8 +43,10 @@ from .reliability import reliability_curve as reliability_curve
 from .reliability import reliability_difference as reliability_difference
 from .reliability import reliability_fit as reliability_fit
 from .reliability import reliability_simplex as reliability_simplex
-from .reporting import Report as Report
-from .reporting import report as report
+from .reports import audit as audit
+from .reports import gate as gate
+from .reports.document import Report as Report
+from .reports.report import report as report
 from .results import AuditReport as AuditReport
 from .results import AuditRow as AuditRow
 from .results import AuditVerdict as AuditVerdict

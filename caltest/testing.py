@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from caltest.battery import gate
+from caltest.reports import gate
 from caltest.results import GateResult, GateVerdict
 
 

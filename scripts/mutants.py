@@ -55,7 +55,7 @@ TARGETS = {
     "inference/cell_noise.py": ["bounds", "intervals", "attacks"],
     "inference/interval_methods.py": ["bounds", "intervals", "attacks"],
     "inference/formulas.py": ["bounds", "intervals"],
-    "battery/report.py": ["results", "hardness", "multiplicity", "cli", "attacks"],
+    "reports/findings.py": ["results", "hardness", "multiplicity", "cli", "attacks"],
 }
 OPERATORS = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Pow: "*",
@@ -88,7 +88,7 @@ EQUIVALENT = {
         "statistics/debiased.py",
         "np.maximum(divisor, 1)), 0.25)",
     ): "a single row has no pairs to weigh",
-    ("battery/report.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
+    ("reports/findings.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 
 

@@ -190,7 +190,7 @@ def test_relabelling_is_what_the_lens_does(lens, rng):
 
 
 def test_of_very_many_classes_the_likeliest_are_tested(monkeypatch):
-    from caltest.battery import questions
+    from caltest.reports import questions
 
     monkeypatch.setattr(questions, "MOST_CLASSES", 3)
     rng = np.random.default_rng(0)

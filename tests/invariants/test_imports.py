@@ -13,10 +13,8 @@ import caltest as ct
 HEAVY = ("numba", "matplotlib", "pandas", "sklearn", "scipy.stats", "pyarrow", "rich", "tqdm")
 
 
-OTHER = tuple(
-    f"caltest.{part}"
-    for part in ("cli.verbs", "plots", "planning", "reporting", "sequential", "recalibration")
-)
+PARTS = ("cli.verbs", "plots", "planning", "reports.document", "sequential", "recalibration")
+OTHER = tuple(f"caltest.{part}" for part in PARTS)
 
 
 def _loaded_after(code: str, modules: tuple[str, ...] = HEAVY) -> set[str]:
@@ -39,7 +37,7 @@ def test_an_exact_p_value_needs_no_compiler():
 def test_commands_import_what_they_need():
     assert _loaded_after("import caltest.cli", (*HEAVY, *OTHER)) == set()
     code = (
-        "from caltest.cli import cli; cli.get_command(None, 'audit'); import caltest.battery.audit"
+        "from caltest.cli import cli; cli.get_command(None, 'audit'); import caltest.reports.audit"
     )
     assert _loaded_after(code, (*HEAVY, *OTHER)) == {"caltest.cli.verbs"}
 

@@ -184,7 +184,7 @@ def test_every_result_has_a_picture():
         kind
         for kind in Record.kinds.values()
         if issubclass(kind, Result) and not kind.__subclasses__()
-        if not kind.__module__.startswith("caltest.reporting")  # a page, and tables of it
+        if not kind.__module__.startswith("caltest.reports")  # a page, and tables of it
     }
     assert kinds == (set(PICTURES) | OF_NONE) - {ct.Subgroups}
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.battery import questions
 from caltest.inference import entry
 from caltest.inference.cell_noise import cell_noise
+from caltest.reports import questions
 from caltest.tally import MicroCells, TalliedCells
 from caltest.tally import rows as one_pass
 from caltest.tally.binomials import binomials

@@ -12,8 +12,8 @@ import pytest
 import caltest as ct
 from caltest import cli
 from caltest.bets import kernels, mixture
-from caltest.reporting.answers import Measures
-from caltest.reporting.words import first
+from caltest.reports.answers import Measures
+from caltest.reports.words import first
 from caltest.sequential.sums import bet_sums
 from caltest.tally import MicroCells
 

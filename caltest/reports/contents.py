@@ -21,8 +21,8 @@ from caltest.inference import (
 from caltest.predictions import Predictions
 from caltest.reliability import reliability_curve, reliability_fit
 from caltest.reliability.view import View
-from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
-from caltest.reporting.document import Section
+from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
+from caltest.reports.document import Section
 from caltest.results import AuditReport, ReliabilityCurve, Result
 from caltest.statistics import StatisticLike
 from caltest.tally import MicroCells, Tally

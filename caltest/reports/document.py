@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest.errors import StatisticError
-from caltest.reporting.pictures import svg_of
+from caltest.reports.pictures import svg_of
 from caltest.results import (
     AuditReport,
     AuditVerdict,
@@ -211,7 +211,7 @@ class Report(Result):
             raise ImportError("a report needs Jinja2: pip install 'caltest[report]'") from None
         table, text = FORMS[kind]
         environment = Environment(
-            loader=PackageLoader("caltest.reporting"),
+            loader=PackageLoader("caltest.reports"),
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,

@@ -13,7 +13,7 @@ from caltest.plots.canvas import GREY
 from caltest.results import ReliabilityCurve
 
 if TYPE_CHECKING:
-    from caltest.reporting.document import Section
+    from caltest.reports.document import Section
 
 
 def _attributes(curve: ReliabilityCurve) -> Picture:

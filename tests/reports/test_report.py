@@ -18,8 +18,8 @@ from click.testing import CliRunner
 import caltest as ct
 from caltest.cli import cli
 from caltest.reliability.view import View
-from caltest.reporting import contents
-from caltest.reporting.answers import WORDING, ClassTable, DataSummary, Measures
+from caltest.reports import contents
+from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures
 
 NASTY = "<script>alert(1)</script>"
 RUN = {"n_resamples": 199, "rng": 1}

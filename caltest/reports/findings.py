@@ -7,10 +7,10 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
-from caltest.battery.questions import Question, impossible_in
-from caltest.battery.size import Bounds
 from caltest.lenses import OneVsRest, TopK
 from caltest.predictions import Predictions
+from caltest.reports.questions import Question, impossible_in
+from caltest.reports.size import Bounds
 from caltest.results import (
     AuditReport,
     AuditRow,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from caltest.battery.questions import Pair
 from caltest.inference import confidence_interval
 from caltest.predictions import Predictions
+from caltest.reports.questions import Pair
 from caltest.results.base import format_value
 from caltest.tally import AnyTally
 

@@ -34,7 +34,7 @@ from caltest.tally import MicroCells, Tally, tallied
 
 #: What parts, profiles and measures are called and mean.
 WORDING: dict[str, Any] = tomllib.loads(
-    (files("caltest.reporting") / "wording.toml").read_text(encoding="utf-8")
+    (files("caltest.reports") / "wording.toml").read_text(encoding="utf-8")
 )
 #: A value and its interval, NaN where none is known.
 Triple = tuple[float, float, float]

@@ -8,7 +8,6 @@ from typing import Any, Unpack
 from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
-from caltest.battery.size import Bounds
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
 from caltest.inference.analysis import Analysis
@@ -16,6 +15,7 @@ from caltest.inference.entry import admitted, admitted_tally
 from caltest.inference.intervals import bounded
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
+from caltest.reports.size import Bounds
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Workers

@@ -12,14 +12,14 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
-from caltest.battery.questions import Pair, Question, left_out, null_of, questions, summed
-from caltest.battery.report import NOTICED, Answer, report_of, row_of
-from caltest.battery.size import Bounds
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.entry import admitted, admitted_tally, at_hand
 from caltest.predictions import Facts, Predictions
+from caltest.reports.findings import NOTICED, Answer, report_of, row_of
+from caltest.reports.questions import Pair, Question, left_out, null_of, questions, summed
+from caltest.reports.size import Bounds
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from caltest.reporting.answers import WORDING, DataSummary, Measures
-from caltest.reporting.document import Section
+from caltest.reports.answers import WORDING, DataSummary, Measures
+from caltest.reports.document import Section
 from caltest.results import (
     AuditReport,
     BandTest,

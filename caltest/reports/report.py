@@ -8,16 +8,16 @@ from typing import Any, Literal, Unpack
 
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_TOGETHER
-from caltest.battery import audit
 from caltest.errors import StatisticError
 from caltest.inference.entry import admitted, admitted_tally, at_hand, seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View
-from caltest.reporting.answers import WORDING
-from caltest.reporting.contents import Asked, contents
-from caltest.reporting.document import Report
-from caltest.reporting.words import found, paragraph
+from caltest.reports import audit
+from caltest.reports.answers import WORDING
+from caltest.reports.contents import Asked, contents
+from caltest.reports.document import Report
+from caltest.reports.words import found, paragraph
 from caltest.results import ending
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
