@@ -23,7 +23,7 @@ from caltest.predictions import Facts, Predictions
 from caltest.results.base import Result
 from caltest.simulate import Workers, check_run
 from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import AnyTally, MicroCells, Tally
+from caltest.tally import AnyTally, MicroCells
 
 SomeResult = TypeVar("SomeResult", bound=Result)
 
@@ -81,6 +81,7 @@ class Analysis:
         rng: Any = None,
         takes: Collection[str] = ("clusters", "weights"),
         summable: Collection[StatisticLike] = (),
+        vectors: bool = False,
     ) -> Self:
         """Check the data and look through the lens.
 
@@ -95,9 +96,10 @@ class Analysis:
             When the data carry a fact that the verb does not take.
         """
         if "tally" in takes:
-            probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
+            probs, labels, facts = at_hand(verb, probs, labels, facts, lens, summable)
             if isinstance(probs, AnyTally):
-                return cls.of_tally(verb, admitted_tally(verb, probs, labels, facts, lens), rng)
+                tally = admitted_tally(verb, probs, labels, facts, lens, vectors=vectors)
+                return cls.of_tally(verb, tally, rng)
         data = admitted(verb, probs, labels, facts, takes)
         return cls.of_rows(verb, data, lens, rng, summable)
 
@@ -116,9 +118,9 @@ class Analysis:
         return cls(verb, data, through, problem, rng)
 
     @classmethod
-    def of_tally(cls, verb: str, tally: Tally, rng: Any = None) -> Self:
+    def of_tally(cls, verb: str, tally: AnyTally, rng: Any = None) -> Self:
         """Look at the sums of a tally; its lens is the one it was made with."""
-        return cls(verb, tally, tally.lens, MicroCells.of(tally), rng)
+        return cls(verb, tally, tally.lens, tally.problem(), rng)
 
     @property
     def from_sums(self) -> bool:

@@ -14,21 +14,12 @@ from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.entry import (
-    admitted,
-    admitted_tally,
-    at_hand,
-    design,
-    evaluated,
-    seed_of,
-    seen_through,
-)
+from caltest.inference.analysis import Analysis
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
-from caltest.lens_choice import as_lens
-from caltest.lenses import Lens, LensLike
+from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
-from caltest.predictions import Facts, Predictions
+from caltest.predictions import Facts
 from caltest.results import CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import (
@@ -154,56 +145,56 @@ def calibration_test(
     one_of("stop", stop, ("early", None))
     check_run(n_resamples, rng, workers)
     run, early = (n_resamples, rng, workers), stop == "early"
-    probs, labels, facts = at_hand("calibration_test", probs, labels, facts, lens, [statistic])
-    if isinstance(probs, AnyTally):
-        tally = admitted_tally("calibration_test", probs, labels, facts, lens, vectors=True)
-        return _tested(tally, tally.problem(), statistic, tally.lens, null, run, early)
-    data = admitted("calibration_test", probs, labels, facts, takes={"clusters", "by", "weights"})
+    takes = {"clusters", "by", "weights", "tally"}
+    summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
+    analysis = Analysis.of(
+        "calibration_test", probs, labels, facts,
+        lens=lens, rng=rng, takes=takes, summable=summable, vectors=True,
+    )  # fmt: skip
+    if isinstance(analysis.data, AnyTally):
+        return _tested(analysis, statistic, null, run, early)
+    data, through = analysis.data, analysis.lens
     if null == "betting" and statistic == ECE():
         from caltest.statistics import EValue
 
         statistic = EValue()
-    through = as_lens(lens, data)
     options: Any = {"lens": through, "n_resamples": n_resamples, "workers": workers}
     if data.by is not None:
         options |= {"statistic": statistic, "null": null, "stop": stop, "rng": rng}
         ask: Any = partial(calibration_test, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
-        induced = through(data)
+        induced = analysis.problem
         parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
     if isinstance(null, OneRowPerCluster):
-        return _by_one_row_per_cluster(data, statistic, null, rng, options)
+        return _by_one_row_per_cluster(analysis, statistic, null, options)
     if isinstance(null, PopulationWeights):
-        null.refuse(through(data))
+        null.refuse(analysis.problem)
         ask = partial(calibration_test, data, None, statistic, rng=rng, **options)
         both = [ask(null=scheme) for scheme in (RedrawLabels(), WildSigns())]
         said = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
         larger = max(both, key=lambda test: test.pvalue)
         return replace(larger, null=repr(null), notes=(*larger.notes, said))
-    plain = null in ("auto", "exact", RedrawLabels())
-    induced = seen_through(data, through, [statistic], plain)
-    return _tested(data, induced, statistic, through, null, run, early)
+    return _tested(analysis, statistic, null, run, early)
 
 
 def _tested(
-    data: Predictions | AnyTally,
-    induced: Any,
+    analysis: Analysis,
     statistic: StatisticLike,
-    lens: Lens,
     null: Null,
     run: tuple[int, Any, Workers],
     early: bool,
 ) -> CalibrationTestResult:
-    prepared, estimate = evaluated(statistic, induced)
+    prepared, estimate = analysis.evaluate(statistic)
     law = null_distribution(statistic, prepared, estimate, null, *run, early)
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
-        null = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
+        clustered = analysis.problem.n_clusters is not None
+        null = SharedRedraws() if clustered else RedrawLabels()
     name = null if isinstance(null, str) else repr(null)
-    result = result_of(data, prepared, statistic, lens, name, estimate, law, run[1])
+    result = result_of(analysis, prepared, statistic, name, estimate, law)
     if result.degenerate:
         warnings.warn(
             "the null distribution is a single value: with these predictions a calibrated model "
@@ -215,10 +206,10 @@ def _tested(
 
 
 def _by_one_row_per_cluster(
-    data: Predictions, statistic: StatisticLike, null: OneRowPerCluster, rng: Any, options: Any
+    analysis: Analysis, statistic: StatisticLike, null: OneRowPerCluster, options: Any
 ) -> CalibrationTestResult:
     """Test draws of one row per cluster; their p-values are exchangeable."""
-    generator = np.random.default_rng(rng)
+    data, generator = analysis.data, np.random.default_rng(analysis.rng)
     plain = replace(data, clusters=None)
     tests = []
     with progress(null.draws, "draws") as advance:
@@ -241,12 +232,8 @@ def _by_one_row_per_cluster(
         pvalue=pvalue,
         pvalue_bracket=(pvalue, pvalue),
         pvalue_error=0.0,
-        n=data.n,
-        impossible=options["lens"](data).impossible.size,
-        **design(data),
+        impossible=analysis.problem.impossible.size,
         n_resamples=null.draws,
-        seed=seed_of(rng),
-        notes=(*data.notes, said),
-        copies=data.copies,
+        **analysis.facts | {"notes": (*data.notes, said)},
         null_distribution=None,
     )

@@ -14,15 +14,13 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
+from caltest.inference.analysis import Analysis
 from caltest.inference.entry import (
     admitted,
     admitted_tally,
     at_hand,
-    design,
     evaluated,
-    seed_of,
     seen_through,
-    told,
 )
 from caltest.inference.interval_methods import BOOTSTRAP, Asked, Bounds
 from caltest.inference.subgroups import each_subgroup
@@ -153,9 +151,11 @@ def confidence_interval(
     estimand = prepared.estimand
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
-    return ConfidenceIntervalResult(
-        statistic=name_of(statistic),
-        lens=name_of(asked.lens),
+    analysis = Analysis("confidence_interval", data, asked.lens, asked.induced, rng)
+    return analysis.result(
+        ConfidenceIntervalResult,
+        statistic,
+        prepared=prepared,
         method=bounds.method,
         estimate=estimate,
         low=_within(low, estimand),
@@ -167,15 +167,10 @@ def confidence_interval(
         corrected=bounds.corrected,
         contains_zero=bounds.contains_zero,
         pvalue=bounds.pvalue,
-        n=asked.induced.n,
-        n_classes=data.n_classes,
         n_cells=None if prepared.cells is None else len(prepared.cells),
-        **design(data),
         n_resamples=bounds.n_draws,
-        seed=seed_of(rng),
         ended=bounds.ended,
-        notes=(*data.notes, *bounds.notes, *told(prepared)),
-        copies=data.copies,
+        notes=bounds.notes,
     )
 
 

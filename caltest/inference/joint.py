@@ -12,12 +12,12 @@ import numpy as np
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
+from caltest.inference.analysis import Analysis
 from caltest.inference.calibration import calibration_test
 from caltest.inference.entry import (
     admitted,
     admitted_tally,
     at_hand,
-    evaluated,
     seed_of,
     seen_through,
 )
@@ -40,6 +40,9 @@ from caltest.simulate import (
 )
 from caltest.statistics.prepared import Prepared, StatisticLike
 from caltest.tally import AnyTally, MicroCells
+
+#: What a joint result says of its data; lens and statistic are those of its tests.
+OF_ALL_PAIRS = ("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters")
 
 
 def joint_test(
@@ -126,7 +129,11 @@ def joint_test(
             many = [sums.tally for _ in looks]
             return _of_tallies(data, statistics, looks, many, (n_resamples, rng, workers))
     seen = [lens(data) for lens in looks]
-    observed = [evaluated(s, induced) for s, induced in zip(statistics, seen, strict=True)]
+    analyses = [
+        Analysis("joint_test", data, lens, shown, rng)
+        for lens, shown in zip(looks, seen, strict=True)
+    ]
+    observed = [a.evaluate(s) for a, s in zip(analyses, statistics, strict=True)]
     source, through = data, looks
     if all(lens == looks[0] for lens in looks):  # seen through one lens: draw what it shows
         source, through = seen[0], [Canonical() for _ in looks]
@@ -136,7 +143,7 @@ def joint_test(
     ]
     batches = Batches.of(RedrawLabels(), source, partial(_jointly, parts))
     drawn = simulate_by(batches, n_resamples, rng, workers, at_once=BLOCK)
-    return _stepped(data, source.n, statistics, looks, observed, drawn, rng)
+    return _stepped(source.n, statistics, analyses, observed, drawn)
 
 
 def _holm(
@@ -164,7 +171,10 @@ def _of_tallies(
     top = next((t for t in seen if t is not tally), tally)
     folded = own if top is tally else top.problem()
     cells = [own if t is tally else folded for t in seen]
-    observed = [evaluated(s, c) for s, c in zip(statistics, cells, strict=True)]
+    analyses = [
+        Analysis("joint_test", data, lens, c, run[1]) for lens, c in zip(looks, cells, strict=True)
+    ]
+    observed = [a.evaluate(s) for a, s in zip(analyses, statistics, strict=True)]
     fold = own.folding(folded) if folded is not own else None
 
     def jointly(events: Any) -> FloatArray:
@@ -173,32 +183,30 @@ def _of_tallies(
         return np.column_stack([x.batch(events if c is own else turned) for (x, _), c in both])
 
     drawn = simulate_by(own.drawn(jointly), *run)
-    return _stepped(data, tally.n, statistics, looks, observed, drawn, run[1])
+    return _stepped(tally.n, statistics, analyses, observed, drawn)
 
 
 def _stepped(
-    data: Predictions | AnyTally,
     n: int,
     statistics: list[StatisticLike],
-    lenses: list[Lens],
+    analyses: list[Analysis],
     observed: list[tuple[Prepared, float]],
     drawn: tuple[FloatArray, Ended],
-    rng: Any,
 ) -> JointTestResult:
     """Adjust by the joint law of the values (B, S)."""
     values, ended = drawn
     tests = tuple(
-        result_of(data, prepared, s, lens, "RedrawLabels()", t, SimulatedNull(column, ended), rng)
-        for s, lens, (prepared, t), column in zip(
-            statistics, lenses, observed, values.T.copy(), strict=True
+        result_of(a, prepared, s, "RedrawLabels()", t, SimulatedNull(column, ended))
+        for a, s, (prepared, t), column in zip(
+            analyses, statistics, observed, values.T.copy(), strict=True
         )
     )
     both, centre = np.array([(x.two_sided, x.centre) for x, _ in observed]).T
     estimates = np.array([t for _, t in observed])
     evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
-    size: Any = {"n": n, "n_classes": data.n_classes, "notes": data.notes, "ended": ended}
-    size |= {"n_resamples": len(values), "seed": seed_of(rng), "copies": data.copies}
+    size: Any = {name: analyses[0].facts[name] for name in OF_ALL_PAIRS}
+    size |= {"n": n, "n_resamples": len(values), "ended": ended}
     return JointTestResult(tests, adjusted, min(adjusted), **size)
 
 

@@ -15,16 +15,14 @@ from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors
+from caltest.inference.analysis import Analysis
 from caltest.inference.dependence import clustered
-from caltest.inference.entry import design, seed_of, told
-from caltest.lenses import Lens
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
 from caltest.results import CalibrationTestResult
 from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
 from caltest.statistics import Prepared, StatisticLike
 from caltest.statistics.prepared import PreparedFunction, as_problem, prepare
-from caltest.tally import AnyTally
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
@@ -193,16 +191,14 @@ def replicate(
 
 
 def result_of(
-    data: Predictions | AnyTally,
+    analysis: Analysis,
     prepared: Prepared,
     statistic: StatisticLike,
-    lens: Lens,
     null: str,
     estimate: float,
     law: NullDistribution,
-    rng: Any,
 ) -> CalibrationTestResult:
-    """Put together the answer; here is the arithmetic of p-values."""
+    """Compare a value with its law: here is the arithmetic of p-values."""
     drawn, error, ended = 0, 0.0, "complete"
     two_sided, centre = prepared.two_sided, prepared.centre
     if isinstance(law, SimulatedNull):
@@ -222,9 +218,10 @@ def result_of(
         sides = 2.0 * law.sf(beyond) if two_sided else law.sf(estimate)
         pvalue = max(min(1.0, sides), np.finfo(float).tiny)
         bracket = (float(pvalue), float(pvalue))
-    return CalibrationTestResult(
-        statistic=name_of(statistic),
-        lens=name_of(lens),
+    return analysis.result(
+        CalibrationTestResult,
+        statistic,
+        prepared=prepared,
         null=null,
         two_sided=two_sided,
         centre=centre,
@@ -234,15 +231,9 @@ def result_of(
         pvalue_error=error,
         null_mean=law.mean(),
         null_std=law.std(),
-        n=prepared.data.n,
-        n_classes=data.n_classes,
         n_resamples=drawn,
-        seed=seed_of(rng),
         impossible=prepared.data.impossible.size,
         ended=ended,
-        notes=(*data.notes, *told(prepared)),
-        **design(data),
         clusters=law.clusters if isinstance(law, SimulatedNull) else None,
-        copies=data.copies,
         null_distribution=law,
     )
