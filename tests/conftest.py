@@ -30,6 +30,16 @@ class Row:
     repeats: bool = True
     #: Whether the order of the rows does not matter.
     any_order: bool = True
+    #: Whether the exact law of its null is known for two classes.
+    exact: bool = False
+    #: Whether it takes weights, and a row of weight 2 then counts as two rows.
+    weights: bool = True
+    copies: bool = True
+    #: How near a tally of two classes comes to the value of the rows; None if it has none.
+    tally: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "copies", self.copies and self.repeats)
 
     def __str__(self) -> str:
         return repr(self.statistic)
@@ -37,16 +47,28 @@ class Row:
 
 #: Every statistic, in the forms that take different paths. A new one gets a row here.
 STATISTICS = [
-    Row(ct.ECE()),
-    Row(ct.ECE(7, distance="l2")),
-    Row(ct.ECE(ct.VarianceTree(20), distance="sqeuclidean")),
-    Row(ct.ECE(ct.QuantileBins(8), distance="max"), two_classes=True),
-    Row(ct.MCE(5)),
-    Row(ct.RMSCE(), two_classes=True),
-    Row(ct.DebiasedL2(), repeats=False),
-    Row(ct.DebiasedL2(8, estimator="tcal"), repeats=False),
-    Row(ct.DebiasedL2(8, estimator="kumar"), two_classes=True, repeats=False),
-    Row(ct.DebiasedL1(8), two_classes=True, repeats=False),
+    Row(ct.ECE(), exact=True, tally=1e-9),
+    Row(ct.ECE(7, distance="l2"), exact=True),
+    Row(ct.ECE(ct.VarianceTree(20), distance="sqeuclidean"), copies=False, exact=True),
+    Row(
+        ct.ECE(ct.QuantileBins(8), distance="max"),
+        two_classes=True,
+        copies=False,
+        exact=True,
+        tally=1e-9,
+    ),
+    Row(ct.MCE(5), exact=True, tally=1e-9),
+    Row(ct.RMSCE(), two_classes=True, copies=False, exact=True, tally=1e-9),
+    Row(ct.DebiasedL2(), repeats=False, tally=1e-9),
+    Row(ct.DebiasedL2(8, estimator="tcal"), repeats=False, tally=1e-9),
+    Row(
+        ct.DebiasedL2(8, estimator="kumar"),
+        two_classes=True,
+        repeats=False,
+        weights=False,
+        tally=1e-9,
+    ),
+    Row(ct.DebiasedL1(8), two_classes=True, repeats=False, tally=1e-9),
     Row(ct.ClasswiseECE()),
     Row(ct.ClasswiseECE(5, aggregate="max", threshold=0.1)),
     Row(ct.SCE(10)),
@@ -54,10 +76,10 @@ STATISTICS = [
     Row(ct.TACE(5), repeats=False),
     Row(ct.Sweep(), two_classes=True, repeats=False),
     Row(ct.Sweep(norm="l2"), two_classes=True, repeats=False),
-    Row(ct.MultiScale(), repeats=False),
-    Row(ct.KolmogorovSmirnov(), two_classes=True),
-    Row(ct.KolmogorovSmirnov(scaled=True), two_classes=True, repeats=False),
-    Row(ct.Kuiper(), two_classes=True),
+    Row(ct.MultiScale(), repeats=False, tally=1e-9),
+    Row(ct.KolmogorovSmirnov(), two_classes=True, tally=1e-9),
+    Row(ct.KolmogorovSmirnov(scaled=True), two_classes=True, repeats=False, tally=1e-9),
+    Row(ct.Kuiper(), two_classes=True, tally=1e-9),
     Row(ct.ATB(), two_classes=True),
     Row(ct.CORP(), two_classes=True),
     Row(ct.CORP("log"), two_classes=True),
@@ -72,19 +94,25 @@ STATISTICS = [
     Row(ct.VariationalError(), two_classes=True, repeats=False, any_order=False),
     Row(ct.VariationalError("l2"), repeats=False, any_order=False),
     Row(ct.RefinementError(), repeats=False, any_order=False),
-    Row(ct.BrierScore()),
+    Row(ct.BrierScore(), tally=1e-9),
     Row(ct.ScaledBrierScore()),
-    Row(ct.LogScore()),
+    Row(ct.LogScore(), tally=1e-9),
     Row(ct.SphericalScore()),
-    Row(ct.ScoreGap(), repeats=False),
-    Row(ct.ScoreGap("log"), repeats=False),
-    Row(ct.CalibrationInTheLarge(), two_classes=True, repeats=False),
-    Row(ct.OERatio(), two_classes=True),
-    Row(ct.HosmerLemeshow(), two_classes=True, repeats=False),
-    Row(ct.HosmerLemeshow(ct.UniformBins(6), variance="exact"), two_classes=True, repeats=False),
-    Row(ct.CoxScore(), two_classes=True, repeats=False),
-    Row(ct.CoxLR(), two_classes=True, repeats=False),
-    Row(ct.EValue(), repeats=False),
+    Row(ct.ScoreGap(), repeats=False, tally=1e-9),
+    Row(ct.ScoreGap("log"), repeats=False, tally=1e-9),
+    Row(ct.CalibrationInTheLarge(), two_classes=True, repeats=False, exact=True, tally=1e-9),
+    Row(ct.OERatio(), two_classes=True, exact=True, tally=1e-9),
+    Row(ct.HosmerLemeshow(), two_classes=True, repeats=False, exact=True, tally=1e-9),
+    Row(
+        ct.HosmerLemeshow(ct.UniformBins(6), variance="exact"),
+        two_classes=True,
+        repeats=False,
+        exact=True,
+        tally=1e-9,
+    ),
+    Row(ct.CoxScore(), two_classes=True, repeats=False, tally=1e-9),
+    Row(ct.CoxLR(), two_classes=True, repeats=False, weights=False),
+    Row(ct.EValue(), repeats=False, weights=False),
     Row(ct.SKCE(), repeats=False),
     Row(ct.SKCE(ct.TVKernel(0.3), estimator="biased")),
     Row(ct.SKCE(ct.GaussianKernel(0.3), estimator="block"), repeats=False, any_order=False),

@@ -1,0 +1,245 @@
+"""Every statistic, through every lens, gets the same answer however its data arrive.
+
+A row of ``STATISTICS`` in ``conftest.py`` runs through all of them. Nothing internal is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import re
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import LENSES, STATISTICS
+
+import caltest as ct
+
+N = 72
+TWO = [ct.OneVsRest(2), ct.TopK(1)]
+GENERATOR = np.random.default_rng(5)
+#: Multiples of 1/24 above 0: many ties, many values on edges of bins, no outcome impossible.
+PROBS = (1 + GENERATOR.multinomial(20, GENERATOR.dirichlet(np.full(4, 0.6), N))) / 24
+LABELS = (GENERATOR.random((N, 1)) >= PROBS.cumsum(axis=1)[:, :-1]).sum(axis=1)
+WEIGHTS = GENERATOR.integers(1, 4, N)
+HALVES = GENERATOR.random(N) < 0.5
+ORDER = GENERATOR.permutation(N)
+NAMES = np.array(["ant", "bee", "cow", "dog"])
+RUN = {"n_resamples": 39, "rng": 7}
+
+
+def answer(statistic, lens, probs=PROBS, labels=LABELS, **facts: Any):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ct.calibration_test(probs, labels, statistic, lens=lens, **RUN | facts)
+
+
+@functools.cache
+def of_rows(at, lens):
+    return answer(STATISTICS[at].statistic, lens)
+
+
+def left_out(statistic, lens):
+    """The rows, and as many others that weigh nothing."""
+    probs, labels = np.concatenate([PROBS, PROBS[::-1]]), np.concatenate([LABELS, LABELS])
+    weights = np.repeat([2.0, 0.0], N)
+    return answer(statistic, lens, probs, labels, weights=weights)
+
+
+def in_threads(statistic, lens):
+    with ThreadPoolExecutor(2) as pool:
+        return answer(statistic, lens, workers=pool.map)
+
+
+#: The same rows in another dress: not a bit of the answer may differ.
+SAME = {
+    "lists": lambda s, lens: answer(s, lens, PROBS.tolist(), LABELS.tolist()),
+    "columns in memory": lambda s, lens: answer(s, lens, np.asfortranarray(PROBS)),
+    "every second row": lambda s, lens: answer(
+        s, lens, np.repeat(PROBS, 2, axis=0)[::2], np.repeat(LABELS, 2)[::2]
+    ),
+    "predictions": lambda s, lens: answer(s, lens, ct.Predictions.of(PROBS, LABELS), None),
+    "labels with names": lambda s, lens: answer(
+        s, lens, ct.Predictions.of(PROBS, NAMES[LABELS], classes=NAMES), None
+    ),
+    "weights all 1": lambda s, lens: answer(s, lens, weights=np.ones(N)),
+    "weights all 0.3": lambda s, lens: answer(s, lens, weights=np.full(N, 0.3)),
+    "weights 0 for others": left_out,
+    "clusters of one row": lambda s, lens: answer(s, lens, clusters=np.arange(N)),
+    "workers=2": lambda s, lens: answer(s, lens, workers=2),
+    "workers=pool.map": in_threads,
+}
+
+
+def through(row, lens):
+    """Whether the lens shows what the statistic is of."""
+    return not row.two_classes or lens in TWO
+
+
+CASES = [
+    pytest.param(at, lens, id=f"{row}-{lens}")
+    for at, row in enumerate(STATISTICS)
+    for lens in [*LENSES, TWO[0]]
+    if through(row, lens)
+]
+PAIRS = [
+    pytest.param(row, lens, id=f"{row}-{lens}")
+    for row in STATISTICS
+    for lens in (TWO if row.two_classes else [TWO[0], ct.Canonical()])
+]
+ALONE = [pytest.param(row, id=str(row)) for row in STATISTICS]
+
+
+@pytest.mark.parametrize(("at", "lens"), CASES)
+def test_the_same_rows_have_the_same_answer(at, lens):
+    expected, statistic = of_rows(at, lens), STATISTICS[at].statistic
+    draws = expected.null_distribution
+    for name, representation in SAME.items():
+        result = representation(statistic, lens)
+        assert result.estimate == pytest.approx(expected.estimate, rel=1e-12, abs=1e-14), name
+        assert result.pvalue_bracket == expected.pvalue_bracket, name
+        assert (result.null, result.pvalue) == (expected.null, expected.pvalue), name
+        assert (result.null_mean, result.n) == (expected.null_mean, expected.n), name
+        if draws is not None:
+            np.testing.assert_array_equal(result.null_distribution, draws, err_msg=name)
+    induced = lens(ct.Predictions.of(PROBS, LABELS))
+    assert statistic(induced) == pytest.approx(expected.estimate, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize(("row", "lens"), PAIRS)
+def test_order_changes_nothing_or_is_known_to(row, lens):
+    value = answer(row.statistic, lens).estimate
+    shuffled = answer(row.statistic, lens, PROBS[ORDER], LABELS[ORDER]).estimate
+    equal = shuffled == pytest.approx(value, rel=1e-9, abs=1e-12)
+    assert equal or not row.any_order
+    if row.any_order:
+        facts = {"weights": WEIGHTS}
+        if row.weights:
+            value = answer(row.statistic, lens, **facts).estimate
+            again = answer(row.statistic, lens, PROBS[ORDER], LABELS[ORDER], weights=WEIGHTS[ORDER])
+            assert again.estimate == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("row", "lens"), PAIRS)
+def test_weights_count_by_their_ratios_or_are_refused(row, lens):
+    if not row.weights:
+        name = re.escape(repr(row.statistic))
+        with pytest.raises(ct.StatisticError, match=f"{name} does not take weights"):
+            answer(row.statistic, lens, weights=WEIGHTS)
+        return
+    result = answer(row.statistic, lens, weights=WEIGHTS)
+    effective = WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum()
+    assert result.effective_n == pytest.approx(effective)
+    for factor in (2.0, 2.0**-40):
+        scaled = answer(row.statistic, lens, weights=factor * WEIGHTS)
+        assert scaled.estimate == pytest.approx(result.estimate, rel=1e-12)
+        assert scaled.pvalue_bracket == pytest.approx(result.pvalue_bracket, rel=1e-9)
+    times = np.repeat(np.arange(N), WEIGHTS)
+    copies = answer(row.statistic, lens, PROBS[times], LABELS[times])
+    if row.copies:
+        assert result.estimate == pytest.approx(copies.estimate, rel=1e-9, abs=1e-12)
+    plain = answer(row.statistic, lens)
+    assert result.estimate != plain.estimate  # weights are not passed over
+
+
+@pytest.mark.parametrize("row", ALONE)
+def test_exact_laws_or_their_refusal(row):
+    lens = TWO[0]
+    if not row.exact:
+        name = re.escape(repr(row.statistic))
+        with pytest.raises(ct.StatisticError, match=f"no exact null for {name}"):
+            answer(row.statistic, lens, null="exact")
+        return
+    result = answer(row.statistic, lens, null="exact")
+    drawn = answer(row.statistic, lens, null=ct.RedrawLabels(), n_resamples=1999)
+    low, high = result.pvalue_bracket
+    assert high - low <= 1e-9
+    assert drawn.pvalue == pytest.approx(result.pvalue, abs=4.5 * (0.25 / 1999) ** 0.5)
+    noise = result.null_std / 1999**0.5
+    assert drawn.null_mean == pytest.approx(result.null_mean, abs=4.5 * noise + 1e-4)
+    assert answer(row.statistic, lens).null == "exact"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("lens", TWO, ids=repr)
+@pytest.mark.parametrize("row", ALONE)
+def test_tallies_answer_as_their_rows_or_name_what_they_need(row, lens, weighted):
+    facts = {"weights": WEIGHTS} if weighted else {}
+    halves = [
+        ct.Tally.of(PROBS[part], LABELS[part], lens=lens, **{k: v[part] for k, v in facts.items()})
+        for part in (HALVES, ~HALVES)
+    ]
+    whole = ct.Tally.of(PROBS, LABELS, lens=lens, **facts)
+    assert halves[0] + halves[1] == halves[1] + halves[0] == whole
+    given = answer(row.statistic, lens, **facts) if row.weights or not weighted else None
+    if row.tally is None:
+        with pytest.raises(ct.StatisticError, match="needs the rows|not made of the cells"):
+            answer(row.statistic, None, whole, None)
+        return
+    if given is None:
+        with pytest.raises(ct.StatisticError, match="does not take weights"):
+            answer(row.statistic, None, whole, None)
+        return
+    result = answer(row.statistic, None, whole, None)
+    assert answer(row.statistic, None, sum(halves), None) == result
+    assert result.estimate == pytest.approx(given.estimate, rel=row.tally, abs=1e-12)
+    assert result.null == given.null
+    assert result.n == given.n
+    assert result.effective_n == pytest.approx(given.effective_n)
+    if given.null == "exact":
+        assert result.pvalue_bracket == pytest.approx(given.pvalue_bracket, rel=1e-9, abs=1e-12)
+        assert result.null_mean == pytest.approx(given.null_mean, rel=1e-5, abs=1e-10)
+    else:  # other draws of the same law
+        noise = 4.5 * (given.null_std + result.null_std) / 39**0.5
+        assert result.null_mean == pytest.approx(given.null_mean, abs=noise)
+    if lens == TWO[0]:
+        several = answer(row.statistic, lens, ct.Tallies.of(PROBS, LABELS, **facts), None)
+        assert several.estimate == pytest.approx(result.estimate, rel=1e-12)
+
+
+@pytest.mark.parametrize("row", ALONE)
+def test_a_test_of_sets_is_that_of_each(row):
+    """Through ``by=``, the rows of a set are all that its test knows."""
+    lens, sets = TWO[0], np.where(HALVES, "a", "b")
+    facts = {"lens": lens, **RUN, "null": ct.RedrawLabels()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        by = ct.calibration_test(PROBS, LABELS, row.statistic, by=sets, **facts)
+    for name, part in (("a", HALVES), ("b", ~HALVES)):
+        alone = answer(row.statistic, lens, PROBS[part], LABELS[part])
+        (test,) = (group.test for group in by.rows if group.name == name)
+        assert test.estimate == pytest.approx(alone.estimate, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("row", ALONE)
+def test_statistics_are_values(row):
+    """They print as they are written, and a copy from another process is the same."""
+    again = eval(repr(row.statistic), vars(ct).copy() | {n: getattr(ct, n) for n in ct.__all__})
+    assert again == row.statistic
+    assert pickle.loads(pickle.dumps(row.statistic)) == row.statistic
+    assert hash(again) == hash(row.statistic)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("row", ALONE)
+def test_calibrated_models_are_rejected_as_often_as_said(row, weighted):
+    """The limits are binomial: a correct test fails here once in 10⁵."""
+    if weighted and not row.weights:
+        pytest.raises(ct.StatisticError, answer, row.statistic, TWO[0], weights=WEIGHTS)
+        return
+    generator, runs = np.random.default_rng(3), 400
+    facts = {"weights": GENERATOR.pareto(1.5, N) + 0.1} if weighted else {}
+    pvalues = []
+    for seed in range(runs):
+        labels = (generator.random((N, 1)) >= PROBS.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        run = {"null": ct.RedrawLabels(), "n_resamples": 19, "rng": seed}
+        pvalues.append(answer(row.statistic, TWO[0], PROBS, labels, **run | facts).pvalue)
+    for level in (0.05, 0.2, 0.5):
+        limit = scipy.stats.binom.isf(1e-5, runs, level)
+        assert np.sum(np.array(pvalues) <= level + 1e-9) <= limit
+    assert min(pvalues) < 0.5
