@@ -54,7 +54,6 @@ TARGETS = {
     "inference/inversion.py": ["bounds", "intervals", "attacks"],
     "inference/cell_noise.py": ["bounds", "intervals", "attacks"],
     "inference/interval_methods.py": ["bounds", "intervals", "attacks"],
-    "inference/formulas.py": ["bounds", "intervals"],
     "reports/findings.py": ["results", "hardness", "multiplicity", "cli", "attacks"],
 }
 OPERATORS = {

@@ -46,7 +46,7 @@ def centred_kernel(probs, labels, cells):
     return h
 
 
-def variance(a, b, paired, corrected):
+def variance(a, b, paired):
     """max(V_J − 2 Σ ĥ² / n², 2 Σ h² / n²) for two (probs, labels, cells)."""
 
     def jackknife(values):
@@ -62,9 +62,7 @@ def variance(a, b, paired, corrected):
         first = jackknife(omitting(*a) - omitting(*b))
     else:
         first = jackknife(omitting(*a)) + jackknife(omitting(*b))
-    if corrected:
-        first -= quadratic(centred_kernel)
-    return max(first, quadratic(kernel))
+    return max(first - quadratic(centred_kernel), quadratic(kernel))
 
 
 def swap_pvalue(statistic, a, b):

@@ -7,7 +7,6 @@ from collections import defaultdict
 from statistics import NormalDist
 
 import numpy as np
-from reference import debiased
 
 QUANTILE = NormalDist().inv_cdf
 
@@ -20,75 +19,8 @@ def by_cell(residuals, cells):
     return list(found.values())
 
 
-def dot(a, b):
-    return math.fsum(x * y for x, y in zip(a, b, strict=True))
-
-
 def mean_of(rows):
     return [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
-
-
-def sun_interval(probs, residuals, cells, level=0.95):
-    """Sun, Chaudhari, Barnett, Dobriban (2024): (low, high, whether 0 belongs)."""
-    n, k = residuals.shape
-    t = debiased(residuals, cells)
-    first = second = 0.0
-    for rows in by_cell(residuals, cells):
-        mean, m = mean_of(rows), len(rows)
-        outer = [[math.fsum(r[a] * r[b] for r in rows) / m for b in range(k)] for a in range(k)]
-        squared = dot(mean, mean)
-        form = math.fsum(mean[a] * outer[a][b] * mean[b] for a in range(k) for b in range(k))
-        first += m / n * (4.0 * form - 3.0 * squared**2)
-        second += m / n * squared
-    s = math.sqrt(max(first - second**2, 0.0) / n)
-    variance = 0.0
-    for rows in by_cell(probs, cells):
-        if len(rows) > 1:
-            covariances = [np.diag(p) - np.outer(p, p) for p in np.array(rows)]
-            total = sum(
-                float((a * b).sum())
-                for i, a in enumerate(covariances)
-                for j, b in enumerate(covariances)
-                if i != j
-            )
-            variance += 2.0 * total / (len(rows) - 1) ** 2 / n**2
-    z2, z1, plus = QUANTILE(0.5 + level / 2), QUANTILE(level), max(t, 0.0)
-    if plus >= 2 * z2 * s:
-        low = plus - z2 * s
-    elif plus >= 2 * z1 * s:
-        low = plus / 2
-    else:
-        low = max(plus - z1 * s, 0.0)
-    zero = plus < z1 * math.sqrt(variance)
-    return (0.0 if zero else low), plus + z2 * s, zero
-
-
-def influence_error(residuals, cells):
-    """sd of f_i = 2 D_b·r_i − |D_b|², over √n."""
-    means = {}
-    for c in set(cells):
-        means[c] = mean_of([list(r) for r, d in zip(residuals, cells, strict=True) if d == c])
-    f = [
-        2 * dot(means[c], r) - dot(means[c], means[c])
-        for r, c in zip(residuals, cells, strict=True)
-    ]
-    return float(np.std(f, ddof=1)) / math.sqrt(len(f))
-
-
-def cluster_influence_error(residuals, cells, groups):
-    """The same with clusters as units: √(G/(G−1) Σ_g (Σ_{i in g} (f_i − f̄))²) / n."""
-    means = {}
-    for c in set(cells):
-        means[c] = mean_of([list(r) for r, d in zip(residuals, cells, strict=True) if d == c])
-    f = np.array(
-        [
-            2 * dot(means[c], r) - dot(means[c], means[c])
-            for r, c in zip(residuals, cells, strict=True)
-        ]
-    )
-    f = f - f.mean()
-    sums = [f[np.asarray(groups) == g].sum() for g in set(groups)]
-    return math.sqrt(len(sums) / (len(sums) - 1) * math.fsum(s * s for s in sums)) / len(f)
 
 
 def largest_gap_bounds(p, first, cells, level=0.95):

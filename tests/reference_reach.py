@@ -90,19 +90,19 @@ def quadratic(a, b, what, paired):
     return 2.0 * (ha**2).sum() / len(a.labels) ** 2 + 2.0 * (hb**2).sum() / len(b.labels) ** 2
 
 
-def variance(a, b, paired, z, better, cautious=False):
+def variance(a, b, paired, z, better):
     """Base + max(H, z² ū / 2) + ¾ z² X²."""
-    base, hidden, anywhere = parts(a, b, paired, cautious)
+    base, hidden, anywhere = parts(a, b, paired)
     return base + max(hidden, z * z * anywhere / 2.0) + 0.75 * z * z * better.worst
 
 
 @cache
-def parts(a, b, paired, cautious):
+def parts(a, b, paired):
     """Base, H and ū."""
     gone = [a.gone - b.gone] if paired else [a.gone, b.gone]
     jackknife = sum((g.size - 1) / g.size * ((g - g.mean()) ** 2).sum() for g in gone)
     centred, raw = (quadratic(a, b, w, paired) for w in (centred_kernel, kernel))
-    base = max(jackknife - (0.0 if cautious else centred), raw, centred)
+    base = max(jackknife - centred, raw, centred)
     base += 1e-14 * quadratic(a, b, kernel, False)
     hidden = anywhere = 0.0
     k = a.probs.shape[1]
@@ -125,8 +125,8 @@ def parts(a, b, paired, cautious):
     return base, hidden, anywhere
 
 
-def reach(a, b, paired, z, better, lone=True, cautious=False):
-    normal = z * math.sqrt(variance(a, b, paired, z, better, cautious))
+def reach(a, b, paired, z, better, lone=True):
+    normal = z * math.sqrt(variance(a, b, paired, z, better))
     if not lone:
         return normal
     total, squares = math.fsum(better.lone), math.fsum(c * c for c in better.lone)
@@ -138,19 +138,19 @@ def reach(a, b, paired, z, better, lone=True, cautious=False):
     return total + math.sqrt(normal**2 + (upper - total) ** 2)
 
 
-def limits(a, b, paired, level, cautious=False):
+def limits(a, b, paired, level):
     z, d = float(ndtri(0.5 + level / 2.0)), a.estimate - b.estimate
-    low = d - reach(a, b, paired, z, b, cautious=cautious)
-    return low, d + reach(a, b, paired, z, a, cautious=cautious)
+    low = d - reach(a, b, paired, z, b)
+    return low, d + reach(a, b, paired, z, a)
 
 
-def pvalue(a, b, paired, lone=True, cautious=False):
+def pvalue(a, b, paired, lone=True):
     d = a.estimate - b.estimate
     better, low, high = (a if d < 0.0 else b), 0.0, 38.0
-    if reach(a, b, paired, 0.0, better, lone, cautious) >= abs(d):
+    if reach(a, b, paired, 0.0, better, lone) >= abs(d):
         return 1.0
     for _ in range(100):
         z = 0.5 * (low + high)
-        short = reach(a, b, paired, z, better, lone, cautious) < abs(d)
+        short = reach(a, b, paired, z, better, lone) < abs(d)
         low, high = (z, high) if short else (low, z)
     return 2.0 * float(ndtr(-low))

@@ -23,16 +23,16 @@ ALPHA = 0.05
 
 
 def tests(pair):
-    return {"z": 1, "jackknife": 1}
+    return {"z": 1}
 
 
 def measure(pair, wanted, rng):
-    """Return whether z and jackknife reject, and whether the interval of z covers."""
+    """Return whether z rejects, and whether its interval covers."""
     a, b = (side(pair.bins, data) for data in pair(rng))
-    z, jackknife = (Difference(a, b, pair.paired, cautious) for cautious in (False, True))
+    z = Difference(a, b, pair.paired)
     low, high = z.limits(1.0 - ALPHA)
     covers = low <= truth(pair) <= high
-    return {"z": (z.pvalue() <= ALPHA, covers), "jackknife": (jackknife.pvalue() <= ALPHA,)}
+    return {"z": (z.pvalue() <= ALPHA, covers)}
 
 
 def side(bins, induced):
@@ -61,19 +61,19 @@ def page(found):
     sizes, covered = [], []
     for name in found.shown:
         pair, sets = PAIRS[name], found.sets(name)
-        (z, coverage), (jackknife,) = found.means(name, "z"), found.means(name, "jackknife")
+        z, coverage = found.means(name, "z")
         shown = f"{z:.3f}"
         if pair.kind in LIMITS:
             sizes.append(z)
             if z > largest_rate(LIMITS[pair.kind], sets, claims):
                 shown = f"**{shown}**"
                 broken.append(f"{name}: {z:.3f}")
-        cells = [shown, f"{jackknife:.3f}"]
+        cells = [shown]
         if pair.kind == "unequal":  # elsewhere it covers when it does not reject
             cells.append(f"{coverage:.3f}")
             covered.append(coverage)
         rows[pair.kind].append([pair.name, f"`{pair.bins!r}`", pair.n, sets, *cells])
-    head = ["models", "bins", "n", "data sets", "z", "jackknife"]
+    head = ["models", "bins", "n", "data sets", "z"]
     words = {"mean": np.mean(sizes), "worst": max(sizes), "covered": min(covered)}
     text = HEADER.format(count=claims, **words, **opening(found))
     for kind, title in HEADS.items():
@@ -112,8 +112,7 @@ cannot see a fault of which the data contain no instance, and takes rows for ind
 clusters are given.
 
 Pairs of models are drawn whose errors are known to be equal, or known to differ, and compared: the
-tables show the share of data sets with p ≤ 0.05. `z` is the default, `jackknife` the same test
-without the correction of its variance, which is cautious near calibration. What the methods are:
+tables show the share of data sets with p ≤ 0.05. `z` is the default. What the methods are:
 {{doc}}`concepts/compare`; other ways of comparing: {{doc}}`ways`.
 
 "S0", "S1", "S2", "S5" and "P3" are names of probit models: the label is 1 when a latent sum of

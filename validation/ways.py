@@ -26,7 +26,7 @@ SHOWN = {
     )
     for key in (f"{name}, n=500", f"{name}, n=2000")
 }
-WAYS = ("z", "bootstrap", "swap, DebiasedL2", "swap, ECE", "one p ≤ 0.05", "Brier")
+WAYS = ("z", "swap, DebiasedL2", "swap, ECE", "one p ≤ 0.05", "Brier")
 
 
 def tests(pair):
@@ -41,12 +41,10 @@ def measure(pair, wanted, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         z = ct.compare(a, b, labels, squares, **common)
-        bootstrap = ct.compare(a, b, labels, squares, method="bootstrap", **common)
         swap = ct.compare(a, b, labels, squares, method="swap", **common)
         ece = ct.compare(a, b, labels, ct.ECE(15), method="swap", **common)
     called = (
         z.pvalue <= ALPHA,
-        bootstrap.pvalue <= ALPHA,
         swap.pvalue <= ALPHA,
         ece.pvalue <= ALPHA,
         (ece.pvalue_a <= ALPHA) != (ece.pvalue_b <= ALPHA),
@@ -68,9 +66,8 @@ def page(found):
 HEADER = """# Other ways of comparing, measured
 
 The default of `compare`, `z`, finds models of different error (P3) and leaves models of equal error
-alone (all others). The bootstrap does so with less power, swapping answers another question, and
-"one is significantly miscalibrated, the other is not" finds differences where there are none. Brier
-scores compare skill, not calibration.
+alone (all others). Swapping answers another question, and "one is significantly miscalibrated, the
+other is not" finds differences where there are none. Brier scores compare skill, not calibration.
 
 The tables show the share of data sets in which the models are called different at the 5 % level.
 The pairs are those of {{doc}}`comparison`, with 15 bins: in S0 two calibrated models could change

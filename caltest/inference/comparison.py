@@ -91,12 +91,11 @@ def compare(
         Whether the rows of both models are the same observations.
     labels_b : array_like of shape (m,), optional
         The labels of a second model of other observations: the comparison is then unpaired.
-    method : {"auto", "z", "jackknife", "bootstrap", "swap"}, default "auto"
+    method : {"auto", "z", "swap"}, default "auto"
         ``"z"`` (the default): the level at which a limit of the difference just meets 0, by the
-        corrected jackknife variance and allowances for what the rows cannot show. ``"jackknife"``:
-        without the correction, with down to a third of the power. ``"bootstrap"``: centred, of
-        rows; the most cautious. ``"swap"``: exact for the much stronger hypothesis that the models
-        could change places in every row; it rejects equally calibrated ones too.
+        corrected jackknife variance and allowances for what the rows cannot show. ``"swap"``:
+        exact for the much stronger hypothesis that the models could change places in every row; it
+        rejects equally calibrated ones too.
     level : float, default 0.95
         Of the intervals; differences are called at 1 − ``level``.
     margin : float, default 0.02
@@ -111,7 +110,7 @@ def compare(
         ``ids`` must have the same ones in both models of a pair. Pairs of rows of one cluster are
         left out of T, and clusters are what varies; of weighted rows the error of the weighted
         population is compared. With ``by`` two models are compared in every subgroup, too, with
-        Holm's p-values. Not with ``method="bootstrap"`` for clusters.
+        Holm's p-values.
 
     Returns
     -------
@@ -213,10 +212,8 @@ def _tallies(
     models: Any, paired: bool, method: str, facts: Facts, lens: LensLike | None
 ) -> tuple[list[Tally], list[Listed]]:
     """Return two tallies as the lens sees them, and what lists rows in place of theirs."""
-    if method not in ("auto", "z", "jackknife"):
-        raise StatisticError(
-            f"method={method!r} needs the rows: tallies are compared by 'z' or 'jackknife'"
-        )
+    if method == "swap":
+        raise StatisticError("method='swap' needs the rows: tallies are compared by 'z'")
     given = [at_hand("compare", probs, labels, facts, lens) for probs, labels in models]
     (a, labels, facts), (b, *_) = given
     if isinstance(a, PairTally):

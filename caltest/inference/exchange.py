@@ -1,9 +1,9 @@
-"""Resampling the rows of two models: swaps, shuffles and the bootstrap."""
+"""Swapping the rows of two models."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from caltest.statistics.prepared import StatisticLike, prepare
 Rows = tuple[IntArray, IntArray]
 
 
-def differences(
-    kind: Literal["swap", "bootstrap"],
+def swapped_differences(
     statistic: StatisticLike,
     a: Predictions,
     b: Predictions,
@@ -29,23 +28,21 @@ def differences(
 ) -> tuple[FloatArray, str]:
     """Return replicates of T_a − T_b, and how the run ended.
 
-    ``"swap"``: in every row the two models change places with probability ½; without pairs, all
-    rows are dealt out anew. ``"bootstrap"``: rows are drawn with replacement, the same ones for
-    both models when they are paired. Labels move along: a lens may give each model its own. Of
-    paired rows in clusters, whole clusters are swapped.
+    In every row the two models change places with probability ½; without pairs, all rows are dealt
+    out anew. Labels move along: a lens may give each model its own. Of paired rows in clusters,
+    whole clusters are swapped.
 
     Raises
     ------
     StatisticError
-        When rows come in clusters and are not paired, or for the bootstrap.
+        When rows come in clusters and are not paired.
     """
     clusters = None if a.n_clusters is None and b.n_clusters is None else a.clusters
-    if clusters is not None and (kind == "bootstrap" or not paired):
+    if clusters is not None and not paired:
         raise StatisticError(
-            f"method={kind!r} {'of rows without pairs ' * (not paired)}does not take clusters: use "
-            "method='z'"
+            "method='swap' of rows without pairs does not take clusters: use method='z'"
         )
-    draw = partial(_swapped if kind == "swap" else _resampled, a.n, b.n, paired)
+    draw = partial(_swapped, a.n, b.n, paired)
     if clusters is not None:
         draw = partial(_swapped_clusters, by_appearance(clusters))
     probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])
@@ -74,8 +71,3 @@ def _swapped_clusters(cluster: IntArray, rng: np.random.Generator) -> Rows:
     swapped = rng.integers(2, size=int(cluster.max()) + 1)[cluster]
     rows = np.arange(cluster.size)
     return rows + cluster.size * swapped, rows + cluster.size * (1 - swapped)
-
-
-def _resampled(n_a: int, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:
-    rows = rng.integers(n_a, size=n_a)
-    return rows, n_a + (rows if paired else rng.integers(n_b, size=n_b))

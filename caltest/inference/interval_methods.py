@@ -1,9 +1,8 @@
-"""The methods behind an interval: test inversion, exact cells, the bootstrap, limits, Sun et al."""
+"""The methods behind an interval: test inversion, exact cells, the bootstrap."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,9 @@ from caltest.binning import UniformBins
 from caltest.errors import StatisticError
 from caltest.exact import cell_null
 from caltest.inference.cell_noise import CellNoise, cell_noise
-from caltest.inference.formulas import (
-    basic,
-    bca,
-    bias_corrected,
-    influence_error,
-    largest_gaps,
-    percentile,
-    sun,
-)
 from caltest.inference.inversion import SIZES, Above, reached
-from caltest.inference.pvalues import null_distribution, on_sample, replicates_of
-from caltest.lenses import Lens, TopK
+from caltest.inference.pvalues import null_distribution, replicates_of
+from caltest.lenses import Lens
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.binned import BinnedError
@@ -32,9 +22,6 @@ from caltest.statistics.cells import Cells, Estimand
 from caltest.statistics.prepared import Prepared, StatisticLike
 from caltest.tally import MicroCells, Tallied, TalliedCells
 
-#: Methods that resample rows, for any statistic.
-BY_QUANTILES = {"percentile": percentile, "basic": basic, "bias-corrected": bias_corrected}
-BOOTSTRAP = ("percentile", "basic", "bca", "bias-corrected")
 #: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
 MAX_DRAWN, MIN_DRAWS = 2**17, 999
 #: Draws beyond a bound that it should rest on.
@@ -50,6 +37,11 @@ CANCEL = (
 EMPTY = (
     "the largest error of the {full} of {all} cells that hold rows: new data may enter the others, "
     "where it may be larger"
+)
+#: Said of bootstrap intervals of an error.
+TOO_HIGH = (
+    "resampling adds noise to an error that noise has raised already, so this interval "
+    "lies too high, and near calibration above the true error; method='auto' does not"
 )
 #: Rows per cell below which an interval is wide because little can be known.
 FEW_ROWS = 5.0
@@ -109,7 +101,6 @@ class Bounds:
     high: float
     corrected: float
     contains_zero: bool
-    estimate: float | None = None
     null_mean: float | None = None
     pvalue: float | None = None
     n_draws: int = 0
@@ -221,8 +212,27 @@ def _redrawn(asked: Asked) -> FloatArray:
     micro: Any = asked.induced
     rows, times, place = micro.listed()
     cell, draws = asked.cells.of_row[place], (_n_draws(asked), _generator(asked.rng))
-    gaps = largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
+    gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
     return np.array([_gap(asked, float(gap)) for gap in gaps])
+
+
+def _largest_gaps(
+    residuals: FloatArray, group: IntArray, times: FloatArray, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the largest mean residual of a cell, without sign, of samples with replacement.
+
+    Rows come ``times``, group 2b + y is outcome y in cell b; its rows are drawn as two atoms of the
+    same mean and variance.
+    """
+    size = group.max() // 2 * 2 + 2
+    n, sums, squares = (np.bincount(group, times * residuals**k, size) for k in range(3))
+    mean = sums / np.maximum(n, 1.0)
+    spread = np.sqrt(np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0))
+    atoms = np.stack([mean - spread, mean + spread])
+    drawn = rng.multinomial(round(n.sum()), np.tile(n / (2.0 * n.sum()), 2), draws)
+    drawn = drawn.reshape(draws, 2, -1, 2)
+    moved = (drawn * atoms.reshape(2, -1, 2)).sum(axis=(1, 3))
+    return np.asarray((np.abs(moved) / np.maximum(drawn.sum(axis=(1, 3)), 1)).max(axis=1))
 
 
 def largest_above(asked: Asked) -> Above:
@@ -245,72 +255,20 @@ def _gap(asked: Asked, gap: float) -> float:
     return asked.estimand.scaled(gap**2 if asked.estimand.squared else gap)
 
 
-def by_bootstrap(asked: Asked, method: str) -> Bounds:
-    """Use the spread of the statistic over resampled rows, or clusters."""
+def by_bootstrap(asked: Asked) -> Bounds:
+    """Take quantiles of the statistic over resampled rows, or clusters."""
     values, ended = _bootstrap(asked)
-    if method == "bca":
-        value = partial(on_sample, asked.statistic)
-        low, high = bca(values, asked.estimate, asked.alpha, value, asked.induced)
-    else:
-        low, high = BY_QUANTILES[method](values, asked.estimate, asked.alpha)
-    notes: tuple[str, ...] = ()
-    if asked.prepared.estimand is not None and method in ("percentile", "bca"):
-        notes = (
-            "resampling adds noise to an error that noise has raised already, so this interval "
-            "lies too high, and near calibration above the true error; method='auto' does not",
-        )
+    low, high = map(float, np.quantile(values, (asked.alpha, 1.0 - asked.alpha)))
     above, below = low <= 0.0 or asked.side == "upper", high >= 0.0 or asked.side == "lower"
     return Bounds(
-        method=method,
+        method="bootstrap",
         low=low,
         high=high,
         corrected=2.0 * asked.estimate - float(values.mean()),
         contains_zero=above and below,
         n_draws=values.size,
         ended=ended,
-        notes=notes,
-    )
-
-
-def by_normal(asked: Asked) -> Bounds:
-    """Use the normal limit of the debiased squared error."""
-    from scipy.special import ndtri
-
-    estimand, size = asked.estimand, SIZES["squared"]
-    noise = cell_noise(asked.induced, asked.cells, 1, _generator(asked.rng))
-    error = influence_error(asked.induced, noise.gaps[asked.cells.of_row])
-    centre, reach = size.corrected(noise), -float(ndtri(asked.alpha)) * error
-    return Bounds(
-        method="normal",
-        low=estimand.scaled(centre - reach),
-        high=estimand.scaled(centre + reach),
-        corrected=estimand.scaled(centre),
-        contains_zero=centre <= reach or asked.side == "upper",
-    )
-
-
-def by_sun(asked: Asked) -> Bounds:
-    """Use the interval of Sun et al. for the k largest predictions, or a class of its own."""
-    estimand, k = asked.estimand, asked.induced.n_classes - 1
-    if (k > 1 and not isinstance(asked.lens, TopK)) or asked.designed:
-        raise StatisticError(
-            "method='sun' is for the lens TopK(k) or a two-class lens, and for independent rows "
-            "without weights"
-        )
-    if asked.side != "two-sided":
-        raise StatisticError("method='sun' has no one-sided version; use method='auto'")
-    probs, residuals = asked.induced.probs[:, :k], asked.induced.residuals[:, :k]
-    answer = sun(probs, residuals, asked.cells, asked.level)
-    said = f"the estimate and the interval are of Σ π_b |Δ_b|² over the {k} largest predictions, "
-    return Bounds(
-        method="sun",
-        estimate=estimand.scaled(answer.estimate) if k > 1 else None,
-        low=estimand.scaled(answer.low),
-        high=estimand.scaled(answer.high),
-        corrected=estimand.scaled(answer.estimate),
-        null_mean=0.0 if k > 1 else None,
-        contains_zero=answer.contains_zero,
-        notes=(said + "without 'none of them'",) if k > 1 else (),
+        notes=() if asked.prepared.estimand is None else (TOO_HIGH,),
     )
 
 

@@ -14,7 +14,7 @@ from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.calibration import calibration_test
 from caltest.inference.entry import design, evaluated, seed_of
-from caltest.inference.exchange import differences
+from caltest.inference.exchange import swapped_differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
@@ -29,12 +29,11 @@ from caltest.tally import MicroCells, Tally, tallied
 
 #: What lists rows that stand for those of a tally, with multiplicities and micro-cells.
 Listed = Callable[[MicroCells], tuple[Predictions, FloatArray, IntArray]]
-Method = Literal["auto", "z", "jackknife", "bootstrap", "swap"]
+Method = Literal["auto", "z", "swap"]
 
 #: What each method tests, in words.
-EQUAL = "equal error: the two models have the same squared calibration error"
 HYPOTHESES = {
-    **dict.fromkeys(("z", "jackknife", "bootstrap"), EQUAL),
+    "z": "equal error: the two models have the same squared calibration error",
     "swap": "exchangeable models: they predict alike and err alike, much more than equal error",
 }
 SCORES = {"Brier": BrierScore(), "log": LogScore()}
@@ -89,7 +88,7 @@ class Model:
         if settings.method != "swap":
             tested = _squared_version(statistic, prepared)
             estimate = evaluated(tested, prepared.data)[1]
-        if settings.method in ("z", "jackknife"):
+        if settings.method == "z":
             assert prepared.cells is not None
             cells = prepared.cells
             if isinstance(seen, MicroCells):
@@ -151,7 +150,7 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
             f"{b.induced.n} of {b.name}: a paired comparison needs a lens that treats every row by "
             "itself"
         )
-    found = _by_variance if settings.method in ("z", "jackknife") else _by_resampling
+    found = _by_variance if settings.method == "z" else _by_swaps
     difference, evidence = a.estimate - b.estimate, found(settings, a, b, options)
     return ComparisonResult(
         statistic=name_of(settings.statistic),
@@ -194,7 +193,7 @@ def _by_variance(settings: Settings, a: Model, b: Model, options: dict[str, Any]
     assert a.error is not None
     assert b.error is not None
     sides = Side(a.error, a.rows), Side(b.error, b.rows)
-    found = Difference(*sides, settings.paired, cautious=settings.method == "jackknife")
+    found = Difference(*sides, settings.paired)
     pvalue, (low, high) = found.pvalue(), found.limits(settings.level)
     alone = "alone in their cell" if sides[0].error.parts.rows else "without other clusters there"
     notes = [
@@ -212,19 +211,12 @@ def _by_variance(settings: Settings, a: Model, b: Model, options: dict[str, Any]
     return _Evidence(pvalue, low, high, notes=tuple(notes))
 
 
-def _by_resampling(settings: Settings, a: Model, b: Model, options: dict[str, Any]) -> _Evidence:
-    values, ended = differences(
-        settings.method, a.tested, a.induced, b.induced, settings.paired, **options
-    )
+def _by_swaps(settings: Settings, a: Model, b: Model, options: dict[str, Any]) -> _Evidence:
+    values, ended = swapped_differences(a.tested, a.induced, b.induced, settings.paired, **options)
     difference, drawn = a.estimate - b.estimate, values.size
-    low = high = None
-    if settings.method == "bootstrap":  # centred: its mean is the biased, not the debiased error
-        values = values - values.mean()
-        tail = (1.0 - settings.level) / 2.0
-        low, high = (float(difference - q) for q in np.quantile(values, [1.0 - tail, tail]))
     pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + drawn)
     error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
-    return _Evidence(pvalue, low, high, drawn, error, ended)
+    return _Evidence(pvalue, None, None, drawn, error, ended)
 
 
 def verdict(

@@ -122,7 +122,6 @@ class Difference:
     a: Side
     b: Side
     paired: bool
-    cautious: bool = False
 
     @property
     def value(self) -> float:
@@ -132,7 +131,7 @@ class Difference:
     @cached_property
     def base(self) -> float:
         """The variance that the rows show."""
-        return base_variance(self.a.error, self.b.error, self.paired, self.cautious)
+        return base_variance(self.a.error, self.b.error, self.paired)
 
     @cached_property
     def not_shown(self) -> float:

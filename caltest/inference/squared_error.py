@@ -162,7 +162,7 @@ def _over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
     return np.divide(a, b, out=np.zeros(a.shape), where=where)
 
 
-def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool = False) -> float:
+def base_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
     """Return the variance of T_a − T_b that the units show, whether models are calibrated or not.
 
     With T_a − T_b = Σ_{u≠v} h_uv / W, the variance has a linear part V₁, which is 0 when both
@@ -172,8 +172,8 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool
 
         V = max(V_J − Q̂, Q, Q̂) + 1e-14 Q₀,  Q = 2 Σ h_uv² / W², Q̂ = 2 Σ ĥ_uv² / W²,
 
-    with Q₀ = Q without the products of the two models: a floor for their rounding. ``cautious``
-    keeps V_J. Paired units enter through the products of the two kernels; without pairs they are 0.
+    with Q₀ = Q without the products of the two models: a floor for their rounding. Paired units
+    enter through the products of the two kernels; without pairs they are 0.
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
     Clusters meet in several pairs of cells, each of which costs as much.
     """
@@ -181,7 +181,7 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool, cautious: bool
     jackknife = sum(_jackknife(values, error.times) for values, error in own)
     centred, _ = _quadratic(a, b, a.centred, b.centred, paired)
     raw, apart = _quadratic(a, b, a.parts.sums, b.parts.sums, paired)
-    return max(jackknife - (0.0 if cautious else centred), raw, centred, 0.0) + 1e-14 * apart
+    return max(jackknife - centred, raw, centred, 0.0) + 1e-14 * apart
 
 
 def _jackknife(values: FloatArray, times: FloatArray) -> float:

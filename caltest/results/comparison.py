@@ -50,7 +50,7 @@ class ComparisonResult(Result):
         no valid test for the first is known.
     lens : str
         The lens, as it would be written in Python.
-    method : {"z", "jackknife", "bootstrap", "swap"}
+    method : {"z", "swap"}
         How the p-value was found.
     hypothesis : str
         What it is a p-value of, in words.
@@ -83,7 +83,7 @@ class ComparisonResult(Result):
         The comparison in every subgroup.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`: ``n`` rows of the first model; ``n_resamples`` replicates for
-        ``pvalue``, 0 for ``"z"`` and ``"jackknife"``.
+        ``pvalue``, 0 for ``"z"``.
     """
 
     statistic: str

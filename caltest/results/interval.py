@@ -13,12 +13,7 @@ from caltest.results.tables import Columns
 IN_WORDS = {
     "inversion": "inversion of tests",
     "cells": "exact intervals of the cells",
-    "sun": "Sun et al. 2024",
-    "normal": "normal limit",
-    "percentile": "percentile bootstrap",
-    "basic": "basic bootstrap",
-    "bca": "BCa bootstrap",
-    "bias-corrected": "bias-corrected bootstrap, normal",
+    "bootstrap": "percentile bootstrap",
 }
 
 

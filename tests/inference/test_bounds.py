@@ -13,7 +13,6 @@ import scipy.stats
 import caltest as ct
 from caltest.inference import interval_methods, inversion
 from caltest.inference.cell_noise import CellNoise, _events, cell_noise
-from caltest.inference.formulas import basic, bca, bias_corrected, influence_error, percentile, sun
 from caltest.predictions import Predictions
 from caltest.statistics.cells import Cells
 
@@ -274,108 +273,6 @@ def test_end_of_what_holds():
     assert len(calls) < 20
 
 
-# --- formulas ----------------------------------------------------------------------------------
-
-
-def test_quantiles_of_replicates():
-    values = np.array([0.0, 1.0, 2.0, 3.0, 10.0])
-    assert percentile(values, 9.0, 0.25) == (1.0, 3.0)
-    assert basic(values, 9.0, 0.25) == (15.0, 17.0)
-    low, high = bias_corrected(values, 9.0, 0.1)
-    reach = scipy.stats.norm.isf(0.1) * np.std(values, ddof=1)
-    assert (low, high) == pytest.approx((18.0 - 3.2 - reach, 18.0 - 3.2 + reach))
-
-
-@pytest.mark.parametrize(("n", "n_clusters"), [(12, None), (260, None), (40, 8)])
-def test_bca_by_hand(n, n_clusters):
-    rng = np.random.default_rng(n)
-    p = rng.beta(0.3, 2.0, n)
-    clusters = None if n_clusters is None else np.arange(n) % n_clusters
-    data = Predictions.of(p, (rng.random(n) < p).astype(int), clusters=clusters)
-
-    def value(rows):
-        return float((rows.probs[:, 1] ** 3).mean())
-
-    estimate = value(data)
-    values = estimate * rng.gamma(2.0, 0.5, 400)
-    values[:40] = estimate
-    unit = np.arange(n) if clusters is None else clusters
-    parts = min(200, unit.max() + 1)
-    gone = [float((p[unit % parts != j] ** 3).mean()) for j in range(parts)]
-    d = np.mean(gone) - np.array(gone)
-    a = (d**3).sum() / 6.0 / (d**2).sum() ** 1.5
-    assert abs(a) > 0.01
-    z0 = scipy.stats.norm.ppf((values < estimate).mean() + 0.05)
-    ends = []
-    for alpha in (0.05, 0.95):
-        z = z0 + scipy.stats.norm.ppf(alpha)
-        ends.append(np.quantile(values, scipy.stats.norm.cdf(z0 + z / (1.0 - a * z))))
-    assert bca(values, estimate, 0.05, value, data) == pytest.approx(tuple(ends), rel=1e-9)
-
-
-def test_bca_without_spread_or_on_one_side():
-    data = Predictions.of(np.full(6, 0.3), np.array([0, 1, 0, 0, 1, 0]))
-    values = np.arange(1.0, 101.0)
-    low, high = bca(values, 0.0, 0.05, lambda rows: 0.25, data)  # all replicates above
-    z0 = scipy.stats.norm.ppf(0.5 / 100)
-    ends = [scipy.stats.norm.cdf(2 * z0 + scipy.stats.norm.ppf(a)) for a in (0.05, 0.95)]
-    assert (low, high) == pytest.approx(tuple(np.quantile(values, ends)))
-    low, high = bca(values, 1e9, 0.05, lambda rows: 0.25, data)  # all below
-    ends = [scipy.stats.norm.cdf(-2 * z0 + scipy.stats.norm.ppf(a)) for a in (0.05, 0.95)]
-    assert (low, high) == pytest.approx(tuple(np.quantile(values, ends)))
-
-
-@pytest.mark.parametrize("clustered", [False, True])
-def test_influence_error_against_its_twin(clustered):
-    from reference_intervals import cluster_influence_error
-    from reference_intervals import influence_error as slow
-
-    probs, labels, cells = problem(3, 25, 3, 4, 0.3)
-    residuals = np.eye(3)[labels] - probs
-    gaps = np.array([residuals[cells == c].mean(axis=0) for c in cells])
-    clusters = np.arange(25) % 6 if clustered else None
-    expected = (
-        slow(residuals, cells)
-        if clusters is None
-        else cluster_influence_error(residuals, cells, clusters)
-    )
-    data = Predictions.of(probs, labels, clusters=clusters)
-    assert influence_error(data, gaps) == pytest.approx(expected)
-    assert influence_error(Predictions.of(probs[:1], labels[:1]), gaps[:1]) == 0.0
-
-
-def test_influence_error_of_repeated_rows():
-    """Rows of weight 2 are clusters of two equal rows."""
-    probs, labels, cells = problem(3, 25, 3, 4, 0.3)
-    weights = np.where(np.arange(25) % 3, 1.0, 2.0)
-    twice = np.repeat(np.arange(25), weights.astype(int))
-    residuals = np.eye(3)[labels] - probs
-    sums = {c: (weights[:, None] * residuals)[cells == c].sum(axis=0) for c in set(cells)}
-    gaps = np.array([sums[c] / weights[cells == c].sum() for c in cells])
-    found = influence_error(Predictions.of(probs, labels, weights=weights), gaps)
-    rows = Predictions.of(probs[twice], labels[twice], clusters=twice)
-    assert found == pytest.approx(influence_error(rows, gaps[twice]))
-
-
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("shift", [0.0, 0.3, 0.5, 0.8, 1.0])
-def test_sun_against_its_twin(k, shift):
-    from reference_intervals import sun_interval
-
-    kinds = set()
-    for seed in range(6):
-        probs, labels, cells = problem(seed, 60, k + 1, 3, shift)
-        residuals = (np.eye(k + 1)[labels] - probs)[:, :k]
-        partition = Cells.of(lambda _, cells=cells: cells, probs)
-        for level in (0.6, 0.95):
-            found = sun(probs[:, :k], residuals, partition, level)
-            low, high, zero = sun_interval(probs[:, :k], residuals, cells, level)
-            assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9, abs=1e-12)
-            assert found.contains_zero == zero
-            kinds.add(zero)
-    assert kinds
-
-
 # --- methods -----------------------------------------------------------------------------------
 
 
@@ -434,35 +331,15 @@ def test_draws_are_fewer_for_many_clusters():
 def test_whether_bootstrap_bounds_hold_zero(monkeypatch, side, low, high, zero):
     p = np.array([0.2, 0.4, 0.6, 0.8] * 5)
     request = asked(ct.ScoreGap(), p, np.arange(20) % 2, side=side)
-    drawn = np.array([low, high, 0.05])
+    drawn = np.repeat([low, high], 500)
     monkeypatch.setattr(interval_methods, "_bootstrap", lambda _: (drawn, "complete"))
-    monkeypatch.setitem(interval_methods.BY_QUANTILES, "percentile", lambda *_: (low, high))
-    found = interval_methods.by_bootstrap(request, "percentile")
+    found = interval_methods.by_bootstrap(request)
     above, below = low <= 0.0 or side == "upper", high >= 0.0 or side == "lower"
     assert found.contains_zero == (above and below)
     if side == "two-sided":
         assert found.contains_zero == zero
-    assert (found.n_draws, found.method) == (3, "percentile")
+    assert (found.n_draws, found.method) == (1000, "bootstrap")
     assert found.corrected == pytest.approx(2.0 * request.estimate - drawn.mean())
-
-
-def test_normal_interval_by_hand():
-    p = np.repeat([0.2, 0.6], 20)
-    labels = np.r_[np.arange(20) < 9, np.arange(20) < 13].astype(int)
-    found = interval_methods.by_normal(asked(ct.DebiasedL2(2), p, labels, level=0.9))
-    residuals = np.where(labels == 0, 1.0, 0.0) - (1.0 - p)
-    gaps = np.repeat([residuals[:20].mean(), residuals[20:].mean()], 20)
-    centre = ct.DebiasedL2(2)(p, labels)
-    influence = 2 * gaps * residuals - gaps**2
-    error = influence.std(ddof=1) / math.sqrt(40)
-    reach = scipy.stats.norm.isf(0.05) * error
-    assert (found.low, found.high) == pytest.approx((centre - reach, centre + reach))
-    assert found.corrected == pytest.approx(centre)
-    assert found.contains_zero == (centre <= reach)
-    assert found.n_draws == 0
-    upper = asked(ct.DebiasedL2(2), p, labels, level=0.9, side="upper")
-    assert interval_methods.by_normal(upper).contains_zero
-    assert upper.alpha == 0.1
 
 
 def test_exact_cells_decide_about_zero():
@@ -556,24 +433,6 @@ def test_chance_of_a_gap_of_one_cell(seen):
         more = scipy.stats.binom.sf(seen - 1, 6, 0.4 - gap)
         fewer = scipy.stats.binom.cdf(seen, 6, 0.4 + gap)
         assert above.chance(gap) == pytest.approx(max(more, fewer))
-
-
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_sun_reports_the_error_of_the_largest_predictions(k):
-    """Of several largest predictions "none of them" is left out, from the estimate as well."""
-    rng = np.random.default_rng(k)
-    probs = rng.dirichlet(np.ones(5), 200)
-    labels = rng.integers(0, 5, 200)
-    lens, statistic = ct.TopK(k), ct.DebiasedL2(ct.VarianceTree(40))
-    request = asked(statistic, probs, labels, lens=lens)
-    found = interval_methods.by_sun(request)
-    induced = request.induced
-    answer = sun(induced.probs[:, :k], induced.residuals[:, :k], request.cells, 0.95)
-    assert (found.low, found.high, found.corrected) == (answer.low, answer.high, answer.estimate)
-    assert found.estimate == (answer.estimate if k > 1 else None)
-    assert found.null_mean == (0.0 if k > 1 else None)
-    assert len(found.notes) == (k > 1)
-    assert found.n_draws == 0
 
 
 def test_ends_of_clopper_pearson():

@@ -76,10 +76,8 @@ def test_estimate_and_variance_against_the_definition(rng, k, bins, paired):
         assert error.estimate == pytest.approx(reference.debiased_squared_error(*twin), abs=1e-12)
         assert error.estimate == pytest.approx(DebiasedL2(bins)(d), abs=1e-12)
         np.testing.assert_allclose(error.omitting, reference.omitting(*twin), atol=1e-12)
-    for cautious in (False, True):
-        assert base_variance(*errors, paired, cautious) == pytest.approx(
-            reference.variance(*slow, paired, not cautious), rel=1e-9
-        )
+    expected = reference.variance(*slow, paired)
+    assert base_variance(*errors, paired) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.slow
@@ -118,7 +116,7 @@ def test_power(rng):
     assert "B is better calibrated" not in found
 
 
-# --- swaps and the bootstrap -------------------------------------------------------------------
+# --- swaps -------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -160,22 +158,10 @@ def test_a_user_function_can_be_swapped(rng):
         compare(a, b, y, bias, lens=EVENT)
 
 
-def test_bootstrap_agrees_with_z_where_errors_are_clear(rng):
-    a, b, y = mirrored(rng, 800, 0.5)
-    b = two(0.9 * b[:, 1])
-    z, boot = (
-        compare(a, b, y, lens=EVENT, method=m, n_resamples=999, rng=1) for m in ("z", "bootstrap")
-    )
-    assert boot.difference == pytest.approx(z.difference, abs=1e-12)
-    assert (boot.high - boot.low) == pytest.approx(z.high - z.low, rel=0.15)
-    assert abs(boot.low - z.low) < 0.15 * (z.high - z.low)
-
-
-@pytest.mark.parametrize("method", ["swap", "bootstrap"])
 @pytest.mark.parametrize("paired", [True, False])
-def test_same_for_any_workers(rng, method, paired):
+def test_same_for_any_workers(rng, paired):
     a, b, y = right_and_steep(rng, 80)
-    options = {"lens": EVENT, "method": method, "n_resamples": 100, "rng": 3}
+    options = {"lens": EVENT, "method": "swap", "n_resamples": 100, "rng": 3}
     options |= {} if paired else {"labels_b": y}
     assert compare(a, b, y, **options) == compare(a, b, y, workers=3, **options)
 

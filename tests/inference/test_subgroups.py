@@ -355,7 +355,7 @@ def test_intervals_of_subgroups_cover_together():
     assert "intervals of 0.9833 each, which cover together with 0.95" in str(found)
     assert "subgroup" in found.to_markdown()
     assert type(found).from_json(found.to_json()).as_dict() == found.as_dict()
-    for statistic, method in ((ct.MCE(5), "auto"), (ct.ECE(), "bca")):
+    for statistic, method in ((ct.MCE(5), "auto"), (ct.ECE(), "bootstrap")):
         with pytest.raises(ct.StatisticError, match="by needs method='inversion'"):
             ct.confidence_interval(q, y, statistic, method=method, by=by, n_resamples=999)
 

@@ -119,7 +119,7 @@ def test_test(data, statistic, lens):
 
 @pytest.mark.slow
 @SETTINGS
-@given(rows_and_labels(), st.sampled_from(["auto", "percentile"]), st.sampled_from(LENSES))
+@given(rows_and_labels(), st.sampled_from(["auto", "bootstrap"]), st.sampled_from(LENSES))
 def test_interval(data, method, lens):
     options = {"lens": lens, "method": method, "n_resamples": 39, "rng": 0}
     result = answered(lambda: ct.confidence_interval(*data, ct.ECE(3), **options))
