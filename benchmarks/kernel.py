@@ -30,7 +30,7 @@ def flat(n: int, n_classes: int) -> np.ndarray:
 def ours(statistic: SKCE, probs: np.ndarray) -> None:
     """Prepare and run the redraws."""
     data = Predictions(probs, np.zeros(len(probs), dtype=np.int64), induced=True)
-    replicate(statistic, RedrawLabels(), data, B, rng=1)
+    replicate(data, statistic, RedrawLabels(), n_resamples=B, rng=1)
 
 
 def numpy_loop(kernel: Callable[..., np.ndarray], probs: np.ndarray, replicates: int) -> float:

@@ -205,13 +205,13 @@ def tree_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
 
 def redraws(statistic: Any, probs: np.ndarray) -> None:
     """Prepare and run the replicates of this package with redrawn labels."""
-    ct.replicate(statistic, ct.RedrawLabels(), as_seen(probs), B, rng=1)
+    ct.replicate(as_seen(probs), statistic, ct.RedrawLabels(), n_resamples=B, rng=1)
 
 
 def resamples(statistic: ct.ECE, data: ct.Predictions, with_labels: bool) -> None:
     """The same with resampled rows."""
     scheme = ct.Bootstrap() if with_labels else ct.ConsistencyResampling()
-    ct.replicate(statistic, scheme, data, B, rng=1)
+    ct.replicate(data, statistic, scheme, n_resamples=B, rng=1)
 
 
 def jobs(quick: bool) -> Iterator[Job]:

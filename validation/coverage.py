@@ -118,7 +118,9 @@ def limits(scenario, data, statistic, methods, seed):
             found[method] = (answer.low, answer.high)
     if "bootstrap" in methods:
         induced = lens(data)
-        values = ct.replicate(statistic, ct.Bootstrap(), induced, RESAMPLES, rng=seed).values
+        values = ct.replicate(
+            induced, statistic, ct.Bootstrap(), n_resamples=RESAMPLES, rng=seed
+        ).values
         found["bootstrap"] = tuple(np.quantile(values, (ALPHA, 1.0 - ALPHA)))
     return {method: found[method] for method in methods}
 

@@ -78,7 +78,7 @@ def measure(design, wanted, rng):
         for name in wanted:
             margin = design.margin or of_new_data(scenario)[name]
             found = ct.equivalence_test(
-                data, None, STATISTICS[name](scenario.bins), margin=margin, lens=scenario.lens,
+                data, None, STATISTICS[name](scenario.bins), tolerance=margin, lens=scenario.lens,
                 alpha=ALPHA, n_resamples=B, rng=seed,
             )  # fmt: skip
             answers[name] = (found.equivalent,)

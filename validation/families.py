@@ -151,7 +151,7 @@ def answered(case, rng):
         for statistic in (ct.ECE(15), ct.Kuiper(), ct.CoxScore())
     ]
     seed = int(rng.integers(2**63))
-    joint = ct.joint_test(probs, labels, asked, n_resamples=999, rng=seed)
+    joint = ct.joint_test(probs, labels, pairs=asked, n_resamples=999, rng=seed)
     true = np.repeat(np.isin(np.arange(case.n_classes), case.true), 3)
     plain = [test.pvalue for test in joint.tests]
     return {

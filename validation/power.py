@@ -212,7 +212,7 @@ def measure(alternative, wanted, rng):
     seed = int(rng.integers(2**63))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        joint = ct.joint_test(probs, labels, list(asked.values()), n_resamples=B, rng=seed)
+        joint = ct.joint_test(probs, labels, pairs=list(asked.values()), n_resamples=B, rng=seed)
     answers = dict(zip(asked, joint.tests, strict=True))
     audit = [answers[name] for name, pair in asked.items() if pair in three]
     draws = np.column_stack([np.asarray(test.null_distribution) for test in audit])

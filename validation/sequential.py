@@ -267,14 +267,14 @@ def price(sets: int, seed: int) -> list[str]:
         for r in range(sets):
             p, y = (column[:500] for column in draw(np.random.default_rng([seed, 500, r])))
             tests = (
-                ct.calibration_test(p, y, null="betting"),
+                ct.calibration_test(p, y, ct.EValue()),
                 ct.calibration_test(p, y, ct.ECE(15)),
                 ct.calibration_test(p, y, ct.CoxLR(), null="asymptotic"),
             )
             found[r] = [test.pvalue <= 0.05 for test in tests]
         rows.append([name, *(f"{share:.3f}" for share in found.mean(axis=0))])
         print(rows[-1], flush=True)
-    head = ["true error", '`null="betting"`', "`ECE(15)`, exact"]
+    head = ["true error", "`EValue()`", "`ECE(15)`, exact"]
     return table([*head, "`CoxLR()`, asymptotic"], rows)
 
 

@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
+from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.analysis import Analysis
 from caltest.inference.pvalues import Null, null_distribution, result_of
@@ -43,7 +44,7 @@ def calibration_test(
     lens: LensLike | None = None,
     null: Null = "auto",
     n_resamples: int = N_RESAMPLES,
-    stop: Literal["early"] | None = None,
+    early_stop: bool = False,
     rng: Any = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
@@ -73,12 +74,11 @@ def calibration_test(
         vectors. ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` is exact up to
         128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
         ``"asymptotic"``: the classical limit law of statistics that have one, quick, and as valid
-        as the limit is near. ``"betting"`` asks :class:`EValue` in place of the default statistic:
-        1 over its e-value is the p-value, valid also where rows depend on earlier ones, at a cost
-        of power.
+        as the limit is near. ``"betting"``, which ``"auto"`` is for :class:`EValue`: the p-value is
+        1 over the e-value, valid also where rows depend on earlier ones.
     n_resamples : int, default 9999
-        Replicates of a simulated null; the most there can be with ``stop="early"``.
-    stop : {"early"}, optional
+        Replicates of a simulated null; the most there can be with ``early_stop``.
+    early_stop : bool, default False
         End a simulation once 20 replicates reach the estimate, with the valid p = 20 / (number
         drawn) (Besag & Clifford 1991): calibrated models then cost some dozens of replicates.
     rng : None, int, Generator or SeedSequence
@@ -142,9 +142,11 @@ def calibration_test(
             "calibration_test takes one statistic; several, as (statistic, lens) pairs, are tested "
             "together by joint_test"
         )
-    one_of("stop", stop, ("early", None))
+    one_of("early_stop", early_stop, (True, False))
     check_run(n_resamples, rng, workers)
-    run, early = (n_resamples, rng, workers), stop == "early"
+    if null == "betting":
+        _refuse_other_bets(statistic)
+    run = (n_resamples, rng, workers)
     takes = {"clusters", "by", "weights", "tally"}
     summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
     analysis = Analysis.of(
@@ -152,15 +154,11 @@ def calibration_test(
         lens=lens, rng=rng, takes=takes, summable=summable, vectors=True,
     )  # fmt: skip
     if isinstance(analysis.data, AnyTally):
-        return _tested(analysis, statistic, null, run, early)
+        return _tested(analysis, statistic, null, run, early_stop)
     data, through = analysis.data, analysis.lens
-    if null == "betting" and statistic == ECE():
-        from caltest.statistics import EValue
-
-        statistic = EValue()
     options: Any = {"lens": through, "n_resamples": n_resamples, "workers": workers}
     if data.by is not None:
-        options |= {"statistic": statistic, "null": null, "stop": stop, "rng": rng}
+        options |= {"statistic": statistic, "null": null, "early_stop": early_stop, "rng": rng}
         ask: Any = partial(calibration_test, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
@@ -176,7 +174,18 @@ def calibration_test(
         said = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
         larger = max(both, key=lambda test: test.pvalue)
         return replace(larger, null=repr(null), notes=(*larger.notes, said))
-    return _tested(analysis, statistic, null, run, early)
+    return _tested(analysis, statistic, null, run, early_stop)
+
+
+def _refuse_other_bets(statistic: StatisticLike) -> None:
+    """Refuse the law of e-values for a statistic that is none."""
+    from caltest.statistics import EValue
+
+    if not isinstance(statistic, EValue):
+        raise StatisticError(
+            f"null='betting' is the law of EValue(): give statistic=EValue() with it, or another "
+            f"null for {name_of(statistic)}"
+        )
 
 
 def _tested(
@@ -187,6 +196,8 @@ def _tested(
     early: bool,
 ) -> CalibrationTestResult:
     prepared, estimate = analysis.evaluate(statistic)
+    if null == "auto" and prepared.own_null and analysis.problem.n_clusters is None:
+        null = prepared.own_null
     law = null_distribution(statistic, prepared, estimate, null, *run, early)
     if isinstance(law, ExactNull):
         null = "exact"

@@ -25,7 +25,7 @@ def equivalence_test(
     labels: Any = None,
     statistic: StatisticLike = ECE(),
     *,
-    margin: float,
+    tolerance: float,
     lens: LensLike | None = None,
     alpha: float = 0.05,
     n_resamples: int = N_RESAMPLES,
@@ -33,12 +33,12 @@ def equivalence_test(
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> EquivalenceTestResult:
-    """Test whether a calibration error is smaller than a margin.
+    """Test whether a calibration error is within a tolerance.
 
-    The hypothesis is H₀: error ≥ ``margin``, so that a small p-value is evidence *for* calibration
-    to within the margin. It is the chance, at an error of the margin, of an observed error as small
-    as this one. Inverted, the test gives the upper bound of :func:`confidence_interval` with
-    ``side="upper"`` and ``level`` 1 − ``alpha``: the smallest margin that it accepts.
+    The hypothesis is H₀: error ≥ ``tolerance``, so that a small p-value is evidence *for*
+    calibration to within it: the chance, at such an error, of an observed one as small as this.
+    Inverted, the test gives the upper bound of :func:`confidence_interval` with ``side="upper"``
+    and ``level`` 1 − ``alpha``: the smallest tolerance that it accepts.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def equivalence_test(
     statistic : Statistic, default ECE(UniformBins(15))
         ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes, ``RMSCE`` and ``MCE``, each in
         its own unit: that of ``DebiasedL2`` is squared.
-    margin : float
+    tolerance : float
         The error that is small enough, greater than 0. Choose it before the data are seen.
     alpha : float, default 0.05
-        Chance of accepting an error of the margin.
+        Chance of accepting an error of the tolerance.
     n_resamples : int, default 9999
         Draws of cell sums, fewer for very many cells.
     **facts
@@ -59,7 +59,7 @@ def equivalence_test(
     Returns
     -------
     EquivalenceTestResult
-        With ``pvalue``, ``smallest_margin`` and ``equivalent``.
+        With ``pvalue``, ``smallest_tolerance`` and ``equivalent``.
 
     Raises
     ------
@@ -71,8 +71,8 @@ def equivalence_test(
     Notes
     -----
     The error is that of the cells of the statistic, in new data; errors of opposite sign cancel
-    within a cell. How often an error of the margin is accepted: the page "Close enough, measured".
-    O(n K) and some milliseconds.
+    within a cell. How often an error of the tolerance is accepted: the page "Close enough,
+    measured". O(n K) and some milliseconds.
 
     References
     ----------
@@ -84,13 +84,13 @@ def equivalence_test(
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> p = rng.random(5000)
-    >>> found = equivalence_test(p, rng.random(5000) < p, margin=0.05, rng=1)
-    >>> found.equivalent, round(found.smallest_margin, 3)
+    >>> found = equivalence_test(p, rng.random(5000) < p, tolerance=0.05, rng=1)
+    >>> found.equivalent, round(found.smallest_tolerance, 3)
     (True, 0.021)
     """
     data = bounded("equivalence_test", probs, labels, facts, lens)
     fraction("alpha", alpha)
-    number("margin", margin, 0.0, float("inf"))
+    number("tolerance", tolerance, 0.0, float("inf"))
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     asked = ask(data, statistic, lens, 1.0 - alpha, "upper", run)
     estimand = asked.prepared.estimand
@@ -102,10 +102,10 @@ def equivalence_test(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"
         )
-    if margin > asked.estimand.largest:
+    if tolerance > asked.estimand.largest:
         raise StatisticError(
-            f"margin is {margin:g}, but no error is larger than {asked.estimand.largest:g}: one of "
-            "5 % is 0.05"
+            f"tolerance is {tolerance:g}, but no error is larger than {asked.estimand.largest:g}: "
+            "one of 5 % is 0.05"
         )
     noise = None if largest else noise_of(asked)
     above = largest_above(asked) if noise is None else SIZES[asked.estimand.size].above(noise)
@@ -115,9 +115,11 @@ def equivalence_test(
         statistic,
         prepared=asked.prepared,
         estimate=asked.estimate,
-        margin=float(margin),
-        pvalue=above.pvalue(asked.estimand.unscaled(float(margin))),
-        smallest_margin=min(asked.estimand.scaled(above.high(asked.alpha)), asked.estimand.largest),
+        tolerance=float(tolerance),
+        pvalue=above.pvalue(asked.estimand.unscaled(float(tolerance))),
+        smallest_tolerance=min(
+            asked.estimand.scaled(above.high(asked.alpha)), asked.estimand.largest
+        ),
         alpha=float(alpha),
         n_resamples=0 if noise is None else noise.shares.size,
         notes=() if noise is None else about_cells(noise),

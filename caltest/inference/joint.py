@@ -47,9 +47,9 @@ OF_ALL_PAIRS = ("n_classes", "seed", "notes", "copies", "effective_n", "n_cluste
 
 def joint_test(
     probs: Any,
-    labels: Any,
-    pairs: Sequence[tuple[StatisticLike, LensLike | None]],
+    labels: Any = None,
     *,
+    pairs: Sequence[tuple[StatisticLike, LensLike | None]],
     n_resamples: int = N_RESAMPLES,
     rng: Any = None,
     workers: Workers = 1,
@@ -63,7 +63,7 @@ def joint_test(
     Parameters
     ----------
     probs, labels
-        As in :func:`calibration_test`; ``labels`` is None for a :class:`Predictions`.
+        As in :func:`calibration_test`.
     pairs : sequence of (statistic, lens)
         What is tested; a lens of None is the usual one.
     n_resamples : int, default 9999
@@ -97,7 +97,7 @@ def joint_test(
     >>> import caltest as ct
     >>> six = ct.examples.SixPoints().sample(600, rng=1)
     >>> pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(ct.UniformBins(10)), ct.Canonical())]
-    >>> [p < 0.05 for p in ct.joint_test(six, None, pairs, n_resamples=999, rng=1).adjusted]
+    >>> [p < 0.05 for p in ct.joint_test(six, pairs=pairs, n_resamples=999, rng=1).adjusted]
     [False, True]
     """
     statistics, lenses = _unzipped(pairs)

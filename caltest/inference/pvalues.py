@@ -145,11 +145,11 @@ def on_sample(statistic: StatisticLike, sample: Predictions) -> float:
 
 
 def replicate(
+    data: Predictions,
     statistic: StatisticLike,
     scheme: Scheme,
-    data: Predictions,
-    n_resamples: int,
     *,
+    n_resamples: int,
     rng: Any = None,
     workers: Workers = 1,
 ) -> SimulatedNull:
@@ -157,12 +157,12 @@ def replicate(
 
     Parameters
     ----------
+    data : Predictions
+        The observed data, seen through the lens.
     statistic
         A statistic or a function ``(probs, labels) -> float``.
     scheme : RedrawLabels, ConsistencyResampling, Bootstrap or another Scheme
         Where the data sets come from. A statistic that knows a faster way to the same law uses it.
-    data : Predictions
-        The observed data, seen through the lens.
     n_resamples : int
         Number of replicates, at least 1.
     rng, workers

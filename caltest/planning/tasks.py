@@ -77,7 +77,7 @@ def test(task: Task) -> Found:
 def equivalence(task: Task) -> Found:
     """Simulate tests of equivalence."""
     assert task.margin is not None
-    sure: dict[str, Any] = {"margin": task.margin, "alpha": task.alpha, "n_resamples": N_DRAWS}
+    sure: dict[str, Any] = {"tolerance": task.margin, "alpha": task.alpha, "n_resamples": N_DRAWS}
 
     def accepts(rng: Rng, n: int) -> bool:
         data, run = task.drawn(rng, n)

@@ -17,8 +17,8 @@ def limits(result: GateResult | EquivalenceTestResult, ax: Any = None, *, recipe
     if isinstance(result, GateResult):
         rows = [(c.question, c.estimate, c.low, c.high, c.limit) for c in result.checks]
     else:
-        bound = result.smallest_margin
-        rows = [(short(result.statistic), result.estimate, 0.0, bound, result.margin)]
+        bound = result.smallest_tolerance
+        rows = [(short(result.statistic), result.estimate, 0.0, bound, result.tolerance)]
     names, *columns = zip(*rows, strict=True)
     estimate, low, high, limit = (np.array(column) for column in columns)
     y = np.arange(len(rows))[::-1].astype(float)

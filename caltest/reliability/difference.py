@@ -24,7 +24,7 @@ def reliability_difference(
     *,
     names: tuple[str, str] = ("A", "B"),
     lens: LensLike | None = None,
-    bins: Binning | int = UniformBins(10),
+    bins: Binning | int = UniformBins(15),
     level: float = BAND_LEVEL,
     simultaneous: bool = False,
     **facts: Unpack[Facts],
@@ -45,7 +45,7 @@ def reliability_difference(
         What the models are called.
     lens : lens, optional
         A lens that leaves two classes; by default as in :func:`calibration_test`.
-    bins : binning or int, default UniformBins(10)
+    bins : binning or int, default UniformBins(15)
         Made from the predictions of both models together.
     level : float, default 0.9
         Probability that an interval covers its target.

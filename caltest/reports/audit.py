@@ -203,7 +203,7 @@ def _answers(
 
 def _answer(data: Predictions | AnyTally, question: Question, options: dict[str, Any]) -> Answer:
     if question.kind == "shape":
-        joint = joint_test(summed(_whole(data), question), None, question.pairs, **options)
+        joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **options)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
@@ -240,7 +240,7 @@ def _together(
 ) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     pairs = [pair for question in asked for pair in question.pairs]
-    joint = joint_test(data, None, pairs, **options)
+    joint = joint_test(data, pairs=pairs, **options)
     go_on(joint.ended)
     ends = np.cumsum([len(question.pairs) for question in asked])
     cuts = [slice(end - len(q.pairs), end) for end, q in zip(ends, asked, strict=True)]

@@ -89,7 +89,7 @@ def _also(asked: Asked) -> Shown:
     if not asked.also:
         raise Absent
     pairs = [(statistic, asked.view.lens) for statistic in asked.also]
-    return (joint_test(asked.view.data, None, pairs, **asked.run),), ""
+    return (joint_test(asked.view.data, pairs=pairs, **asked.run),), ""
 
 
 def _recalibration(asked: Asked) -> Shown:

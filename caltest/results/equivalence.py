@@ -18,12 +18,12 @@ class EquivalenceTestResult(Result):
         The recipe, as it would be written in Python.
     estimate : float
         The statistic of the observed data.
-    margin, alpha : float
+    tolerance, alpha : float
         As asked for.
     pvalue : float
-        The chance of an observed error as small as this one, if the true one is ``margin``.
-    smallest_margin : float
-        The smallest margin that the test accepts at ``alpha``: the upper bound of the error.
+        The chance of an observed error as small as this one, if the true one is ``tolerance``.
+    smallest_tolerance : float
+        The smallest tolerance that the test accepts at ``alpha``: the upper bound of the error.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`; ``n_resamples`` draws of cell sums, 0 for exact tests.
     """
@@ -31,29 +31,29 @@ class EquivalenceTestResult(Result):
     statistic: str
     lens: str
     estimate: float
-    margin: float
+    tolerance: float
     pvalue: float
-    smallest_margin: float
+    smallest_tolerance: float
     alpha: float
     title: ClassVar[str] = "Test of equivalence"
     number: ClassVar[str] = "pvalue"
     columns: ClassVar[tuple[str, ...]] = (
-        *("statistic", "lens", "estimate", "margin", "pvalue", "smallest_margin"),
+        *("statistic", "lens", "estimate", "tolerance", "pvalue", "smallest_tolerance"),
     )
 
     @property
     def equivalent(self) -> bool:
-        """Whether the error is shown to be smaller: ``smallest_margin`` ≤ ``margin``."""
-        return self.smallest_margin <= self.margin
+        """Whether the error is shown to be smaller: ``smallest_tolerance`` ≤ ``tolerance``."""
+        return self.smallest_tolerance <= self.tolerance
 
     def _made(self) -> list[str]:
-        return [self.statistic, self.lens, f"error ≥ {self.margin:g} tested by inversion"]
+        return [self.statistic, self.lens, f"error ≥ {self.tolerance:g} tested by inversion"]
 
     def _in_words(self) -> list[str]:
-        shown, bound = format_p(self.pvalue), format_value(self.smallest_margin)
+        shown, bound = format_p(self.pvalue), format_value(self.smallest_tolerance)
         small = "smaller than" if self.equivalent else "not shown to be smaller than"
         return [
-            f"The error is {small} the margin {self.margin:g} (p = {shown}).",
+            f"The error is {small} the tolerance {self.tolerance:g} (p = {shown}).",
             f"It is at most {bound}, which is wrong in at most {100.0 * self.alpha:g} % of data "
-            "sets: the smallest margin that would be accepted.",
+            "sets: the smallest tolerance that would be accepted.",
         ]

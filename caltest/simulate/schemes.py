@@ -123,7 +123,7 @@ class Bootstrap(RowScheme):
     --------
     >>> import caltest as ct
     >>> data = ct.TopK(1)(ct.examples.digits("overfit"))
-    >>> law = ct.replicate(ct.ECE(), Bootstrap(), data, 999, rng=1)
+    >>> law = ct.replicate(data, ct.ECE(), Bootstrap(), n_resamples=999, rng=1)
     >>> bool(law.ppf(0.025) < law.mean() < law.ppf(0.975))
     True
     """

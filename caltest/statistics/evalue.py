@@ -33,6 +33,8 @@ class MarkovNull(AsymptoticNull):
 class _Mixture(Prepared):
     """The e-value of the mixture, of fixed predictions."""
 
+    own_null = "betting"
+
     def __call__(self, labels: IntArray) -> float:
         state, ones = mixture.start(self.data.n_classes), np.ones(self.data.n)
         path = mixture.bet(self.data.probs, labels, ones, STATIC, state)
@@ -51,7 +53,7 @@ class EValue(Statistic):
 
     Σ_j π_j Π_i q_j(y_i) / p_i(y_i) over fixed experts j: shifts, slopes, label noise, local shifts;
     the mixture of :class:`Monitor` without late starts. Its expectation under calibration is 1 at
-    every n, so that P(E ≥ 1/α) ≤ α: with ``null="betting"`` the p-value is min(1, 1/E). That needs
+    every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E), ``null="betting"``. That needs
     no simulation, holds for rows that depend on earlier ones, and e-values of several data sets may
     be multiplied. It costs power: for slope 0.7 and 500 uniform predictions it rejects at 0.05 in
     53 % of data sets, where a likelihood ratio test does in 90 %. With ``null=RedrawLabels()`` its

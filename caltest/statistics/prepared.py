@@ -12,7 +12,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -70,6 +70,8 @@ class Prepared:
     degree: int | None = field(default=None, kw_only=True)
     null_mean: float | None = field(default=None, kw_only=True)
     enough: float = field(default=0.0, kw_only=True)
+    #: The law of its own that the automatic null is, by name: that of e-values.
+    own_null: ClassVar[Literal["asymptotic", "distribution-free", "betting"] | None] = None
     #: Whether weights of the data count in batches though it has a degree.
     weighs: ClassVar[bool] = False
     #: Whether it is known from the events in its cells: opens :meth:`of_events`.

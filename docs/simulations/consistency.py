@@ -24,7 +24,9 @@ def share_rejected(n, alpha, lens, statistic, null):
         if null == "exact":
             p = ct.calibration_test(data, None, statistic, lens=ct.Canonical(), null=null).pvalue
         else:
-            law = ct.replicate(statistic, null, data, B, rng=np.random.default_rng([1, seed]))
+            law = ct.replicate(
+                data, statistic, null, n_resamples=B, rng=np.random.default_rng([1, seed])
+            )
             p = (1 + round(B * law.sf(estimate))) / (1 + B)
         rejected += p <= ALPHA
     return rejected / R, n * R / cells

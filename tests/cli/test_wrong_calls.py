@@ -63,7 +63,7 @@ def complaints(calls):
 
 VERBS = {
     "calibration_test": lambda a, b, **o: ct.calibration_test(a, b, **RUN, **o),
-    "joint_test": lambda a, b, **o: ct.joint_test(a, b, [(ct.ECE(), None)], **RUN, **o),
+    "joint_test": lambda a, b, **o: ct.joint_test(a, b, pairs=[(ct.ECE(), None)], **RUN, **o),
     "confidence_interval": lambda a, b, **o: ct.confidence_interval(a, b, **RUN, **o),
     "compare": lambda a, b, **o: ct.compare(a, a, b, **RUN, **o),
     "audit": lambda a, b, **o: ct.audit(a, b, n_resamples=199, rng=0, **o),
@@ -263,7 +263,7 @@ def audit(**options):
 
 
 def joint(pairs, **options):
-    return ct.joint_test(p, y, pairs, **{**RUN, **options})
+    return ct.joint_test(p, y, pairs=pairs, **{**RUN, **options})
 
 
 def curve(**options):
@@ -464,8 +464,8 @@ asked(null=ct.Bootstrap()) -> Bootstrap() cannot be a null
 asked(null=5) -> is one of 'auto', 'exact'
 asked(null=None) -> is one of 'auto', 'exact'
 asked(null="asymptotic") -> is one of 'auto', 'exact'
-asked(stop="late") -> stop must be 'early' or None, not 'late'
-asked(stop=True) -> stop must be 'early' or None, not True
+asked(early_stop="late") -> early_stop must be True or False, not 'late'
+asked(null="betting") -> null='betting' is the law of EValue(): give statistic=EValue() with it
 asked(lens="top") -> lens must be a lens such as TopK(1) or a function, not 'top'
 asked(lens=ct.TopK) -> lens must be a lens such as TopK(1) or a function
 asked(lens=1) -> lens must be a lens such as TopK(1) or a function, not 1
@@ -575,12 +575,12 @@ ct.cox_recalibration(0 * p + 0.5, y) -> all predictions are equal
 ct.corp_decomposition(p, y, score="x") -> score must be 'brier' or 'log', not 'x'
 ct.corp_decomposition(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
 ct.brier_decomposition(p, y, bins="a") -> {NUMBER_OF_BINS}
-ct.replicate(ct.ECE(), "boot", D, 9) -> 'boot' is no way to draw data
-ct.replicate(ct.ECE(), ct.RedrawLabels, D, 9) -> is no way to draw data
-ct.replicate(ct.ECE(), ct.RedrawLabels(), p, 9) -> data must be Predictions
-ct.replicate(ct.ECE(), ct.Bootstrap(), D, 0) -> n_resamples must be a whole number ≥ 1, not 0
-ct.replicate(ct.ECE(), ct.RedrawLabels(), D, 10**8) -> n_resamples must be at most 10000000
-ct.replicate("ECE", ct.Bootstrap(), D, 9) -> statistic must be a statistic such as ECE(15)
+ct.replicate(D, ct.ECE(), "boot", n_resamples=9) -> 'boot' is no way to draw data
+ct.replicate(D, ct.ECE(), ct.RedrawLabels, n_resamples=9) -> is no way to draw data
+ct.replicate(p, ct.ECE(), ct.RedrawLabels(), n_resamples=9) -> data must be Predictions
+ct.replicate(D, ct.ECE(), ct.Bootstrap(), n_resamples=0) -> n_resamples must be a whole number ≥ 1
+ct.replicate(D, ct.ECE(), ct.RedrawLabels(), n_resamples=10**8) -> n_resamples must be at most
+ct.replicate(D, "ECE", ct.Bootstrap(), n_resamples=9) -> must be a statistic such as ECE(15)
 ct.recalibration.TemperatureScaling(penalty=0) -> penalty must be a number > 0, not 0
 ct.recalibration.TemperatureScaling("a") -> penalty must be a number > 0, not 'a'
 ct.recalibration.HistogramBinning(15) -> bins must be UniformBins or QuantileBins

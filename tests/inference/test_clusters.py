@@ -203,7 +203,7 @@ def test_labels_that_agree_beyond_any_redraw_inflate_the_null(rng):
     data = ct.OneVsRest(1)(ct.Predictions.of(p, y[clusters], clusters=clusters))
     fixed = ct.SharedRedraws(dependence=test.clusters.dependence)
     for result, statistic, power in ((test, ct.Kuiper(), 0.5), (square, ct.CoxScore(), 1.0)):
-        law = ct.replicate(statistic, fixed, data, 499, rng=0)
+        law = ct.replicate(data, statistic, fixed, n_resamples=499, rng=0)
         kappa = result.clusters.inflation
         same = quiet(
             ct.calibration_test, data, None, statistic, lens=ct.Canonical(), null=fixed,
@@ -255,7 +255,7 @@ def test_several_questions_are_answered_one_by_one(rng):
     labels = (rng.random(150)[:, None] > probs.cumsum(axis=1)).sum(axis=1)
     clusters = np.arange(150) // 3
     pairs = [(ct.ECE(5), ct.TopK(1)), (ct.Kuiper(), ct.OneVsRest(0))]
-    joint = ct.joint_test(probs, labels, pairs, clusters=clusters, n_resamples=199, rng=1)
+    joint = ct.joint_test(probs, labels, pairs=pairs, clusters=clusters, n_resamples=199, rng=1)
     single = [
         ct.calibration_test(probs, labels, s, lens=look, clusters=clusters, n_resamples=199, rng=1)
         for s, look in pairs

@@ -94,7 +94,7 @@ def test_every_verb_tells_of_copies():
     few = {"n_resamples": 19, "rng": 0}
     results = [
         ct.calibration_test(p, y, **few),
-        ct.joint_test(p, y, [(ct.ECE(), None), (ct.Kuiper(), None)], **few),
+        ct.joint_test(p, y, pairs=[(ct.ECE(), None), (ct.Kuiper(), None)], **few),
         ct.confidence_interval(p, y, n_resamples=99),
         ct.compare(p, p**2, y, **few),
         ct.audit(p, y, n_resamples=99, rng=0),

@@ -73,7 +73,7 @@ def test_size_with_clusters(design, pairs, bound):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             options = {"clusters": clusters, "n_resamples": DRAWS, "rng": seed}
-            found = ct.joint_test(probs, labels.astype(int), pairs, **options)
+            found = ct.joint_test(probs, labels.astype(int), pairs=pairs, **options)
         rejected += [test.pvalue <= 0.05 for test in found.tests]
     assert rejected.max() / RUNS <= bound + 3 * (0.05 * 0.95 / RUNS) ** 0.5, rejected / RUNS
 
@@ -97,8 +97,10 @@ def test_clusters_of_one_row_change_nothing(rng):
     pairs = [(ct.ECE(), None), (ct.Kuiper(), None), (ct.DebiasedL2(), None)]
     options = {"n_resamples": 199, "rng": 1}
     for facts in ({}, {"by": np.arange(200) % 2}):
-        plain = ct.joint_test(p, y, pairs, **options, **facts)
-        assert ct.joint_test(p, y, pairs, clusters=np.arange(200), **options, **facts) == plain
+        plain = ct.joint_test(p, y, pairs=pairs, **options, **facts)
+        assert (
+            ct.joint_test(p, y, pairs=pairs, clusters=np.arange(200), **options, **facts) == plain
+        )
         report = ct.audit(p, y, **options, **facts)
         alone = ct.audit(p, y, clusters=np.arange(200)[::-1], **options, **facts)
         assert alone.as_dict() == report.as_dict()

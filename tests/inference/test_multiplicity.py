@@ -63,7 +63,7 @@ def test_constant_statistics_do_not_disturb():
 @pytest.fixture(scope="module")
 def joint():
     data = ct.examples.SixPoints().sample(300, 11)
-    return data, ct.joint_test(data, None, PAIRS, n_resamples=499, rng=3)
+    return data, ct.joint_test(data, pairs=PAIRS, n_resamples=499, rng=3)
 
 
 def test_marginal_tests_agree_with_single_ones(joint):
@@ -80,7 +80,7 @@ def test_marginal_tests_agree_with_single_ones(joint):
 def test_all_statistics_see_the_same_labels(joint):
     """The same pair twice has the same replicates, so adjusting costs nothing."""
     data, _ = joint
-    result = ct.joint_test(data, None, [PAIRS[0], PAIRS[0]], n_resamples=99, rng=5)
+    result = ct.joint_test(data, pairs=[PAIRS[0], PAIRS[0]], n_resamples=99, rng=5)
     first, second = (np.asarray(test.null_distribution) for test in result.tests)
     np.testing.assert_array_equal(first, second)
     assert result.adjusted == (result.tests[0].pvalue,) * 2
@@ -88,7 +88,7 @@ def test_all_statistics_see_the_same_labels(joint):
 
 def test_workers_do_not_change_the_numbers(joint):
     data, result = joint
-    assert ct.joint_test(data, None, PAIRS, n_resamples=499, rng=3, workers=2) == result
+    assert ct.joint_test(data, pairs=PAIRS, n_resamples=499, rng=3, workers=2) == result
 
 
 def test_report_and_round_trip(joint):
@@ -106,9 +106,9 @@ def test_refuses():
         return ct.Predictions.of(np.clip(data.labels / 2, 0.1, 0.9), data.labels > 0)
 
     with pytest.raises(StatisticError, match=r"list of .* pairs is empty"):
-        ct.joint_test(data, None, [])
+        ct.joint_test(data, pairs=[])
     with pytest.raises(StatisticError, match="peeking makes probabilities, or picks"):
-        ct.joint_test(data, None, [(ct.ECE(), peeking)])
+        ct.joint_test(data, pairs=[(ct.ECE(), peeking)])
 
 
 def test_rounding_of_constant_statistics_decides_nothing(rng):
@@ -121,7 +121,7 @@ def test_rounding_of_constant_statistics_decides_nothing(rng):
     for _ in range(5):
         rest = 1e-9 * rng.random(100)
         probs = np.column_stack([1.0 - rest, 0.5 * rest, 0.5 * rest])
-        result = ct.joint_test(probs, np.zeros(100, int), pairs, n_resamples=99, rng=rng)
+        result = ct.joint_test(probs, np.zeros(100, int), pairs=pairs, n_resamples=99, rng=rng)
         assert result.pvalue == 1.0
 
 
@@ -143,7 +143,7 @@ def test_lenses_that_pick_rows_or_look_at_labels_are_refused():
     for lens in (unsure, ordered):
         ct.calibration_test(data, None, lens=lens, n_resamples=99)
         with pytest.raises(StatisticError, match="picks or moves rows"):
-            ct.joint_test(data, None, [(ct.ECE(), lens), (ct.ECE(), ct.TopK(1))])
+            ct.joint_test(data, pairs=[(ct.ECE(), lens), (ct.ECE(), ct.TopK(1))])
     with pytest.raises(StatisticError, match="by looking at the labels"):
         ct.calibration_test(data, lens=lucky)
 

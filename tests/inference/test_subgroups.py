@@ -195,10 +195,12 @@ def test_a_subgroup_of_few_clusters_is_a_row_without_a_test(rng):
 def test_joint_tests_of_subgroups(people):
     p, y, sex, _ = people
     pairs = [(ct.ECE(5), None), (ct.Kuiper(), None)]
-    result = ct.joint_test(p, y, pairs, by=sex, n_resamples=199, rng=1)
-    assert replace(result, subgroups=None) == ct.joint_test(p, y, pairs, n_resamples=199, rng=1)
+    result = ct.joint_test(p, y, pairs=pairs, by=sex, n_resamples=199, rng=1)
+    assert replace(result, subgroups=None) == ct.joint_test(
+        p, y, pairs=pairs, n_resamples=199, rng=1
+    )
     parts = tuple(
-        ct.joint_test(p[sex == s], y[sex == s], pairs, n_resamples=199, rng=1) for s in "FM"
+        ct.joint_test(p[sex == s], y[sex == s], pairs=pairs, n_resamples=199, rng=1) for s in "FM"
     )
     found = result.subgroups
     assert found.tests == parts

@@ -138,7 +138,9 @@ def test_verbs_with_weights(rng):
     assert all(row.test.effective_n == report.rows[0].test.effective_n for row in report.rows)
     assert "rows are weighted: effective n" in str(report)
     assert report.accuracy == pytest.approx(np.average((p > 0.5) == y, weights=w))
-    joint = ct.joint_test(p, y, [(ct.ECE(5), None), (ct.Kuiper(), None)], weights=w, n_resamples=99)
+    joint = ct.joint_test(
+        p, y, pairs=[(ct.ECE(5), None), (ct.Kuiper(), None)], weights=w, n_resamples=99
+    )
     assert joint.tests[0].estimate == ct.ECE(5)(p, y, weights=w)
     curve = ct.reliability_curve(p, y, bins=3, weights=w)
     for j in range(3):

@@ -392,21 +392,23 @@ def test_label_sampler_against_slow_twin(problem, seed):
 def test_replicates_do_not_depend_on_workers(resampler, k):
     data = ct.Predictions.of(*make(3, 90, k))
     statistic = ct.ECE(ct.UniformBins(4))
-    one = np.asarray(ct.replicate(statistic, resampler, data, 150, rng=9))
+    one = np.asarray(ct.replicate(data, statistic, resampler, n_resamples=150, rng=9))
     assert one.shape == (150,)
     assert len(set(one.tolist())) > 20
     with ThreadPoolExecutor(2) as pool:
         for workers in (2, 3, map, pool.map):
-            again = ct.replicate(statistic, resampler, data, 150, rng=9, workers=workers)
+            again = ct.replicate(
+                data, statistic, resampler, n_resamples=150, rng=9, workers=workers
+            )
             assert np.array_equal(np.asarray(again), one)
 
 
 @pytest.mark.parametrize("resampler", [ct.RedrawLabels(), ct.ConsistencyResampling()], ids=repr)
 def test_first_replicates_of_a_longer_run_are_identical(resampler):
     data, statistic = ct.Predictions.of(*make(4, 70, 3)), ct.ECE(ct.VarianceTree(10))
-    long = np.asarray(ct.replicate(statistic, resampler, data, 300, rng=5))
+    long = np.asarray(ct.replicate(data, statistic, resampler, n_resamples=300, rng=5))
     for size in (1, 31, 32, 33, 100, 299):
-        short = np.asarray(ct.replicate(statistic, resampler, data, size, rng=5))
+        short = np.asarray(ct.replicate(data, statistic, resampler, n_resamples=size, rng=5))
         assert np.array_equal(short, long[:size])
 
 
@@ -414,7 +416,7 @@ def test_replicates_depend_on_the_seed_only():
     data, statistic = ct.Predictions.of(*make(5, 60, 3)), ct.ECE(4)
 
     def draw(rng):
-        return np.asarray(ct.replicate(statistic, ct.RedrawLabels(), data, 70, rng=rng))
+        return np.asarray(ct.replicate(data, statistic, ct.RedrawLabels(), n_resamples=70, rng=rng))
 
     assert np.array_equal(draw(1), draw(1))
     assert np.array_equal(draw(1), draw(np.random.default_rng(1)))
@@ -435,7 +437,7 @@ def test_replicates_against_a_slow_consistency_bootstrap():
         rows = generator.integers(0, 40, 40)
         drawn = [ref.draw_label(probs[i], generator.random()) for i in rows]
         slow.append(ref.ece(probs[rows], drawn, ref.tree_cells(probs[rows], 8)))
-    fast = ct.replicate(ct.ECE(bins), ct.ConsistencyResampling(), data, 4000, rng=8)
+    fast = ct.replicate(data, ct.ECE(bins), ct.ConsistencyResampling(), n_resamples=4000, rng=8)
     error = np.hypot(np.std(slow) / 20, fast.std() / np.sqrt(4000))
     assert abs(np.mean(slow) - fast.mean()) < 4.5 * error
     assert np.std(slow) == pytest.approx(fast.std(), rel=0.17)
@@ -445,7 +447,7 @@ def test_replicates_against_the_exact_law():
     probs = np.round(make(7, 40, 2)[0], 1)
     probs[:, 1] = 1 - probs[:, 0]
     data = ct.Predictions.of(probs, np.zeros(40, int))
-    law = ct.replicate(ct.ECE(5), ct.RedrawLabels(), data, 5000, rng=1)
+    law = ct.replicate(data, ct.ECE(5), ct.RedrawLabels(), n_resamples=5000, rng=1)
     exact = ct.calibration_test(data, None, ct.ECE(5), null="exact")
     assert abs(law.mean() - exact.null_mean) < 4.5 * exact.null_std / np.sqrt(5000)
 

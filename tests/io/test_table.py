@@ -138,10 +138,10 @@ def test_values_print_as_they_are_written(row):
 @TABLE
 def test_every_statistic_runs_on_every_scheme(row, scheme):
     data = problem(row, 150, seed=5)
-    law = ct.replicate(row.statistic, scheme, data, 40, rng=3)
-    again = ct.replicate(row.statistic, scheme, data, 40, rng=3, workers=2)
+    law = ct.replicate(data, row.statistic, scheme, n_resamples=40, rng=3)
+    again = ct.replicate(data, row.statistic, scheme, n_resamples=40, rng=3, workers=2)
     np.testing.assert_array_equal(np.asarray(law), np.asarray(again))
-    longer = ct.replicate(row.statistic, scheme, data, 70, rng=3)
+    longer = ct.replicate(data, row.statistic, scheme, n_resamples=70, rng=3)
     np.testing.assert_array_equal(np.asarray(law), np.asarray(longer)[:40])
 
 
@@ -173,7 +173,7 @@ def test_the_null_mean_in_closed_form_is_the_mean(row):
     prepared = prepare(row.statistic, data)
     if prepared.null_mean is None:
         return
-    law = ct.replicate(row.statistic, ct.RedrawLabels(), data, 4000, rng=2)
+    law = ct.replicate(data, row.statistic, ct.RedrawLabels(), n_resamples=4000, rng=2)
     assert law.mean() == pytest.approx(prepared.null_mean, abs=4.5 * law.std() / 4000**0.5)
 
 
@@ -274,7 +274,7 @@ class Halves(ct.RowScheme):
 @TABLE
 def test_a_new_scheme_needs_nothing_of_a_statistic(row):
     data = problem(row, 80, seed=11)
-    law = ct.replicate(row.statistic, Plain(), data, 3, rng=0)
+    law = ct.replicate(data, row.statistic, Plain(), n_resamples=3, rng=0)
     top = replace(data, labels=data.probs.argmax(axis=1))
     np.testing.assert_allclose(np.asarray(law), row.statistic(top), rtol=1e-9, atol=1e-12)
-    assert len(ct.replicate(row.statistic, Halves(), data, 3, rng=0)) == 3
+    assert len(ct.replicate(data, row.statistic, Halves(), n_resamples=3, rng=0)) == 3

@@ -53,7 +53,7 @@ def every():
     """One result for each kind of picture."""
     test = ct.calibration_test(DIGITS)
     pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(3))]
-    joint = ct.joint_test(DIGITS, None, pairs, n_resamples=99, rng=1)
+    joint = ct.joint_test(DIGITS, pairs=pairs, n_resamples=99, rng=1)
     run = {"n_resamples": 99, "rng": 1}
     rare = rare_events()
     return {
@@ -74,7 +74,7 @@ def every():
         "CORP": ct.corp_decomposition(DIGITS),
         "Brier": ct.brier_decomposition(DIGITS),
         "Cox": ct.cox_recalibration(DIGITS),
-        "equivalence": ct.equivalence_test(DIGITS, margin=0.1, **run),
+        "equivalence": ct.equivalence_test(DIGITS, tolerance=0.1, **run),
         "gate": ct.gate(
             DIGITS, None, ct.examples.digits("best"), tolerance=0.1, margin=0.05, rng=1
         ),
@@ -882,7 +882,9 @@ def test_a_forest_has_a_line_for_every_subgroup(rng):
     said = [label.get_text() for label in gap.plot().artists["labels"]]
     assert said[0] == "not tested"
     assert said[1].startswith("p ")
-    joint = ct.joint_test(p, y, [(ct.ECE(5), None), (ct.Kuiper(), None)], by=ward, n_resamples=99)
+    joint = ct.joint_test(
+        p, y, pairs=[(ct.ECE(5), None), (ct.Kuiper(), None)], by=ward, n_resamples=99
+    )
     assert len(joint.subgroups.plot().artists["values"]) == 3
 
 

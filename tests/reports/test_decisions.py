@@ -36,15 +36,15 @@ def drawn(n, gap=0.0, seed=0, sign=None):
 
 @pytest.mark.parametrize("statistic", ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("gap", [0.0, 0.1])
-def test_the_smallest_margin_is_the_upper_bound_and_the_p_value_its_inverse(statistic, gap):
+def test_the_smallest_tolerance_is_the_upper_bound_and_the_p_value_its_inverse(statistic, gap):
     run = {"rng": 3, "n_resamples": 999}
     data = ct.Predictions.of(*drawn(700, gap, seed=4))
-    test = ct.equivalence_test(data, None, statistic, margin=0.05, **run)
+    test = ct.equivalence_test(data, None, statistic, tolerance=0.05, **run)
     bound = ct.confidence_interval(data, None, statistic, side="upper", **run).high
-    assert test.smallest_margin == pytest.approx(bound, rel=3e-4)
+    assert test.smallest_tolerance == pytest.approx(bound, rel=3e-4)
     for factor in (0.99, 1.01):
         again = ct.equivalence_test(
-            data, None, statistic, margin=factor * test.smallest_margin, **run
+            data, None, statistic, tolerance=factor * test.smallest_tolerance, **run
         )
         assert again.equivalent == (factor > 1.0)
         assert abs(again.pvalue - 0.05) < 0.02
@@ -62,7 +62,7 @@ def test_size_at_the_margin_by_enumeration(statistic, n, p, rate):
         if mass > 1e-6:
             labels = (np.arange(n) < events).astype(int)
             test = ct.equivalence_test(
-                np.full(n, p), labels, statistic, margin=margin, n_resamples=999, rng=events
+                np.full(n, p), labels, statistic, tolerance=margin, n_resamples=999, rng=events
             )
             size += mass * test.equivalent
     assert size <= 0.055
@@ -70,7 +70,7 @@ def test_size_at_the_margin_by_enumeration(statistic, n, p, rate):
 
 def test_the_exact_p_value_of_the_largest_gap():
     p, labels = np.full(50, 0.3), (np.arange(50) < 14).astype(int)
-    test = ct.equivalence_test(p, labels, ct.MCE(U(1)), margin=0.2)
+    test = ct.equivalence_test(p, labels, ct.MCE(U(1)), tolerance=0.2)
     # Rates .1 and .5 are both to be refuted.
     expected = max(binom.cdf(14, 50, 0.5), binom.sf(13, 50, 0.1))
     assert test.pvalue == pytest.approx(expected, rel=1e-2)
@@ -80,54 +80,54 @@ def test_the_exact_p_value_of_the_largest_gap():
 def test_clusters_and_weights_are_honoured_and_subgroups_refused():
     p, y = drawn(1000, seed=2)
     clusters = np.repeat(np.arange(200), 5)
-    known = ct.equivalence_test(p, y, margin=0.05, rng=0, n_resamples=999, clusters=clusters)
+    known = ct.equivalence_test(p, y, tolerance=0.05, rng=0, n_resamples=999, clusters=clusters)
     bound = ct.confidence_interval(
         p, y, side="upper", rng=0, n_resamples=999, clusters=clusters
     ).high
     assert known.n_clusters == 200
-    assert known.smallest_margin == pytest.approx(bound, rel=3e-4)
+    assert known.smallest_tolerance == pytest.approx(bound, rel=3e-4)
     weights = {"weights": np.arange(1.0, 1001.0), "rng": 0, "n_resamples": 999}
-    weighted = ct.equivalence_test(p, y, margin=0.05, **weights)
+    weighted = ct.equivalence_test(p, y, tolerance=0.05, **weights)
     bound = ct.confidence_interval(p, y, side="upper", **weights).high
-    assert weighted.smallest_margin == pytest.approx(bound, rel=3e-4)
+    assert weighted.smallest_tolerance == pytest.approx(bound, rel=3e-4)
     assert weighted.effective_n == pytest.approx(500500**2 / 333833500)
     with pytest.raises(ct.StatisticError, match="does not take by"):
-        ct.equivalence_test(p, y, margin=0.05, by=np.arange(1000) % 2)
+        ct.equivalence_test(p, y, tolerance=0.05, by=np.arange(1000) % 2)
     with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
-        ct.equivalence_test(p, y, ct.MCE(U(5)), margin=0.05, clusters=clusters)
+        ct.equivalence_test(p, y, ct.MCE(U(5)), tolerance=0.05, clusters=clusters)
     with pytest.raises(ct.StatisticError, match="no upper bound of SKCE"):
-        ct.equivalence_test(p, y, ct.SKCE(), margin=0.05)
+        ct.equivalence_test(p, y, ct.SKCE(), tolerance=0.05)
     with pytest.raises(ct.StatisticError, match="no error is larger than 1: one of 5 %"):
-        ct.equivalence_test(p, y, margin=5)
-    with pytest.raises(ct.StatisticError, match="margin must be a number > 0"):
-        ct.equivalence_test(p, y, margin=0.0)
+        ct.equivalence_test(p, y, tolerance=5)
+    with pytest.raises(ct.StatisticError, match="tolerance must be a number > 0"):
+        ct.equivalence_test(p, y, tolerance=0.0)
 
 
 def test_a_tally_is_bounded_as_its_rows_are():
     p, y = drawn(3000, seed=4)
     tally = ct.Tally.of(p, y)
-    run = {"margin": 0.05, "rng": 1, "n_resamples": 999}
+    run = {"tolerance": 0.05, "rng": 1, "n_resamples": 999}
     found = ct.equivalence_test(tally, None, **run)
     rows = ct.equivalence_test(p, y, **run)
     bound = ct.confidence_interval(tally, side="upper", rng=1, n_resamples=999).high
-    assert found.smallest_margin == pytest.approx(bound, rel=3e-4)
-    assert found.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
+    assert found.smallest_tolerance == pytest.approx(bound, rel=3e-4)
+    assert found.smallest_tolerance == pytest.approx(rows.smallest_tolerance, rel=0.05)
     largest = [ct.equivalence_test(*x, ct.MCE(U(5)), **run) for x in ((tally, None), (p, y))]
-    assert largest[0].smallest_margin == pytest.approx(largest[1].smallest_margin, rel=1e-9)
+    assert largest[0].smallest_tolerance == pytest.approx(largest[1].smallest_tolerance, rel=1e-9)
     assert largest[0].pvalue == pytest.approx(largest[1].pvalue, rel=1e-6)
     weights = np.tile([1.0, 4.0, 2.0], 1000)
     with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
         ct.equivalence_test(ct.Tally.of(p, y, weights=weights), None, ct.MCE(U(5)), **run)
     weighted = ct.equivalence_test(ct.Tally.of(p, y, weights=weights), **run)
     rows = ct.equivalence_test(p, y, weights=weights, **run)
-    assert weighted.smallest_margin == pytest.approx(rows.smallest_margin, rel=0.05)
-    assert weighted.smallest_margin > 1.05 * found.smallest_margin
+    assert weighted.smallest_tolerance == pytest.approx(rows.smallest_tolerance, rel=0.05)
+    assert weighted.smallest_tolerance > 1.05 * found.smallest_tolerance
 
 
 def test_an_equivalence_test_prints_and_comes_back_from_json():
-    test = ct.equivalence_test(*drawn(5000, seed=1), margin=0.05, rng=1)
+    test = ct.equivalence_test(*drawn(5000, seed=1), tolerance=0.05, rng=1)
     assert test.equivalent
-    assert "smaller than the margin 0.05" in str(test)
+    assert "smaller than the tolerance 0.05" in str(test)
     assert type(test).from_json(test.to_json()).as_dict() == test.as_dict()
     assert float(test) == test.pvalue
 
@@ -539,8 +539,8 @@ def test_every_purpose_is_planned_by_its_verb():
     rng = np.random.default_rng(8)
     accepted = sum(
         ct.equivalence_test(
-            q := rng.choice(p, equivalent.n), rng.random(q.size) < q, margin=0.08,
-            n_resamples=199, rng=seed,
+            q := rng.choice(p, equivalent.n), rng.random(q.size) < q,
+            tolerance=0.08, n_resamples=199, rng=seed,
         ).equivalent
         for seed in range(100)
     )  # fmt: skip

@@ -29,7 +29,7 @@ RESULTS = {
     "ComparisonResult": lambda: ct.compare(DATA, DATA, names=(EVIL[0], EVIL[1])),
     "ComparisonTable": lambda: ct.compare(dict.fromkeys(EVIL, DATA)),
     "ConfidenceIntervalResult": lambda: ct.confidence_interval(DATA, **FEW),
-    "EquivalenceTestResult": lambda: ct.equivalence_test(DATA, margin=0.3, **FEW),
+    "EquivalenceTestResult": lambda: ct.equivalence_test(DATA, tolerance=0.3, **FEW),
     "GateResult": lambda: ct.gate(DATA, None, DATA, tolerance=0.3, margin=0.1, names=EVIL[:2]),
     "GradeTests": lambda: ct.grade_tests(
         {"grade": EVIL, "n": [9, 40, 0], "events": [0, 9, 0], "probability": [0.01, 0.1, 0.5]}
@@ -39,7 +39,7 @@ RESULTS = {
     "ComparisonMonitor": lambda: ct.ComparisonMonitor(lens=ct.OneVsRest(0)).update(DATA, DATA),
     "Monitor": lambda: ct.Monitor(lens=ct.OneVsRest(0)).update(DATA),
     "JointTestResult": lambda: ct.joint_test(
-        DATA, None, [(ct.ECE(), ct.TopK(1)), (ct.ScoreGap(), ct.Canonical())], **FEW
+        DATA, pairs=[(ct.ECE(), ct.TopK(1)), (ct.ScoreGap(), ct.Canonical())], **FEW
     ),
     "MetaAnalysis": lambda: ct.meta_analysis(EVENT, by=np.array(EVIL)[np.arange(60) % 2]),
     "ReliabilityCurve": lambda: ct.reliability_curve(DATA, lens=ct.Canonical(), bins=2),

@@ -59,7 +59,7 @@ def test_simulated_recipe_names_seed_and_resamples(simulated):
 @pytest.fixture(scope="module")
 def joint():
     pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(3))]
-    return ct.joint_test(ct.examples.digits(), None, pairs, n_resamples=99, rng=7)
+    return ct.joint_test(ct.examples.digits(), pairs=pairs, n_resamples=99, rng=7)
 
 
 @pytest.fixture(scope="module")

@@ -243,7 +243,7 @@ def test_impossible_outcomes_settle_it_and_certain_ones_are_no_bets():
     many = ct.Monitor(lens=ct.Canonical()).update([[0.5, 0.5, 0.0]], [2])
     assert many.evidence == math.inf
     assert many.impossible == 1
-    test = ct.calibration_test([0.0, 0.5], [1, 1], null="betting")
+    test = ct.calibration_test([0.0, 0.5], [1, 1], ct.EValue())
     assert test.impossible == 1
     assert test.pvalue < 1e-300
 
@@ -391,16 +391,17 @@ def test_reports_and_pictures(tmp_path):
 
 def test_betting_null_and_its_result():
     p, y = sloped(800)
-    result = ct.calibration_test(p, y, null="betting")
+    result = ct.calibration_test(p, y, ct.EValue())
+    assert str(result) == str(ct.calibration_test(p, y, ct.EValue(), null="betting"))
     assert (result.statistic, result.null) == ("EValue()", "betting")
     assert result.pvalue == pytest.approx(1 / ct.EValue()(p, y))
     assert result.null_mean == 1.0
     assert "an e-value" in str(result)
     again = ct.CalibrationTestResult.from_json(result.to_json())
     assert str(again) == str(result)
-    with pytest.raises(ct.StatisticError, match=r"null of Kuiper\(\) is one of"):
+    with pytest.raises(ct.StatisticError, match="is the law of EValue"):
         ct.calibration_test(p, y, ct.Kuiper(), null="betting")
-    simulated = ct.calibration_test(p[:100], y[:100], ct.EValue(), n_resamples=99, rng=0)
+    simulated = ct.calibration_test(p[:100], y[:100], ct.EValue(), null=ct.RedrawLabels(), rng=0)
     assert simulated.null_mean < 10
 
 

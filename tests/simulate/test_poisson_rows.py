@@ -111,7 +111,7 @@ def test_law_of_copied_rows(kind, distance, n_classes, n):
         (ct.ConsistencyResampling(), published(statistic, probs)),
         (ct.Bootstrap(), bootstrapped(statistic, probs, labels)),
     ]:
-        generic = ct.replicate(plain, scheme, data, 600, rng=11).values
+        generic = ct.replicate(data, plain, scheme, n_resamples=600, rng=11).values
         same_law(ours.replicates(SEED, 0, 5120), generic)
 
 

@@ -49,9 +49,9 @@ def data():
 
 @pytest.mark.slow
 def test_a_process_pool_gives_the_same_numbers(data):
-    alone = replicate(mean_gap, RedrawLabels(), data, 70, rng=5)
+    alone = replicate(data, mean_gap, RedrawLabels(), n_resamples=70, rng=5)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        spread = replicate(mean_gap, RedrawLabels(), data, 70, rng=5, workers=pool.map)
+        spread = replicate(data, mean_gap, RedrawLabels(), n_resamples=70, rng=5, workers=pool.map)
         whole = ct.calibration_test(
             data, lens=ct.Canonical(), n_resamples=70, rng=5, workers=pool.map
         )
@@ -61,15 +61,15 @@ def test_a_process_pool_gives_the_same_numbers(data):
 
 def test_a_generator_moves_on_and_a_seed_repeats(data):
     generator = np.random.default_rng(3)
-    first = np.asarray(replicate(mean_gap, RedrawLabels(), data, 40, rng=generator))
-    second = np.asarray(replicate(mean_gap, RedrawLabels(), data, 40, rng=generator))
-    again = np.asarray(replicate(mean_gap, RedrawLabels(), data, 40, rng=3))
+    first = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=40, rng=generator))
+    second = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=40, rng=generator))
+    again = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=40, rng=3))
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(first, again)
 
 
 def test_early_stopping_ends_at_the_twentieth_exceedance(data):
-    full = np.asarray(replicate(mean_gap, RedrawLabels(), data, 2000, rng=1))
+    full = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=2000, rng=1))
     t = float(np.quantile(full, 0.7))
     for workers in (1, 2):
         null = stopped(data, 2000, t, 1, workers)
@@ -83,14 +83,14 @@ def test_early_stopping_ends_at_the_twentieth_exceedance(data):
 def test_early_stopping_in_a_test(data):
     calibrated = ct.Predictions(data.probs, np.arange(data.n) % 3)
     result = ct.calibration_test(
-        calibrated, None, mean_gap, lens=ct.Canonical(), stop="early", rng=2
+        calibrated, None, mean_gap, lens=ct.Canonical(), early_stop=True, rng=2
     )
     assert result.ended == "early"
     assert result.pvalue == 20 / result.n_resamples
     assert "Stopped early" in str(result)
     clear = ct.Predictions(data.probs, np.zeros(data.n, dtype=np.int64))
     result = ct.calibration_test(
-        clear, None, mean_gap, lens=ct.Canonical(), stop="early", n_resamples=500, rng=2
+        clear, None, mean_gap, lens=ct.Canonical(), early_stop=True, n_resamples=500, rng=2
     )
     assert (result.ended, result.n_resamples) == ("complete", 500)
     assert result.pvalue == 1 / 501
@@ -122,9 +122,9 @@ def test_ctrl_c_keeps_what_was_drawn(data):
             raise KeyboardInterrupt
         return mean_gap(probs, labels)
 
-    null = replicate(interrupted, RedrawLabels(), data, 1000, rng=1)
+    null = replicate(data, interrupted, RedrawLabels(), n_resamples=1000, rng=1)
     assert null.ended == "interrupted"
-    full = np.asarray(replicate(mean_gap, RedrawLabels(), data, 96, rng=1))
+    full = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=96, rng=1))
     np.testing.assert_array_equal(np.asarray(null), full)
 
 
@@ -134,17 +134,17 @@ def test_progress_appears_after_two_seconds_and_only_on_a_terminal(data, capsys,
         time.sleep(0.04)
         return mean_gap(probs, labels)
 
-    replicate(mean_gap, RedrawLabels(), data, 64, rng=1)
+    replicate(data, mean_gap, RedrawLabels(), n_resamples=64, rng=1)
     assert capsys.readouterr().err == ""
-    replicate(slow, RedrawLabels(), data, 60, rng=1)
+    replicate(data, slow, RedrawLabels(), n_resamples=60, rng=1)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    replicate(mean_gap, RedrawLabels(), data, 64, rng=1)
+    replicate(data, mean_gap, RedrawLabels(), n_resamples=64, rng=1)
     assert capsys.readouterr().err == ""
     with progress(1, "classes"):  # there is one bar at a time
-        replicate(slow, RedrawLabels(), data, 60, rng=1)
+        replicate(data, slow, RedrawLabels(), n_resamples=60, rng=1)
     assert "replicates" not in capsys.readouterr().err
-    replicate(slow, RedrawLabels(), data, 96, rng=1)
+    replicate(data, slow, RedrawLabels(), n_resamples=96, rng=1)
     assert "replicates" in capsys.readouterr().err
 
 
@@ -155,7 +155,7 @@ def test_progress_appears_after_two_seconds_and_only_on_a_terminal(data, capsys,
         ({"n_resamples": 9.5}, "n_resamples must be"),
         ({"workers": 0}, "workers must be"),
         ({"null": "permutation"}, "is one of .auto., .exact., RedrawLabels"),
-        ({"stop": "soon"}, "stop must be"),
+        ({"early_stop": "soon"}, "early_stop must be"),
         ({"statistic": lambda probs, labels: np.nan}, "finite number"),
         ({"statistic": lambda probs: 0.0}, "failed on probs of shape"),
         ({"statistic": lambda probs, labels: 1 / (labels[0] == 1)}, "resampled data sets"),
@@ -221,7 +221,9 @@ def test_shortcuts_agree_with_the_generic_engine(null, lens, statistic):
     result = ct.calibration_test(
         data, None, statistic, lens=lens, null=null, n_resamples=3000, rng=1
     )
-    generic = replicate(by_hand(statistic), null, lens(data), 3000, rng=2)  # without shortcuts
+    generic = replicate(
+        lens(data), by_hand(statistic), null, n_resamples=3000, rng=2
+    )  # without shortcuts
     values = np.asarray(result.null_distribution)
     rounded = values.round(10), np.asarray(generic).round(10)  # rounding must not split ties
     assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
@@ -239,7 +241,7 @@ def test_bootstrap_against_enumeration():
     data = ct.Predictions.of([0.9, 0.6, 0.2], [1, 0, 1])
     gaps = data.probs[:, 0] - (data.labels == 0)
     values = [abs(gaps[list(rows)].mean()) for rows in itertools.product(range(3), repeat=3)]
-    law = replicate(mean_gap, Bootstrap(), data, 4000, rng=1)
+    law = replicate(data, mean_gap, Bootstrap(), n_resamples=4000, rng=1)
     assert abs(law.mean() - np.mean(values)) < 4 * np.std(values) / np.sqrt(4000)
     assert set(np.round(law.values, 12)) == set(np.round(values, 12))
 
@@ -256,7 +258,7 @@ def test_clusters_are_drawn_whole(data):
 
     numbered = seen(np.column_stack([x := np.linspace(0.1, 0.9, data.n), 1 - x]))
     original, data = data, numbered
-    law = replicate(sizes, Bootstrap(clusters), data, 300, rng=1)
+    law = replicate(data, sizes, Bootstrap(clusters), n_resamples=300, rng=1)
     for rows in drawn_rows:
         counts = np.bincount(rows, minlength=data.n)
         drawn = [np.unique(counts[clusters == g]) for g in "abcd"]
@@ -267,8 +269,8 @@ def test_clusters_are_drawn_whole(data):
 
 
 def test_a_cluster_for_every_row_is_the_ordinary_bootstrap(data):
-    alone = replicate(mean_gap, Bootstrap(), data, 500, rng=1)
-    clusters = replicate(mean_gap, Bootstrap(np.arange(data.n)[::-1]), data, 500, rng=2)
+    alone = replicate(data, mean_gap, Bootstrap(), n_resamples=500, rng=1)
+    clusters = replicate(data, mean_gap, Bootstrap(np.arange(data.n)[::-1]), n_resamples=500, rng=2)
     assert scipy.stats.ks_2samp(alone.values, clusters.values).pvalue > 1e-3
 
 
@@ -282,7 +284,7 @@ def test_a_cluster_for_every_row_is_the_ordinary_bootstrap(data):
 )
 def test_refuses_clusters(data, clusters, message):
     with pytest.raises(ValueError, match=message):
-        replicate(mean_gap, Bootstrap(clusters), data, 10, rng=1)
+        replicate(data, mean_gap, Bootstrap(clusters), n_resamples=10, rng=1)
 
 
 def test_a_bootstrap_is_no_null(data):
@@ -304,10 +306,10 @@ def test_a_bootstrap_is_no_null(data):
 )
 def test_bootstrap_by_shortcut_and_by_copies(data, lens, statistic):
     seen_data = lens(data)
-    fast = replicate(statistic, Bootstrap(), seen_data, 6000, rng=1)
-    slow = replicate(by_hand(statistic), Bootstrap(), seen_data, 3000, rng=2)
+    fast = replicate(seen_data, statistic, Bootstrap(), n_resamples=6000, rng=1)
+    slow = replicate(seen_data, by_hand(statistic), Bootstrap(), n_resamples=3000, rng=2)
     assert scipy.stats.ks_2samp(fast.values.round(9), slow.values.round(9)).pvalue > 1e-3
-    again = replicate(statistic, Bootstrap(), seen_data, 600, rng=1, workers=2)
+    again = replicate(seen_data, statistic, Bootstrap(), n_resamples=600, rng=1, workers=2)
     np.testing.assert_array_equal(again.values, fast.values[:600])
 
 

@@ -113,9 +113,9 @@ def test_distances(bins, distance, kind):
 def test_law_of_the_generic_path(statistic, n_classes, scheme, monkeypatch):
     monkeypatch.setattr(poisson_rows, "MAX_SUMS", 1)  # as if the cells were many
     data = seen(*problem(200, n_classes))
-    ours = ct.replicate(statistic, scheme, data, 4000, rng=1).values
+    ours = ct.replicate(data, statistic, scheme, n_resamples=4000, rng=1).values
     assert isinstance(statistic.given(data).fast(scheme), RowResamples)
-    generic = ct.replicate(partial(statistic), scheme, data, 1000, rng=2).values
+    generic = ct.replicate(data, partial(statistic), scheme, n_resamples=1000, rng=2).values
     assert scipy.stats.ks_2samp(ours.round(9), generic.round(9)).pvalue > 1e-3
 
 

@@ -92,8 +92,8 @@ def test_joint_law_of_classes(aggregate):
     """Label vectors are drawn whole: over classes, errors vary as on plain draws."""
     data = problem(120, 5)
     statistic = ClasswiseECE(aggregate=aggregate)
-    plain = ct.replicate(partial(statistic), ct.RedrawLabels(), data, 1500, rng=1)
-    ours = ct.replicate(statistic, ct.RedrawLabels(), data, 6000, rng=2)
+    plain = ct.replicate(data, partial(statistic), ct.RedrawLabels(), n_resamples=1500, rng=1)
+    ours = ct.replicate(data, statistic, ct.RedrawLabels(), n_resamples=6000, rng=2)
     assert scipy.stats.ks_2samp(plain.values.round(9), ours.values.round(9)).pvalue > 1e-3
 
 

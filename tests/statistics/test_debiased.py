@@ -166,7 +166,7 @@ def test_redraws_have_the_law_of_plain_draws(calzone, estimator):
     few = ct.OneVsRest(0)(calzone.take(np.arange(400)))
     statistic = DebiasedL2(10, estimator=estimator)
     fixed = statistic.given(few)
-    drawn = ct.replicate(statistic, ct.RedrawLabels(), few, 4000, rng=1)
+    drawn = ct.replicate(few, statistic, ct.RedrawLabels(), n_resamples=4000, rng=1)
     plain = [fixed(plain_labels(few, seed)) for seed in range(4000)]
     assert scipy.stats.ks_2samp(drawn.values, plain).pvalue > 1e-3
 

@@ -105,14 +105,14 @@ def test_both_sides_of_1_count_in_every_null():
     z = ct.CalibrationInTheLarge()(p, y)
     assert limit.pvalue == pytest.approx(2 * scipy.stats.norm.sf(abs(z)))
     pairs = [(ct.OERatio(), None), (ct.CalibrationInTheLarge(), None)]
-    joint = ct.joint_test(p, y, pairs, n_resamples=999, rng=1)
+    joint = ct.joint_test(p, y, pairs=pairs, n_resamples=999, rng=1)
     assert joint.adjusted[0] == joint.adjusted[1]
     few = np.full(40, 0.5)
     low = ct.calibration_test(few, np.zeros(40, int), ct.OERatio())
     assert low.estimate == 0.0
     assert low.pvalue == pytest.approx(2 * 0.5**40, rel=1e-6)
     early = ct.calibration_test(
-        *(few, np.arange(40) % 2, ct.OERatio()), null=ct.RedrawLabels(), stop="early", rng=0
+        *(few, np.arange(40) % 2, ct.OERatio()), null=ct.RedrawLabels(), early_stop=True, rng=0
     )
     assert early.ended == "early"
     shown = drawn_.plot().artists["columns"]
@@ -193,7 +193,9 @@ def test_scaled_brier_against_slow_twin(k):
     data = drawn(50, k, k)
     assert ct.ScaledBrierScore()(data) == pytest.approx(slow.scaled_brier(data.probs, data.labels))
     fixed = ct.ScaledBrierScore().given(data)
-    values = ct.replicate(ct.ScaledBrierScore(), ct.RedrawLabels(), data, 2000, rng=1).values
+    values = ct.replicate(
+        data, ct.ScaledBrierScore(), ct.RedrawLabels(), n_resamples=2000, rng=1
+    ).values
     assert fixed.centre == pytest.approx(values.mean(), abs=0.02)
 
 

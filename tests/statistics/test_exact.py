@@ -483,7 +483,7 @@ def some_nulls():
         "sum": cell_null(fixed.cell_law(), probs, fixed(labels)),
         "max": cell_null(ct.MCE(5).given(data).cell_law(), probs, 0.2),
         "enumerated": enumerated_null(ct.ECE(2).given(seen(np.abs(three))), np.abs(three)),
-        "simulated": ct.replicate(statistic, ct.RedrawLabels(), data, 999, rng=5),
+        "simulated": ct.replicate(data, statistic, ct.RedrawLabels(), n_resamples=999, rng=5),
     }
 
 

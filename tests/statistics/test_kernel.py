@@ -390,7 +390,7 @@ def test_blocks_of_near_predictions_and_small_bandwidths(kind, estimator, size):
     statistic = SKCE(kind(0.001), estimator=estimator, block_size=size)
     expected = slow.skce(probs, labels, twin_kernel(kind(0.001)), estimator, size)
     assert statistic(seen(probs, labels)) == pytest.approx(expected, rel=1e-11, abs=1e-15)
-    drawn = ct.replicate(statistic, ct.RedrawLabels(), seen(probs), 20, rng=1)
+    drawn = ct.replicate(seen(probs), statistic, ct.RedrawLabels(), n_resamples=20, rng=1)
     assert np.isfinite(drawn.values).all()
 
 
@@ -466,7 +466,7 @@ def test_certain_predictions():
     assert SKCE()(probs, np.array([0, 1, 2, 0])) == 0.0
     assert SKCE(estimator="biased")(probs, np.array([1, 1, 2, 0])) > 0.1
     for rows in (probs, np.eye(2)[[0, 1, 1, 0]]):
-        drawn = ct.replicate(SKCE(), ct.RedrawLabels(), seen(rows), 9, rng=1)
+        drawn = ct.replicate(seen(rows), SKCE(), ct.RedrawLabels(), n_resamples=9, rng=1)
         np.testing.assert_array_equal(drawn.values, 0.0)
 
 
@@ -526,7 +526,9 @@ def test_values_are_values():
 def test_moments_of_redraws(n_classes, concentration):
     probs, _ = problem(40, n_classes, concentration)
     statistic = SKCE(LaplaceKernel(0.5))
-    values = ct.replicate(statistic, ct.RedrawLabels(), seen(probs), count := 20_000, rng=1).values
+    values = ct.replicate(
+        seen(probs), statistic, ct.RedrawLabels(), n_resamples=(count := 20_000), rng=1
+    ).values
     deviation = slow.null_deviation(probs, twin_kernel(LaplaceKernel(0.5)))
     assert abs(values.mean()) < 4 * deviation / count**0.5
     kurtosis = scipy.stats.kurtosis(values, fisher=False)
@@ -540,7 +542,7 @@ def test_same_for_any_workers_and_generic_path():
     one, two = test(n_resamples=999), test(n_resamples=999, workers=2)
     assert one.pvalue == two.pvalue
     plain, data = partial(SKCE()), ct.Predictions.of(probs, labels)
-    generic = ct.replicate(plain, ct.RedrawLabels(), data, 2000, rng=5)
+    generic = ct.replicate(data, plain, ct.RedrawLabels(), n_resamples=2000, rng=5)
     drawn = test(n_resamples=4000).null_distribution.values
     assert scipy.stats.ks_2samp(generic.values, drawn).pvalue > 1e-3
 

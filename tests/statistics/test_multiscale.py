@@ -160,7 +160,7 @@ def test_the_static_bin_pathology_is_caught():
     p = np.concatenate([np.linspace(0.411, 0.429, 1100), np.linspace(0.471, 0.489, 900)])
     y = np.repeat([0, 1], [1100, 900])
     pairs = [(ct.ECE(10), ct.OneVsRest(1)), (MultiScale(), ct.OneVsRest(1))]
-    blind, sharp = ct.joint_test(p, y, pairs, n_resamples=199, rng=1).tests
+    blind, sharp = ct.joint_test(p, y, pairs=pairs, n_resamples=199, rng=1).tests
     assert blind.pvalue > 0.5
     assert sharp.pvalue == 0.005
     assert sharp.estimate > 100

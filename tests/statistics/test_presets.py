@@ -104,7 +104,7 @@ def test_rows_in_no_bin_are_left_out_of_batches_and_laws(well, metric):
     labels = np.stack([data.labels, 1 - data.labels])
     np.testing.assert_allclose(fixed.batch(labels), [fixed(y) for y in labels], rtol=1e-12)
     law = ct.calibration_test(data, None, preset.statistic, lens=ct.Canonical(), null="exact")
-    drawn = ct.replicate(preset.statistic, ct.RedrawLabels(), data, 4000, rng=1)
+    drawn = ct.replicate(data, preset.statistic, ct.RedrawLabels(), n_resamples=4000, rng=1)
     assert law.null_mean == pytest.approx(drawn.mean(), abs=4.5 * law.null_std / 4000**0.5)
     assert sorted(fixed.laws()) == sorted(fixed.inner.laws())
 
@@ -115,7 +115,9 @@ def test_hle_has_an_exact_law(well):
     law = ct.calibration_test(data, **preset)
     assert law.null == "exact"
     assert law.estimate == pytest.approx(preset(data) ** 2)
-    drawn = ct.replicate(preset.statistic, ct.RedrawLabels(), preset.lens(data), 4000, rng=1)
+    drawn = ct.replicate(
+        preset.lens(data), preset.statistic, ct.RedrawLabels(), n_resamples=4000, rng=1
+    )
     assert law.null_mean == pytest.approx(drawn.mean(), abs=4.5 * law.null_std / 4000**0.5)
     with pytest.raises(StatisticError, match="200 rows are needed; there are 199"):
         preset(well.take(np.arange(199)))

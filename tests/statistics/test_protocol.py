@@ -66,11 +66,11 @@ def test_two_sides_are_counted_in_a_simulation():
 def test_two_sides_stop_early_and_count_in_max_t():
     calm = ct.examples.SixPoints().sample(300, rng=2)
     early = ct.calibration_test(
-        calm, None, MeanGap(), null=ct.RedrawLabels(), stop="early", rng=1, n_resamples=999
+        calm, None, MeanGap(), null=ct.RedrawLabels(), early_stop=True, rng=1, n_resamples=999
     )
     assert early.ended == "early"
     low = Predictions.of(np.full(200, 0.8), np.repeat([1, 0], [100, 100]))
-    joint = ct.joint_test(low, None, [(MeanGap(), ct.OneVsRest(1))], n_resamples=99, rng=1)
+    joint = ct.joint_test(low, pairs=[(MeanGap(), ct.OneVsRest(1))], n_resamples=99, rng=1)
     assert joint.adjusted == (0.01,)
 
 
@@ -121,7 +121,7 @@ def test_one_statistic_is_asked_for():
         with pytest.raises(StatisticError, match="takes one statistic"):
             ct.calibration_test(FEW, None, several)
     with pytest.raises(StatisticError, match="pairs must be a list"):
-        ct.joint_test(FEW, None, [ct.ECE()])
+        ct.joint_test(FEW, pairs=[ct.ECE()])
     for nonsense in ("ECE", ct.ECE, 3):
         with pytest.raises(StatisticError, match="statistic must be a statistic"):
             ct.calibration_test(FEW, None, nonsense)
@@ -135,9 +135,9 @@ def test_a_function_may_take_weights():
         return 1.0
 
     data = Predictions.of([0.2, 0.6, 0.9], [0, 1, 1], weights=[1, 2, 3])
-    assert ct.replicate(weighted, ct.RedrawLabels(), data, 5, rng=0).values.max() <= 6
+    assert ct.replicate(data, weighted, ct.RedrawLabels(), n_resamples=5, rng=0).values.max() <= 6
     with pytest.raises(StatisticError, match="third parameter named weights"):
-        ct.replicate(plain, ct.RedrawLabels(), data, 5)
+        ct.replicate(data, plain, ct.RedrawLabels(), n_resamples=5)
 
 
 class NoScheme:
@@ -147,7 +147,7 @@ class NoScheme:
 
 def test_what_is_no_scheme_is_refused_in_a_sentence():
     with pytest.raises(StatisticError, match="is no way to draw data"):
-        ct.replicate(ct.ECE(), NoScheme(), FEW, 5)
+        ct.replicate(FEW, ct.ECE(), NoScheme(), n_resamples=5)
     with pytest.raises(StatisticError, match="is one of"):
         ct.calibration_test(FEW, null=NoScheme())
 
@@ -170,17 +170,19 @@ def test_a_root_has_the_exact_law_of_its_square():
     assert (root.null, square.null) == ("exact", "exact")
     assert root.estimate == pytest.approx((square.estimate / 2) ** 0.5)
     assert root.pvalue == pytest.approx(square.pvalue, rel=0.02)
-    law = ct.replicate(ct.RMSCE(ct.UniformBins(5)), ct.RedrawLabels(), data, 4000, rng=1)
+    law = ct.replicate(
+        data, ct.RMSCE(ct.UniformBins(5)), ct.RedrawLabels(), n_resamples=4000, rng=1
+    )
     assert root.null_mean == pytest.approx(law.mean(), abs=4.5 * law.std() / 4000**0.5)
 
 
 VERBS = {
     "calibration_test": ct.calibration_test,
-    "joint_test": lambda p, y, **facts: ct.joint_test(p, y, [(ct.ECE(), None)], **facts),
+    "joint_test": lambda p, y, **facts: ct.joint_test(p, y, pairs=[(ct.ECE(), None)], **facts),
     "confidence_interval": ct.confidence_interval,
     "compare": lambda p, y, **facts: ct.compare(p, p[::-1], y, **facts),
     "audit": ct.audit,
-    "equivalence_test": lambda p, y, **facts: ct.equivalence_test(p, y, margin=0.5, **facts),
+    "equivalence_test": lambda p, y, **facts: ct.equivalence_test(p, y, tolerance=0.5, **facts),
     "gate": lambda p, y, **facts: ct.gate(p, y, tolerance=0.5, **facts),
     "reliability_curve": ct.reliability_curve,
     "reliability_fit": ct.reliability_fit,

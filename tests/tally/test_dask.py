@@ -73,11 +73,11 @@ def test_verbs_take_a_frame():
         assert [row.pvalue for row in ct.audit(*given, **run).rows] == asked
         assert ct.calibration_test(*given).pvalue == ct.calibration_test(tally).pvalue
     assert ct.confidence_interval(lazy, rng=1).high == ct.confidence_interval(tally, rng=1).high
-    margin = ct.equivalence_test(tally, margin=0.2, rng=1).smallest_margin
-    assert ct.equivalence_test(lazy, margin=0.2, rng=1).smallest_margin == margin
+    margin = ct.equivalence_test(tally, tolerance=0.2, rng=1).smallest_tolerance
+    assert ct.equivalence_test(lazy, tolerance=0.2, rng=1).smallest_tolerance == margin
     pairs = [(ct.ECE(), None), (ct.Kuiper(), None)]
-    assert ct.joint_test(lazy, None, pairs, **run).pvalue == (
-        ct.joint_test(tally, None, pairs, **run).pvalue
+    assert ct.joint_test(lazy, pairs=pairs, **run).pvalue == (
+        ct.joint_test(tally, pairs=pairs, **run).pvalue
     )
     curve = ct.reliability_curve(lazy)
     assert np.array_equal(curve.observed, ct.reliability_curve(tally).observed)
@@ -190,4 +190,4 @@ def test_more_than_two_classes():
     found = [row.pvalue for row in ct.audit(lazy, **run).rows]
     assert found == [row.pvalue for row in ct.audit(expected, **run).rows]
     pairs = [(ct.ECE(), None), (ct.ECE(), ct.OneVsRest(3))]
-    assert ct.joint_test(lazy, None, pairs).pvalue == ct.joint_test(expected, None, pairs).pvalue
+    assert ct.joint_test(lazy, pairs=pairs).pvalue == ct.joint_test(expected, pairs=pairs).pvalue

@@ -60,7 +60,7 @@ def test_verbs_look_through_a_lens(digits, tallies):
     assert (again.difference, again.lens) == (0.0, "OneVsRest(2)")
     curve = ct.reliability_curve(tallies, lens=ct.OneVsRest(2))
     assert curve.lens == "OneVsRest(2)"
-    assert ct.equivalence_test(tallies, margin=0.5).equivalent
+    assert ct.equivalence_test(tallies, tolerance=0.5).equivalent
 
 
 def test_classes_by_name():
@@ -80,21 +80,21 @@ def test_two_classes_know_the_event_and_the_top():
     assert tallies.through(ct.TopK(1)) == ct.Tally.of(p, y).top()
     pairs = [(ct.ECE(), None), (ct.Kuiper(), ct.TopK(1))]
     options = {"n_resamples": 99, "rng": 1}
-    one, other = (ct.joint_test(t, None, pairs, **options) for t in (tallies, ct.Tally.of(p, y)))
+    one, other = (ct.joint_test(t, pairs=pairs, **options) for t in (tallies, ct.Tally.of(p, y)))
     assert one.adjusted == other.adjusted
     assert one.adjust == other.adjust == "max-T"
 
 
 def test_several_lenses_are_adjusted_by_holm(digits, tallies):
     pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(2)), (ct.CoxScore(), ct.TopK(1))]
-    found = ct.joint_test(tallies, None, pairs, n_resamples=199, rng=1)
+    found = ct.joint_test(tallies, pairs=pairs, n_resamples=199, rng=1)
     alone = [
         ct.calibration_test(tallies, None, s, lens=lens, n_resamples=199, rng=1).pvalue
         for s, lens in pairs
     ]
     assert [test.pvalue for test in found.tests] == alone
     assert "Holm" in str(found)
-    same = ct.joint_test(tallies, None, pairs[::2], n_resamples=199, rng=1)
+    same = ct.joint_test(tallies, pairs=pairs[::2], n_resamples=199, rng=1)
     assert "max-T" in str(same)
 
 

@@ -364,8 +364,8 @@ def test_brackets_contain_the_pvalues_of_rows_in_500_problems():
 def test_joint_test_draws_once_for_event_and_top():
     p, y = problem(1, 600)
     pairs = [(ct.ECE(), None), (ct.CoxScore(), None), (ct.ECE(10), ct.TopK(1))]
-    tally = ct.joint_test(ct.Tally.of(p, y), None, pairs, n_resamples=1999, rng=1)
-    rows = ct.joint_test(p, y, pairs, n_resamples=1999, rng=2)
+    tally = ct.joint_test(ct.Tally.of(p, y), pairs=pairs, n_resamples=1999, rng=1)
+    rows = ct.joint_test(p, y, pairs=pairs, n_resamples=1999, rng=2)
     for a, b in zip(tally.tests, rows.tests, strict=True):
         assert a.estimate == pytest.approx(b.estimate, rel=1e-10)
         assert abs(a.pvalue - b.pvalue) < 0.06
@@ -446,7 +446,7 @@ def test_weighted_intervals_are_those_of_rows(weights):
         assert (two.estimate, two.effective_n) == pytest.approx((one.estimate, one.effective_n))
         for name in ("low", "high", "null_mean"):
             assert getattr(two, name) == pytest.approx(getattr(one, name), rel=0.06, abs=5e-4)
-    small = ct.equivalence_test(tally, margin=0.5, n_resamples=999, rng=1)
+    small = ct.equivalence_test(tally, tolerance=0.5, n_resamples=999, rng=1)
     assert small.equivalent
     assert ct.audit(tally, n_resamples=199, tolerance=0.5, rng=1).low is not None
 
@@ -611,12 +611,12 @@ def test_intervals_curves_and_joint_tests_of_very_many_rows(monkeypatch):
 
     def answers():
         interval = ct.confidence_interval(data, statistic=ct.DebiasedL2(), rng=1)
-        close = ct.equivalence_test(data, margin=0.1, rng=1)
+        close = ct.equivalence_test(data, tolerance=0.1, rng=1)
         curve = ct.reliability_curve(data)
-        joint = ct.joint_test(data, None, [(ct.ECE(), None)], n_resamples=99, rng=1)
+        joint = ct.joint_test(data, pairs=[(ct.ECE(), None)], n_resamples=99, rng=1)
         assert ct.confidence_interval(data, method="bootstrap", rng=1, n_resamples=99).low > 0
         said = (interval, close, curve, *joint.tests)
-        numbers = [interval.low, interval.high, close.pvalue, close.smallest_margin]
+        numbers = [interval.low, interval.high, close.pvalue, close.smallest_tolerance]
         numbers += [joint.tests[0].estimate, *curve.predicted, *curve.low, *curve.high]
         return numbers, [any("micro-cells" in note for note in r.notes) for r in said]
 

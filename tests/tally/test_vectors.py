@@ -277,8 +277,10 @@ def test_joint_test_draws_once_for_one_lens():
     probs, y = problem(0)
     tally = ct.VectorTally.of(probs, y)
     pairs = [(ct.ECE(TREE), None), (ct.ScoreGap("log"), ct.Canonical())]
-    found = ct.joint_test(tally, None, pairs, n_resamples=999, rng=1)
-    rows = ct.joint_test(probs, y, [(s, ct.Canonical()) for s, _ in pairs], n_resamples=999, rng=1)
+    found = ct.joint_test(tally, pairs=pairs, n_resamples=999, rng=1)
+    rows = ct.joint_test(
+        probs, y, pairs=[(s, ct.Canonical()) for s, _ in pairs], n_resamples=999, rng=1
+    )
     assert found.adjust == rows.adjust == "max-T"
     assert np.abs(np.subtract(found.adjusted, rows.adjusted)).max() < 0.08
 
