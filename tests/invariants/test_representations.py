@@ -6,10 +6,15 @@ A row of ``STATISTICS`` in ``conftest.py`` runs through all of them. Nothing int
 from __future__ import annotations
 
 import functools
+import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,6 +206,50 @@ def test_tallies_answer_as_their_rows_or_name_what_they_need(row, lens, weighted
     if lens == TWO[0]:
         several = answer(row.statistic, lens, ct.Tallies.of(PROBS, LABELS, **facts), None)
         assert several.estimate == pytest.approx(result.estimate, rel=1e-12)
+
+
+@pytest.mark.parametrize(("row", "lens"), PAIRS)
+def test_draws_are_the_values_of_redrawn_labels(row, lens):
+    """A function that calls the statistic shares its labels, and none of its shortcuts."""
+
+    def plain(probs, labels):
+        return row.statistic(ct.Predictions(probs, labels, induced=True))
+
+    run = {"null": ct.RedrawLabels()}
+    fast, slow = (answer(s, lens, **run) for s in (row.statistic, plain))
+    assert slow.estimate == pytest.approx(fast.estimate, rel=1e-9, abs=1e-13)
+    room = {"rtol": 1e-7, "atol": 1e-7 if "l2" in repr(row.statistic) else 1e-10}
+    np.testing.assert_allclose(fast.null_distribution, slow.null_distribution, **room)
+    first = answer(row.statistic, lens, **run | {"n_resamples": 17}).null_distribution
+    np.testing.assert_array_equal(np.asarray(fast.null_distribution)[:17], first)
+
+
+def numbers():
+    """Return what compiled and interpreted code have to agree in."""
+    run = {"null": ct.RedrawLabels(), "n_resamples": 5}
+    found = {}
+    for row in STATISTICS:
+        for lens in TWO[:1] if row.two_classes else (TWO[0], ct.Canonical()):
+            facts = {"weights": WEIGHTS} if row.weights else {}
+            few = {"probs": PROBS[:24], "labels": LABELS[:24]}
+            for name, value in (("plain", {}), ("weighted", {k: v[:24] for k, v in facts.items()})):
+                result = answer(row.statistic, lens, **few, **value, **run)
+                draws = np.asarray(result.null_distribution).tolist()
+                found[f"{row} {lens} {name}"] = [result.estimate, *draws]
+    return found
+
+
+def test_interpreted_code_gives_the_numbers_of_compiled_code():
+    code = "import json, test_representations as t; print(json.dumps(t.numbers()))"
+    folders = [str(Path(__file__).parents[i]) for i in (0, 1, 2)]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(folders)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    interpreted, compiled = json.loads(done.stdout), numbers()
+    assert interpreted.keys() == compiled.keys()
+    for name, values in compiled.items():
+        np.testing.assert_allclose(interpreted[name], values, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("row", ALONE)
