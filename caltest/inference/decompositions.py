@@ -67,7 +67,10 @@ def corp_decomposition(
     analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens, takes=takes)
     induced = analysis.problem.pooled() if analysis.from_sums else analysis.problem
     fixed = CORP(score).given(induced)
-    mean_score = analysis.evaluate(BrierScore() if score == "brier" else LogScore())[1]
+    if analysis.from_sums:
+        mean_score = analysis.evaluate(BrierScore() if score == "brier" else LogScore())[1]
+    else:  # infinite where an impossible outcome occurred
+        mean_score = fixed.mean_score(induced.labels)
     fit = fixed.fit(induced.labels)
     w = np.ones(induced.n) if induced.weights is None else induced.weights
     events, total = np.array([[w[induced.labels == 0].sum()], [w.sum()]])

@@ -10,7 +10,6 @@ import pytest
 import reference_errors
 import reference_families
 import reference_kernel
-from conftest import STATISTICS
 
 import caltest as ct
 from caltest.statistics import prepare
@@ -26,11 +25,6 @@ ENUMERATED = [
     (ct.CalibrationInTheLarge(), 0.752828421, 0.640168, 32),
     (ct.DebiasedL2(2), -0.101163636, None, None),
     (ct.BrierScore(), 0.217, None, None),
-]
-TAKING = [
-    statistic
-    for statistic in dict.fromkeys(row.statistic for row in STATISTICS)
-    if getattr(statistic, "takes_weights", False) and "kumar" not in repr(statistic)
 ]
 
 
@@ -55,43 +49,6 @@ def test_enumerated_values(statistic, value, pvalue, signs):
 def test_floor_of_the_example():
     test = ct.calibration_test(P, Y, ct.ECE(2), weights=W)
     assert test.null_mean == pytest.approx(0.24416, abs=1e-8)
-
-
-@pytest.mark.parametrize("statistic", TAKING, ids=repr)
-def test_only_ratios_count_and_copies_have_the_same_value(rng, statistic):
-    p = rng.choice([0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9], 60)
-    y = (rng.random(60) < p).astype(int)
-    w = rng.integers(1, 4, 60)
-    value = statistic(p, y, weights=w)
-    assert statistic(p, y, weights=0.1 * w) == pytest.approx(value, rel=1e-12)
-    assert statistic(p, y, weights=np.full(60, 2.5)) == statistic(p, y)
-    zero = statistic(np.append(p, 0.3), np.append(y, 1), weights=np.append(w, 0))
-    assert zero == pytest.approx(value, rel=1e-12)
-    scores = (ct.BrierScore, ct.LogScore, ct.ScaledBrierScore)
-    copied = type(statistic) in (
-        *(ct.ECE, ct.MCE, ct.RMSCE, ct.ATB, ct.OERatio, ct.CORP, ct.MMCE),
-        *scores,
-    )
-    fixed = "Quantile" not in repr(statistic) and "Tree" not in repr(statistic)
-    if (copied and fixed) or "='biased'" in repr(statistic):
-        assert statistic(np.repeat(p, w), np.repeat(y, w)) == pytest.approx(value, rel=1e-12)
-
-
-@pytest.mark.parametrize("statistic", TAKING, ids=repr)
-def test_weighted_batches_are_single_calls_and_have_the_promised_mean(rng, statistic):
-    p = rng.random(40)
-    data = ct.OneVsRest(1)(ct.Predictions.of(p, p < 0.5, weights=rng.uniform(0.5, 3.0, 40)))
-    prepared = prepare(statistic, data)
-    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 4000)
-    values = prepared.batch(labels)
-    np.testing.assert_allclose(values[:5], [prepared(row) for row in labels[:5]], rtol=1e-9)
-    if prepared.null_mean is not None:
-        error = 4.5 * values.std() / values.size**0.5
-        assert values.mean() == pytest.approx(prepared.null_mean, abs=error)
-    if (
-        prepared.two_sided and prepared.centre == 0.0
-    ):  # standardised, unless measured from elsewhere
-        assert values.std() == pytest.approx(1.0, abs=0.06)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -205,34 +162,6 @@ def test_weighted_curves_are_weighted_fits(rng, curve):
         assert kind(curve=curve, **exact)(data) == pytest.approx(value, rel=1e-8), kind
     alike = reference_errors.quantile(gaps, 0.9, np.full(50, 3.0))
     assert alike == pytest.approx(np.quantile(gaps, 0.9), rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "statistic",
-    [ct.SKCE(), ct.MMCE(balanced=True), ct.ICI(), ct.E90()],
-    ids=repr,
-)
-def test_size_of_kernels_and_curves_with_heavy_weights(statistic):
-    rejected, runs = 0, 200
-    for seed in range(runs):
-        rng = np.random.default_rng([seed, 3])
-        p, w = rng.random(50), rng.pareto(1.5, 50) + 0.1
-        run = {"weights": w, "n_resamples": 99, "rng": seed}
-        rejected += ct.calibration_test(p, rng.random(50) < p, statistic, **run).pvalue <= 0.05
-    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
-
-
-@pytest.mark.slow
-def test_size_with_heavy_weights():
-    rejected, runs = 0, 500
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        p = rng.random(60)
-        w = rng.pareto(1.5, 60) + 0.1
-        y = rng.random(60) < p
-        rejected += ct.calibration_test(p, y, weights=w, n_resamples=99, rng=seed).pvalue <= 0.05
-    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
 
 
 def test_a_limit_law_needs_rows_that_weigh_alike(rng):
@@ -352,22 +281,6 @@ def test_sweep_by_hand(rng, norm):
             gaps = np.abs(events - sums)
             value = gaps.sum() if norm == "l1" else np.sqrt(gaps**2 @ (1 / mass) * w.sum())
         assert ct.Sweep(norm=norm)(p, y, weights=w) == pytest.approx(value / w.sum(), rel=1e-9)
-
-
-@pytest.mark.slow
-def test_heavy_weights_reject_calibrated_models_no_more_often_than_chance():
-    """In 300 data sets of 80 rows with Pareto weights of index 1.5; the limit is binomial, 1e-4."""
-    statistics = (ct.ClasswiseECE(5), ct.ACE(5), ct.DebiasedL1(5), ct.Sweep())
-    rejected = np.zeros(4)
-    for j in range(300):
-        rng = np.random.default_rng([j, 11])
-        p = rng.dirichlet(np.ones(3), 80)
-        y, w = (p.cumsum(1) < rng.random(80)[:, None]).sum(1), rng.pareto(1.5, 80) + 1.0
-        for k, statistic in enumerate(statistics):
-            lens = ct.Canonical() if k < 2 else ct.TopK(1)
-            asked = {"lens": lens, "weights": w, "n_resamples": 99, "rng": j}
-            rejected[k] += ct.calibration_test(p, y, statistic, **asked).pvalue <= 0.05
-    assert rejected.max() <= 31
 
 
 @pytest.mark.parametrize("heavy", [[1e8, 1e-8], [1e9, 0.3], [1e9, 0.3, 0.7]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ import scipy.stats
 from conftest import seen
 
 import caltest as ct
-from caltest.simulate import Batches, LabelSampler, labels, streams
+from caltest.simulate import Batches, LabelSampler, streams
 from caltest.simulate.labels import LADDER_CLASSES, CellRedraws, LabelDrawer
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
@@ -94,41 +93,7 @@ def test_against_numpy_twin(n_classes, bins, distance, kind):
     np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-7 if distance == "l2" else 1e-13)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, BIG])
-@pytest.mark.parametrize("distance", DISTANCES)
-def test_interpreted_as_compiled(n_classes, distance, monkeypatch):
-    probs = predictions(12, n_classes)
-    statistic = ct.MCE(ct.UniformBins(3), distance=distance)
-
-    def values():
-        drawn = LabelDrawer.of(probs)(SEED, 0, 3)
-        return *redraws(statistic, probs).replicates(SEED, 0, 3), *drawn.ravel()
-
-    compiled = values()
-    for name in ["_tables", "_climb", "_look_up", "_ladder_errors", "_lookup_errors"]:
-        monkeypatch.setattr(labels, name, getattr(labels, name).py_func)
-    with np.errstate(over="ignore"):
-        np.testing.assert_allclose(values(), compiled, rtol=1e-13)
-
-
 # --- the right law --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 10, BIG])
-@pytest.mark.parametrize("bins", BINNINGS[:2], ids=["grid", "tree"])
-@pytest.mark.parametrize(("kind", "distance"), [(ct.ECE, "tv"), (ct.ECE, "l2"), (ct.MCE, "max")])
-def test_law_of_plain_draws(n_classes, bins, kind, distance):
-    probs = predictions(300, n_classes)
-    statistic = kind(bins, distance=distance)
-    fixed, draw = statistic.given(seen(probs)), LabelSampler.of(probs)
-    generator = np.random.default_rng(11)
-    generic = fixed.batch(np.stack([draw(generator.random(300)) for _ in range(3000)]))
-    ours = redraws(statistic, probs).replicates(SEED, 0, 6000)
-    rounded = np.round(generic, 9), np.round(ours, 9)  # ties are ties in both
-    assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
-    error = np.sqrt(generic.var() / generic.size + ours.var() / ours.size)
-    assert abs(generic.mean() - ours.mean()) < 4 * error
-    assert ours.std() == pytest.approx(generic.std(), rel=0.08)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, BIG])
@@ -251,24 +216,6 @@ def test_same_for_any_chunks_and_threads(n_classes):
     assert np.array_equal(whole, np.concatenate(pieces))
     assert not np.array_equal(whole, run((SEED[1], SEED[0]), 0, 1000))
     assert run(SEED, 3, 0).shape == (0,)
-
-
-@pytest.mark.parametrize("n_classes", [3, BIG])
-def test_pickle(n_classes):
-    value = redraws(ct.ECE(ct.UniformBins(2)), predictions(30, n_classes))
-    again = pickle.loads(pickle.dumps(value))
-    assert np.array_equal(again.replicates(SEED, 0, 10), value.replicates(SEED, 0, 10))
-
-
-@pytest.mark.parametrize("n_classes", [3, BIG])
-def test_same_labels_for_any_cells(n_classes):
-    # One cell sees the labels' totals only; cells numbered otherwise must give the same totals.
-    probs = predictions(80, n_classes)
-    values = [
-        redraws(ct.ECE(bins), probs).replicates(SEED, 0, 50)
-        for bins in [lambda p: np.arange(len(p)), lambda p: np.arange(len(p))[::-1]]
-    ]
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
 def test_single_row_of_two_classes():

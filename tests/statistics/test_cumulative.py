@@ -118,15 +118,6 @@ def test_calzone_data(data_dir, name, ks, kuiper):
 # --- symmetries -----------------------------------------------------------------------------------
 
 
-@SETTINGS
-@given(PROBLEMS, st.integers(0, 2**32 - 1))
-def test_order_of_rows_does_not_matter(problem, seed):
-    p, y = problem
-    order = np.random.default_rng(seed).permutation(p.size)
-    for kind in BOTH:
-        assert kind()(p[order], y[order]) == pytest.approx(kind()(p, y), abs=1e-14)
-
-
 def test_ties_enter_together():
     # Row by row the walk would go up to 2 · 0.5 / 4 or down, as the rows happen to lie.
     p = np.full(4, 0.5)
@@ -181,56 +172,10 @@ def test_tutorial_by_enumeration(statistic, value, tail):
 # --- redrawn labels -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("n", [1, 7, 300])
-def test_a_batch_is_its_values_one_by_one(kind, n):
-    data = ct.OneVsRest(1)(ct.Predictions.of(*make(n, n, "corners")))
-    fixed, labels = kind().given(data), RedrawLabels().drawer(data)((5, 7), 0, 200)
-    assert_allclose(fixed.batch(labels), [fixed(row) for row in labels], atol=1e-14)
-    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
-
-
-def test_redraws_are_keyed_by_their_number():
-    data = ct.OneVsRest(1)(ct.Predictions.of(*make(3, 5000)))
-    run = redraws(Kuiper().given(data).batch, data)
-    whole = run((1, 2), 0, 300)
-    pieces = [run((1, 2), a, 7) for a in range(0, 280, 7)]
-    assert np.array_equal(whole[:280], np.concatenate(pieces))
-    assert not np.array_equal(whole, run((2, 1), 0, 300))
-
-
-def test_redraws_see_the_labels_of_binned_errors():
-    # One cell and the end of the walk both see the number of events, when they have the same seed.
-    data = ct.OneVsRest(1)(ct.Predictions.of(*make(3, 200)))
-    one_cell = ct.ECE(1).given(data).fast(RedrawLabels()).replicates((3, 4), 0, 50)
-    expected = data.probs[:, 0].sum()
-    ends = redraws(lambda labels: np.abs((labels == 0).sum(axis=1) - expected) / 200, data)
-    assert_allclose(ends((3, 4), 0, 50), one_cell, atol=1e-12)
-
-
 def test_an_event_of_probability_zero_or_one_is_never_missed():
     probs = np.array([[0.0, 1.0], [1.0, 0.0], [1.0 - 1e-13, 0.0]])
     draw = RedrawLabels().drawer(ct.Predictions(probs, np.zeros(3, np.int64)))
     assert (draw((0, 0), 0, 5000) == [1, 0, 0]).all()
-
-
-@pytest.mark.parametrize("null", ["asymptotic", "redraw"])
-@pytest.mark.parametrize("kind", BOTH)
-def test_size(kind, null):
-    runs, alpha = 600, 0.1
-    rejected = 0
-    for seed in range(runs):
-        generator = np.random.default_rng(seed)
-        p = generator.beta(0.7, 0.7, 60)
-        y = (generator.random(60) < p).astype(int)
-        how = {"null": null} if null == "asymptotic" else {"null": ct.RedrawLabels()}
-        test = ct.calibration_test(
-            p, y, kind(), lens=ct.OneVsRest(1), n_resamples=99, rng=seed, **how
-        )
-        rejected += test.pvalue <= alpha
-    law = scipy.stats.binom(runs, alpha)
-    assert rejected <= law.ppf(0.999)
-    assert rejected >= (law.ppf(0.001) if null == "redraw" else 0.4 * alpha * runs)
 
 
 # --- the laws -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError
-from caltest.statistics import DebiasedL1, DebiasedL2, debiased
+from caltest.statistics import DebiasedL1, DebiasedL2
 
 
 @pytest.fixture(scope="module")
@@ -141,41 +141,6 @@ def test_edge_bins():
         ct.EdgeBins([0.2])(np.full((2, 3), 1 / 3))
 
 
-def test_prints_as_written():
-    assert repr(DebiasedL2(10)) == "DebiasedL2(UniformBins(10))"
-    assert repr(DebiasedL2(estimator="kumar")) == "DebiasedL2(UniformBins(15), estimator='kumar')"
-
-
-@pytest.mark.parametrize("estimator", ["pairs", "tcal"])
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_batches_are_single_values_and_pairs_of_rows(rng, n_classes, estimator):
-    probs = rng.dirichlet(np.full(n_classes, 0.5), size=70)
-    probs[:3] = np.eye(n_classes)[[0, 1, 0]]
-    fixed = DebiasedL2(4, estimator=estimator).given(seen(probs))
-    labels = rng.integers(n_classes, size=(6, 70))
-    values = fixed.batch(labels)
-    np.testing.assert_allclose(values, [fixed(y) for y in labels], rtol=1e-12, atol=1e-15)
-    if estimator == "pairs":
-        cells = ct.UniformBins(4)(probs)
-        expected = [ref.debiased(ref.residuals(probs, y), cells) for y in labels]
-        np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-14)
-
-
-@pytest.mark.parametrize("estimator", ["pairs", "tcal"])
-def test_redraws_have_the_law_of_plain_draws(calzone, estimator):
-    few = ct.OneVsRest(0)(calzone.take(np.arange(400)))
-    statistic = DebiasedL2(10, estimator=estimator)
-    fixed = statistic.given(few)
-    drawn = ct.replicate(few, statistic, ct.RedrawLabels(), n_resamples=4000, rng=1)
-    plain = [fixed(plain_labels(few, seed)) for seed in range(4000)]
-    assert scipy.stats.ks_2samp(drawn.values, plain).pvalue > 1e-3
-
-
-def plain_labels(data, seed):
-    u = np.random.default_rng([3, seed]).random(data.n)
-    return (u >= data.probs[:, 0]).astype(int)
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_moved_residuals_against_pairs_of_rows(rng, n_classes):
     probs = rng.dirichlet(np.ones(n_classes), size=50)
@@ -186,12 +151,3 @@ def test_moved_residuals_against_pairs_of_rows(rng, n_classes):
     cells = ct.UniformBins(3)(probs)
     expected = [ref.debiased(s[:, None] * rows, cells) for s in signs]
     np.testing.assert_allclose(moved, expected, rtol=1e-10, atol=1e-14)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_interpreted_as_compiled(rng, n_classes, monkeypatch):
-    fixed = DebiasedL2(3).given(seen(rng.dirichlet(np.ones(n_classes), size=20)))
-    labels = rng.integers(n_classes, size=(3, 20))
-    compiled = fixed.batch(labels)
-    monkeypatch.setattr(debiased, "_excess", debiased._excess.py_func)
-    np.testing.assert_allclose(fixed.batch(labels), compiled, rtol=1e-13, atol=1e-16)

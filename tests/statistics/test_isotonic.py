@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import reference as ref
 import reference_curves as slow
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -17,7 +16,6 @@ from test_cumulative import PROBLEMS, make
 import caltest as ct
 from caltest.inference.decompositions import corp_decomposition
 from caltest.results import CORPDecomposition
-from caltest.simulate import RedrawLabels
 from caltest.statistics.isotonic import CORP, isotonic_fit
 
 SETTINGS = settings(max_examples=40, deadline=None)
@@ -174,38 +172,3 @@ def test_tutorial_by_enumeration(score):
     expected = ref.summary(values, weights, test.estimate)
     assert test.null == "exact"
     assert_allclose([test.pvalue, test.null_mean, test.null_std], expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize(("n", "style"), [(1, "plain"), (9, "decimals"), (300, "corners")])
-def test_a_batch_is_its_values_one_by_one(score, n, style):
-    data = induced(*make(n, n, style))
-    fixed, labels = CORP(score).given(data), RedrawLabels().drawer(data)((5, 7), 0, 200)
-    before = labels.copy()
-    values = fixed.batch(labels)
-    assert np.isfinite(values).all()
-    assert_allclose(values, [fixed(row) for row in labels], atol=1e-13)
-    assert np.array_equal(labels, before)
-    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("score", SCORES)
-def test_size(score):
-    runs, alpha, rejected = 400, 0.1, 0
-    for seed in range(runs):
-        generator = np.random.default_rng(seed)
-        p = generator.beta(0.7, 0.7, 60).round(2)
-        y = (generator.random(60) < p).astype(int)
-        test = ct.calibration_test(
-            p,
-            y,
-            CORP(score),
-            lens=ct.OneVsRest(1),
-            null=ct.RedrawLabels(),
-            n_resamples=99,
-            rng=seed,
-        )
-        rejected += test.pvalue <= alpha
-    law = scipy.stats.binom(runs, alpha)
-    assert law.ppf(0.0005) <= rejected <= law.ppf(0.9995)

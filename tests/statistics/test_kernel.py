@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import math
-import pickle
 import random
 from functools import partial
 
 import numpy as np
 import pytest
 import reference_kernel as slow
-import scipy.stats
 from conftest import seen
 
 import caltest as ct
@@ -25,7 +23,6 @@ from caltest.statistics.kernel import (
     TVKernel,
     bandwidth,
     features,
-    kernels,
     line,
     skce,
     tiles,
@@ -321,26 +318,6 @@ def test_tiles_change_nothing(size, n_classes, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
-def test_interpreted_as_compiled(monkeypatch):
-    probs, labels = problem(30, 3)
-    three, two = seen(probs), seen(np.column_stack([probs[:, 0], 1 - probs[:, 0]]))
-    many = np.stack([labels, (labels + 1) % 3, labels[::-1]])
-    jobs = [
-        lambda: SKCE(TVKernel()).given(three).batch(many),
-        lambda: SKCE(TVKernel(0.2), features=8).given(three).batch(many),
-        lambda: SKCE().given(two).batch(many % 2),
-        lambda: SKCE().given(two).of_residuals(two.residuals, np.ones((2, 30))),
-        lambda: LaplaceKernel().fitted(np.repeat(probs[:3], 10, axis=0)).bandwidth,
-    ]
-    compiled = [job() for job in jobs]
-    for module in (bandwidth, features, kernels, line, tiles):
-        for name, value in list(vars(module).items()):
-            if hasattr(value, "py_func"):
-                monkeypatch.setattr(module, name, value.py_func)
-    for job, expected in zip(jobs, compiled, strict=True):
-        np.testing.assert_allclose(job(), expected, rtol=1e-12, atol=1e-14)
-
-
 def test_features_are_a_kernel_with_the_right_mean():
     probs, labels = problem(40, 3)
     for kind in TWINS:
@@ -429,26 +406,6 @@ def test_moved_residuals_are_a_quadratic_form(statistic, n_classes):
 
 # --- invariances and edges ------------------------------------------------------------------------
 
-FREE_OF_ORDER = [
-    SKCE(),
-    SKCE(GaussianKernel(), estimator="biased"),
-    SKCE(TVKernel("median-with-diagonal")),
-    SKCE(features=32),
-    MMCE(),
-    MMCE(balanced=True),
-]
-
-
-@pytest.mark.parametrize("statistic", FREE_OF_ORDER, ids=repr)
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_order_of_rows_does_not_matter(statistic, n_classes):
-    if isinstance(statistic, MMCE) and n_classes > 2:
-        return
-    probs, labels = problem(80, n_classes)
-    order = np.random.default_rng(0).permutation(80)
-    expected = statistic(probs, labels)
-    assert statistic(probs[order], labels[order]) == pytest.approx(expected, rel=1e-9, abs=1e-14)
-
 
 @pytest.mark.parametrize("kind", TWINS)
 def test_names_of_classes_do_not_matter(kind):
@@ -510,41 +467,7 @@ def test_what_makes_no_sense_is_refused(make, message):
         make()
 
 
-def test_values_are_values():
-    for make in [lambda: SKCE(GaussianKernel(0.5)), MMCE]:
-        assert make() == make()
-        assert hash(make()) == hash(make())
-        assert pickle.loads(pickle.dumps(make())) == make()
-        assert eval(repr(make())) == make()
-
-
 # --- nulls ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 30])
-@pytest.mark.parametrize("concentration", [0.1, 3.0])
-def test_moments_of_redraws(n_classes, concentration):
-    probs, _ = problem(40, n_classes, concentration)
-    statistic = SKCE(LaplaceKernel(0.5))
-    values = ct.replicate(
-        seen(probs), statistic, ct.RedrawLabels(), n_resamples=(count := 20_000), rng=1
-    ).values
-    deviation = slow.null_deviation(probs, twin_kernel(LaplaceKernel(0.5)))
-    assert abs(values.mean()) < 4 * deviation / count**0.5
-    kurtosis = scipy.stats.kurtosis(values, fisher=False)
-    assert abs(values.var() / deviation**2 - 1) < 4 * ((kurtosis - 1) / count) ** 0.5
-
-
-@pytest.mark.slow
-def test_same_for_any_workers_and_generic_path():
-    probs, labels = problem(60, 3)
-    test = partial(ct.calibration_test, probs, labels, SKCE(), lens=ct.Canonical(), rng=4)
-    one, two = test(n_resamples=999), test(n_resamples=999, workers=2)
-    assert one.pvalue == two.pvalue
-    plain, data = partial(SKCE()), ct.Predictions.of(probs, labels)
-    generic = ct.replicate(data, plain, ct.RedrawLabels(), n_resamples=2000, rng=5)
-    drawn = test(n_resamples=4000).null_distribution.values
-    assert scipy.stats.ks_2samp(generic.values, drawn).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("n_classes", "kind"), [(2, TVKernel), (2, GaussianKernel), (3, TVKernel)])
@@ -584,43 +507,6 @@ def test_bounds_are_those_of_widmann():
 
 
 ASYMPTOTIC = "asymptotic"
-TESTS = [
-    (SKCE(), ASYMPTOTIC, 3),
-    (SKCE(), ASYMPTOTIC, 2),
-    (SKCE(features=32), ASYMPTOTIC, 3),
-    (SKCE(estimator="linear"), ASYMPTOTIC, 3),
-    (SKCE(estimator="block", block_size=4), ASYMPTOTIC, 2),
-    (SKCE(), "distribution-free", 3),
-    (SKCE(estimator="biased"), "distribution-free", 3),
-    (SKCE(), ct.RedrawLabels(), 2),
-    (SKCE(), ct.RedrawLabels(), 3),
-    (SKCE(GaussianKernel(), estimator="biased"), ct.RedrawLabels(), 2),
-    (SKCE(estimator="block"), ct.RedrawLabels(), 3),
-    (SKCE(features=32), ct.RedrawLabels(), 3),
-    (MMCE(), ct.RedrawLabels(), 2),
-    (MMCE(balanced=True), ct.RedrawLabels(), 2),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::caltest.errors.LimitLawWarning")
-@pytest.mark.parametrize(("statistic", "null", "n_classes"), TESTS)
-def test_type_one_error(statistic, null, n_classes):
-    runs = 150
-    generator = np.random.default_rng(7)
-    pvalues = np.empty(runs)
-    for r in range(runs):
-        probs = generator.dirichlet(np.ones(n_classes), 60)
-        labels = LabelSampler.of(probs)(generator.random(60))
-        pvalues[r] = ct.calibration_test(
-            probs, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=99, rng=generator
-        ).pvalue
-    for alpha in (0.05, 0.2, 0.5):
-        # A limit law is an approximation at n = 60, and is allowed a hundredth.
-        slack = 0.01 if isinstance(null, str) else 0.0
-        assert (pvalues <= alpha).sum() <= scipy.stats.binom.isf(1e-5, runs, alpha + slack)
-    if null != "distribution-free":
-        assert (pvalues <= 0.5).sum() >= scipy.stats.binom.ppf(1e-5, runs, 0.45)
 
 
 @pytest.mark.slow

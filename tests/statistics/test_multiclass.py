@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import pickle
-from functools import partial
 
 import numpy as np
 import pytest
 import reference as ref
 import reference_families as slow
-import scipy.stats
 from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError, presets
-from caltest.exact import enumerated_null
 from caltest.simulate import LabelSampler
-from caltest.statistics import ACE, RMSCE, SCE, TACE, ClasswiseECE, multiclass
+from caltest.statistics import ACE, RMSCE, SCE, TACE, ClasswiseECE
 
 
 def nixon(metric, bins, threshold=0.01):
@@ -87,14 +83,6 @@ def test_against_slow_twin(statistic, k, style):
 def test_a_hundred_classes_against_slow_twin(statistic):
     probs, labels = problem(5, 60, 100)
     assert statistic(probs, labels) == pytest.approx(expected(statistic, probs, labels), abs=1e-12)
-
-
-def test_interpreted_as_compiled(monkeypatch):
-    probs, labels = problem(6, 40, 5)
-    fixed = TACE(3).given(seen(probs))
-    compiled = fixed.batch(labels[None])
-    monkeypatch.setattr(multiclass, "_class_errors", multiclass._class_errors.py_func)
-    np.testing.assert_array_equal(fixed.batch(labels[None]), compiled)
 
 
 @pytest.mark.parametrize("m", [1, 4, 15])
@@ -221,51 +209,12 @@ def test_order_of_rows_and_classes_does_not_matter(statistic, style):
     assert statistic(probs[:, classes], relabelled) == pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-def test_fixed_predictions_can_be_pickled_and_called_again(statistic):
-    probs, labels = problem(11, 30, 3)
-    fixed = pickle.loads(pickle.dumps(statistic.given(seen(probs))))
-    assert fixed(labels) == statistic(probs, labels)
-    fixed(np.zeros(30, dtype=np.int64))
-    assert fixed(labels) == statistic(probs, labels)
-
-
 def test_large_arrays_of_labels_of_any_kind():
     probs, labels = problem(12, 30, 3)
     assert SCE(5)(probs.tolist(), labels.tolist()) == SCE(5)(probs, labels.astype(np.int32))
 
 
 # --- validity and power --------------------------------------------------------------------------
-
-
-def test_redraws_of_rmsce_follow_its_law():
-    probs, labels = problem(13, 9, 2)
-    data, statistic = ct.Predictions.of(probs, labels), RMSCE(ct.QuantileBins(3))
-    law = enumerated_null(statistic.given(seen(probs)), probs)
-    test = partial(ct.calibration_test, data, None, statistic, lens=ct.Canonical())
-    result = test(null=ct.RedrawLabels(), rng=1, n_resamples=4999)
-    assert result.null_mean == pytest.approx(law.mean(), abs=4 * law.std() / math.sqrt(4999))
-    assert result.pvalue == pytest.approx(
-        law.sf(result.estimate), abs=5 * result.pvalue_error + 1e-3
-    )
-    exact = test(null="exact")
-    assert exact.pvalue == pytest.approx(law.sf(result.estimate), rel=0.011)
-    assert exact.null_mean == pytest.approx(law.mean(), rel=1e-3)
-    odd = RMSCE(lambda rows: (rows[:, 0] > 0.4).astype(int)).given(seen(probs))
-    assert odd(labels) == pytest.approx(odd.batch(labels[None])[0], abs=1e-12)
-
-
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-def test_size_with_redrawn_labels(statistic):
-    probs, _ = problem(14, 40, 4)
-    fixed, draw = statistic.given(seen(probs)), LabelSampler.of(probs)
-    generator = np.random.default_rng(3)
-    labels = np.array([draw(generator.random(40)) for _ in range(400 * 20)])
-    values = fixed.batch(labels).reshape(400, 20)
-    rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
-    low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 400, 0.05)
-    assert rejected <= high
-    assert rejected >= low - 10  # a discrete statistic may reject less
 
 
 def test_classwise_errors_see_what_the_top_label_does_not():
@@ -299,21 +248,6 @@ def test_classwise_errors_see_what_the_top_label_does_not():
 def test_wrong_settings_are_refused(make, message):
     with pytest.raises(StatisticError, match=message):
         make()
-
-
-def test_they_print_as_they_are_written():
-    assert [repr(s) for s in STATISTICS] == [
-        "ClasswiseECE(UniformBins(15))",
-        "ClasswiseECE(QuantileBins(5), aggregate='max')",
-        "ClasswiseECE(UniformBins(5), threshold=0.05)",
-        "ClasswiseECE(UniformBins(5))",
-        "ClasswiseECE(EdgeBins([0.2, 0.4, 0.6000000000000001, 0.8, 1.0], closed='left'))",
-        "ACE(4)",
-        "ClasswiseECE(CutBins(4, at='rank', closed='left'))",
-        "ACE(4, threshold=0.01)",
-        "ClasswiseECE(CutBins(3, at='rank', closed='left'), threshold=0.2)",
-    ]
-    assert repr(RMSCE(ct.QuantileBins(5))) == "RMSCE(QuantileBins(5))"
 
 
 def test_moved_residuals_are_classes_of_gaps():

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import reference as ref
 import reference_families as slow
-import scipy.stats
 from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
-from caltest.simulate import LabelSampler
-from caltest.statistics import DebiasedL2, MultiScale, multiscale
+from caltest.statistics import DebiasedL2, MultiScale
 
 
 def problem(seed, n, k, style="plain"):
@@ -100,37 +96,6 @@ def test_moved_residuals_against_pairs_of_rows(k):
         assert value == pytest.approx(max(np.array(scales) / fixed.deviations), rel=1e-9)
 
 
-def test_interpreted_as_compiled(monkeypatch):
-    data = seen(*problem(5, 30, 3))
-
-    def values():
-        fixed = MultiScale().given(data)
-        signs = np.ones((2, 30))
-        return [*fixed.batch(data.labels[None]), *fixed.of_residuals(data.residuals, signs)]
-
-    compiled = values()
-    for name in ("_label_errors", "_residual_errors"):
-        monkeypatch.setattr(multiscale, name, getattr(multiscale, name).py_func)
-    np.testing.assert_allclose(values(), compiled, atol=1e-13)
-
-
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
-def test_order_of_rows_does_not_matter(k, style):
-    probs, labels = problem(6, 90, k, style)
-    probs = np.round(probs * 2**20) / 2**20 if k > 2 else probs
-    rows = np.random.default_rng(1).permutation(90)
-    value = MultiScale()(probs, labels)
-    assert MultiScale()(probs[rows], labels[rows]) == pytest.approx(value, abs=1e-9)
-
-
-def test_a_vector_its_lens_and_a_pickle_agree():
-    probs, labels = problem(8, 50, 2)
-    p, y = probs[:, 0], 1 - labels
-    fixed = pickle.loads(pickle.dumps(MultiScale().given(seen(probs))))
-    assert MultiScale()(p, y) == pytest.approx(fixed(labels), abs=1e-12)
-
-
 def waves(generator, n):
     """F.10: 20 waves of height 0.3 that no coarse bin can see."""
     p = generator.uniform(0.001, 0.999, n)
@@ -164,18 +129,6 @@ def test_the_static_bin_pathology_is_caught():
     assert blind.pvalue > 0.5
     assert sharp.pvalue == 0.005
     assert sharp.estimate > 100
-
-
-@pytest.mark.parametrize(("k", "n"), [(2, 80), (5, 80)])
-def test_size_with_redrawn_labels(k, n):
-    probs, _ = problem(9, n, k)
-    fixed, draw = MultiScale().given(seen(probs)), LabelSampler.of(probs)
-    generator = np.random.default_rng(3)
-    labels = np.array([draw(generator.random(n)) for _ in range(600 * 20)])
-    values = fixed.batch(labels).reshape(600, 20)
-    rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
-    low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 600, 0.05)
-    assert low <= rejected <= high
 
 
 def test_data_that_cannot_vary_are_refused():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from caltest.simulate import RedrawLabels
 from caltest.statistics.cox import CoxLR, CoxScore
 from caltest.statistics.ici import E50, E90, ICI, Emax
 from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
-from caltest.statistics.scores import ScoreGap
 
 STATISTICS = [
     Spiegelhalter(),
@@ -92,16 +90,6 @@ def test_moved_residuals_against_slow_twins(style):
         assert fixed.degree == degree
     for statistic in (CoxLR(), ICI()):
         assert statistic.given(data).degree is None
-
-
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
-def test_a_batch_is_its_values_one_by_one(statistic, style):
-    data = induced(*problem(16, 40, style))
-    fixed, labels = statistic.given(data), RedrawLabels().drawer(data)((5, 7), 0, 30)
-    values = [fixed(row) for row in labels]
-    np.testing.assert_allclose(fixed.batch(labels), values, rtol=1e-10, atol=1e-12)
-    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 100])
@@ -372,25 +360,7 @@ def test_g_minus_2_degrees_of_freedom_reject_too_often():
     assert 0.09 < sizes(HosmerLemeshow(df=8), p, 4000) < 0.14
 
 
-@pytest.mark.parametrize("statistic", [ICI(), CoxScore(), Spiegelhalter()], ids=repr)
-def test_size_with_redrawn_labels(statistic):
-    data = induced(np.random.default_rng(6).uniform(0.05, 0.95, 60))
-    labels = RedrawLabels().drawer(data)((7, 1), 0, 400 * 20)
-    values = np.abs(statistic.given(data).batch(labels)).reshape(400, 20)
-    rejected = (values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0
-    low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 400, 0.05)
-    assert low <= rejected.sum() <= high
-
-
 # --- symmetries, ties, ends ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
-def test_order_of_rows_does_not_matter(statistic, style):
-    p, y = problem(11, 50, style)
-    shuffled = np.random.default_rng(1).permutation(50)
-    assert statistic(p[shuffled], y[shuffled]) == pytest.approx(statistic(p, y), abs=1e-10)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
@@ -400,15 +370,6 @@ def test_event_and_non_event_are_alike(statistic):
     p, y = problem(12, 48)
     sign = -1.0 if isinstance(statistic, CalibrationInTheLarge) else 1.0
     assert statistic(1 - p, 1 - y) == pytest.approx(sign * statistic(p, y), abs=1e-9)
-
-
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-def test_a_vector_and_its_lens_agree(statistic):
-    p, y = problem(13, 30)
-    seen = induced(p, y)
-    assert statistic(p, y) == pytest.approx(statistic(seen), abs=1e-12)
-    fixed = pickle.loads(pickle.dumps(statistic.given(seen)))
-    assert fixed(seen.labels) == pytest.approx(statistic(p, y), abs=1e-12)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
@@ -513,24 +474,3 @@ def test_known_truths_are_recovered():
 def test_wrong_settings_are_refused(make, message):
     with pytest.raises(StatisticError, match=message):
         make()
-
-
-def test_they_print_as_they_are_written():
-    written = [
-        "ScoreGap('brier')", "CalibrationInTheLarge()", "HosmerLemeshow(QuantileBins(4))",
-        "HosmerLemeshow(UniformBins(5), variance='exact')", "CoxScore()", "CoxLR()", "ICI()",
-        "E50(span=0.5, delta=0.0)", "E90(delta=0.0)", "Emax(delta=0.0)",
-    ]  # fmt: skip
-    assert [repr(s) for s in STATISTICS] == written
-    assert Spiegelhalter() == ScoreGap("brier")
-
-
-def test_redraws_of_the_score_test_follow_its_law():
-    p, y = problem(14, 9)
-    data = induced(p, y)
-    law = enumerated_null(CoxScore().given(data), data.probs)
-    result = ct.calibration_test(
-        data, None, CoxScore(), lens=ct.Canonical(), null=ct.RedrawLabels(), rng=1, n_resamples=4999
-    )
-    assert result.null_mean == pytest.approx(law.mean(), abs=5 * law.std() / 4999**0.5)
-    assert result.pvalue == pytest.approx(law.sf(result.estimate), abs=5 * result.pvalue_error)

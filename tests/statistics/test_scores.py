@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import reference as ref
 import reference_curves as slow
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -15,7 +14,6 @@ from reference_families import spiegelhalter
 import caltest as ct
 from caltest.inference.decompositions import brier_decomposition
 from caltest.results import BrierDecomposition
-from caltest.simulate import RedrawLabels
 from caltest.statistics.prepared import as_problem
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
 
@@ -262,36 +260,6 @@ def test_moments_and_tails_by_enumeration(name, problem):
     assert_allclose([fixed.null_mean, fixed.deviation], expected, atol=1e-12)
     law = fixed.laws()["asymptotic"](labels)
     assert_allclose([law.mean(), law.std()], expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("statistic", [ScoreGap("log"), BrierScore()])
-@pytest.mark.parametrize(("n", "style"), [(1, "plain"), (9, "decimals"), (300, "corners")])
-@pytest.mark.parametrize("k", [2, 7])
-def test_a_batch_is_its_values_one_by_one(statistic, n, style, k):
-    data = problem_of(*make(n, n, k, style))
-    fixed, labels = statistic.given(data), RedrawLabels().drawer(data)((5, 7), 0, 200)
-    values = fixed.batch(labels)
-    assert np.isfinite(values).all()
-    assert_allclose(values, [fixed(row) for row in labels], rtol=1e-12, atol=1e-12)
-    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("null", ["asymptotic", ct.RedrawLabels()], ids=["asymptotic", "redraw"])
-@pytest.mark.parametrize("k", [2, 5])
-@pytest.mark.parametrize("name", NAMES)
-def test_size(name, k, null):
-    runs, alpha, rejected = 300, 0.1, 0
-    for seed in range(runs):
-        generator = np.random.default_rng(seed)
-        probs = generator.dirichlet(np.ones(k), 80)
-        labels = (probs.cumsum(axis=1) < generator.random((80, 1))).sum(axis=1)
-        test = ct.calibration_test(
-            probs, labels, ScoreGap(name), lens=ct.Canonical(), null=null, n_resamples=99, rng=seed
-        )
-        rejected += test.pvalue <= alpha
-    law = scipy.stats.binom(runs, alpha)
-    assert law.ppf(0.0005) <= rejected <= law.ppf(0.9995)
 
 
 @pytest.mark.parametrize("name", NAMES)

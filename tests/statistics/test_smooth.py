@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference_curves as slow
-import scipy.stats
 from numpy.testing import assert_allclose
 from test_cumulative import make
 
 import caltest as ct
-from caltest.simulate import RedrawLabels
 from caltest.statistics import smooth
 from caltest.statistics.smooth import SmoothECE, smooth_curve
 
@@ -145,46 +143,3 @@ def test_refused():
         SmoothECE()(np.full((2, 3), 1 / 3), np.array([0, 1]))
     with pytest.raises(ct.StatisticError, match="for two classes"):
         smooth_curve(np.full((2, 3), 1 / 3), [0, 1])
-
-
-# --- the null -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("n", "style"), [(1, "plain"), (40, "decimals"), (40, "corners")])
-def test_a_batch_is_its_values_one_by_one(n, style):
-    data = induced(*make(n, n, style))
-    fixed, labels = SmoothECE().given(data), RedrawLabels().drawer(data)((5, 7), 0, 60)
-    assert_allclose(fixed.batch(labels), [fixed(row) for row in labels], atol=1e-14)
-    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
-
-
-def test_same_for_any_workers():
-    p, y = make(5, 100)
-    one, two = (
-        ct.calibration_test(
-            p, y, SmoothECE(), lens=ct.OneVsRest(1), n_resamples=300, rng=1, workers=workers
-        )
-        for workers in (1, 2)
-    )
-    assert np.array_equal(np.asarray(one.null_distribution), np.asarray(two.null_distribution))
-
-
-@pytest.mark.slow
-def test_size():
-    runs, alpha, rejected = 100, 0.2, 0
-    for seed in range(runs):
-        generator = np.random.default_rng(seed)
-        p = generator.beta(0.7, 0.7, 40)
-        y = (generator.random(40) < p).astype(int)
-        test = ct.calibration_test(
-            p,
-            y,
-            SmoothECE(),
-            lens=ct.OneVsRest(1),
-            null=ct.RedrawLabels(),
-            n_resamples=29,
-            rng=seed,
-        )
-        rejected += test.pvalue <= alpha
-    law = scipy.stats.binom(runs, alpha)
-    assert law.ppf(0.0005) <= rejected <= law.ppf(0.9995)

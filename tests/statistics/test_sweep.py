@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
 import reference_families as slow
-import scipy.stats
 
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
-from caltest.simulate import RedrawLabels
-from caltest.statistics import sweep
 from caltest.statistics.sweep import Sweep
 
 
@@ -55,14 +51,6 @@ def test_all_labels_of_few_rows_against_slow_twin():
     np.testing.assert_allclose([fixed(1 - y) for y in every], expected, atol=1e-13)
 
 
-def test_interpreted_as_compiled(monkeypatch):
-    data = induced(*problem(3, 40, "ties"))
-    labels, fixed = data.labels[None, :], Sweep(norm="l2").given(data)
-    compiled = fixed.batch(labels)
-    monkeypatch.setattr(sweep, "_sweep", sweep._sweep.py_func)
-    assert fixed.batch(labels) == pytest.approx(compiled, abs=1e-15)
-
-
 def test_by_hand():
     p, y = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9]), np.array([0, 1, 0, 1, 0, 1])
     # two bins: 1/3, 2/3 rise; three bins: 1/2, 1/2, 1/2 do; four, (0, 1), (0), (1, 0), (1): no
@@ -94,20 +82,6 @@ def test_the_published_loop_gives_the_same_bins():
         assert Sweep()(p, y) == pytest.approx(sum(gaps) / n, abs=1e-12)
 
 
-@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
-def test_order_of_rows_does_not_matter(style):
-    p, y = problem(4, 150, style)
-    rows = np.random.default_rng(1).permutation(150)
-    assert Sweep()(p[rows], y[rows]) == pytest.approx(Sweep()(p, y), abs=1e-12)
-
-
-def test_a_vector_its_lens_and_a_pickle_agree():
-    p, y = problem(5, 50, "plain")
-    seen = induced(p, y)
-    fixed = pickle.loads(pickle.dumps(Sweep().given(seen)))
-    assert fixed(seen.labels) == Sweep()(p, y) == Sweep()(seen)
-
-
 def test_the_bins_are_chosen_anew_for_every_set_of_labels():
     p, y = problem(6, 9, "plain")
     data = induced(p, y)
@@ -118,16 +92,6 @@ def test_the_bins_are_chosen_anew_for_every_set_of_labels():
     assert result.pvalue == pytest.approx(
         law.sf(result.estimate), abs=5 * result.pvalue_error + 1e-3
     )
-
-
-def test_size_with_redrawn_labels():
-    data = induced(*problem(7, 60, "plain"))
-    labels, fixed = RedrawLabels().drawer(data)((3, 4), 0, 600 * 20), Sweep().given(data)
-    assert np.array_equal(fixed.batch(labels[3:8]), fixed.batch(labels)[3:8])
-    values = fixed.batch(labels).reshape(600, 20)
-    rejected = int(((values[:, 1:] >= values[:, :1] - 1e-12).sum(axis=1) == 0).sum())
-    low, high = scipy.stats.binom.ppf([1e-5, 1 - 1e-5], 600, 0.05)
-    assert low <= rejected <= high
 
 
 def test_less_biased_than_fifteen_bins_for_a_calibrated_model():

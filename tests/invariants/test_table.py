@@ -12,7 +12,6 @@ import pytest
 from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, drawn, seen
 
 import caltest as ct
-from caltest.simulate import Batches
 from caltest.statistics.cells import Cells
 from caltest.statistics.prepared import prepare
 
@@ -29,39 +28,12 @@ def close(value):
 
 
 @TABLE
-@pytest.mark.interpreted
-@pytest.mark.parametrize("style", ["smooth", "ties"])
-def test_batches_agree_with_single_calls(row, style):
-    data = problem(row, style=style) if "log" not in str(row).lower() else problem(row)
-    prepared = prepare(row.statistic, data)
-    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 5)
-    np.testing.assert_allclose(
-        prepared.batch(labels), [prepared(vector) for vector in labels], rtol=1e-9, atol=1e-12
-    )
-
-
-@TABLE
-def test_values_do_not_depend_on_what_else_is_in_a_batch(row):
-    data = problem(row)
-    prepared = prepare(row.statistic, data)
-    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 17)
-    np.testing.assert_array_equal(prepared.batch(labels[3:8]), prepared.batch(labels)[3:8])
-
-
-@TABLE
 def test_batches_leave_the_labels_alone(row):
     data = problem(row)
     labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 3)
     before = labels.copy()
     prepare(row.statistic, data).batch(labels)
     np.testing.assert_array_equal(labels, before)
-
-
-@pytest.mark.parametrize("row", [row for row in STATISTICS if row.any_order], ids=str)
-def test_order_of_rows_does_not_matter(row):
-    data = problem(row, style="ties") if "log" not in str(row).lower() else problem(row)
-    order = np.random.default_rng(1).permutation(data.n)
-    assert row.statistic(data.take(order)) == close(row.statistic(data))
 
 
 @pytest.mark.parametrize("row", [row for row in STATISTICS if row.repeats], ids=str)
@@ -117,22 +89,6 @@ def test_statistics_refuse_what_verbs_refuse(row, probs, labels, message):
         row.statistic(probs, labels)
 
 
-@TABLE
-def test_weights_are_honoured_or_refused_by_name(row):
-    data = replace(problem(row), weights=np.linspace(1, 2, 120))
-    if getattr(row.statistic, "takes_weights", False) and "kumar" not in repr(row.statistic):
-        assert row.statistic(data) != row.statistic(problem(row))
-        return
-    with pytest.raises(ct.StatisticError, match="does not take weights"):
-        row.statistic(data)
-
-
-@TABLE
-def test_values_print_as_they_are_written(row):
-    names = {name: getattr(ct, name) for name in ct.__all__}
-    assert eval(repr(row.statistic), names) == row.statistic
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
 @TABLE
@@ -143,19 +99,6 @@ def test_every_statistic_runs_on_every_scheme(row, scheme):
     np.testing.assert_array_equal(np.asarray(law), np.asarray(again))
     longer = ct.replicate(data, row.statistic, scheme, n_resamples=70, rng=3)
     np.testing.assert_array_equal(np.asarray(law), np.asarray(longer)[:40])
-
-
-@TABLE
-def test_fused_kernels_agree_with_batches(row):
-    data = problem(row, 200, seed=6)
-    prepared = prepare(row.statistic, data)
-    fused = prepared.fast(ct.RedrawLabels())
-    if fused is None:
-        return
-    batches = Batches(ct.RedrawLabels().drawer(data), data.n, prepared.batch)
-    np.testing.assert_allclose(
-        fused.replicates((3, 4), 5, 20), batches.replicates((3, 4), 5, 20), rtol=1e-9, atol=1e-12
-    )
 
 
 @pytest.mark.slow
