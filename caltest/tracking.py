@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from caltest.plots.results import PICTURES
 from caltest.results import Result
 
 #: Numbers that were asked for, not found; they are in the files.
@@ -107,7 +106,7 @@ def _files(result: Result) -> Iterator[Path]:
         where = Path(folder)
         (where / "result.json").write_text(result.to_json(), encoding="utf-8")
         (where / "result.md").write_text(result.to_markdown(), encoding="utf-8")
-        if type(result) in PICTURES:
+        if result.plotter:
             picture = result.plot()
             picture.save(where / "figure.png")
             if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:

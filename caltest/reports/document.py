@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,6 +22,7 @@ from caltest.results import (
 )
 from caltest.results import tables as written
 from caltest.results.audit import HEADLINES, TOGETHER
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 #: How a table and a text are written in each language.
@@ -61,61 +61,32 @@ class _Done(str):
     """Text that is written in the language of a document already."""
 
 
-@dataclass(frozen=True)
+@described()
 class Section(Record):
-    """A part of a report: what it means, and the answers that it shows.
+    """A part of a report: what it means, and the answers that it shows."""
 
-    Attributes
-    ----------
-    key, title : str
-        What it is, for programs and for people.
-    meaning : str
-        How to read it, in a sentence or two.
-    results : tuple of Result
-        The answers, which have tables and words of their own.
-    picture : str
-        How the last of them is drawn; "" without a picture.
-    """
-
-    key: str
+    key: str = entry("What it is, for programs and for people.")
     title: str
-    meaning: str
-    results: tuple[Result, ...]
-    picture: str = ""
+    meaning: str = entry("How to read it, in a sentence or two.")
+    results: tuple[Result, ...] = entry("The answers, which have tables and words of their own.")
+    picture: str = entry('How the last of them is drawn; "" without a picture.', default="")
 
 
-@dataclass(frozen=True)
+@described(title="Calibration report")
 class Report(Result):
-    """The answer of :func:`caltest.report`; ``save`` writes it as a page.
+    """The answer of :func:`caltest.report`; ``save`` writes it as a page."""
 
-    Attributes
-    ----------
-    name : str
-        What the report is about.
-    profile : {"clinical", "ml", "weather", "llm"}
-        For whom it is.
-    audit : AuditReport
-        The verdict, and its reasons.
-    summary : tuple of str
-        What was found, how large it is and how sure that is, in sentences.
-    sections : tuple of Section
-        The parts, each with its results, in the order of the profile.
-    unexamined : tuple of str
-        What was not examined, and why.
-    paragraph : str
-        What to paste into a paper.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    name: str
-    profile: str
-    audit: AuditReport
-    summary: tuple[str, ...]
-    sections: tuple[Section, ...]
-    unexamined: tuple[str, ...]
-    paragraph: str
-    title: ClassVar[str] = "Calibration report"
+    name: str = entry("What the report is about.")
+    profile: str = entry("For whom it is.", '{"clinical", "ml", "weather", "llm"}')
+    audit: AuditReport = entry("The verdict, and its reasons.")
+    summary: tuple[str, ...] = entry(
+        "What was found, how large it is and how sure that is, in sentences."
+    )
+    sections: tuple[Section, ...] = entry(
+        "The parts, each with its results, in the order of the profile."
+    )
+    unexamined: tuple[str, ...] = entry("What was not examined, and why.")
+    paragraph: str = entry("What to paste into a paper.")
     endings: ClassVar[tuple[str, ...]] = (*FORMS, ".json")
 
     @property

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from caltest._base.written import several
 from caltest.results.base import Record, Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 from caltest.results.verdicts import AuditVerdict, Finding
 
@@ -34,47 +34,38 @@ TOGETHER = "Error and noise floor are those of the worst; p is that of all toget
 LESS_IMPORTANT = (("question",), ("if calibrated",), ("p",), ("worst", "error"), ("adjusted",))
 
 
-@dataclass(frozen=True)
+@described()
 class AuditRow(Record):
-    """One line of an audit: a lens, the question it asks, and the answer.
+    """One line of an audit: a lens, the question it asks, and the answer."""
 
-    Attributes
-    ----------
-    lens, question : str
-        What is looked at, as a recipe and in words.
-    subject : {"event", "top", "ranks", "classes", "vector"}
-        What is looked at, for programs: an event, the top class, the largest probabilities, all
-        classes one by one, or the whole vector.
-    aspect : {"error", "classes", "shape", "score", "groups"}
-        A binned error; those of every class; statistics without bins, of which ``test`` is the
-        loudest; how sure the whole vector is, which like the shape is reported in standard
-        deviations from what chance shows; the binned errors of every subgroup.
-    test : CalibrationTestResult
-        The test that decides.
-    pvalue, adjusted : float
-        Of the row; and adjusted for the number of rows.
-    critical : float
-        The 1 − alpha point of the null distribution: smaller errors pass as noise.
-    verdict : Finding
-        ``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides),
-        ``"no evidence"`` or ``"too little data"``.
-    worst : str
-        Of several tests, the one whose error and noise floor are shown, beside the p-value of all.
-    detail : str
-        What else should be known, in a sentence; or nothing.
-    """
-
-    lens: str
+    lens: str = entry("What is looked at, as a recipe and in words.")
     question: str
-    subject: str
-    aspect: str
-    test: CalibrationTestResult
-    pvalue: float
+    subject: str = entry(
+        "What is looked at, for programs: an event, the top class, the largest probabilities, all "
+        "classes one by one, or the whole vector.",
+        '{"event", "top", "ranks", "classes", "vector"}',
+    )
+    aspect: str = entry(
+        "A binned error; those of every class; statistics without bins, of which ``test`` is the "
+        "loudest; how sure the whole vector is, which like the shape is reported in standard "
+        "deviations from what chance shows; the binned errors of every subgroup.",
+        '{"error", "classes", "shape", "score", "groups"}',
+    )
+    test: CalibrationTestResult = entry("The test that decides.")
+    pvalue: float = entry("Of the row; and adjusted for the number of rows.")
     adjusted: float
-    critical: float
-    verdict: Finding
-    worst: str
-    detail: str
+    critical: float = entry(
+        "The 1 − alpha point of the null distribution: smaller errors pass as noise."
+    )
+    verdict: Finding = entry(
+        '``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides), ``"no '
+        'evidence"`` or ``"too little data"``.'
+    )
+    worst: str = entry(
+        "Of several tests, the one whose error and noise floor are shown, beside the p-value of "
+        "all."
+    )
+    detail: str = entry("What else should be known, in a sentence; or nothing.")
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -85,47 +76,31 @@ class AuditRow(Record):
         return format_value(test.estimate), f"{test.null_mean:.4f} ± {test.null_std:.4f}"
 
 
-@dataclass(frozen=True)
+@described(plotter="results.audit")
 class AuditReport(Result):
-    """The answer of :func:`caltest.audit`; ``print`` shows it as a report.
+    """The answer of :func:`caltest.audit`; ``print`` shows it as a report."""
 
-    Attributes
-    ----------
-    verdict : AuditVerdict
-        ``"miscalibrated"``, ``"calibrated"`` (as far as these data can tell) or
-        ``"too little data"``; with a tolerance ``"miscalibrated, and it matters"``,
-        ``"miscalibrated, too little to matter"``, ``"calibrated to within the tolerance"`` or
-        ``"cannot tell"``.
-    summary : tuple of str
-        The verdict in sentences.
-    direction : str
-        ``"overconfident"``, ``"underconfident"``, ``"mixed"`` or ``""``.
-    rows : tuple of AuditRow
-        One row a lens, with adjusted p-values.
-    accuracy, confidence : float
-        Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is right,
-        and its mean probability.
-    low, high : float
-        Bounds of the error of the first row, each wrong with a chance of at most ``alpha``.
-    alpha, tolerance : float
-        The settings; ``tolerance`` may be None.
-    impossible : int
-        Observed labels whose predicted probability was exactly 0.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    verdict: AuditVerdict
-    summary: tuple[str, ...]
-    direction: str
-    rows: tuple[AuditRow, ...]
-    accuracy: float
+    verdict: AuditVerdict = entry(
+        '``"miscalibrated"``, ``"calibrated"`` (as far as these data can tell) or ``"too '
+        'little data"``; with a tolerance ``"miscalibrated, and it matters"``, '
+        '``"miscalibrated, too little to matter"``, ``"calibrated to within the tolerance"`` '
+        'or ``"cannot tell"``.'
+    )
+    summary: tuple[str, ...] = entry("The verdict in sentences.")
+    direction: str = entry('``"overconfident"``, ``"underconfident"``, ``"mixed"`` or ``""``.')
+    rows: tuple[AuditRow, ...] = entry("One row a lens, with adjusted p-values.")
+    accuracy: float = entry(
+        "Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is "
+        "right, and its mean probability."
+    )
     confidence: float
-    low: float
+    low: float = entry(
+        "Bounds of the error of the first row, each wrong with a chance of at most ``alpha``."
+    )
     high: float
-    alpha: float
+    alpha: float = entry("The settings; ``tolerance`` may be None.")
     tolerance: float | None
-    impossible: int
+    impossible: int = entry("Observed labels whose predicted probability was exactly 0.")
 
     @property
     def rejects(self) -> bool:

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from html import escape
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from caltest._version import __version__
-from caltest.errors import printable
+from caltest.errors import StatisticError, printable
 from caltest.results import tables
 from caltest.results.tables import SMALLEST_SHOWN as SMALLEST_SHOWN
 from caltest.results.tables import format_p as format_p
@@ -64,6 +65,8 @@ class Record:
 
     #: The classes by name, so that records within records can be rebuilt.
     kinds: ClassVar[dict[str, type[Record]]] = {}
+    #: The function of :mod:`caltest.plots` that draws it, with its module; "" where there is none.
+    plotter: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         Record.kinds[cls.__name__] = cls
@@ -112,7 +115,7 @@ class Record:
         ax : matplotlib axes, optional
             Where to draw; by default a new figure, one column (3.25 in) wide.
         **options
-            Those of the function that draws such results, see :func:`caltest.plots.draw`.
+            Those of the function of :mod:`caltest.plots` that draws such results.
 
         Returns
         -------
@@ -123,9 +126,12 @@ class Record:
         StatisticError
             When there is no picture of such a result.
         """
-        from caltest import plots
-
-        return plots.draw(self, ax, **options)
+        if not self.plotter:
+            raise StatisticError(f"there is no picture of a {type(self).__name__}: print it")
+        # Pictures know results; results know the names of their pictures only.
+        module, _, function = self.plotter.rpartition(".")
+        draw = getattr(import_module(f"caltest.plots.{module}"), function)
+        return draw(self, ax, **options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from caltest._base.written import several
 from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
 from caltest.results.clusters import ClusterSummary
+from caltest.results.fields import described, entry
 from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns
 
@@ -18,64 +18,56 @@ if TYPE_CHECKING:
 FEW_DRAWS = 20
 
 
-@dataclass(frozen=True)
+@described(
+    number="estimate",
+    columns="statistic lens estimate shown_floor shown_p",
+    of_subgroups="estimate shown_floor shown_p",
+    plotter="laws.null",
+)
 class CalibrationTestResult(Result):
-    """The answer of :func:`caltest.calibration_test`.
+    """The answer of :func:`caltest.calibration_test`."""
 
-    Attributes
-    ----------
-    statistic, lens, null : str
-        The recipe, as it would be written in Python; ``null`` is ``"exact"`` when nothing was
-        simulated.
-    estimate : float
-        The statistic of the observed data.
-    pvalue : float
-        Probability that a calibrated model shows at least ``estimate`` on these predictions: the
-        upper end of ``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated. Never 0.
-    pvalue_bracket : tuple of float
-        Where the exact p-value lies: bounds for the exact null, with 99 % confidence
-        (Clopper–Pearson) for a simulated one.
-    pvalue_error : float
-        Monte Carlo standard error of ``pvalue``; 0 for the exact null.
-    null_mean, null_std : float
-        The noise floor: mean and standard deviation of the statistic when the model is calibrated.
-    two_sided : bool
-        Whether small values speak against calibration as well as large ones.
-    centre : float
-        From where a two-sided estimate is measured.
-    impossible : int
-        Observed labels whose predicted probability was exactly 0. One refutes calibration.
-    clusters : ClusterSummary, optional
-        Where rows come in clusters: how many, and how much their labels depend on each other.
-    subgroups : Subgroups, optional
-        With ``by``: the same test in every subgroup, which changes nothing above.
-    null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
-        With ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``; not part of the dictionary form.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    statistic: str
+    statistic: str = entry(
+        'The recipe, as it would be written in Python; ``null`` is ``"exact"`` when nothing was '
+        "simulated."
+    )
     lens: str
     null: str
-    estimate: float
-    pvalue: float
-    pvalue_bracket: tuple[float, float]
-    pvalue_error: float
-    null_mean: float
-    null_std: float
-    two_sided: bool
-    centre: float
-    impossible: int
-    clusters: ClusterSummary | None = None
-    subgroups: Subgroups | None = None
-    null_distribution: NullDistribution | None = field(
-        default=None, repr=False, compare=False, metadata={"transient": True}
+    estimate: float = entry("The statistic of the observed data.")
+    pvalue: float = entry(
+        "Probability that a calibrated model shows at least ``estimate`` on these predictions: "
+        "the upper end of ``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated. Never "
+        "0."
     )
-    number: ClassVar[str] = "estimate"
-    columns: ClassVar[tuple[str, ...]] = ("statistic", "lens", "estimate", "shown_floor", "shown_p")
-
-    of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "shown_floor", "shown_p")
+    pvalue_bracket: tuple[float, float] = entry(
+        "Where the exact p-value lies: bounds for the exact null, with 99 % confidence "
+        "(Clopper–Pearson) for a simulated one."
+    )
+    pvalue_error: float = entry("Monte Carlo standard error of ``pvalue``; 0 for the exact null.")
+    null_mean: float = entry(
+        "The noise floor: mean and standard deviation of the statistic when the model is "
+        "calibrated."
+    )
+    null_std: float
+    two_sided: bool = entry("Whether small values speak against calibration as well as large ones.")
+    centre: float = entry("From where a two-sided estimate is measured.")
+    impossible: int = entry(
+        "Observed labels whose predicted probability was exactly 0. One refutes calibration."
+    )
+    clusters: ClusterSummary | None = entry(
+        "Where rows come in clusters: how many, and how much their labels depend on each other.",
+        default=None,
+    )
+    subgroups: Subgroups | None = entry(
+        "With ``by``: the same test in every subgroup, which changes nothing above.",
+        default=None,
+    )
+    null_distribution: NullDistribution | None = entry(
+        "With ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``; not part of the dictionary form.",
+        "ExactNull, SimulatedNull or AsymptoticNull, optional",
+        default=None,
+        transient=True,
+    )
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -162,33 +154,25 @@ class CalibrationTestResult(Result):
         return said
 
 
-@dataclass(frozen=True)
+@described(
+    title="Joint test of calibration",
+    of_subgroups="pvalue",
+    plotter="results.joint",
+    draws="label vectors were drawn for all",
+)
 class JointTestResult(Result):
-    """The answer of :func:`caltest.joint_test`.
+    """The answer of :func:`caltest.joint_test`."""
 
-    Attributes
-    ----------
-    tests : tuple of CalibrationTestResult
-        One for each (statistic, lens) pair, with its own, unadjusted p-value.
-    adjusted : tuple of float
-        Step-down adjusted p-values, in the same order.
-    pvalue : float
-        The smallest of them: a test of all hypotheses together.
-    adjust : {"max-T", "Holm"}
-        How they were adjusted.
-    subgroups : Subgroups, optional
-        With ``by``: the same tests in every subgroup, which change nothing above.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` label vectors were drawn for all.
-    """
-
-    tests: tuple[CalibrationTestResult, ...]
-    adjusted: tuple[float, ...]
-    pvalue: float
-    adjust: str = "max-T"
-    subgroups: Subgroups | None = None
-    title: ClassVar[str] = "Joint test of calibration"
-    of_subgroups: ClassVar[tuple[str, ...]] = ("pvalue",)
+    tests: tuple[CalibrationTestResult, ...] = entry(
+        "One for each (statistic, lens) pair, with its own, unadjusted p-value."
+    )
+    adjusted: tuple[float, ...] = entry("Step-down adjusted p-values, in the same order.")
+    pvalue: float = entry("The smallest of them: a test of all hypotheses together.")
+    adjust: str = entry("How they were adjusted.", '{"max-T", "Holm"}', default="max-T")
+    subgroups: Subgroups | None = entry(
+        "With ``by``: the same tests in every subgroup, which change nothing above.",
+        default=None,
+    )
 
     @property
     def rank(self) -> tuple[float, float]:

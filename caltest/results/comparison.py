@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
 from caltest.results.base import Record, Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.fields import described, entry
 from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
@@ -16,106 +16,80 @@ from caltest.results.verdicts import ComparisonVerdict
 AS_FORECASTS = "  As forecasts, which is another question (proper scores, lower is better):"
 
 
-@dataclass(frozen=True)
+@described()
 class ScoreDifference(Record):
-    """The difference of two models in a proper score of their whole predictions; lower is better.
+    """The difference of two models in a proper score of whole predictions; lower is better."""
 
-    Attributes
-    ----------
-    score : {"Brier", "log"}
-        Σ_k (p_k − 1{y = k})², for two classes half of it, (p − y)²; or −log p_y.
-    mean_a, mean_b : float or None
-        Average scores; None where an outcome had probability 0 and the log score is infinite.
-    difference, low, high, pvalue : float or None
-        ``mean_a - mean_b`` with the interval and the p-value of a t-test, paired where rows are.
-    """
-
-    score: str
-    mean_a: float | None
+    score: str = entry(
+        "Σ_k (p_k − 1{y = k})², for two classes half of it, (p − y)²; or −log p_y.",
+        '{"Brier", "log"}',
+    )
+    mean_a: float | None = entry(
+        "Average scores; None where an outcome had probability 0 and the log score is infinite."
+    )
     mean_b: float | None
-    difference: float | None
+    difference: float | None = entry(
+        "``mean_a - mean_b`` with the interval and the p-value of a t-test, paired where rows are."
+    )
     low: float | None
     high: float | None
     pvalue: float | None
 
 
-@dataclass(frozen=True)
+@described(
+    of_subgroups="difference low high pvalue",
+    number="difference",
+    columns="tested lens estimate_a estimate_b difference low high pvalue finding",
+    plotter="results.pair",
+    draws="replicates for ``pvalue``, 0 for ``method='z'``; ``n`` rows of the first model",
+)
 class ComparisonResult(Result):
-    """The answer of :func:`caltest.compare` for two models.
+    """The answer of :func:`caltest.compare` for two models."""
 
-    Attributes
-    ----------
-    statistic, tested : str
-        The statistic that was asked for, and the one whose difference is tested. They differ when
-        no valid test for the first is known.
-    lens : str
-        The lens, as it would be written in Python.
-    method : {"z", "swap"}
-        How the p-value was found.
-    hypothesis : str
-        What it is a p-value of, in words.
-    names : tuple of str
-        The two models.
-    estimate_a, estimate_b, difference : float
-        The tested statistic of both, and ``estimate_a - estimate_b``: negative when the first
-        model is better calibrated.
-    pvalue, pvalue_error : float
-        Two-sided, never 0; and its Monte Carlo standard error, 0 where nothing was simulated.
-    low, high : float or None
-        The interval of the difference at ``level``; None for ``method="swap"``, which has none.
-    level, margin : float
-        As asked for.
-    verdict : ComparisonVerdict
-        ``"first is better calibrated"``, ``"second is better calibrated"``, ``"tied"``,
-        ``"cannot tell"`` or, for ``method="swap"``, ``"not exchangeable"``; ``finding`` says it
-        with names.
-    test_a, test_b : CalibrationTestResult
-        Each model's own test, with its noise floor.
-    interval_a, interval_b : tuple of float or None
-        Intervals of each model's own error, as ``statistic`` measures it, from
-        :func:`caltest.confidence_interval`; None where no method is known to cover.
-    scores : tuple of ScoreDifference
-        Which model is the better forecaster: another question. Empty for tallies of more than two
-        classes, which do not know whole predictions.
-    paired : bool
-        Whether rows of both models are the same observations.
-    subgroups : Subgroups, optional
-        The comparison in every subgroup.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`: ``n`` rows of the first model; ``n_resamples`` replicates for
-        ``pvalue``, 0 for ``"z"``.
-    """
-
-    statistic: str
+    statistic: str = entry(
+        "The statistic that was asked for, and the one whose difference is tested. They differ "
+        "when no valid test for the first is known."
+    )
     tested: str
-    lens: str
-    method: str
-    hypothesis: str
-    names: tuple[str, str]
-    estimate_a: float
+    lens: str = entry("The lens, as it would be written in Python.")
+    method: str = entry("How the p-value was found.", '{"z", "swap"}')
+    hypothesis: str = entry("What it is a p-value of, in words.")
+    names: tuple[str, str] = entry("The two models.")
+    estimate_a: float = entry(
+        "The tested statistic of both, and ``estimate_a - estimate_b``: negative when the first "
+        "model is better calibrated."
+    )
     estimate_b: float
     difference: float
-    pvalue: float
-    pvalue_error: float
-    low: float | None
-    high: float | None
-    level: float
-    margin: float
-    verdict: ComparisonVerdict
-    test_a: CalibrationTestResult
-    test_b: CalibrationTestResult
-    interval_a: tuple[float, float] | None
-    interval_b: tuple[float, float] | None
-    scores: tuple[ScoreDifference, ...]
-    paired: bool
-    subgroups: Subgroups | None = None
-    of_subgroups: ClassVar[tuple[str, ...]] = ("difference", "low", "high", "pvalue")
-    of_all: ClassVar[str] = "equal error in every subgroup"
-    number: ClassVar[str] = "difference"
-    columns: ClassVar[tuple[str, ...]] = (
-        *("tested", "lens", "estimate_a", "estimate_b"),
-        *("difference", "low", "high", "pvalue", "finding"),
+    pvalue: float = entry(
+        "Two-sided, never 0; and its Monte Carlo standard error, 0 where nothing was simulated."
     )
+    pvalue_error: float
+    low: float | None = entry(
+        'The interval of the difference at ``level``; None for ``method="swap"``, which has none.'
+    )
+    high: float | None
+    level: float = entry("As asked for.")
+    margin: float
+    verdict: ComparisonVerdict = entry(
+        '``"first is better calibrated"``, ``"second is better calibrated"``, ``"tied"``, '
+        '``"cannot tell"`` or, for ``method="swap"``, ``"not exchangeable"``; ``finding`` '
+        "says it with names."
+    )
+    test_a: CalibrationTestResult = entry("Each model's own test, with its noise floor.")
+    test_b: CalibrationTestResult
+    interval_a: tuple[float, float] | None = entry(
+        "Intervals of each model's own error, as ``statistic`` measures it, from "
+        ":func:`caltest.confidence_interval`; None where no method is known to cover."
+    )
+    interval_b: tuple[float, float] | None
+    scores: tuple[ScoreDifference, ...] = entry(
+        "Which model is the better forecaster: another question. Empty for tallies of more than "
+        "two classes, which do not know whole predictions."
+    )
+    paired: bool = entry("Whether rows of both models are the same observations.")
+    subgroups: Subgroups | None = entry("The comparison in every subgroup.", default=None)
+    of_all: ClassVar[str] = "equal error in every subgroup"
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -253,34 +227,25 @@ def _scores_in_words(
     return lines
 
 
-@dataclass(frozen=True)
+@described(plotter="results.pairs")
 class ComparisonTable(Result):
-    """The answer of :func:`caltest.compare` for several models: all pairs.
+    """The answer of :func:`caltest.compare` for several models: all pairs."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The models, the smallest squared error first.
-    pairs : tuple of ComparisonResult
-        One for each pair, in this order, with its own, unadjusted p-value and verdict.
-    adjusted : tuple of float
-        Holm's p-values of the pairs.
-    verdicts : tuple of ComparisonVerdict
-        The verdicts of the pairs by their adjusted p-values; ``findings`` says them with names.
-    indistinguishable : tuple of tuple of str
-        The largest sets of models of which no two can be told apart at 1 − ``level``.
-    level : float
-        The level of the intervals; 1 − ``level`` is the chance of any false difference.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    names: tuple[str, ...]
-    pairs: tuple[ComparisonResult, ...]
-    adjusted: tuple[float, ...]
-    verdicts: tuple[ComparisonVerdict, ...]
-    indistinguishable: tuple[tuple[str, ...], ...]
-    level: float
+    names: tuple[str, ...] = entry("The models, the smallest squared error first.")
+    pairs: tuple[ComparisonResult, ...] = entry(
+        "One for each pair, in this order, with its own, unadjusted p-value and verdict."
+    )
+    adjusted: tuple[float, ...] = entry("Holm's p-values of the pairs.")
+    verdicts: tuple[ComparisonVerdict, ...] = entry(
+        "The verdicts of the pairs by their adjusted p-values; ``findings`` says them with names."
+    )
+    indistinguishable: tuple[tuple[str, ...], ...] = entry(
+        "The largest sets of models of which no two can be told apart at 1 − ``level``.",
+        "tuple of tuple of str",
+    )
+    level: float = entry(
+        "The level of the intervals; 1 − ``level`` is the chance of any false difference."
+    )
 
     @property
     def findings(self) -> tuple[str, ...]:

@@ -2,78 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from caltest._base.arrays import FloatArray
 from caltest.results.base import Result
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 
-@dataclass(frozen=True)
+@described(number="slope", title="Cox recalibration", plotter="numbers.cox")
 class CoxRecalibration(Result):
-    """The answer of :func:`caltest.cox_recalibration`.
+    """The answer of :func:`caltest.cox_recalibration`."""
 
-    Attributes
-    ----------
-    intercept, slope : float
-        Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1.
-    intercept_se, slope_se : float
-        Their standard errors, from the observed information; of clusters and weighted rows by the
-        jackknife.
-    covariance : float
-        The covariance of the two estimates.
-    intercept_interval, slope_interval : tuple of float
-        Their confidence intervals.
-    offset_intercept : float
-        The estimate of a when b = 1: calibration-in-the-large on the logit scale.
-    offset_intercept_se : float
-        Its standard error.
-    offset_intercept_interval : tuple of float
-        Its confidence interval.
-    lr, lr_pvalue : float
-        Likelihood ratio of (a, b) = (0, 1) against both free, χ² with 2 degrees of freedom.
-    lr_intercept, lr_intercept_pvalue : float
-        Of a = 0 given b = 1, one degree of freedom.
-    lr_slope, lr_slope_pvalue : float
-        Of b = 1 with a free, one degree of freedom; the two add up to ``lr``.
-        With clusters or weights these three are Wald statistics of the jackknife variance.
-    events : int
-        How many observations had the event.
-    level : float
-        The level of the intervals.
-    method : {"wald", "profile"}
-        How they were made.
-    lens : str
-        Through which lens the event was seen.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    intercept: float
-    intercept_se: float
-    intercept_interval: tuple[float, float]
-    slope: float
-    slope_se: float
-    slope_interval: tuple[float, float]
-    covariance: float
-    offset_intercept: float
-    offset_intercept_se: float
-    offset_intercept_interval: tuple[float, float]
-    lr: float
+    intercept: float = entry(
+        "Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1."
+    )
+    intercept_se: float = entry(
+        "Their standard errors, from the observed information; of clusters and weighted rows by "
+        "the jackknife."
+    )
+    intercept_interval: tuple[float, float] = entry("Their confidence intervals.")
+    slope: float = entry(
+        "Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1."
+    )
+    slope_se: float = entry(
+        "Their standard errors, from the observed information; of clusters and weighted rows by "
+        "the jackknife."
+    )
+    slope_interval: tuple[float, float] = entry("Their confidence intervals.")
+    covariance: float = entry("The covariance of the two estimates.")
+    offset_intercept: float = entry(
+        "The estimate of a when b = 1: calibration-in-the-large on the logit scale."
+    )
+    offset_intercept_se: float = entry("Its standard error.")
+    offset_intercept_interval: tuple[float, float] = entry("Its confidence interval.")
+    lr: float = entry(
+        "Likelihood ratio of (a, b) = (0, 1) against both free, χ² with 2 degrees of freedom."
+    )
     lr_pvalue: float
-    lr_intercept: float
+    lr_intercept: float = entry("Of a = 0 given b = 1, one degree of freedom.")
     lr_intercept_pvalue: float
-    lr_slope: float
+    lr_slope: float = entry(
+        "Of b = 1 with a free, one degree of freedom; the two add up to ``lr``. With clusters or "
+        "weights these three are Wald statistics of the jackknife variance."
+    )
     lr_slope_pvalue: float
-    events: int
-    level: float
-    method: str
-    lens: str
-    number: ClassVar[str] = "slope"
-    title: ClassVar[str] = "Cox recalibration"
+    events: int = entry("How many observations had the event.")
+    level: float = entry("The level of the intervals.")
+    method: str = entry("How they were made.", '{"wald", "profile"}')
+    lens: str = entry("Through which lens the event was seen.")
 
     def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the fitted frequencies at predictions between 0 and 1, and a band around them.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
@@ -12,54 +9,45 @@ from caltest._base.checks import number
 from caltest.errors import StatisticError
 from caltest.results.base import Result, short
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 from caltest.results.verdicts import AuditVerdict
 
 
-@dataclass(frozen=True, eq=False)
+@described(
+    eq=False,
+    columns="predicted count_a count_b difference low high",
+    title="Difference of two reliability curves",
+    plotter="comparison.difference",
+)
 class ReliabilityDifference(Result):
-    """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use.
+    """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use."""
 
-    Attributes
-    ----------
-    predicted : ndarray of shape (L,)
-        Mean prediction of both models in the bin; increasing.
-    difference : ndarray of shape (L,)
-        Deviation (outcome − prediction) of model a minus that of model b.
-    low, high : ndarray of shape (L,)
-        The confidence band of the difference.
-    count_a, count_b : ndarray of shape (L,), int
-        Rows of the two models in the bin.
-    cell : ndarray of shape (L,), int
-        Numbers of the bins, for which neighbours follow each other.
-    names : tuple of str
-        The two models.
-    name, subject : str
-        Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.
-    lens, bins, level, simultaneous
-        The recipe.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    predicted: FloatArray
-    difference: FloatArray
-    low: FloatArray
+    predicted: FloatArray = entry(
+        "Mean prediction of both models in the bin; increasing.",
+        "ndarray of shape (L,)",
+    )
+    difference: FloatArray = entry(
+        "Deviation (outcome − prediction) of model a minus that of model b.",
+        "ndarray of shape (L,)",
+    )
+    low: FloatArray = entry("The confidence band of the difference.", "ndarray of shape (L,)")
     high: FloatArray
-    count_a: IntArray
+    count_a: IntArray = entry("Rows of the two models in the bin.", "ndarray of shape (L,), int")
     count_b: IntArray
-    cell: IntArray
-    names: tuple[str, str]
-    name: str
+    cell: IntArray = entry(
+        "Numbers of the bins, for which neighbours follow each other.",
+        "ndarray of shape (L,), int",
+    )
+    names: tuple[str, str] = entry("The two models.")
+    name: str = entry(
+        'Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.'
+    )
     subject: str
-    lens: str
+    lens: str = entry("The recipe.")
     bins: str
     level: float
     simultaneous: bool
-    columns: ClassVar[tuple[str, ...]] = (
-        *("predicted", "count_a", "count_b", "difference", "low", "high"),
-    )
-    title: ClassVar[str] = "Difference of two reliability curves"
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
@@ -70,38 +58,31 @@ class ReliabilityDifference(Result):
         return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
 
 
-@dataclass(frozen=True, eq=False)
+@described(
+    eq=False,
+    columns="bins size estimate null_mean low high pvalue",
+    title="Sensitivity to the bins",
+    plotter="laws.sensitivity",
+)
 class BinSensitivity(Result):
-    """The answer of :func:`caltest.bin_sensitivity`: one row a binning.
+    """The answer of :func:`caltest.bin_sensitivity`: one row a binning."""
 
-    Attributes
-    ----------
-    bins : tuple of str
-        The binnings.
-    size : ndarray of shape (M,), int
-        Their numbers of bins: as asked for, or of occupied cells.
-    estimate, null_mean, low, high, pvalue : ndarray of shape (M,)
-        The ECE, its noise floor, the central part of its null distribution, and its p-value.
-    lens, distance, level
-        The recipe.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    bins: tuple[str, ...]
-    size: IntArray
-    estimate: FloatArray
+    bins: tuple[str, ...] = entry("The binnings.")
+    size: IntArray = entry(
+        "Their numbers of bins: as asked for, or of occupied cells.",
+        "ndarray of shape (M,), int",
+    )
+    estimate: FloatArray = entry(
+        "The ECE, its noise floor, the central part of its null distribution, and its p-value.",
+        "ndarray of shape (M,)",
+    )
     null_mean: FloatArray
     low: FloatArray
     high: FloatArray
     pvalue: FloatArray
-    lens: str
+    lens: str = entry("The recipe.")
     distance: str
     level: float
-    columns: ClassVar[tuple[str, ...]] = (
-        *("bins", "size", "estimate", "null_mean", "low", "high", "pvalue"),
-    )
-    title: ClassVar[str] = "Sensitivity to the bins"
 
     def _made(self) -> list[str]:
         kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
@@ -109,37 +90,23 @@ class BinSensitivity(Result):
         return [f"ECE({kinds}, distance={self.distance})", self.lens, band]
 
 
-@dataclass(frozen=True)
+@described(number="at_most", title="Test by the confidence band")
 class BandTest(Result):
-    """The answer of :meth:`ReliabilityFit.band_test`.
+    """The answer of :meth:`ReliabilityFit.band_test`."""
 
-    Attributes
-    ----------
-    at_least : float
-        Somewhere, outcome and prediction are at least this far from each other; 0 if calibration is
-        within the band.
-    at_most : float
-        Nowhere are they further from each other than this: the smallest margin that is accepted.
-        NaN for a band that crosses itself.
-    crosses : bool
-        Whether the curve is not increasing, which refutes calibration, too.
-    margin, between : float, tuple of float
-        What was asked.
-    lens, level
-        The recipe.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    at_least: float
-    at_most: float
-    crosses: bool
-    margin: float
+    at_least: float = entry(
+        "Somewhere, outcome and prediction are at least this far from each other; 0 if "
+        "calibration is within the band."
+    )
+    at_most: float = entry(
+        "Nowhere are they further from each other than this: the smallest margin that is "
+        "accepted. NaN for a band that crosses itself."
+    )
+    crosses: bool = entry("Whether the curve is not increasing, which refutes calibration, too.")
+    margin: float = entry("What was asked.", "float, tuple of float")
     between: tuple[float, float]
-    lens: str
+    lens: str = entry("The recipe.")
     level: float
-    number: ClassVar[str] = "at_most"
-    title: ClassVar[str] = "Test by the confidence band"
 
     @property
     def verdict(self) -> AuditVerdict:
@@ -166,47 +133,44 @@ class BandTest(Result):
         return [f"{said} ({100 * self.level:g} % band, for any increasing curve)."]
 
 
-@dataclass(frozen=True, eq=False)
+@described(
+    eq=False,
+    title="Reliability curve without bins",
+    plotter="fits.fitted",
+    draws="replicates for the band, 0 for none",
+)
 class ReliabilityFit(Result):
-    """The answer of :func:`caltest.reliability_fit`: a curve without bins.
+    """The answer of :func:`caltest.reliability_fit`: a curve without bins."""
 
-    Attributes
-    ----------
-    predicted, fitted : ndarray of shape (m,)
-        Predictions, increasing, and the estimated frequency of the outcome there.
-    low, high : ndarray of shape (m,)
-        The band; NaN without one. Between neighbours, that of ``fit="band"`` is ``low`` of the left
-        and ``high`` of the right one.
-    spread : ndarray of shape (len(SPREAD_EDGES) − 1,), int
-        Histogram of the predictions.
-    name, subject : str
-        The event; ``subject`` is ``"top"`` for the top class.
-    fit : {"isotonic", "smooth", "band"}
-        How the curve was fitted; an isotonic one is within a ``"band"``.
-    band : {"consistency", "confidence", "none"}
-        Whether the band holds the curve of a calibrated model, or the true curve.
-    lens, level, simultaneous
-        The recipe.
-    test : CalibrationTestResult or None
-        The test of the error that belongs to the curve.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` replicates for the band, 0 for none.
-    """
-
-    predicted: FloatArray
+    predicted: FloatArray = entry(
+        "Predictions, increasing, and the estimated frequency of the outcome there.",
+        "ndarray of shape (m,)",
+    )
     fitted: FloatArray
-    low: FloatArray
+    low: FloatArray = entry(
+        'The band; NaN without one. Between neighbours, that of ``fit="band"`` is ``low`` of '
+        "the left and ``high`` of the right one.",
+        "ndarray of shape (m,)",
+    )
     high: FloatArray
-    spread: IntArray
-    name: str
+    spread: IntArray = entry(
+        "Histogram of the predictions.",
+        "ndarray of shape (len(SPREAD_EDGES) − 1,), int",
+    )
+    name: str = entry('The event; ``subject`` is ``"top"`` for the top class.')
     subject: str
-    fit: str
-    band: str
-    lens: str
+    fit: str = entry(
+        'How the curve was fitted; an isotonic one is within a ``"band"``.',
+        '{"isotonic", "smooth", "band"}',
+    )
+    band: str = entry(
+        "Whether the band holds the curve of a calibrated model, or the true curve.",
+        '{"consistency", "confidence", "none"}',
+    )
+    lens: str = entry("The recipe.")
     level: float
     simultaneous: bool
-    test: CalibrationTestResult | None
-    title: ClassVar[str] = "Reliability curve without bins"
+    test: CalibrationTestResult | None = entry("The test of the error that belongs to the curve.")
 
     @property
     def deviation(self) -> FloatArray:

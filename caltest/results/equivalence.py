@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from caltest.results.base import Result, format_p, format_value
+from caltest.results.fields import described, entry
 
 
-@dataclass(frozen=True)
+@described(
+    title="Test of equivalence",
+    number="pvalue",
+    columns="statistic lens estimate tolerance pvalue smallest_tolerance",
+    plotter="decisions.limits",
+    draws="draws of cell sums, 0 for exact tests",
+)
 class EquivalenceTestResult(Result):
-    """The answer of :func:`caltest.equivalence_test`.
+    """The answer of :func:`caltest.equivalence_test`."""
 
-    Attributes
-    ----------
-    statistic, lens : str
-        The recipe, as it would be written in Python.
-    estimate : float
-        The statistic of the observed data.
-    tolerance, alpha : float
-        As asked for.
-    pvalue : float
-        The chance of an observed error as small as this one, if the true one is ``tolerance``.
-    smallest_tolerance : float
-        The smallest tolerance that the test accepts at ``alpha``: the upper bound of the error.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` draws of cell sums, 0 for exact tests.
-    """
-
-    statistic: str
+    statistic: str = entry("The recipe, as it would be written in Python.")
     lens: str
-    estimate: float
-    tolerance: float
-    pvalue: float
-    smallest_tolerance: float
-    alpha: float
-    title: ClassVar[str] = "Test of equivalence"
-    number: ClassVar[str] = "pvalue"
-    columns: ClassVar[tuple[str, ...]] = (
-        *("statistic", "lens", "estimate", "tolerance", "pvalue", "smallest_tolerance"),
+    estimate: float = entry("The statistic of the observed data.")
+    tolerance: float = entry("As asked for.")
+    pvalue: float = entry(
+        "The chance of an observed error as small as this one, if the true one is ``tolerance``."
     )
+    smallest_tolerance: float = entry(
+        "The smallest tolerance that the test accepts at ``alpha``: the upper bound of the error."
+    )
+    alpha: float = entry("As asked for.")
 
     @property
     def equivalent(self) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from caltest._base.written import several
 from caltest.results.base import Record, Result
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 from caltest.results.verdicts import GateVerdict
 
@@ -14,63 +12,38 @@ from caltest.results.verdicts import GateVerdict
 HEADS = ("check", "statistic", "estimate", "low", "high", "limit", "finding")
 
 
-@dataclass(frozen=True)
+@described()
 class GateCheck(Record):
-    """One check of a gate: an error, or how much larger it is than another, and its limit.
+    """One check of a gate: an error, or how much larger it is than another, and its limit."""
 
-    Attributes
-    ----------
-    question, statistic : str
-        What is checked, in words and as a recipe.
-    estimate, low, high : float
-        Less its noise, with bounds.
-    limit : float
-        The tolerance or the margin.
-    verdict : GateVerdict
-        ``"passed"`` when ``high`` ≤ ``limit``, ``"failed"`` when ``low`` > ``limit``, or
-        ``"cannot tell"``.
-    rows : int or None
-        Rows that would tell in 80 % of data sets if the truth is as estimated; None where that is
-        too close to the limit, or nothing more is needed.
-    """
-
-    question: str
+    question: str = entry("What is checked, in words and as a recipe.")
     statistic: str
-    estimate: float
+    estimate: float = entry("Less its noise, with bounds.")
     low: float
     high: float
-    limit: float
-    verdict: GateVerdict
-    rows: int | None
+    limit: float = entry("The tolerance or the margin.")
+    verdict: GateVerdict = entry(
+        '``"passed"`` when ``high`` ≤ ``limit``, ``"failed"`` when ``low`` > ``limit``, or '
+        '``"cannot tell"``.'
+    )
+    rows: int | None = entry(
+        "Rows that would tell in 80 % of data sets if the truth is as estimated; None where that "
+        "is too close to the limit, or nothing more is needed."
+    )
 
 
-@dataclass(frozen=True)
+@described(title="Calibration gate", plotter="decisions.limits")
 class GateResult(Result):
-    """The answer of :func:`caltest.gate`; ``print`` shows it as a report.
+    """The answer of :func:`caltest.gate`; ``print`` shows it as a report."""
 
-    Attributes
-    ----------
-    verdict : GateVerdict
-        ``"passed"`` when all checks have passed, ``"failed"`` when one has failed, or
-        ``"cannot tell"``.
-    checks : tuple of GateCheck
-        What was checked.
-    names : tuple of str
-        The model, and the one it is compared with, if any.
-    lens : str
-        The lens, as it would be written in Python.
-    alpha : float
-        Chance of a wrong finding, at most, over all checks.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    verdict: GateVerdict
-    checks: tuple[GateCheck, ...]
-    names: tuple[str, ...]
-    lens: str
-    alpha: float
-    title: ClassVar[str] = "Calibration gate"
+    verdict: GateVerdict = entry(
+        '``"passed"`` when all checks have passed, ``"failed"`` when one has failed, or '
+        '``"cannot tell"``.'
+    )
+    checks: tuple[GateCheck, ...] = entry("What was checked.")
+    names: tuple[str, ...] = entry("The model, and the one it is compared with, if any.")
+    lens: str = entry("The lens, as it would be written in Python.")
+    alpha: float = entry("Chance of a wrong finding, at most, over all checks.")
 
     def _made(self) -> list[str]:
         limits = ", ".join(f"{c.question} ≤ {c.limit:g}" for c in self.checks)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from caltest._base.written import several
 from caltest.results.base import Record, Result
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 from caltest.results.verdicts import GradeVerdict
 
@@ -18,69 +16,38 @@ HEADS = {
 }
 
 
-@dataclass(frozen=True)
+@described()
 class GradeTest(Record):
-    """One grade, or all of them together.
+    """One grade, or all of them together."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    n, events : int
-        Rows, and how many of these had the event.
-    rate, probability : float
-        The observed frequency, and the (mean) prediction.
-    exact_pvalue, jeffreys_pvalue : float
-        By the binomial law, of the portfolio the Poisson-binomial one; by Jeffreys' prior.
-    adjusted : float
-        The one of the method that was asked for, after Holm.
-    interval : tuple of float
-        Of the frequency, by the same method.
-    verdict : GradeVerdict
-        What ``adjusted`` says at the level of the test.
-    """
-
-    name: str
-    n: int
+    name: str = entry("What it is called.")
+    n: int = entry("Rows, and how many of these had the event.")
     events: int
-    rate: float
+    rate: float = entry("The observed frequency, and the (mean) prediction.")
     probability: float
-    exact_pvalue: float
+    exact_pvalue: float = entry(
+        "By the binomial law, of the portfolio the Poisson-binomial one; by Jeffreys' prior."
+    )
     jeffreys_pvalue: float
-    adjusted: float
-    interval: tuple[float, float]
-    verdict: GradeVerdict
+    adjusted: float = entry("The one of the method that was asked for, after Holm.")
+    interval: tuple[float, float] = entry("Of the frequency, by the same method.")
+    verdict: GradeVerdict = entry("What ``adjusted`` says at the level of the test.")
 
 
-@dataclass(frozen=True)
+@described(title="Tests of grades", plotter="forest.grades")
 class GradeTests(Result):
-    """The answer of :func:`caltest.grade_tests`.
+    """The answer of :func:`caltest.grade_tests`."""
 
-    Attributes
-    ----------
-    grades : tuple of GradeTest
-        A row for each grade.
-    portfolio : GradeTest
-        All rows together.
-    alternative : str
-        ``"greater"``: the risk is greater than predicted; ``"less"`` or ``"two-sided"``.
-    method : str
-        ``"exact"`` or ``"jeffreys"``, which ``adjusted``, intervals and verdicts are made by.
-    level : float
-        Of the intervals.
-    alpha : float
-        Chance of any wrong finding, over the grades and the portfolio.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    grades: tuple[GradeTest, ...]
-    portfolio: GradeTest
-    alternative: str
-    method: str
-    level: float
-    alpha: float
-    title: ClassVar[str] = "Tests of grades"
+    grades: tuple[GradeTest, ...] = entry("A row for each grade.")
+    portfolio: GradeTest = entry("All rows together.")
+    alternative: str = entry(
+        '``"greater"``: the risk is greater than predicted; ``"less"`` or ``"two-sided"``.'
+    )
+    method: str = entry(
+        '``"exact"`` or ``"jeffreys"``, which ``adjusted``, intervals and verdicts are made by.'
+    )
+    level: float = entry("Of the intervals.")
+    alpha: float = entry("Chance of any wrong finding, over the grades and the portfolio.")
 
     @property
     def rejected(self) -> tuple[GradeTest, ...]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from caltest.results.base import Result, format_p, format_value
+from caltest.results.fields import described, entry
 from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns
 
@@ -17,60 +15,43 @@ IN_WORDS = {
 }
 
 
-@dataclass(frozen=True)
+@described(
+    of_subgroups="estimate low high pvalue",
+    number="estimate",
+    plotter="numbers.interval",
+    draws="draws for the bounds, 0 where nothing was drawn",
+)
 class ConfidenceIntervalResult(Result):
-    """The answer of :func:`caltest.confidence_interval`.
+    """The answer of :func:`caltest.confidence_interval`."""
 
-    Attributes
-    ----------
-    statistic, lens, method : str
-        The recipe, as it would be written in Python.
-    estimate : float
-        The statistic of the observed data.
-    low, high : float or None
-        The interval; the open side of a one-sided bound is the end of the statistic's range, or
-        None where that is not known.
-    level : float
-        Probability with which such an interval contains the value.
-    side : {"two-sided", "lower", "upper"}
-        Which bounds were asked for.
-    null_mean : float
-        What a calibrated model would show on average: the noise floor.
-    bias : float
-        The bias of the estimate found by the bootstrap, given the miscalibration that is there.
-    corrected : float
-        ``estimate - bias``. Of a squared error it can be negative, which means "less than noise".
-    contains_zero : bool
-        Whether the data are compatible with calibration, at this level.
-    pvalue : float or None
-        The p-value of calibration that decides ``contains_zero`` for ``method="inversion"``: 0
-        belongs to the interval if it is above ``(1 - level) / 2`` (one-sided: ``1 - level``).
-    n_cells : int or None
-        Occupied cells of a binned error.
-    subgroups : Subgroups, optional
-        The interval in every subgroup, all of which cover together with probability ``level``.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` draws for the bounds, 0 where nothing was
-        drawn.
-    """
-
-    statistic: str
+    statistic: str = entry("The recipe, as it would be written in Python.")
     lens: str
     method: str
-    estimate: float
-    low: float | None
+    estimate: float = entry("The statistic of the observed data.")
+    low: float | None = entry(
+        "The interval; the open side of a one-sided bound is the end of the statistic's range, or "
+        "None where that is not known."
+    )
     high: float | None
-    level: float
-    side: str
-    null_mean: float
-    bias: float
-    corrected: float
-    contains_zero: bool
-    pvalue: float | None
-    n_cells: int | None
-    subgroups: Subgroups | None = None
-    of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "low", "high", "pvalue")
-    number: ClassVar[str] = "estimate"
+    level: float = entry("Probability with which such an interval contains the value.")
+    side: str = entry("Which bounds were asked for.", '{"two-sided", "lower", "upper"}')
+    null_mean: float = entry("What a calibrated model would show on average: the noise floor.")
+    bias: float = entry(
+        "The bias of the estimate found by the bootstrap, given the miscalibration that is there."
+    )
+    corrected: float = entry(
+        '``estimate - bias``. Of a squared error it can be negative, which means "less than noise".'
+    )
+    contains_zero: bool = entry("Whether the data are compatible with calibration, at this level.")
+    pvalue: float | None = entry(
+        'The p-value of calibration that decides ``contains_zero`` for ``method="inversion"``: '
+        "0 belongs to the interval if it is above ``(1 - level) / 2`` (one-sided: ``1 - level``)."
+    )
+    n_cells: int | None = entry("Occupied cells of a binned error.")
+    subgroups: Subgroups | None = entry(
+        "The interval in every subgroup, all of which cover together with probability ``level``.",
+        default=None,
+    )
 
     @property
     def rank(self) -> tuple[float, float]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from caltest.results.base import Result
+from caltest.results.fields import described, entry
 
 #: What the rows are needed for.
 WORDS = {
@@ -17,55 +15,39 @@ WORDS = {
 }
 
 
-@dataclass(frozen=True)
+@described(
+    title="Plan",
+    number="n",
+    columns="purpose statistic lens alternative n low high",
+    plotter="decisions.planned",
+    draws="data sets that were simulated, 0 for a formula; ``n`` rows are needed",
+)
 class Plan(Result):
-    """The answer of :func:`caltest.plan`.
+    """The answer of :func:`caltest.plan`."""
 
-    Attributes
-    ----------
-    statistic, lens : str
-        The recipe, as it would be written in Python.
-    purpose : {"test", "interval", "equivalence", "comparison", "monitoring"}
-        What is planned.
-    method : {"formula", "simulation"}
-        How ``n`` was found.
-    low, high : int
-        Between which ``n`` lies, as far as Monte Carlo error is concerned, in 95 % of simulations.
-    power, alpha, width, margin : float or None
-        As asked for.
-    like, alternative : str
-        What rows are like, and what is true of them.
-    points : tuple of (float, float)
-        Rows that were tried, and how often they did, or the mean length of intervals.
-    present : int or None
-        Rows that were given.
-    n : int
-        The rows that are needed.
-    n_resamples : int
-        Data sets that were simulated, 0 for a formula.
-    n_classes, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    statistic: str
+    statistic: str = entry("The recipe, as it would be written in Python.")
     lens: str
-    purpose: str
-    method: str
-    low: int
+    purpose: str = entry(
+        "What is planned.",
+        '{"test", "interval", "equivalence", "comparison", "monitoring"}',
+    )
+    method: str = entry("How ``n`` was found.", '{"formula", "simulation"}')
+    low: int = entry(
+        "Between which ``n`` lies, as far as Monte Carlo error is concerned, in 95 % of "
+        "simulations."
+    )
     high: int
-    power: float | None
+    power: float | None = entry("As asked for.")
     alpha: float
     width: float | None
     margin: float | None
-    like: str
+    like: str = entry("What rows are like, and what is true of them.")
     alternative: str
-    points: tuple[tuple[float, float], ...]
-    present: int | None
-    title: ClassVar[str] = "Plan"
-    number: ClassVar[str] = "n"
-    columns: ClassVar[tuple[str, ...]] = (
-        *("purpose", "statistic", "lens", "alternative", "n", "low", "high"),
+    points: tuple[tuple[float, float], ...] = entry(
+        "Rows that were tried, and how often they did, or the mean length of intervals.",
+        "tuple of (float, float)",
     )
+    present: int | None = entry("Rows that were given.")
 
     @property
     def more(self) -> int | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 #: Bands that hold where the truth may be; all others hold what a calibrated model would show.
@@ -29,65 +29,63 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@described(
+    eq=False,
+    title="Reliability curve",
+    plotter="reliability.reliability",
+    draws="replicates for the bars, 0 where they are computed",
+)
 class ReliabilityCurve(Result):
-    """The answer of :func:`caltest.reliability_curve`: a table with one row an occupied bin.
+    """The answer of :func:`caltest.reliability_curve`: a table with one row an occupied bin."""
 
-    Attributes
-    ----------
-    component : ndarray of shape (L,), int
-        The induced class whose probability is looked at: always 0 for a two-class problem, else
-        0 … K'−1, one after the other; with subgroups those of one after those of the other.
-    cell : ndarray of shape (L,), int
-        The number of the bin, as the binning numbers them.
-    bin_low, bin_high : ndarray of shape (L,)
-        The ends of the bin: its edges for ``UniformBins`` and ``EdgeBins``, else its smallest and
-        largest prediction.
-    count : ndarray of shape (L,), int
-        Rows in the bin; empty bins are left out.
-    predicted, observed : ndarray of shape (L,)
-        Mean prediction, and frequency of the outcome. Within a component, ``predicted`` increases.
-    low, high : ndarray of shape (L,)
-        The bars, as frequencies; NaN when there are none. Subtract ``predicted`` for bars of the
-        deviation.
-    spread : ndarray of shape (J, len(SPREAD_EDGES) − 1), int
-        Histogram of the predictions of every component.
-    names : tuple of str
-        What the components are.
-    subject : {"event", "top", "ranks", "classes", "vector"}
-        What the lens looks at.
-    lens, bins, band : str
-        The recipe; ``band`` is ``"none"`` without bars.
-    level : float
-        Of the bars.
-    simultaneous : bool
-        Whether ``level`` is for all bars together.
-    tests : tuple of CalibrationTestResult
-        For every component the test of its ECE over the same bins.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` replicates for the bars, 0 where they are
-        computed.
-    """
-
-    component: IntArray
-    cell: IntArray
-    bin_low: FloatArray
+    component: IntArray = entry(
+        "The induced class whose probability is looked at: always 0 for a two-class problem, else "
+        "0 … K'−1, one after the other; with subgroups those of one after those of the other.",
+        "ndarray of shape (L,), int",
+    )
+    cell: IntArray = entry(
+        "The number of the bin, as the binning numbers them.",
+        "ndarray of shape (L,), int",
+    )
+    bin_low: FloatArray = entry(
+        "The ends of the bin: its edges for ``UniformBins`` and ``EdgeBins``, else its smallest "
+        "and largest prediction.",
+        "ndarray of shape (L,)",
+    )
     bin_high: FloatArray
-    count: IntArray
-    predicted: FloatArray
+    count: IntArray = entry(
+        "Rows in the bin; empty bins are left out.",
+        "ndarray of shape (L,), int",
+    )
+    predicted: FloatArray = entry(
+        "Mean prediction, and frequency of the outcome. Within a component, ``predicted`` "
+        "increases.",
+        "ndarray of shape (L,)",
+    )
     observed: FloatArray
-    low: FloatArray
+    low: FloatArray = entry(
+        "The bars, as frequencies; NaN when there are none. Subtract ``predicted`` for bars of "
+        "the deviation.",
+        "ndarray of shape (L,)",
+    )
     high: FloatArray
-    spread: IntArray
-    names: tuple[str, ...]
-    subject: str
-    lens: str
+    spread: IntArray = entry(
+        "Histogram of the predictions of every component.",
+        "ndarray of shape (J, len(SPREAD_EDGES) − 1), int",
+    )
+    names: tuple[str, ...] = entry("What the components are.")
+    subject: str = entry(
+        "What the lens looks at.",
+        '{"event", "top", "ranks", "classes", "vector"}',
+    )
+    lens: str = entry('The recipe; ``band`` is ``"none"`` without bars.')
     bins: str
     band: str
-    level: float
-    simultaneous: bool
-    tests: tuple[CalibrationTestResult, ...]
-    title: ClassVar[str] = "Reliability curve"
+    level: float = entry("Of the bars.")
+    simultaneous: bool = entry("Whether ``level`` is for all bars together.")
+    tests: tuple[CalibrationTestResult, ...] = entry(
+        "For every component the test of its ECE over the same bins."
+    )
 
     @property
     def deviation(self) -> FloatArray:

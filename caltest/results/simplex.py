@@ -2,57 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest.results.base import Result
 from caltest.results.calibration import CalibrationTestResult
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 
-@dataclass(frozen=True, eq=False)
+@described(eq=False, title="Reliability on the simplex", plotter="simplex.simplex")
 class ReliabilitySimplex(Result):
-    """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell.
+    """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell."""
 
-    Attributes
-    ----------
-    bin_low, bin_high : ndarray of shape (L, K)
-        The cell is the part of the simplex with bin_low ≤ p ≤ bin_high: its slices for
-        ``SimplexGrid``, else as far as its predictions reach.
-    count : ndarray of shape (L,), int
-        Rows in the cell; empty cells are left out.
-    predicted, observed : ndarray of shape (L, K)
-        Mean prediction, and frequencies of the classes, both weighted: tail and head of the arrow.
-    pvalue : ndarray of shape (L,)
-        For each cell by itself: exact, or drawn where ``n_resamples`` is not 0.
-    adjusted : ndarray of shape (L,)
-        Adjusted for the number of cells: Holm's of exact ones, max-T of drawn ones.
-    names : tuple of str
-        The corners.
-    lens, bins : str
-        The recipe.
-    level : float
-        See ``significant``.
-    test : CalibrationTestResult
-        The test of the ECE over the cells.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`.
-    """
-
-    bin_low: FloatArray
+    bin_low: FloatArray = entry(
+        "The cell is the part of the simplex with bin_low ≤ p ≤ bin_high: its slices for "
+        "``SimplexGrid``, else as far as its predictions reach.",
+        "ndarray of shape (L, K)",
+    )
     bin_high: FloatArray
-    count: IntArray
-    predicted: FloatArray
+    count: IntArray = entry(
+        "Rows in the cell; empty cells are left out.",
+        "ndarray of shape (L,), int",
+    )
+    predicted: FloatArray = entry(
+        "Mean prediction, and frequencies of the classes, both weighted: tail and head of the "
+        "arrow.",
+        "ndarray of shape (L, K)",
+    )
     observed: FloatArray
-    pvalue: FloatArray
-    adjusted: FloatArray
-    names: tuple[str, ...]
-    lens: str
+    pvalue: FloatArray = entry(
+        "For each cell by itself: exact, or drawn where ``n_resamples`` is not 0.",
+        "ndarray of shape (L,)",
+    )
+    adjusted: FloatArray = entry(
+        "Adjusted for the number of cells: Holm's of exact ones, max-T of drawn ones.",
+        "ndarray of shape (L,)",
+    )
+    names: tuple[str, ...] = entry("The corners.")
+    lens: str = entry("The recipe.")
     bins: str
-    level: float
-    test: CalibrationTestResult
-    title: ClassVar[str] = "Reliability on the simplex"
+    level: float = entry("See ``significant``.")
+    test: CalibrationTestResult = entry("The test of the ECE over the cells.")
 
     @property
     def deviation(self) -> FloatArray:

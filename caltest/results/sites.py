@@ -2,85 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from caltest.results.base import Record, Result
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 
-@dataclass(frozen=True)
+@described()
 class PooledEffect(Record):
-    """One measure of calibration at all sites, and its mean and spread over sites.
+    """One measure of calibration at all sites, and its mean and spread over sites."""
 
-    Attributes
-    ----------
-    values, errors : tuple of float
-        The estimate of every site, and its standard error.
-    mean, mean_se : float
-        The mean over sites (random effects), and its standard error (Hartung & Knapp).
-    interval : tuple of float
-        The confidence interval of the mean.
-    prediction : tuple of float
-        The prediction interval: where the true value of a further site may lie.
-    tau : float
-        The standard deviation of the true values over sites, by restricted maximum likelihood.
-    i_squared : float
-        The share of the variance of the estimates that is not noise (Higgins & Thompson).
-    pvalue : float
-        Of the hypothesis that sites are calibrated on average.
-    q, q_pvalue : float
-        Cochran's Q, and its p-value: "do all sites have the same value?".
-    """
-
-    values: tuple[float, ...]
+    values: tuple[float, ...] = entry("The estimate of every site, and its standard error.")
     errors: tuple[float, ...]
-    mean: float
+    mean: float = entry(
+        "The mean over sites (random effects), and its standard error (Hartung & Knapp)."
+    )
     mean_se: float
-    interval: tuple[float, float]
-    prediction: tuple[float, float]
-    tau: float
-    i_squared: float
-    pvalue: float
-    q: float
+    interval: tuple[float, float] = entry("The confidence interval of the mean.")
+    prediction: tuple[float, float] = entry(
+        "The prediction interval: where the true value of a further site may lie."
+    )
+    tau: float = entry(
+        "The standard deviation of the true values over sites, by restricted maximum likelihood."
+    )
+    i_squared: float = entry(
+        "The share of the variance of the estimates that is not noise (Higgins & Thompson)."
+    )
+    pvalue: float = entry("Of the hypothesis that sites are calibrated on average.")
+    q: float = entry('Cochran\'s Q, and its p-value: "do all sites have the same value?".')
     q_pvalue: float
 
 
-@dataclass(frozen=True)
+@described(title="Calibration over sites", plotter="forest.sites")
 class MetaAnalysis(Result):
-    """The answer of :func:`caltest.meta_analysis`.
+    """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out."""
 
-    Attributes
-    ----------
-    sites : tuple of str
-        The sites, in the order of their names.
-    counts, events : tuple of int
-        Their rows, and how many of these had the event.
-    log_oe : PooledEffect
-        The logarithm of the ratio of observed to expected events; calibration means 0.
-    intercept : PooledEffect
-        Cox's intercept given slope 1, calibration in the large; calibration means 0.
-    slope : PooledEffect
-        Cox's slope; calibration means 1.
-    level : float
-        Of the intervals.
-    lens : str
-        Through which lens the event was seen.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``notes`` name the sites that had to be left out.
-    """
-
-    sites: tuple[str, ...]
-    counts: tuple[int, ...]
+    sites: tuple[str, ...] = entry("The sites, in the order of their names.")
+    counts: tuple[int, ...] = entry("Their rows, and how many of these had the event.")
     events: tuple[int, ...]
-    log_oe: PooledEffect
-    intercept: PooledEffect
-    slope: PooledEffect
-    level: float
-    lens: str
-    title: ClassVar[str] = "Calibration over sites"
+    log_oe: PooledEffect = entry(
+        "The logarithm of the ratio of observed to expected events; calibration means 0."
+    )
+    intercept: PooledEffect = entry(
+        "Cox's intercept given slope 1, calibration in the large; calibration means 0."
+    )
+    slope: PooledEffect = entry("Cox's slope; calibration means 1.")
+    level: float = entry("Of the intervals.")
+    lens: str = entry("Through which lens the event was seen.")
 
     def _made(self) -> list[str]:
         how = f"{len(self.sites)} sites, REML, {100 * self.level:g} % Hartung–Knapp intervals"

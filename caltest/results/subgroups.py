@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from caltest.results.base import Record, format_p
+from caltest.results.fields import described, entry
 from caltest.results.tables import Columns, aligned
 
 
-@dataclass(frozen=True)
+@described(plotter="forest.forest")
 class Subgroups(Record):
-    """The same question, asked of every subgroup by itself, and whether they differ.
+    """The same question, asked of every subgroup by itself, and whether they differ."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The subgroups, in the order of their names.
-    counts : tuple of int
-        Their numbers of rows.
-    tests : tuple of CalibrationTestResult or another Result, or None
-        The test of each, its interval or its comparison; None where it cannot be tested, which
-        ``notes`` explain.
-    adjusted : tuple of float or None
-        Their p-values, adjusted for the number of subgroups.
-    pvalue : float
-        The smallest of these: "is it calibrated in every subgroup?", or "are errors equal there?".
-    adjust : {"Holm", "max-T"}
-        By Holm's method where no row is in two subgroups, else by the joint law on the same
-        redrawn labels (Westfall & Young 1993).
-    alike : tuple of float
-        For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the other
-        rows are": see :func:`calibration_test`. Empty where this is not tested.
-    n : int
-        Rows of all together, each counted once.
-    notes : tuple of str
-        What could not be tested, and why.
-    """
-
-    names: tuple[str, ...]
-    counts: tuple[int, ...]
-    tests: tuple[Any, ...]
-    adjusted: tuple[float | None, ...]
-    pvalue: float
-    adjust: str
-    n: int
-    alike: tuple[float, ...] = ()
-    notes: tuple[str, ...] = ()
+    names: tuple[str, ...] = entry("The subgroups, in the order of their names.")
+    counts: tuple[int, ...] = entry("Their numbers of rows.")
+    tests: tuple[Any, ...] = entry(
+        "The test of each, its interval or its comparison; None where it cannot be tested, which "
+        "``notes`` explain.",
+        "tuple of CalibrationTestResult or another Result, or None",
+    )
+    adjusted: tuple[float | None, ...] = entry(
+        "Their p-values, adjusted for the number of subgroups.",
+        "tuple of float or None",
+    )
+    pvalue: float = entry(
+        'The smallest of these: "is it calibrated in every subgroup?", or "are errors equal '
+        'there?".'
+    )
+    adjust: str = entry(
+        "By Holm's method where no row is in two subgroups, else by the joint law on the same "
+        "redrawn labels (Westfall & Young 1993).",
+        '{"Holm", "max-T"}',
+    )
+    n: int = entry("Rows of all together, each counted once.")
+    alike: tuple[float, ...] = entry(
+        'For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the '
+        'other rows are": see :func:`calibration_test`. Empty where this is not tested.',
+        default=(),
+    )
+    notes: tuple[str, ...] = entry("What could not be tested, and why.", default=())
 
     @property
     def tested(self) -> list[Any]:

@@ -120,6 +120,7 @@ class Monitor(Watch):
     impossible: int = 0
     state: bytes = b""
     width: ClassVar[int] = 2
+    plotter: ClassVar[str] = "evidence.evidence"
     number: ClassVar[str] = "evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 

@@ -19,7 +19,6 @@ import caltest as ct
 from caltest import cli, plots, results
 from caltest.inference import compare
 from caltest.plots import marks
-from caltest.plots.results import PICTURES
 from caltest.plots.scales import Scale
 from caltest.plots.simplex import TETRAHEDRON
 from caltest.reliability import reliability_curve
@@ -176,7 +175,7 @@ def test_there_is_one_key_and_it_says_nothing_twice(drawn, kind):
 
 
 #: Answers to yes or no, about rows or a curve that have pictures of their own.
-OF_NONE = {results.BandTest, results.GateResult}
+OF_NONE = {results.BandTest}
 
 
 def test_every_result_has_a_picture():
@@ -186,7 +185,7 @@ def test_every_result_has_a_picture():
         if issubclass(kind, Result) and not kind.__subclasses__()
         if not kind.__module__.startswith("caltest.reports")  # a page, and tables of it
     }
-    assert kinds == (set(PICTURES) | OF_NONE) - {ct.Subgroups}
+    assert {kind for kind in kinds if not kind.plotter} == OF_NONE
 
 
 def test_long_recipes_and_names_stay_on_the_paper():
