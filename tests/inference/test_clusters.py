@@ -168,19 +168,6 @@ def test_agreement_as_defined(rng):
             assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_clusters_of_one_row_are_none(rng):
-    p = rng.random(80)
-    y = (rng.random(80) < p).astype(int)
-    for verb in (ct.calibration_test, ct.reliability_curve):
-        assert verb(p, y, clusters=np.arange(80)).as_dict() == verb(p, y).as_dict()
-    plain = ct.RedrawLabels().drawer(ct.Predictions.of(p, y))((1, 2), 0, 9)
-    ones = ct.Predictions.of(p, y, clusters=np.arange(80))
-    np.testing.assert_array_equal(ct.SharedRedraws().drawer(ones)((1, 2), 0, 9), plain)
-    pairs = ct.Predictions.of(p, y, clusters=np.arange(80) // 2)
-    free = ct.SharedRedraws(dependence=0.0).drawer(pairs)((1, 2), 0, 9)
-    np.testing.assert_array_equal(free, plain)
-
-
 def test_names_of_clusters_and_workers_change_nothing(rng):
     p = rng.random(120)
     y = (rng.random(120) < p).astype(int)

@@ -19,7 +19,7 @@ from caltest.inference import compare
 from caltest.inference.comparison import _groups
 from caltest.inference.reach import Side
 from caltest.inference.squared_error import SquaredError, base_variance
-from caltest.results import ComparisonResult, ComparisonTable
+from caltest.results import ComparisonResult
 from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
 
 EVENT = ct.OneVsRest(1)
@@ -158,14 +158,6 @@ def test_a_user_function_can_be_swapped(rng):
         compare(a, b, y, bias, lens=EVENT)
 
 
-@pytest.mark.parametrize("paired", [True, False])
-def test_same_for_any_workers(rng, paired):
-    a, b, y = right_and_steep(rng, 80)
-    options = {"lens": EVENT, "method": "swap", "n_resamples": 100, "rng": 3}
-    options |= {} if paired else {"labels_b": y}
-    assert compare(a, b, y, **options) == compare(a, b, y, workers=3, **options)
-
-
 def test_ctrl_c_keeps_what_was_drawn(rng):
     calls = 0
 
@@ -295,14 +287,6 @@ def test_scores_against_scipy(rng):
     vector = compare(*vectors(rng, 50, 3), n_resamples=1).scores
     assert vector[1].difference is None
     assert "infinite" in str(compare(*vectors(rng, 50, 3), n_resamples=1))
-
-
-def test_json(rng):
-    a, b, y = vectors(rng, 40, 3)
-    result = compare(a, b, y, DebiasedL2(2), n_resamples=9, rng=1)
-    assert ComparisonResult.from_json(result.to_json()) == result
-    table = compare({"a": a, "b": b, "c": 0.5 * (a + b)}, y, DebiasedL2(2), n_resamples=9, rng=1)
-    assert ComparisonTable.from_json(table.to_json()) == table
 
 
 # --- several models ----------------------------------------------------------------------------

@@ -91,21 +91,6 @@ def test_power_with_clusters():
     assert rejected / RUNS >= 0.43 - 3 * (0.43 * 0.57 / RUNS) ** 0.5
 
 
-def test_clusters_of_one_row_change_nothing(rng):
-    p = rng.random(200)
-    y = (rng.random(200) < p).astype(int)
-    pairs = [(ct.ECE(), None), (ct.Kuiper(), None), (ct.DebiasedL2(), None)]
-    options = {"n_resamples": 199, "rng": 1}
-    for facts in ({}, {"by": np.arange(200) % 2}):
-        plain = ct.joint_test(p, y, pairs=pairs, **options, **facts)
-        assert (
-            ct.joint_test(p, y, pairs=pairs, clusters=np.arange(200), **options, **facts) == plain
-        )
-        report = ct.audit(p, y, **options, **facts)
-        alone = ct.audit(p, y, clusters=np.arange(200)[::-1], **options, **facts)
-        assert alone.as_dict() == report.as_dict()
-
-
 def test_order_of_rows_and_scale_of_weights_do_not_matter(rng):
     p, w = np.round(rng.random(240), 2), rng.integers(1, 4, 240)
     y = (rng.random(240) < p).astype(int)

@@ -169,13 +169,6 @@ def test_wrong_calls():
         ct.grade_tests(ct.examples.digits())
 
 
-def test_pictures():
-    for table in (GRADES, {"n": [3], "events": [0], "probability": [0.0]}):
-        picture = ct.grade_tests(table).plot()
-        assert {"rates", "intervals", "probabilities", "labels", "key"} <= set(picture.artists)
-        assert picture.ax.get_xscale() == "log"
-
-
 def test_command_line(tmp_path, capsys):
     path = tmp_path / "grades.csv"
     head = ["grade", "obligors", "defaults", "pd"]

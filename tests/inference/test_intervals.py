@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import reference_intervals as twin
@@ -12,10 +10,8 @@ from scipy.special import expit, logit
 from scipy.stats import binom, bootstrap
 
 import caltest as ct
-from caltest import cli
 from caltest.inference import confidence_interval, inversion
 from caltest.inference.cell_noise import cell_noise
-from caltest.results import ConfidenceIntervalResult
 from caltest.statistics import DebiasedL1, DebiasedL2
 from caltest.statistics.cells import Cells
 
@@ -164,14 +160,6 @@ def test_repeated_rows_in_clusters_are_one_row(rng, statistic):
     assert clustered.n_clusters == 400
 
 
-def test_clusters_of_one_row_are_rows(rng):
-    data = drawn(rng, 500, slope(0.6))
-    rows = interval(data, n_resamples=4999)
-    names = [f"patient {i}" for i in range(500)]
-    ones = interval(data, clusters=names, n_resamples=4999)
-    assert ones == rows
-
-
 # --- twins -------------------------------------------------------------------------------------
 
 
@@ -262,19 +250,6 @@ def test_root_of_the_squared_error(rng):
     assert root.corrected**2 == pytest.approx(max(squared.corrected, 0.0))
 
 
-def test_forms_of_the_same_data_agree(rng):
-    data = drawn(rng, 300, slope(0.5))
-    expected = interval(data)
-    order = rng.permutation(300)
-    shuffled = interval(ct.Predictions(data.probs[order], data.labels[order]))
-    one_column = confidence_interval(
-        data.probs[:, 0], 1 - data.labels, ct.ECE(10), lens=ct.OneVsRest(1), n_resamples=999, rng=0
-    )
-    for other in (shuffled, one_column):
-        assert other.low == pytest.approx(expected.low, rel=1e-6)
-        assert other.high == pytest.approx(expected.high, rel=1e-3)
-
-
 def test_one_sided_bounds_are_the_ends_of_the_wider_interval(rng):
     data = drawn(rng, 400, slope(0.5))
     both = interval(data, level=0.9)
@@ -320,25 +295,6 @@ def test_certain_predictions():
     assert wrong.low <= 0.2 <= wrong.high
 
 
-def test_command_line(capsys, tmp_path, rng):
-    path = tmp_path / "data.npz"
-    data = drawn(rng, 300, slope(0.3))
-    np.savez(path, probs=data.probs, labels=data.labels)
-    arguments = ["interval", str(path), "--statistic", "ECE(10)", "--lens", "OneVsRest(0)"]
-    with pytest.raises(SystemExit) as stop:
-        cli.main([*arguments, "--level", "0.9", "--json", "--fail-on-miscalibration"])
-    answer = ConfidenceIntervalResult.from_json(capsys.readouterr().out)
-    expected = interval(data, level=0.9, n_resamples=9999)
-    assert (answer.low, answer.high) == (expected.low, expected.high)
-    assert stop.value.code == 1
-
-
-def test_bootstrap_does_not_depend_on_workers(rng):
-    data = drawn(rng, 200)
-    one, two = (interval(data, method="bootstrap", workers=w) for w in (1, 2))
-    assert one == two
-
-
 # --- the answer --------------------------------------------------------------------------------
 
 
@@ -358,13 +314,6 @@ def test_report_reads_well():
     assert "  if calibrated   0.0574  (null mean: the noise floor)" in lines
     assert any("Theorem 2" in line for line in lines)
     assert "0.95 by inversion · B=999 · seed=1 · n=30" in lines[-1]
-
-
-def test_json_round_trip(rng):
-    for options in ({}, {"method": "bootstrap"}, {"side": "lower"}):
-        answer = interval(drawn(rng, 100), **options)
-        assert ConfidenceIntervalResult.from_json(answer.to_json()) == answer
-        json.dumps(answer.as_dict(), allow_nan=False)
 
 
 def test_functions_have_open_ends(rng):

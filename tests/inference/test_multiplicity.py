@@ -86,19 +86,6 @@ def test_all_statistics_see_the_same_labels(joint):
     assert result.adjusted == (result.tests[0].pvalue,) * 2
 
 
-def test_workers_do_not_change_the_numbers(joint):
-    data, result = joint
-    assert ct.joint_test(data, pairs=PAIRS, n_resamples=499, rng=3, workers=2) == result
-
-
-def test_report_and_round_trip(joint):
-    _, result = joint
-    text = str(result)
-    assert text.startswith("Joint test of calibration\n")
-    assert "All together: p" in text
-    assert ct.JointTestResult.from_json(result.to_json()) == result
-
-
 def test_refuses():
     data = ct.examples.SixPoints().sample(30, 1)
 

@@ -135,21 +135,6 @@ def test_a_number_of_bins_is_uniform_bins():
 
 
 @SETTINGS
-@given(PROBLEMS, ANY_BINS, SEEDS)
-def test_order_of_rows_does_not_matter(problem, bins, seed):
-    probs, labels = problem
-    # The mean of a node may move by an ulp with the order of its rows, and a tie with it.
-    if isinstance(bins, ct.VarianceTree):
-        bins = ct.VarianceTree(bins.min_size, stop=bins.stop)
-        probs = np.round(probs * 2**20) / 2**20
-    order = np.random.default_rng(seed).permutation(len(labels))
-    for kind in (ct.ECE, ct.MCE):
-        statistic = kind(bins)
-        shuffled = statistic(probs[order], labels[order])
-        assert shuffled == pytest.approx(statistic(probs, labels), abs=1e-13)
-
-
-@SETTINGS
 @given(PROBLEMS, st.integers(1, 30), st.sampled_from(["right", "left"]), SEEDS)
 def test_names_of_classes_do_not_matter_on_the_full_grid(problem, m, closed, seed):
     probs, labels = problem
@@ -176,17 +161,6 @@ def test_swapping_two_classes_swaps_the_closed_side(seed, n, m):
     ):
         swapped = ct.ECE(mirrored)(seen(probs[:, ::-1], 1 - labels))
         assert swapped == pytest.approx(ct.ECE(bins)(seen(probs, labels)), abs=1e-13)
-
-
-@SETTINGS
-@given(PROBLEMS, st.integers(1, 30), st.integers(2, 4))
-def test_repeated_rows_keep_the_estimate(problem, m, times):
-    probs, labels = problem
-    many, marks = np.repeat(probs, times, axis=0), np.repeat(labels, times)
-    for kind in (ct.ECE, ct.MCE):
-        for distance in DISTANCES:
-            statistic = kind(ct.UniformBins(m), distance=distance)
-            assert statistic(many, marks) == pytest.approx(statistic(probs, labels), abs=1e-13)
 
 
 @SETTINGS
@@ -354,13 +328,6 @@ def test_one_against_the_rest_is_a_partition(problem, c, m):
 
 
 @SETTINGS
-@given(PROBLEMS)
-def test_canonical_lens_changes_nothing(problem):
-    data = ct.Predictions.of(*problem)
-    assert np.shares_memory(ct.Canonical()(data).probs, data.probs)
-
-
-@SETTINGS
 @given(PROBLEMS, SEEDS, st.integers(1, 9))
 def test_lens_of_drawn_labels_follows_the_induced_predictions(problem, seed, k):
     # Drawing from the whole vector and looking through the lens, an impossible rank never shows.
@@ -443,15 +410,6 @@ def test_replicates_against_a_slow_consistency_bootstrap():
     assert np.std(slow) == pytest.approx(fast.std(), rel=0.17)
 
 
-def test_replicates_against_the_exact_law():
-    probs = np.round(make(7, 40, 2)[0], 1)
-    probs[:, 1] = 1 - probs[:, 0]
-    data = ct.Predictions.of(probs, np.zeros(40, int))
-    law = ct.replicate(data, ct.ECE(5), ct.RedrawLabels(), n_resamples=5000, rng=1)
-    exact = ct.calibration_test(data, None, ct.ECE(5), null="exact")
-    assert abs(law.mean() - exact.null_mean) < 4.5 * exact.null_std / np.sqrt(5000)
-
-
 # --- p-values ----------------------------------------------------------------------------------
 
 
@@ -524,15 +482,3 @@ def test_perfect_and_impossible_forecasts():
     )
     assert seen.impossible == 1
     assert seen.pvalue == 0.01
-
-
-def test_class_names_do_not_change_the_test():
-    probs, labels = make(8, 60, 3)
-    names = np.array(["ant", "bee", "cow"])
-    plain = ct.calibration_test(probs, labels, ct.ECE(4), lens=ct.Canonical(), rng=1)
-    named = ct.calibration_test(
-        ct.Predictions.of(probs, names[labels], classes=names), None, ct.ECE(4),
-        lens=ct.Canonical(), rng=1,
-    )  # fmt: skip
-    assert named.estimate == plain.estimate
-    assert named.pvalue == plain.pvalue

@@ -128,20 +128,6 @@ def test_size_of_the_exact_test(name):
     assert (pvalues <= 0.5).mean() > 0.35
 
 
-@pytest.mark.parametrize("name", ["nine", "nine-max", "nine-30", "crowd", "crowd-left"])
-def test_size_of_the_redrawn_test_with_ties(name):
-    check_size(*EXACT[name], runs=400, exact_size=False, null=ct.RedrawLabels())
-
-
-@pytest.mark.parametrize(
-    "lens",
-    [ct.TopK(2), ct.Partition([[0, 3], [1], [2]])],
-    ids=repr,
-)
-def test_size_of_other_lenses(lens):
-    check_size(dirichlet(80, 4, 0.4), ct.ECE(ct.VarianceTree(10)), lens, runs=400)
-
-
 def test_size_of_a_function_as_statistic():
     def impossible_looking(probs, labels):
         return float(np.mean(1 - probs[np.arange(len(labels)), labels]))
@@ -170,16 +156,6 @@ def test_claim_that_consistency_resampling_rejects_calibrated_models():
             null=ct.ConsistencyResampling(),
         )
     assert rejected / 60 > 0.9
-
-
-def test_consistency_resampling_warns_about_sparse_bins(rng):
-    probs = rng.dirichlet(np.full(10, 0.1), 250)
-    labels = LabelSampler.of(probs)(rng.random(250))
-    statistic = ct.ECE(ct.UniformBins(10))
-    options = {"lens": ct.Canonical(), "n_resamples": 9, "rng": 0}
-    with pytest.warns(ct.SparseBinsWarning):
-        ct.calibration_test(probs, labels, statistic, null=ct.ConsistencyResampling(), **options)
-    ct.calibration_test(probs, labels, statistic, **options)  # and the default does not warn
 
 
 def test_consistency_resampling_is_fine_with_full_bins():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import sys
 
@@ -45,12 +44,6 @@ def test_csv_columns_are_found_by_name(tmp_path, header):
     check(read_predictions(write_csv(tmp_path / "f.csv", header, table())))
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_csv_delimiters(tmp_path, delimiter):
-    path = write_csv(tmp_path / "f.csv", ["p_0", "p_1", "p_2", "label"], table(), delimiter)
-    check(read_predictions(path))
-
-
 def test_csv_says_what_was_understood(tmp_path):
     data = read_predictions(write_csv(tmp_path / "f.csv", ["p_0", "p_1", "p_2", "y"], table()))
     assert data.notes == ("read 4 rows, 3 classes from columns p_0, p_1, p_2, labels from y",)
@@ -79,16 +72,6 @@ def test_class_names_as_columns(tmp_path):
     assert data.classes == ("cat", "dog", "owl")
 
 
-def test_class_names_after_a_prefix(tmp_path):
-    names = ["cat", "dog", "owl"]
-    path = write_csv(
-        tmp_path / "f.csv",
-        ["p_cat", "p_dog", "p_owl", "label"],
-        table([names[y] for y in LABELS]),
-    )
-    check(read_predictions(path))
-
-
 @pytest.mark.parametrize("name", ["p", "prob", "p_1"])
 def test_one_column_is_binary(tmp_path, name):
     rows = [[0.25, 0], [0.5, 1], ["1e-3", 1]]
@@ -108,12 +91,6 @@ def test_columns_by_hand(tmp_path):
     check(read_predictions(path, "A,B,C", "seen"))
     check(read_predictions(path, ["A", "B", "C"], "seen"))
     check(read_predictions(path, "[ABC]", "seen"))
-
-
-def test_quoted_cells_and_byte_order_mark(tmp_path):
-    path = tmp_path / "f.csv"
-    path.write_text('\ufeff"p","label","remark"\n"0.5","1","a, b"\n0.25,0,c\n', encoding="utf-8")
-    np.testing.assert_array_equal(read_predictions(path).labels, [1, 0])
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -167,15 +144,6 @@ def test_facts_of_the_rows(tmp_path):
     refuse(path, "column p_site has 1 missing cell, in row 2 ", clusters="p_site")
 
 
-def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
-    path = tmp_path / "f.jsonl"
-    path.write_text('{"p": 0.5, "y": 1, "x": {"a": 1}}\n{"p": 0.25, "y": 0, "z": [1]}\n')
-    np.testing.assert_array_equal(read_predictions(path).labels, [1, 0])
-    refuse(path, "column x holds objects", probs="x")
-    np.savez(tmp_path / "f.npz", p=[0.5, 0.25], y=[1, 0], extra=np.array([{}], dtype=object))
-    np.testing.assert_array_equal(read_predictions(tmp_path / "f.npz").labels, [1, 0])
-
-
 def test_npz(tmp_path):
     path = tmp_path / "f.npz"
     np.savez(path, probs=PROBS.astype(np.float32), labels=LABELS, fold=LABELS)
@@ -204,19 +172,6 @@ def test_npy_pair(tmp_path):
     check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npz"))
     (tmp_path / "q.npy").write_bytes((tmp_path / "y.npz").read_bytes())
     refuse(tmp_path / "q.npy", "does not hold one array", label=tmp_path / "y.npz")
-
-
-def test_jsonl(tmp_path):
-    path = tmp_path / "f.jsonl"
-    records = [
-        {"id": i, "probs": list(p), "label": int(y)}
-        for i, (p, y) in enumerate(zip(PROBS, LABELS, strict=True))
-    ]
-    path.write_text("\n".join(map(json.dumps, records)) + "\n\n")
-    check(read_predictions(path))
-    flat = [dict(zip(["p_0", "p_1", "p_2", "y"], row, strict=True)) for row in table()]
-    path.write_text("\n".join(json.dumps(r, default=int) for r in flat))
-    check(read_predictions(path))
 
 
 def test_parquet(tmp_path):

@@ -237,16 +237,6 @@ def test_likelihood_never_worse(method, n_classes):
         assert fitted.nll_after <= fitted.nll_before + 1e-12
 
 
-@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
-@pytest.mark.parametrize("method", [PlattScaling(), BetaCalibration(), IsotonicRegression()])
-def test_likelihood_of_two_classes_never_worse(method):
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        p = rng.beta(0.5, 0.5, 20).round(seed)
-        fitted = method.fit(p, rng.random(20) < p)
-        assert fitted.nll_after <= fitted.nll_before + 1e-12
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_rows_are_distributions(method, n_classes):

@@ -19,7 +19,7 @@ from caltest.reliability.bars import (
 )
 from caltest.reliability.difference import reliability_difference
 from caltest.reliability.sensitivity import bin_sensitivity
-from caltest.results import BinSensitivity, ReliabilityCurve, ReliabilityDifference
+from caltest.results import BinSensitivity, ReliabilityDifference
 from caltest.results.reliability import SPREAD_EDGES
 from caltest.statistics import Cells
 
@@ -59,11 +59,6 @@ def test_empty_bins_are_left_out_and_ends_belong_to_the_outer_bins():
     np.testing.assert_array_equal(curve.count, [2, 1])
     np.testing.assert_array_equal(curve.low, curve.high)
     assert not curve.outside.any()
-
-
-def test_a_single_row():
-    curve = reliability_curve([0.3], [1], lens=ct.OneVsRest(1))
-    assert (curve.count[0], curve.low[0], curve.high[0]) == (1, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -106,28 +101,10 @@ def test_bins_hold_their_predictions(rng, bins):
     assert curve.count.sum() == 300
 
 
-def test_order_of_the_rows_does_not_matter(rng):
-    p, y = np.round(rng.random(200), 2), rng.integers(0, 2, 200)
-    order = rng.permutation(200)
-    one = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=ct.QuantileBins(6))
-    two = reliability_curve(p[order], y[order], lens=ct.OneVsRest(1), bins=ct.QuantileBins(6))
-    for name in ("count", "predicted", "observed", "low", "high"):
-        np.testing.assert_allclose(getattr(one, name), getattr(two, name), atol=1e-12)
-
-
 def test_spread_counts_the_predictions(rng):
     p = rng.random(500)
     curve = reliability_curve(p, p < 0.5, lens=ct.OneVsRest(1))
     np.testing.assert_array_equal(curve.spread[0], np.histogram(p, SPREAD_EDGES)[0])
-
-
-@pytest.mark.parametrize("band", ["consistency", "wilson", None])
-def test_json_round_trip(rng, band):
-    curve = reliability_curve(rng.random(50), rng.integers(0, 2, 50), band=band)
-    again = ReliabilityCurve.from_json(curve.to_json())
-    assert str(again) == str(curve)
-    assert again.count.dtype == np.int64
-    np.testing.assert_array_equal(again.low, curve.low)
 
 
 @pytest.mark.parametrize(
@@ -170,17 +147,6 @@ def test_every_subgroup_has_its_curve(rng, band):
         np.testing.assert_array_equal(part.spread, own.spread)
         assert part.tests == own.tests
     assert type(curve).from_json(curve.to_json()).names == curve.names
-
-
-@pytest.mark.slow
-def test_bars_of_subgroups_hold_together(rng):
-    held, runs = 0, 200
-    for seed in range(runs):
-        rng = np.random.default_rng([seed, 3])
-        p, ward = rng.random(200), rng.integers(0, 3, 200)
-        curve = reliability_curve(p, rng.random(200) < p, by=ward, bins=3, simultaneous=True)
-        held += not curve.outside.any()
-    assert held / runs >= 0.9 - 3 * (0.09 / runs) ** 0.5
 
 
 def test_curves_of_classes_in_subgroups(rng):
@@ -251,16 +217,6 @@ def test_simultaneous_bars_of_one_cell_are_pointwise(rng):
     assert consistency_bars(*one, 0.8) == consistency_bars(*one, 0.8, simultaneous=True)
 
 
-def test_levels_are_honoured(rng):
-    data = ct.examples.GaussianMixture().sample(500, rng)
-    widths = [
-        (lambda c: (c.high - c.low).mean())(reliability_curve(data, level=level, bins=5))
-        for level in (0.5, 0.8, 0.99)
-    ]
-    assert widths == sorted(widths)
-    assert widths[0] < 0.7 * widths[1] < 0.6 * widths[2]
-
-
 @pytest.mark.parametrize("simultaneous", [False, True])
 def test_redrawn_bars_agree_with_computed_ones(rng, simultaneous):
     data = ct.examples.GaussianMixture().sample(2000, rng)
@@ -291,13 +247,6 @@ def test_resampled_bars_against_a_loop(rng):
     low, high = np.quantile(draws, [0.05, 0.95], axis=0)
     np.testing.assert_allclose(curve.low - curve.predicted, low, atol=0.015)
     np.testing.assert_allclose(curve.high - curve.predicted, high, atol=0.015)
-
-
-def test_simulated_bars_do_not_depend_on_workers(rng):
-    data = ct.examples.digits()
-    options = {"lens": ct.TopK(2), "bins": 4, "band": ct.RedrawLabels(), "n_resamples": 99}
-    one, two = (reliability_curve(data, rng=5, workers=w, **options) for w in (1, 2))
-    np.testing.assert_array_equal(one.low, two.low)
 
 
 @pytest.mark.parametrize("band", ["consistency", ct.RedrawLabels()])

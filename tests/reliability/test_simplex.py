@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import caltest as ct
 from caltest.reliability.simplex import SimplexGrid, reliability_simplex
-from caltest.results import ReliabilitySimplex
 
 
 @pytest.mark.parametrize(("m", "n_classes", "cells"), [
@@ -92,13 +91,6 @@ def test_six_points_are_found():
     simplex = reliability_simplex(ct.examples.SixPoints().sample(4000, 1), n_resamples=99, rng=1)
     assert simplex.significant.all()
     assert len(simplex.count) == 6
-
-
-def test_groups_and_json():
-    lens = ct.Partition([[0, 1], [2, 3], [4, 5, 6], [7, 8, 9]])
-    simplex = reliability_simplex(ct.examples.digits(), lens=lens, bins=3, n_resamples=99, rng=1)
-    assert simplex.names == ("0, 1", "2, 3", "4, 5, 6", "7, 8, 9")
-    assert str(ReliabilitySimplex.from_json(simplex.to_json())) == str(simplex)
 
 
 @pytest.mark.parametrize("bins", [ct.VarianceTree(40), ct.UniformBins(3)])

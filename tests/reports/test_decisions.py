@@ -124,14 +124,6 @@ def test_a_tally_is_bounded_as_its_rows_are():
     assert weighted.smallest_tolerance > 1.05 * found.smallest_tolerance
 
 
-def test_an_equivalence_test_prints_and_comes_back_from_json():
-    test = ct.equivalence_test(*drawn(5000, seed=1), tolerance=0.05, rng=1)
-    assert test.equivalent
-    assert "smaller than the tolerance 0.05" in str(test)
-    assert type(test).from_json(test.to_json()).as_dict() == test.as_dict()
-    assert float(test) == test.pvalue
-
-
 def up_and_down(p):
     return np.where(p < 0.5, 1.0, -1.0)
 

@@ -526,14 +526,6 @@ def test_false_alarms_are_as_rare_as_promised():
     assert 0 < rung <= scipy.stats.binom.ppf(0.9999, 300, 0.2)
 
 
-def test_a_state_stays_small_whatever_was_seen():
-    p, y = sloped(10_000)
-    monitor = ct.Monitor()
-    for _ in range(20):
-        monitor = monitor.update(p, y)
-    assert len(monitor.to_json()) < 100_000
-
-
 @pytest.mark.parametrize("watch", [ct.Monitor(), ct.ComparisonMonitor()])
 def test_classes_keep_their_order(watch):
     def after(watch, names):

@@ -15,7 +15,6 @@ from test_cumulative import PROBLEMS, make
 
 import caltest as ct
 from caltest.inference.decompositions import corp_decomposition
-from caltest.results import CORPDecomposition
 from caltest.statistics.isotonic import CORP, isotonic_fit
 
 SETTINGS = settings(max_examples=40, deadline=None)
@@ -146,17 +145,6 @@ def test_printed_and_refused():
         corp_decomposition(np.full((2, 3), 1 / 3), [0, 1], lens=ct.Canonical())
     with pytest.raises(ct.StatisticError, match="isotonic_fit is for two classes"):
         isotonic_fit(np.full((2, 3), 1 / 3), [0, 1])
-
-
-def test_decomposition_prints_and_goes_to_json_and_back():
-    p, y = make(5, 60)
-    parts = corp_decomposition(p, y)
-    assert CORPDecomposition.from_json(parts.to_json()) == parts
-    assert f"miscalibration  {parts.miscalibration:.4f}" in str(parts)
-    assert parts.recipe.startswith("CORP('brier') decomposition · OneVsRest(1) · n=60 · K=2")
-    assert_allclose(parts.fit(p), isotonic_fit(p, y)(p))
-    many = np.random.default_rng(1).dirichlet(np.ones(3), 60)
-    assert corp_decomposition(many, y).lens == "TopK(1)"
 
 
 # --- the null -------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import caltest as ct
 from caltest import StatisticError
 from caltest.exact import cell_null, enumerated_null
 from caltest.inference.cox import cox_recalibration
-from caltest.results import CoxRecalibration
 from caltest.simulate import RedrawLabels
 from caltest.statistics.cox import CoxLR, CoxScore
 from caltest.statistics.ici import E50, E90, ICI, Emax
@@ -436,16 +435,6 @@ def test_cox_recalibration_needs_an_event():
         cox_recalibration([0.3, 0.4], [0, 1], level=95)
     with pytest.raises(StatisticError, match="'wald' or 'profile'"):
         cox_recalibration([0.3, 0.4], [0, 1], method="exact")
-
-
-def test_cox_result_prints_and_goes_to_json_and_back():
-    answer = cox_recalibration(*problem(7, 60))
-    assert CoxRecalibration.from_json(answer.to_json()) == answer
-    assert f"slope {answer.slope:.4f}" in " ".join(str(answer).split())
-    assert "intercept 0, slope 1" in str(answer)
-    assert answer.recipe.startswith(
-        "Cox recalibration · OneVsRest(1) · 95 % Wald intervals · n=60 · K=2 · caltest"
-    )
 
 
 def test_known_truths_are_recovered():

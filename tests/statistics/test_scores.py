@@ -13,7 +13,6 @@ from reference_families import spiegelhalter
 
 import caltest as ct
 from caltest.inference.decompositions import brier_decomposition
-from caltest.results import BrierDecomposition
 from caltest.statistics.prepared import as_problem
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
 
@@ -228,14 +227,6 @@ def test_cells_of_single_predictions_have_nothing_within():
         bins=lambda rows: np.unique(rows @ [1, 40, 1600], return_inverse=True)[1],
     )
     assert_allclose([d.within_variance, d.within_covariance], 0, atol=1e-15)
-
-
-def test_decomposition_prints_and_goes_to_json_and_back():
-    probs, labels = make(4, 50, 3)
-    d = brier_decomposition(probs, labels, bins=5)
-    assert BrierDecomposition.from_json(d.to_json()) == d
-    assert f"reliability        {d.reliability:.4f}" in str(d)
-    assert d.recipe.startswith("Brier decomposition over UniformBins(5) · TopK(1) · n=50 · K=3")
 
 
 # --- the null -------------------------------------------------------------------------------------

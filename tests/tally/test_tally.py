@@ -325,59 +325,6 @@ def test_brackets_contain_the_pvalues_of_rows_in_500_problems():
 # --- several questions -------------------------------------------------------------------------
 
 
-def test_joint_test_draws_once_for_event_and_top():
-    p, y = problem(1, 600)
-    pairs = [(ct.ECE(), None), (ct.CoxScore(), None), (ct.ECE(10), ct.TopK(1))]
-    tally = ct.joint_test(ct.Tally.of(p, y), pairs=pairs, n_resamples=1999, rng=1)
-    rows = ct.joint_test(p, y, pairs=pairs, n_resamples=1999, rng=2)
-    for a, b in zip(tally.tests, rows.tests, strict=True):
-        assert a.estimate == pytest.approx(b.estimate, rel=1e-10)
-        assert abs(a.pvalue - b.pvalue) < 0.06
-    assert np.abs(np.subtract(tally.adjusted, rows.adjusted)).max() < 0.06
-
-
-@pytest.mark.parametrize("tilt", [0.0, 0.3])
-def test_audit_says_what_rows_say(tilt):
-    rng = np.random.default_rng(5)
-    p = rng.beta(0.5, 0.5, 3000)
-    y = (rng.random(3000) < p * (1 - tilt)).astype(int)
-    rows, tally = (
-        ct.audit(*data, n_resamples=999, rng=1) for data in ((p, y), (ct.Tally.of(p, y), None))
-    )
-    assert tally.verdict == rows.verdict
-    assert tally.direction == rows.direction
-    assert [row.lens for row in tally.rows] == [row.lens for row in rows.rows]
-    assert tally.rows[0].test.estimate == pytest.approx(rows.rows[0].test.estimate, rel=1e-10)
-    assert (tally.accuracy, tally.confidence) == pytest.approx((rows.accuracy, rows.confidence))
-    assert "Tally" in str(tally)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tilt", [0.0, 0.2])
-def test_intervals_are_those_of_rows(tilt):
-    rng = np.random.default_rng(3)
-    p = rng.beta(0.3, 0.6, 4000)
-    y = (rng.random(4000) < p * (1 - tilt)).astype(int)
-    tally = ct.Tally.of(p, y)
-    for statistic in (ct.ECE(), ct.DebiasedL2(), ct.DebiasedL1(), ct.RMSCE(ct.UniformBins(10))):
-        rows = ct.confidence_interval(p, y, statistic, n_resamples=1999, rng=1)
-        found = ct.confidence_interval(tally, None, statistic, n_resamples=1999, rng=1)
-        assert found.pvalue == pytest.approx(rows.pvalue, rel=0.01)
-        for name in ("estimate", "low", "high", "corrected"):
-            assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=1e-6, abs=1e-11)
-    for bins in (ct.UniformBins(5), ct.QuantileBins(5)):
-        rows = ct.confidence_interval(p, y, ct.MCE(bins), n_resamples=1999, rng=1)
-        found = ct.confidence_interval(tally, None, ct.MCE(bins), n_resamples=1999, rng=1)
-        for name in ("estimate", "low", "high", "null_mean"):
-            assert getattr(found, name) == pytest.approx(getattr(rows, name), rel=2e-3)
-        assert found.corrected == pytest.approx(rows.corrected, abs=2e-3)  # drawn in another way
-    weighted = ct.Tally.of(p, y, weights=np.tile([1.0, 2.0], 2000))
-    with pytest.raises(ct.StatisticError, match="without weights of MCE"):
-        ct.confidence_interval(weighted, None, ct.MCE())
-    with pytest.raises(ct.StatisticError, match="needs the rows"):
-        ct.confidence_interval(tally, None, ct.ECE(), method="bootstrap")
-
-
 @pytest.mark.parametrize("weights", [(1.0, 1.7, 0.3), (1.0, 2.0, 5000.0), (1.0, np.sqrt(2.0))])
 def test_weighted_intervals_are_those_of_rows(weights):
     """Sums are equal, the draws are others; laws are computed of the first weights only."""
@@ -458,22 +405,6 @@ def test_comparisons_of_tallies_that_cannot_be_made_say_so():
     ]:
         with pytest.raises(ct.StatisticError, match=said):
             ct.compare(*models, **options)
-
-
-@pytest.mark.parametrize("band", ["consistency", "clopper-pearson", "wilson", None])
-@pytest.mark.parametrize("bins", [ct.UniformBins(10), ct.EdgeBins([0.1, 0.5])])
-def test_curves_are_those_of_rows(band, bins):
-    p, y = problem(1, 800)
-    options = {"bins": bins, "band": band, "simultaneous": True}
-    rows = ct.reliability_curve(p, y, **options)
-    tally = ct.reliability_curve(ct.Tally.of(p, y), **options)
-    for name in ("cell", "bin_low", "bin_high", "count", "predicted", "observed", "low", "high"):
-        assert getattr(tally, name) == pytest.approx(getattr(rows, name), nan_ok=True)
-    assert tally.names == rows.names
-    assert tally.tests[0].pvalue == pytest.approx(rows.tests[0].pvalue)
-    assert tally.spread.sum() == 800
-    with pytest.raises(ct.StatisticError, match="draws rows"):
-        ct.reliability_curve(ct.Tally.of(p, y), bins=bins, band=ct.RedrawLabels())
 
 
 def test_audit_of_the_top_class_of_many():

@@ -325,17 +325,6 @@ def test_bands_of_sums_cover():
     assert missed <= 18  # 10 of 100 are allowed, and chance
 
 
-def test_bin_sensitivity_is_that_of_the_rows():
-    p, y = drawn(5, 2000)
-    sums = ct.bin_sensitivity(ct.Tally.of(p, y))
-    assert sums.size.tolist() == [2, 3, 5, 10, 15, 20, 30, 50, 100]
-    rows = ct.bin_sensitivity(p, y, bins=sums.size.tolist())
-    for name in ("estimate", "null_mean", "pvalue"):
-        np.testing.assert_allclose(getattr(sums, name), getattr(rows, name), atol=1e-9)
-    with pytest.raises(ct.StatisticError, match="not made of the cells"):
-        ct.bin_sensitivity(ct.Tally.of(p, y), bins=[7])
-
-
 # --- reports and plans ----------------------------------------------------------------------------
 
 
