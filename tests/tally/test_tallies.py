@@ -114,9 +114,9 @@ def test_refusals_name_what_there_is(digits, tallies):
     with pytest.raises(ct.StatisticError, match=r"cells=first\.cells"):
         tallies + ct.Tallies.of(digits.take(slice(0, 500)))
     for verb in (ct.confidence_interval, ct.reliability_curve, ct.equivalence_test):
-        margin = {"margin": 0.1} if verb is ct.equivalence_test else {}
+        room = {"tolerance": 0.1} if verb is ct.equivalence_test else {}
         with pytest.raises(ct.StatisticError, match="needs the rows for whole vectors"):
-            verb(tallies, lens=ct.Canonical(), **margin)
+            verb(tallies, lens=ct.Canonical(), **room)
     with pytest.raises(ct.StatisticError, match="list of lenses is empty"):
         ct.Tallies.of(digits, lenses=[])
     with pytest.raises(ct.StatisticError, match="differ in their number"):
