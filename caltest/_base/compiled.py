@@ -56,6 +56,20 @@ class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
     options: ClassVar[dict[str, Any]] = {"error_model": "numpy"}
 
 
+class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
+    """A kernel that draws from counters: products wrap at 2⁶⁴ by design, interpreted as well."""
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The compiled function; interpreted, it does not warn of what is meant."""
+        import numba
+        import numpy as np
+
+        function: Callable[..., Any] = super().compiled
+        # Only these kernels are excused: a sum of bytes that wraps elsewhere is a mistake.
+        return np.errstate(over="ignore")(function) if numba.config.DISABLE_JIT else function
+
+
 class inlined:  # noqa: N801 (used as a decorator)
     """A helper that is compiled into the kernels of its file that call it."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from caltest._base.arrays import largest
-from caltest._base.compiled import inlined, kernel
+from caltest._base.compiled import counter_kernel, inlined, kernel
 from caltest._base.facts import by_appearance as by_appearance
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.sampler import LabelSampler
@@ -59,7 +59,7 @@ def _uniform(z, twist):  # type: ignore[no-untyped-def]
     return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
-@kernel
+@counter_kernel
 def _shared_pairs(  # type: ignore[no-untyped-def]
     probs, upto, cluster, joining, key, twist, common, labels_out
 ):
@@ -80,7 +80,7 @@ def _shared_pairs(  # type: ignore[no-untyped-def]
             counter += GAMMA
 
 
-@kernel
+@counter_kernel
 def _shared_vectors(  # type: ignore[no-untyped-def]
     probs, upto, cluster, joining, key, twist, common, labels_out
 ):

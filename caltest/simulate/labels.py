@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.compiled import inlined, kernel
+from caltest._base.compiled import counter_kernel, inlined, kernel
 from caltest.distances import NAMED
 from caltest.predictions import FloatArray, IntArray
 from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, Seed, keys
@@ -82,7 +82,7 @@ class LabelDrawer:
         return labels
 
 
-@kernel
+@counter_kernel
 def _climb(thresholds, key, twist, labels_out):  # type: ignore[no-untyped-def]
     # O(n K) per replicate, in vector instructions: a label is the number of thresholds passed.
     # The thresholds of a stretch of rows stay in the nearest cache.
@@ -114,7 +114,7 @@ def _climb(thresholds, key, twist, labels_out):  # type: ignore[no-untyped-def]
                     label[i] += passed + np.int64(z >= c[i]) + np.int64(z >= d[i])
 
 
-@kernel
+@counter_kernel
 def _look_up(thresholds, guide, key, twist, labels_out):  # type: ignore[no-untyped-def]
     # O(n) per replicate; rows are outside, because a row's tables stay in the nearest cache.
     shift = _shift_of(guide.shape[1])
@@ -224,7 +224,7 @@ def _tables(probs, order, thresholds_out, guide_out):  # type: ignore[no-untyped
             guide_out[i, j] = k
 
 
-@kernel
+@counter_kernel
 def _ladder_errors(  # type: ignore[no-untyped-def]
     thresholds, order, starts, sums, key, twist, code, largest, errors_out
 ):
@@ -264,7 +264,7 @@ def _ladder_errors(  # type: ignore[no-untyped-def]
             errors_out[q] /= order.size
 
 
-@kernel
+@counter_kernel
 def _lookup_errors(  # type: ignore[no-untyped-def]
     thresholds, guide, untouched, falling, order, starts, sums, key, twist, code, largest,
     labels, errors_out,

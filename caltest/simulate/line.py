@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from caltest._base.compiled import inlined, kernel
+from caltest._base.compiled import counter_kernel, inlined
 from caltest.predictions import FloatArray, IntArray
 from caltest.simulate.labels import label_tables
 from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
@@ -55,7 +55,7 @@ def _mixed(z, twist):  # type: ignore[no-untyped-def]
     return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
 
 
-@kernel
+@counter_kernel
 def _line_sums(  # type: ignore[no-untyped-def]
     order, p, decay, thresholds, key, twist, totals_out, squares_out
 ):

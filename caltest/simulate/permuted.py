@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.compiled import inlined, kernel
+from caltest._base.compiled import counter_kernel, inlined
 from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
 
@@ -64,7 +64,7 @@ def _below(z, twist, bound):  # type: ignore[no-untyped-def]
     return int(np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53 * bound)
 
 
-@kernel
+@counter_kernel
 def _walk(excess, starts, row, group, key, twist, shuffled, out):  # type: ignore[no-untyped-def]
     # O(n + memberships) for each permutation: Fisher and Yates in every stratum.
     n_groups = out.shape[1]

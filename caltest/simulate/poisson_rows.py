@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.compiled import kernel
+from caltest._base.compiled import counter_kernel, kernel
 from caltest.binning import FIXED
 from caltest.distances import NAMED
 from caltest.predictions import FloatArray, IntArray
@@ -134,7 +134,7 @@ def _ladders(outcomes, rates, upto_out, ladders_out, depths_out):  # type: ignor
             depths_out[i, k] = depth
 
 
-@kernel
+@counter_kernel
 def _add_poisson(  # type: ignore[no-untyped-def]
     key, probs, starts, rates, ladders, depths, observed_out, predicted_out
 ):
@@ -213,7 +213,7 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                     observed_out[b, k, q] += np.int32(tally[k, q])
 
 
-@kernel
+@counter_kernel
 def _finish(  # type: ignore[no-untyped-def]
     key, probs, cell, upto, observed, predicted, code, largest, errors_out
 ):

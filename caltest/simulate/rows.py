@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.compiled import inlined, kernel
+from caltest._base.compiled import counter_kernel, inlined, kernel
 from caltest.binning import FIXED, Binning, QuantileBins, VarianceTree
 from caltest.distances import NAMED
 from caltest.predictions import FloatArray, IntArray
@@ -132,7 +132,7 @@ def _measured(gap, size, code):  # type: ignore[no-untyped-def]
     return np.sqrt(gap) if code == 2 else gap / size if code == 3 else gap
 
 
-@kernel
+@counter_kernel
 def _draw(key, twist, upto, counts_out):  # type: ignore[no-untyped-def]
     # O(n): how often each pair of a row and a label is drawn.
     n, n_classes = upto.shape

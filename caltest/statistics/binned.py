@@ -52,13 +52,15 @@ class BinnedError(Prepared):
         at_once = max(1, AT_ONCE // n_classes)
         ordered, counts = labels[self.cells.order], self.cells.counts
         cell = np.repeat(np.arange(len(self.cells)), counts)
-        gaps = np.empty(len(self.cells))
+        gaps, weights = np.empty(len(self.cells)), self.data.weights
+        weights = None if weights is None else weights[self.cells.order]
         for a in range(0, gaps.size, at_once):
             b = min(a + at_once, gaps.size)
             rows = slice(starts[a], starts[b])
             flat = (cell[rows] - a) * n_classes + ordered[rows]
-            observed = np.bincount(flat, minlength=(b - a) * n_classes).reshape(b - a, n_classes)
-            size = counts[a:b, None]
+            weight = None if weights is None else weights[rows]
+            observed = np.bincount(flat, weight, (b - a) * n_classes).reshape(b - a, n_classes)
+            size = self.cells.mass[a:b, None]
             gaps[a:b] = rowwise(self.distance)(observed / size, self.sums[a:b] / size)
         return float(self._combined(gaps[None, :])[0])
 
@@ -87,7 +89,8 @@ class BinnedError(Prepared):
 
     def cell_law(self) -> CellLaw | None:
         """Return the law of the events in a cell, pushed through its distance."""
-        if self.data.n_classes != 2:
+        weights = self.data.weights
+        if self.data.n_classes != 2 or not (weights is None or (weights == np.rint(weights)).all()):
             return None
         steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
         step = steps.get(self.distance) if isinstance(self.distance, str) else None

@@ -108,7 +108,7 @@ def _walk(labels, order, ends, expected, walks_out, turns_out):  # type: ignore[
             happened[i] = labels[r, i] == 0
         hits = 0
         for i in range(n):
-            hits += happened[order[i]]
+            hits += np.int64(happened[order[i]])  # a sum of bytes would wrap at 256
             events[i + 1] = hits
         if walks_out.size > 0:
             for g in range(ends.size):

@@ -209,7 +209,7 @@ def _miscalibrations(  # type: ignore[no-untyped-def]
         for g in range(tied.shape[0]):  # with its events first, a tied group is one run as well
             first, last, s = tied[g, 0], tied[g, 1], 0
             for i in range(first, last):
-                s += row[i]
+                s += np.int64(row[i])  # a sum of bytes would wrap at 256
             for i in range(first, last):
                 row[i] = i - first < s
         s0 = s1 = s2 = s3 = 0.0  # four sums, because one would wait for itself

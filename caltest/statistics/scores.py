@@ -80,7 +80,9 @@ class ScoredRows(Prepared):
         # A class of probability 0 that was not observed has no residual, and maybe no finite score.
         scores = np.where(residuals == 0.0, 0.0, self.table)
         gaps = (scores * residuals).sum(axis=1)
-        return np.asarray((multipliers * gaps).sum(axis=1) / self.divisor)
+        with np.errstate(invalid="ignore"):  # 0 · ∞: a label that was impossible and did not occur
+            each = np.where(multipliers == 0.0, 0.0, multipliers * gaps)
+        return np.asarray(each.sum(axis=1) / self.divisor)
 
     @cached_property
     def _weighted(self) -> FloatArray:
