@@ -21,6 +21,7 @@ from .errors import StatisticError as StatisticError
 from .inference import brier_decomposition as brier_decomposition
 from .inference import calibration_test as calibration_test
 from .inference import compare as compare
+from .inference import compare_models as compare_models
 from .inference import confidence_interval as confidence_interval
 from .inference import corp_decomposition as corp_decomposition
 from .inference import cox_recalibration as cox_recalibration

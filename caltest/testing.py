@@ -10,17 +10,23 @@ from typing import Any
 
 from caltest.reports import gate
 from caltest.results import GateResult, GateVerdict
+from caltest.statistics import ECE, StatisticLike
 
 
 def assert_calibrated(
-    probs: Any, labels: Any = None, against: Any = None, *, rng: Any = 0, **options: Any
+    probs: Any,
+    labels: Any = None,
+    statistic: StatisticLike = ECE(),
+    *,
+    rng: Any = 0,
+    **options: Any,
 ) -> GateResult:
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
 
     Parameters
     ----------
-    probs, labels, against, **options
-        As in :func:`caltest.gate`: ``tolerance``, ``alpha``, ``margin``, ``statistic``, ``lens``…
+    probs, labels, statistic, **options
+        As in :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``, ``alpha``, ``lens``…
     rng : default 0
         As in :func:`caltest.gate`; the same in every run, so that a test does not change its mind.
 
@@ -41,7 +47,7 @@ def assert_calibrated(
     'passed'
     """
     __tracebackhide__ = True
-    found = gate(probs, labels, against, rng=rng, **options)
+    found = gate(probs, labels, statistic, rng=rng, **options)
     if found.verdict is not GateVerdict.PASSED:
         raise AssertionError(f"the calibration gate says {found.verdict!r}\n\n{found}")
     return found

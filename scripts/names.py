@@ -198,6 +198,7 @@ MEANINGS = {
     "n_leaves": "Number of leaves of a tree of cells.",
     "n_resamples": "Replicates of what is simulated.",
     "name": "What the event of a curve is called.",
+    "models": "Predictions of several models for the same rows, by name.",
     "names": "What models, grades or the components of a picture are called.",
     "norm": "The power of the gaps that are averaged, or their maximum.",
     "enough": "Surprising outcomes that have to be expected for the limit law to hold.",

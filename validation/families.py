@@ -174,7 +174,7 @@ def compared(case, rng):
         own = 0.3 * rng.normal(size=case.n)  # each knows the feature with noise of its own
         known = (u + own) / (1.09 * 1.18) ** 0.5  # P(label 1) = Φ of this, given u + own
         models[str(j)] = two_classes(ndtr(known + sign * error))
-    answer = ct.compare(models, labels, lens=EVENT, n_resamples=1, rng=0)
+    answer = ct.compare_models(models, labels, lens=EVENT, n_resamples=1, rng=0)
     named = [(int(a), int(b)) for a, b in (pair.names for pair in answer.pairs)]
     true = np.array([case.errors[a] == case.errors[b] for a, b in named])
     plain = [pair.pvalue for pair in answer.pairs]
@@ -244,7 +244,7 @@ hypotheses that are rejected. Confused: two classes take each other's place in s
 """
 MODELS_HEAD = """## Several models, all pairs compared
 
-`compare({...})` of probit models, each of a feature with noise of its own, shifted up or down by
+`compare_models` of probit models, each of a feature with noise of its own, shifted up or down by
 as much.
 """
 SEEDS_HEAD = """## One seed for data and test

@@ -14,7 +14,6 @@ from caltest._base import defaults
 from caltest.cli.common import Outcome, check_out, finish, read_file, settings
 from caltest.cli.options import BY, COLUMNS, FACTS, LENS, N_RESAMPLES, OUTPUT, SHARE, choice, option
 from caltest.cli.recipes import Recipe
-from caltest.inference import compare as compare_models
 from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
 
@@ -73,11 +72,11 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     first, last = names[0], names[-1]
     if len(names) == 2:
         asked |= {"paired": not unpaired, "names": (first, last)}
-        pair = compare_models(data[first], data[last], **asked)
+        pair = ct.compare(data[first], data[last], **asked)
         return finish(pair, pair.verdict is FIRST_BETTER, options)
     if unpaired:
         raise click.UsageError("--unpaired compares two files")
-    table = compare_models(data, **asked)
+    table = ct.compare_models(data, **asked)
     found = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
     worse = found.get((first, last)) is FIRST_BETTER or found.get((last, first)) is SECOND_BETTER
     return finish(table, worse, options)

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest._base import defaults
 from caltest.cli.common import Outcome, check_out, finish
 from caltest.cli.options import EXIT_CODES, OUT, SHARE, choice, option
 
@@ -22,7 +21,6 @@ from caltest.cli.options import EXIT_CODES, OUT, SHARE, choice, option
 @choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
 @choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")
 @option("--alpha", type=SHARE, default=0.05, help="Chance of any wrong finding.")
-@option("--level", type=SHARE, default=defaults.LEVEL, help="Of the intervals.")
 @OUT
 @option("--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on a rejected grade.")
 def grades(file: Path, **options: Any) -> Outcome:
@@ -33,6 +31,6 @@ def grades(file: Path, **options: Any) -> Outcome:
     """
     check_out(options)
     columns = ("n", "events", "probability", "names")
-    asked = (*columns, "alternative", "method", "alpha", "level")
+    asked = (*columns, "alternative", "method", "alpha")
     result = ct.grade_tests(file, **{name: options[name] for name in asked})
     return finish(result, bool(result.rejected), options)

@@ -27,7 +27,7 @@ MODEL = "LogisticNormal"
 @option("--against", type=click.Path(path_type=Path), help="A better model of the same rows.")
 @option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
 @option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
-@option("--margin", type=SHARE, help="An error that is small enough.")
+@option("--tolerance", type=SHARE, help="An error that is small enough.")
 @option("--power", type=SHARE, default=0.8, help="Share of data sets that shall find it.")
 @option("--alpha", type=SHARE, default=0.05, help="Level of the test.")
 @option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
@@ -36,7 +36,7 @@ MODEL = "LogisticNormal"
 def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outcome:
     """Say how many rows are needed, and how many more than there are.
 
-    For a test; with --width an interval; with --margin to show that an error is small; with
+    For a test; with --width an interval; with --tolerance to show that an error is small; with
     --against to show that the other model is better; with --monitor until an alarm. What is wrong
     is the --alternative, or else what the labels of the file ask for.
     """
@@ -45,8 +45,8 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
         rows = Recipe("like").convert(like, None, None)
     else:
         rows = read_file(Path(like), options)
-    names = ("lens", "alternative", "width", "margin", "power", "alpha", "n_datasets", "rng")
+    names = ("lens", "alternative", "width", "tolerance", "power", "alpha", "n_datasets", "rng")
     asked = {name: options[name] for name in names}
     asked["against"] = None if against is None else read_file(against, options)
     statistic = ct.Monitor(alpha=options["alpha"]) if monitor else options["statistic"]
-    return finish(ct.plan(statistic, like=rows, **asked), False, options | {"gate": False})
+    return finish(ct.plan(rows, statistic=statistic, **asked), False, options | {"gate": False})

@@ -35,7 +35,6 @@ PROFILES = ("ml", "clinical", "weather", "llm")
 @option("--also", type=Recipe("statistic"), multiple=True, help="One more test; may be repeated.")
 @option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
 @option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all questions.")
-@option("--level", type=SHARE, default=defaults.LEVEL, help="Level of intervals and bands.")
 @option("--n-resamples", type=click.IntRange(1), default=defaults.N_TOGETHER, help="Replicates.")
 @SIMULATION
 @option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -52,9 +51,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
         raise click.UsageError(f"-o: a report ends in {said}: {options['out']}")
     data = read(options)
     after = None if recalibrated is None else read_file(recalibrated, options)
-    asked = settings(
-        options, "profile", "lens", "also", "tolerance", "alpha", "level", "n_resamples"
-    )
+    asked = settings(options, "profile", "lens", "also", "tolerance", "alpha", "n_resamples")
     files = options["file"]
     called = files[0].name if files else "embedded example"
     called += f" and {len(files) - 1} more" if len(files) > 1 else ""

@@ -2,6 +2,7 @@
 
 from .calibration import calibration_test as calibration_test
 from .comparison import compare as compare
+from .comparison import compare_models as compare_models
 from .cox import cox_recalibration as cox_recalibration
 from .decompositions import brier_decomposition as brier_decomposition
 from .decompositions import corp_decomposition as corp_decomposition

@@ -1,4 +1,4 @@
-"""The verb that compares the calibration of two models, or of several."""
+"""The verbs that compare the calibration of two models, and of several."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -37,18 +37,6 @@ from caltest.statistics import DebiasedL2, StatisticLike
 from caltest.tally import AnyTally, MicroCells, PairTally, Tally
 
 
-@overload
-def compare(
-    probs_a: Mapping[str, Any], probs_b: Any = None, labels: Any = None, *args: Any, **options: Any
-) -> ComparisonTable: ...
-
-
-@overload
-def compare(
-    probs_a: Any, probs_b: Any, labels: Any = None, *args: Any, **options: Any
-) -> ComparisonResult: ...
-
-
 def compare(
     probs_a: Any,
     probs_b: Any = None,
@@ -66,8 +54,8 @@ def compare(
     rng: Any = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
-) -> ComparisonResult | ComparisonTable:
-    r"""Compare the calibration of two models, or of all pairs of several.
+) -> ComparisonResult:
+    r"""Compare the calibration of two models.
 
     The difference of the debiased squared errors (:class:`DebiasedL2`) is tested, with an interval.
     Neither the difference of two ECEs, which contain noise floors of their own, nor two p-values,
@@ -76,9 +64,8 @@ def compare(
     Parameters
     ----------
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
-        What the two models predict for the same observations, in the same order. Or a dictionary
-        ``{name: probs}`` in place of ``probs_a``, followed by the labels: all pairs are compared.
-        Or a :class:`PairTally` in place of both; or, with ``paired=False``, two :class:`Tally` of
+        What the two models predict for the same observations, in the same order. Or
+        a :class:`PairTally` in place of both; or, with ``paired=False``, two :class:`Tally` of
         one lens and grid, of other observations.
     labels : array_like of shape (n,)
         Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
@@ -116,8 +103,7 @@ def compare(
     -------
     ComparisonResult
         With each model's own test, and the differences in proper scores: a better calibrated model
-        can be the worse forecaster. For a dictionary a :class:`ComparisonTable`, with Holm's
-        p-values and the models that cannot be told apart.
+        can be the worse forecaster. Several models: :func:`compare_models`.
 
     Raises
     ------
@@ -151,22 +137,15 @@ def compare(
     >>> result.finding, result.pvalue < 1e-6
     ('right is better calibrated', True)
     """
-    fraction("level", level)
-    number("margin", margin, 0.0, 1.0, "[]")
-    one_of("method", method, ("auto", *HYPOTHESES))
+    _refuse_settings(level, margin, method)
+    if isinstance(probs_a, Mapping):
+        raise StatisticError("several models are compared by compare_models(models, labels)")
     one_of("paired", paired, (True, False))
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
-    several = isinstance(probs_a, Mapping)
-    listed: list[Listed] = [MicroCells.listed] * (len(probs_a) if several else 2)
-    if several:
-        if not paired or labels_b is not None:
-            raise StatisticError("several models are compared on the same rows: leave out labels_b")
-        if callable(labels):  # compare({…}, labels, statistic)
-            statistic, labels = labels, None
-        known = labels if probs_b is None else probs_b
-        data: dict[str, Any] = _same_rows(dict(probs_a), known, facts) if probs_a else {}
-    elif any(isinstance(p, (AnyTally, PairTally)) or of_dask(p) for p in (probs_a, probs_b)):
+    listed: list[Listed] = [MicroCells.listed] * 2
+    data: dict[str, Any]
+    if any(isinstance(p, (AnyTally, PairTally)) or of_dask(p) for p in (probs_a, probs_b)):
         given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
         tallies, listed = _tallies(given, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
@@ -180,24 +159,97 @@ def compare(
             )
         both = zip(names, (probs_a, probs_b), (labels, labels_b), strict=True)
         data = {name: _predictions(name, p, y, facts) for name, p, y in both}
+    method = "z" if method == "auto" else method
+    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    if any(d.by is not None for d in data.values()):
+        if not paired:
+            raise StatisticError("by is of two models on the same rows: compare them two by two")
+        kind: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
+        kind |= {"names": names, "statistic": statistic}
+        return _in_subgroups(data, partial(compare, **kind, **options))
+    settings, (a, b) = _models(
+        data, listed, (statistic, lens, method, paired), level, margin, options
+    )
+    return compared(settings, a, b, options)
+
+
+def compare_models(
+    models: Mapping[str, Any],
+    labels: Any = None,
+    statistic: StatisticLike = DebiasedL2(),
+    *,
+    lens: LensLike | None = None,
+    method: Method = "auto",
+    level: float = LEVEL,
+    margin: float = 0.02,
+    n_resamples: int = N_RESAMPLES,
+    rng: Any = None,
+    workers: Workers = 1,
+    **facts: Unpack[Facts],
+) -> ComparisonTable:
+    """Compare the calibration of all pairs of several models, on the same rows.
+
+    Parameters
+    ----------
+    models : mapping of str to array_like of shape (n,) or (n, K), or Predictions
+        What the models predict for the same observations, by name.
+    labels, statistic, lens, method, level, margin, n_resamples, rng, workers, **facts
+        As in :func:`compare`; ``by`` is refused.
+
+    Returns
+    -------
+    ComparisonTable
+        The comparison of every pair, with Holm's p-values, and the models that cannot be told
+        apart.
+
+    Raises
+    ------
+    InvalidPredictionsError, StatisticError
+        As :func:`compare`, and for fewer than two models.
+
+    Examples
+    --------
+    >>> from caltest.examples import GaussianMixture
+    >>> models = {str(s): GaussianMixture(0.0, s).sample(2000, rng=1) for s in (-2, -4, -8)}
+    >>> table = compare_models(models, n_resamples=99, rng=1)
+    >>> table.names, table.pair("-2", "-8").finding
+    (('-2', '-4', '-8'), '-2 is better calibrated')
+    """
+    _refuse_settings(level, margin, method)
+    data = _same_rows(dict(models), labels, facts) if models else {}
+    if any(d.by is not None for d in data.values()):
+        raise StatisticError("by is of two models on the same rows: compare them two by two")
+    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    listed: list[Listed] = [MicroCells.listed] * len(data)
+    method = "z" if method == "auto" else method
+    return _all_pairs(
+        *_models(data, listed, (statistic, lens, method, True), level, margin, options), options
+    )
+
+
+def _refuse_settings(level: float, margin: float, method: str) -> None:
+    fraction("level", level)
+    number("margin", margin, 0.0, 1.0, "[]")
+    one_of("method", method, ("auto", *HYPOTHESES))
+
+
+def _models(
+    data: dict[str, Any],
+    listed: list[Listed],
+    question: tuple[StatisticLike, LensLike | None, Method, bool],
+    level: float,
+    margin: float,
+    options: dict[str, Any],
+) -> tuple[Settings, list[Model]]:
+    """Look at every model through the lens, and test it by itself."""
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
-    method = "z" if method == "auto" else method
-    if any(d.by is not None for d in data.values()):
-        if several or not paired:
-            raise StatisticError("by is of two models on the same rows: compare them two by two")
-        asked: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
-        asked |= {"names": names, "n_resamples": n_resamples, "rng": rng, "workers": workers}
-        return _in_subgroups(data, partial(compare, statistic=statistic, **asked))
+    statistic, lens, method, paired = question
     first = next(iter(data.values()))
-    seen_through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
-    settings = Settings(statistic, seen_through, method, paired, level, margin)
-    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
+    settings = Settings(statistic, through, method, paired, level, margin)
     sides = zip(data.items(), listed, strict=True)
-    models = [Model.of(*side, settings, options, own) for side, own in sides]
-    if several:
-        return _all_pairs(settings, models, options)
-    return compared(settings, models[0], models[1], options)
+    return settings, [Model.of(*side, settings, options, rows) for side, rows in sides]
 
 
 def _in_subgroups(data: dict[str, Predictions], ask: Any) -> ComparisonResult:

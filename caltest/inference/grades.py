@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caltest._base import defaults
 from caltest._base.checks import fraction, one_of
 from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.multiplicity import holm
@@ -29,7 +28,6 @@ def grade_tests(
     alternative: Literal["greater", "less", "two-sided"] = "greater",
     method: Literal["exact", "jeffreys"] = "exact",
     alpha: float = 0.05,
-    level: float = defaults.LEVEL,
 ) -> GradeTests:
     """Test the probability of every grade, such as the PD of a rating grade, from counts.
 
@@ -54,9 +52,7 @@ def grade_tests(
         Jeffreys' equal-tailed ones. Only exact tests keep ``alpha`` whatever the grades.
     alpha : float, default 0.05
         Chance of any wrong finding: p-values of the grades and of the portfolio are adjusted
-        together, by Holm's method.
-    level : float, default 0.95
-        Of the intervals, two-sided.
+        together, by Holm's method. Intervals, two-sided, are of level 1 − ``alpha``.
 
     Returns
     -------
@@ -95,7 +91,6 @@ def grade_tests(
     one_of("alternative", alternative, ("greater", "less", "two-sided"))
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
-    fraction("level", level)
     with table_of(table) as source:
         size, happened, p, called = read_grades(source, n, events, probability, names)
     N, D = np.append(size, size.sum()), np.append(happened, happened.sum())
@@ -106,7 +101,7 @@ def grade_tests(
             tail[-1] = value
     found = {"exact": _of(exact, alternative), "jeffreys": _of(posterior, alternative)}
     interval = clopper_pearson if method == "exact" else _jeffreys_interval
-    low, high = interval(D, N, level)
+    low, high = interval(D, N, 1.0 - alpha)
     adjusted = np.ones(N.size)
     tested = N > 0
     tested[-1] = tested[:-1].sum() > 1
@@ -124,7 +119,7 @@ def grade_tests(
     bare = _bare(rows, alternative)
     said = f"where all rows are alike, the bare formula of Jeffreys gives {', '.join(bare)}"
     return GradeTests(
-        tuple(rows[:-1]), rows[-1], alternative, method, level, alpha, n=int(N[-1]), n_classes=2,
+        tuple(rows[:-1]), rows[-1], alternative, method, alpha, n=int(N[-1]), n_classes=2,
         notes=(said,) * bool(bare),
     )  # fmt: skip
 

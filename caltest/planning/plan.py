@@ -27,15 +27,15 @@ FORMULAS = ("O:E", "intercept", "slope")
 
 
 def plan(
-    statistic: StatisticLike | Monitor | Formula = ECE(),
-    lens: LensLike | None = None,
-    *,
     like: Any,
     labels: Any = None,
+    statistic: StatisticLike | Monitor | Formula = ECE(),
+    *,
+    lens: LensLike | None = None,
     alternative: Truth | None = None,
     against: Any = None,
     width: float | None = None,
-    margin: float | None = None,
+    tolerance: float | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
     n_datasets: int = 400,
@@ -44,23 +44,23 @@ def plan(
 ) -> Plan:
     """Say how many rows are needed: to find a fault, to bound an error, to show that it is small.
 
-    What is planned follows from what is given: a test; with ``width`` an interval; with ``margin``
-    a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as the statistic
-    the rows until its alarm. Rows like those given are drawn, labels from what is true of them, and
-    the verb is called, where there is no formula.
+    What is planned follows from what is given: a test; with ``width`` an interval; with
+    ``tolerance`` a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as
+    the statistic the rows until its alarm. Rows like those given are drawn, labels from what is
+    true of them, and the verb is called, where there is no formula.
 
     Parameters
     ----------
-    statistic : Statistic, Monitor, or "O:E", "intercept", "slope"; default ECE(UniformBins(15))
-        What will be computed; the three words stand for intervals of the ratio of observed to
-        expected events, and of Cox's intercept (given slope 1) and slope, whose length is known.
-    lens : callable, optional
-        As in :func:`calibration_test`.
     like : array_like, Predictions, Tally or callable
         Predictions like those to come, drawn with replacement; a :class:`Tally` of the event of two
         classes; or a function ``(rng, n) -> probs``: ``planning.LogisticNormal(0.1, 0.75)``.
     labels, **facts
         As in :func:`calibration_test`; weights, clusters and subgroups are refused.
+    statistic : Statistic, Monitor, or "O:E", "intercept", "slope"; default ECE(UniformBins(15))
+        What will be computed; the three words stand for intervals of the ratio of observed to
+        expected events, and of Cox's intercept (given slope 1) and slope, whose length is known.
+    lens : callable, optional
+        As in :func:`calibration_test`.
     alternative : callable, optional
         From predicted to true probabilities, (n, K) both, such as ``planning.Slope(0.8)`` or a
         fitted recalibration. Without one, the recalibration that the labels ask for (Platt scaling,
@@ -70,7 +70,7 @@ def plan(
         there is one): how many rows show that the first is worse?
     width : float, optional
         The length that intervals of level 1 − ``alpha`` shall have, on average.
-    margin : float, optional
+    tolerance : float, optional
         As in :func:`equivalence_test`.
     power : float, default 0.8
         Share of data sets that shall find what is there.
@@ -111,16 +111,16 @@ def plan(
     Examples
     --------
     >>> from caltest.planning import LogisticNormal
-    >>> plan("slope", like=LogisticNormal(0.1, 0.75), width=2 * 1.96 * 0.1).n
+    >>> plan(LogisticNormal(0.1, 0.75), statistic="slope", width=2 * 1.96 * 0.1).n
     1536
     """
     for name, share in (("power", power), ("alpha", alpha)):
         fraction(name, share)
-    for name, size in (("width", width), ("margin", margin)):
+    for name, size in (("width", width), ("tolerance", tolerance)):
         if size is not None:
             number(name, size, 0.0, np.inf)
     whole("n_datasets", n_datasets, 100)
-    purpose = _purpose(statistic, width, margin, against)
+    purpose = _purpose(statistic, width, tolerance, against)
     population = Population.of(like, labels, against, alternative, facts)
     if purpose in ("test", "monitoring") and population.truth is None:
         raise StatisticError(
@@ -134,7 +134,7 @@ def plan(
     by_formula = isinstance(statistic, str) or (
         purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
     )
-    task = Task(statistic, seen, population, width, margin, power, alpha, n_datasets, generator)
+    task = Task(statistic, seen, population, width, tolerance, power, alpha, n_datasets, generator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
         found = TASKS["formula" if by_formula else purpose](task)
@@ -148,7 +148,7 @@ def plan(
         power=None if width is not None else float(power),
         alpha=float(alpha),
         width=width,
-        margin=margin,
+        tolerance=tolerance,
         like=str(population),
         alternative=population.said,
         points=found.points,
@@ -160,13 +160,13 @@ def plan(
     )
 
 
-def _purpose(statistic: Any, width: Any, margin: Any, against: Any) -> str:
+def _purpose(statistic: Any, width: Any, tolerance: Any, against: Any) -> str:
     """Return what is planned, and refuse two things at once."""
     if isinstance(statistic, str):
         one_of("statistic", statistic, FORMULAS)
         if width is None:
             raise StatisticError(f"the interval of {statistic!r} needs a width")
-    known = {"interval": width is not None, "equivalence": margin is not None}
+    known = {"interval": width is not None, "equivalence": tolerance is not None}
     known |= {"comparison": against is not None, "monitoring": isinstance(statistic, Monitor)}
     asked = [name for name, given in known.items() if given] or ["test"]
     if len(asked) > 1:

@@ -36,7 +36,7 @@ class Task:
     lens: Lens
     population: Population
     width: float | None
-    margin: float | None
+    tolerance: float | None
     power: float
     alpha: float
     n_datasets: int
@@ -76,8 +76,12 @@ def test(task: Task) -> Found:
 
 def equivalence(task: Task) -> Found:
     """Simulate tests of equivalence."""
-    assert task.margin is not None
-    sure: dict[str, Any] = {"tolerance": task.margin, "alpha": task.alpha, "n_resamples": N_DRAWS}
+    assert task.tolerance is not None
+    sure: dict[str, Any] = {
+        "tolerance": task.tolerance,
+        "alpha": task.alpha,
+        "n_resamples": N_DRAWS,
+    }
 
     def accepts(rng: Rng, n: int) -> bool:
         data, run = task.drawn(rng, n)

@@ -199,7 +199,7 @@ def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Pictur
     labels = canvas.beside(ax, y, [f"p {canvas.related(format_p(row.adjusted))}" for row in rows])
     entries: dict[str, Any] = {
         "predicted": canvas.sign("|", RED),
-        f"observed, {100 * result.level:g} % interval": canvas.sign(filled=False, line="-"),
+        f"observed, {100 * (1 - result.alpha):g} % interval": canvas.sign(filled=False, line="-"),
     }
     if any(filled):
         entries[f"adjusted p ≤ {result.alpha:g}"] = canvas.sign()

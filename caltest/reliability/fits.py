@@ -107,7 +107,7 @@ def reliability_fit(
     >>> bool((np.diff(curve.fitted) >= 0).all()), curve.test.statistic
     (True, "CORP('brier')")
     >>> band = reliability_fit(ct.examples.digits(), fit="band")
-    >>> found = band.band_test(margin=0.1)
+    >>> found = band.band_test(tolerance=0.1)
     >>> round(found.at_least, 3), round(found.at_most, 3), band.crosses
     (0.0, 0.44, False)
     """

@@ -96,7 +96,7 @@ def _recalibration(asked: Asked) -> Shown:
     after = asked.recalibrated
     if after is None:
         raise Absent(WORDING["unexamined"]["recalibration"])
-    names, lens = ["as it is", "recalibrated"], asked.view.lens
+    names, lens = ("as it is", "recalibrated"), asked.view.lens
     pair = compare(asked.view.data, after, lens=lens, names=names, **asked.run)
     return (Measures.of(View("report", after, lens, lens(after)), asked.level), pair), "comparison"
 

@@ -28,11 +28,11 @@ VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdi
 def gate(
     probs: Any,
     labels: Any = None,
-    against: Any = None,
+    statistic: StatisticLike = ECE(),
     *,
+    against: Any = None,
     tolerance: float | None = None,
     margin: float | None = None,
-    statistic: StatisticLike = ECE(),
     lens: LensLike | None = None,
     paired: bool = True,
     alpha: float = 0.05,
@@ -144,8 +144,8 @@ def _check(
 ) -> GateCheck:
     verdict = VERDICTS[bounds.within(limit)]
     rows = bounds.rows_to_tell(n, limit) if verdict is GateVerdict.CANNOT_TELL else None
-    seen = (bounds.estimate, bounds.low, bounds.high)
-    return GateCheck(question, of + name_of(statistic), *seen, float(limit), verdict, rows)
+    numbers = (bounds.estimate, bounds.corrected, bounds.low, bounds.high)
+    return GateCheck(question, of + name_of(statistic), *numbers, float(limit), verdict, rows)
 
 
 def _models(
@@ -181,7 +181,9 @@ def _difference(
     from caltest.inference import compare
 
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
-    found = compare(*both, statistic=statistic, paired=paired, **options)
+    found = compare(
+        both[0], both[-1] if both[1:] else None, None, statistic, paired=paired, **options
+    )
     go_on(found.ended)
     other = confidence_interval(old, None, statistic, **options)
     least, most = other.low, other.high
@@ -194,8 +196,10 @@ def _difference(
     def change(t: float, d: float) -> float:
         return sqrt(max(t + d, 0.0)) - sqrt(max(t, 0.0))
 
+    worse = change(found.estimate_b, found.difference)
     return Bounds(
-        estimate=change(found.estimate_b, found.difference),
+        estimate=worse,
+        corrected=worse,
         low=change(most if low >= 0.0 else min(max(-low, least), most), low),
         high=change(least if high >= 0.0 else most, high),
         alpha=share,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from caltest._base.checks import fraction, one_of
-from caltest._base.defaults import LEVEL, N_TOGETHER
+from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
 from caltest.inference.entry import admitted, admitted_tally, at_hand, seed_of
 from caltest.lenses import LensLike
@@ -39,7 +39,6 @@ def report(
     also: Sequence[StatisticLike] = (),
     tolerance: float | None = None,
     alpha: float = 0.05,
-    level: float = LEVEL,
     n_resamples: int = N_TOGETHER,
     rng: Any = None,
     workers: Workers = 1,
@@ -73,9 +72,7 @@ def report(
     tolerance : float, optional
         The largest error that can be lived with: the verdict then says whether the error matters.
     alpha : float, default 0.05
-        As in :func:`audit`.
-    level : float, default 0.95
-        Of intervals, bars and the band.
+        As in :func:`audit`; intervals, bars and the band are of level 1 − ``alpha``.
     n_resamples : int, default 1999
         Replicates of what is simulated.
     rng, workers, **facts
@@ -115,7 +112,7 @@ def report(
     ('miscalibrated', ['data', 'size', 'curve'])
     """
     one_of("profile", profile, WORDING["profiles"])
-    fraction("level", level)
+    fraction("alpha", alpha)
     data: Any
     probs, labels, facts = at_hand("report", probs, labels, facts, None)
     if tally := isinstance(probs, AnyTally):
@@ -139,7 +136,7 @@ def report(
         audit=audit(data, alpha=alpha, tolerance=tolerance, **run),
         recalibrated=after,
         also=tuple(also),
-        level=level,
+        level=1.0 - alpha,
         run=run,
     )
     sections, unexamined = contents(asked, profile)

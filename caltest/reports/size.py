@@ -19,9 +19,10 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Bounds:
-    """An error less its noise, its bounds, and the chance that each of these is wrong, at most."""
+    """An error, less its noise too, with bounds that are wrong with a chance of alpha at most."""
 
     estimate: float
+    corrected: float
     low: float
     high: float
     alpha: float
@@ -37,7 +38,7 @@ class Bounds:
                                     **options)  # fmt: skip
         assert found.low is not None
         assert found.high is not None
-        return cls(found.corrected, found.low, found.high, alpha)
+        return cls(found.estimate, found.corrected, found.low, found.high, alpha)
 
     def within(self, limit: float) -> bool | None:
         """Return whether the error is at most ``limit``; None where that cannot be told."""
@@ -50,8 +51,8 @@ class Bounds:
         """
         from scipy.special import ndtri
 
-        away = abs(limit - self.estimate)
-        reach = self.high - self.estimate if self.estimate < limit else self.estimate - self.low
+        away = abs(limit - self.corrected)
+        reach = self.high - self.corrected if self.corrected < limit else self.corrected - self.low
         reach *= 1.0 - ndtri(POWER) / ndtri(self.alpha)
         return None if away < 0.01 * reach else int(np.ceil(n * (reach / away) ** 2 / 100.0)) * 100
 

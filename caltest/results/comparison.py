@@ -229,7 +229,7 @@ def _scores_in_words(
 
 @described(plotter="results.pairs")
 class ComparisonTable(Result):
-    """The answer of :func:`caltest.compare` for several models: all pairs."""
+    """The answer of :func:`caltest.compare_models`: all pairs of several models."""
 
     names: tuple[str, ...] = entry("The models, the smallest squared error first.")
     pairs: tuple[ComparisonResult, ...] = entry(

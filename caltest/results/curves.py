@@ -99,21 +99,21 @@ class BandTest(Result):
         "calibration is within the band."
     )
     at_most: float = entry(
-        "Nowhere are they further from each other than this: the smallest margin that is "
+        "Nowhere are they further from each other than this: the smallest tolerance that is "
         "accepted. NaN for a band that crosses itself."
     )
     crosses: bool = entry("Whether the curve is not increasing, which refutes calibration, too.")
-    margin: float = entry("What was asked.", "float, tuple of float")
+    tolerance: float = entry("What was asked.", "float, tuple of float")
     between: tuple[float, float]
     lens: str = entry("The recipe.")
     level: float
 
     @property
     def verdict(self) -> AuditVerdict:
-        """What follows for a tolerance of ``margin``."""
-        if self.at_least > self.margin:
+        """What follows for a tolerance of ``tolerance``."""
+        if self.at_least > self.tolerance:
             return AuditVerdict.MATTERS
-        if not self.at_most <= self.margin:
+        if not self.at_most <= self.tolerance:
             return AuditVerdict.CANNOT_TELL
         found = AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE
         return found[self.at_least == 0.0]
@@ -129,7 +129,9 @@ class BandTest(Result):
         ends = f"{self.between[0]:.3g} and {self.between[1]:.3g}"
         said = f"Where predictions are between {ends}, true frequencies are within {far} of them"
         said += f", and somewhere off by at least {some}" if self.at_least >= 0.0005 else ""
-        said += f": {self.verdict}, with a margin of {self.margin:g}" if self.margin else ""
+        said += (
+            f": {self.verdict}, with a tolerance of {self.tolerance:g}" if self.tolerance else ""
+        )
         return [f"{said} ({100 * self.level:g} % band, for any increasing curve)."]
 
 
@@ -182,12 +184,12 @@ class ReliabilityFit(Result):
         """Whether the band crosses itself: no increasing curve is within, the true one is none."""
         return bool((self.low > self.high).any())
 
-    def band_test(self, margin: float = 0.0, between: tuple[float, float] = (0, 1)) -> BandTest:
+    def band_test(self, tolerance: float = 0.0, between: tuple[float, float] = (0, 1)) -> BandTest:
         """Say what the band proves of the error: that it matters nowhere, or does somewhere.
 
         Parameters
         ----------
-        margin : float, default 0
+        tolerance : float, default 0
             A distance of outcome and prediction that does not matter.
         between : tuple of float, default (0, 1)
             The predictions that are looked at. The band is wide where rows are few, as at its ends.
@@ -204,7 +206,7 @@ class ReliabilityFit(Result):
 
         Notes
         -----
-        O(N). Both claims hold together, for every margin and all predictions at once, with
+        O(N). Both claims hold together, for every tolerance and all predictions at once, with
         probability ``level`` if the true curve is increasing.
 
         Examples
@@ -212,11 +214,11 @@ class ReliabilityFit(Result):
         >>> import caltest as ct
         >>> data = ct.examples.GaussianMixture().sample(100_000, rng=1)
         >>> band = ct.reliability_fit(data, fit="band")
-        >>> found = band.band_test(margin=0.1, between=(0.1, 0.9))
+        >>> found = band.band_test(tolerance=0.1, between=(0.1, 0.9))
         >>> found.at_least, round(found.at_most, 3), found.verdict
         (0.0, 0.095, 'calibrated to within the tolerance')
         """
-        number("margin", margin, 0.0, 1.0, "[)")
+        number("tolerance", tolerance, 0.0, 1.0, "[)")
         if self.band != "confidence":
             raise StatisticError("a test of the size of an error needs fit='band'")
         x = self.predicted
@@ -229,7 +231,7 @@ class ReliabilityFit(Result):
             at_least=float(max(0.0, over.max(), under.max())),
             at_most=float("nan") if self.crosses else far,
             crosses=self.crosses,
-            margin=margin,
+            tolerance=tolerance,
             between=(float(between[0]), float(between[1])),
             level=self.level,
             lens=self.lens,

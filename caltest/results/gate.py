@@ -8,8 +8,12 @@ from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 from caltest.results.verdicts import GateVerdict
 
-#: The heads of the table.
-HEADS = ("check", "statistic", "estimate", "low", "high", "limit", "finding")
+#: The heads of the table, and the fields below them.
+HEADS = {
+    **{"check": "question", "statistic": "statistic", "estimate": "estimate"},
+    **{"corrected": "corrected", "low": "low", "high": "high", "limit": "limit"},
+    "finding": "verdict",
+}
 
 
 @described()
@@ -18,7 +22,8 @@ class GateCheck(Record):
 
     question: str = entry("What is checked, in words and as a recipe.")
     statistic: str
-    estimate: float = entry("Less its noise, with bounds.")
+    estimate: float = entry("The statistic, or the difference of the roots of two.")
+    corrected: float = entry("The estimate less its noise, and bounds of the error.")
     low: float
     high: float
     limit: float = entry("The tolerance or the margin.")
@@ -50,9 +55,7 @@ class GateResult(Result):
         return [f"gate: {limits}", self.lens, f"alpha={self.alpha:g}"]
 
     def _tables(self) -> list[Columns]:
-        rows = [(c.question, c.statistic, c.estimate, c.low, c.high, c.limit, c.verdict)
-                for c in self.checks]  # fmt: skip
-        return [dict(zip(HEADS, zip(*rows, strict=True), strict=True))]
+        return [{head: [getattr(c, field) for c in self.checks] for head, field in HEADS.items()}]
 
     def _in_words(self) -> list[str]:
         said = [f"Verdict: {self.verdict.upper()}"]

@@ -46,8 +46,10 @@ class GradeTests(Result):
     method: str = entry(
         '``"exact"`` or ``"jeffreys"``, which ``adjusted``, intervals and verdicts are made by.'
     )
-    level: float = entry("Of the intervals.")
-    alpha: float = entry("Chance of any wrong finding, over the grades and the portfolio.")
+    alpha: float = entry(
+        "Chance of any wrong finding, over the grades and the portfolio; intervals are of level "
+        "1 − ``alpha``."
+    )
 
     @property
     def rejected(self) -> tuple[GradeTest, ...]:
@@ -58,7 +60,7 @@ class GradeTests(Result):
     def _made(self) -> list[str]:
         how = {"exact": "exact binomial", "jeffreys": "Jeffreys"}[self.method]
         said = f"{how} tests of {several(len(self.grades), 'grade')}, {self.alternative}"
-        return [said, f"Holm, alpha={self.alpha:g}", f"{100 * self.level:g} % intervals"]
+        return [said, f"Holm, alpha={self.alpha:g}", f"{100 * (1 - self.alpha):g} % intervals"]
 
     def _tables(self) -> list[Columns]:
         rows = (*self.grades, self.portfolio)

@@ -9,7 +9,7 @@ from caltest.results.fields import described, entry
 WORDS = {
     "test": "to reject calibration at {alpha:g} in {power:.0%} of data sets",
     "interval": "for {level:.4g} % intervals of length {width:g}, on average",
-    "equivalence": "to show at {alpha:g} an error below {margin:g}, in {power:.0%} of data sets",
+    "equivalence": "to show at {alpha:g} an error below {tolerance:g}, in {power:.0%} of data sets",
     "comparison": "to show at {alpha:g} which model is better, in {power:.0%} of data sets",
     "monitoring": "until the alarm has rung in {power:.0%} of data sets",
 }
@@ -40,7 +40,7 @@ class Plan(Result):
     power: float | None = entry("As asked for.")
     alpha: float
     width: float | None
-    margin: float | None
+    tolerance: float | None
     like: str = entry("What rows are like, and what is true of them.")
     alternative: str
     points: tuple[tuple[float, float], ...] = entry(
@@ -61,7 +61,7 @@ class Plan(Result):
     def _in_words(self) -> list[str]:
         goal = WORDS[self.purpose].format(
             alpha=self.alpha, power=self.power or 0.0, level=100.0 * (1.0 - self.alpha),
-            width=self.width, margin=self.margin,
+            width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
         about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"
         said = [f"{self.n} rows{about} are needed {goal}. What is true: {self.alternative}."]

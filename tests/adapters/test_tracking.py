@@ -109,7 +109,7 @@ def test_results_without_a_picture_or_with_several_models(mlflow, monkeypatch):
     log_to_mlflow(ct.brier_decomposition(DATA))
     assert set(mlflow.files["calibration"]) == {"result.json", "result.md"}
     other = ct.examples.digits("best")
-    table = ct.compare({"a/b": DATA, "a b": other, "<c>": DATA})
+    table = ct.compare_models({"a/b": DATA, "a b": other, "<c>": DATA})
     log_to_mlflow(table, "table")
     keys = [key for key, _ in mlflow.metrics if key.startswith("table/pairs/")]
     own = {re.match(r"table/pairs/(\d)_[\w.-]+/difference", key) for key in keys} - {None}

@@ -258,6 +258,10 @@ def compared(*models, **options):
     return ct.compare(*models, **RUN, **options)
 
 
+def several(*models, **options):
+    return ct.compare_models(*models, **RUN, **options)
+
+
 def audit(**options):
     return ct.audit(p, y, **{"n_resamples": 199, **options})
 
@@ -507,10 +511,10 @@ interval(alpha=0.05) -> no argument 'alpha': use level=
 compared(p) -> labels are missing
 compared(p, y) -> labels are missing
 compared(y, p, p) -> model A: probs and labels look swapped
-compared({{}}, y) -> a comparison needs two models
-compared({{"a": p}}, y) -> a comparison needs two models
-compared({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
-compared({{"a": p, "b": p}}, y, labels_b=y) -> several models are compared on the same rows
+several({{}}, y) -> a comparison needs two models
+several({{"a": p}}, y) -> a comparison needs two models
+several({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
+compared({{"a": p, "b": p}}, y) -> several models are compared by compare_models
 compared(p, P, y) -> a paired comparison needs the same observations and classes
 compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0,
 compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'

@@ -79,7 +79,7 @@ def test_names_cannot_steer_the_terminal():
     data = ct.Predictions.of(p, labels, classes=ESCAPED)
     shown = [
         str(ct.audit(data, n_resamples=199, rng=0)),
-        str(ct.compare({ESCAPED[0]: data, ESCAPED[1]: data}, n_resamples=99)),
+        str(ct.compare_models({ESCAPED[0]: data, ESCAPED[1]: data}, n_resamples=99)),
         ct.reliability_curve(data, lens=ct.OneVsRest(1)).to_json(),
         str(ct.calibration_test(data, lens=ct.OneVsRest(ESCAPED[0]))),
     ]
@@ -102,7 +102,7 @@ def test_dollars_in_names_are_text_in_pictures():
         ct.reliability_curve(data, **whole),
         ct.reliability_curve(data, lens=ct.OneVsRest(names[1])),
         ct.reliability_simplex(data, **whole),
-        ct.compare(dict.fromkeys(names, data), n_resamples=19, rng=0),
+        ct.compare_models(dict.fromkeys(names, data), n_resamples=19, rng=0),
         ct.calibration_test(data, lens=ct.OneVsRest(names[1])),
         ct.audit(data, n_resamples=199, rng=0),
     ]

@@ -15,7 +15,7 @@ import caltest as ct
 from caltest import cli
 from caltest._base.multiplicity import holm
 from caltest.binning import as_binning
-from caltest.inference import compare
+from caltest.inference import compare, compare_models
 from caltest.inference.comparison import _groups
 from caltest.inference.reach import Side
 from caltest.inference.squared_error import SquaredError, base_variance
@@ -297,7 +297,7 @@ def test_all_pairs(rng):
     y = (u + rng.normal(size=1500) > 0).astype(int)
     models = {f"slope {s}": two(ndtr(s * u)) for s in (1.0, 1.05)}
     models |= {"high": two(ndtr(u + 0.5)), "low": two(ndtr(u - 0.5))}
-    table = compare(models, y, lens=EVENT, n_resamples=9, rng=1)
+    table = compare_models(models, y, lens=EVENT, n_resamples=9, rng=1)
     assert len(table.pairs) == 6
     assert set(table.names[:2]) == {"slope 1.0", "slope 1.05"}
     assert list(table.adjusted) == holm([r.pvalue for r in table.pairs])
@@ -306,7 +306,7 @@ def test_all_pairs(rng):
     pair = table.pair("high", "slope 1.0")
     assert pair.pvalue == pytest.approx(alone.pvalue)
     assert "Models that share a letter cannot be told apart" in str(table)
-    assert compare(models, y, ct.ECE(), lens=EVENT).pairs[0].statistic.startswith("ECE")
+    assert compare_models(models, y, ct.ECE(), lens=EVENT).pairs[0].statistic.startswith("ECE")
 
 
 def test_groups_against_all_subsets(rng):
@@ -328,7 +328,7 @@ def test_real_networks(data_dir):
         return ct.read_predictions(data_dir / "multiclass" / f"cifar10_{name}.npz")
 
     models = {name: read(name) for name in ("vgg11_bn", "googlenet", "vgg16_bn")}
-    table = compare(models, None, ct.ECE())
+    table = compare_models(models, None, ct.ECE())
     assert table.indistinguishable[0] == ("googlenet",)
     assert set(table.indistinguishable[1]) == {"vgg11_bn", "vgg16_bn"}
 
@@ -350,9 +350,9 @@ def test_refusals(rng):
         ("method must be one of", ct.StatisticError, lambda: compare(a, b, y, method="t")),
         ("level must lie", ct.StatisticError, lambda: compare(a, b, y, level=95)),
         ("margin must lie", ct.StatisticError, lambda: compare(a, b, y, margin=-0.1)),
-        ("two models with different names", ct.StatisticError, lambda: compare({"a": a}, y)),
+        ("two models with different names", ct.StatisticError, lambda: compare_models({"a": a}, y)),
         ("different names", ct.StatisticError, lambda: compare(a, b, y, names=("m", "m"))),
-        ("on the same rows", ct.StatisticError, lambda: compare({"a": a, "b": b}, y, labels_b=y)),
+        ("by compare_models", ct.StatisticError, lambda: compare({"a": a, "b": b}, y)),
     ]:  # fmt: skip
         with pytest.raises(error, match=problem):
             call()

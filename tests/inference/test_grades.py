@@ -49,7 +49,7 @@ def test_against_scipy(alternative):
     p = rng.beta(0.3, 3, 40).clip(1e-5, 1)
     table = {"n": n, "events": rng.binomial(n, np.minimum(1, 1.1 * p)), "probability": p}
     for method in ("exact", "jeffreys"):
-        found = ct.grade_tests(table, alternative=alternative, method=method, level=0.9)
+        found = ct.grade_tests(table, alternative=alternative, method=method, alpha=0.1)
         for row in found.grades:
             test = stats.binomtest(row.events, row.n, row.probability, alternative="greater").pvalue
             other = stats.binomtest(row.events, row.n, row.probability, alternative="less").pvalue

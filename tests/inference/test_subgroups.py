@@ -332,16 +332,14 @@ def test_comparisons_of_subgroups_are_those_of_their_rows():
     assert "subgroup" in found.to_markdown()
     assert type(found).from_json(found.to_json()).as_dict() == found.as_dict()
     assert ct.compare(ct.Predictions.of(p, y, by=by), ct.Predictions.of(q, y, by=by)).subgroups
-    for arguments, options in [
-        (({"a": p, "b": q, "c": p}, y), {"by": by}),
-        ((p, q, y), {"by": by, "labels_b": y}),
-    ]:
-        with pytest.raises(ct.StatisticError, match="two models on the same rows"):
-            ct.compare(*arguments, **options)
+    with pytest.raises(ct.StatisticError, match="two models on the same rows"):
+        ct.compare_models({"a": p, "b": q, "c": p}, y, by=by)
+    with pytest.raises(ct.StatisticError, match="two models on the same rows"):
+        ct.compare(p, q, y, by=by, labels_b=y)
     with pytest.raises(ct.InvalidPredictionsError, match="different by"):
         ct.compare(ct.Predictions.of(p, y, by=by), ct.Predictions.of(q, y))
     with pytest.raises(ct.StatisticError, match="gate does not take by"):
-        ct.gate(p, y, q, margin=0.1, by=by)
+        ct.gate(p, y, against=q, margin=0.1, by=by)
 
 
 def test_intervals_of_subgroups_cover_together():

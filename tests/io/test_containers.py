@@ -120,7 +120,7 @@ def test_comparisons_take_tables():
     pandas = pytest.importorskip("pandas")
     a, b = (pandas.DataFrame({"p": column, "y": labels}) for column in (p, q))
     assert ct.compare(a, b, "y").pvalue == expected.pvalue
-    assert ct.compare({"A": a, "B": b}, "y").pairs[0].pvalue == expected.pvalue
+    assert ct.compare_models({"A": a, "B": b}, "y").pairs[0].pvalue == expected.pvalue
 
 
 def test_columns_say_which_class_they_are_of():

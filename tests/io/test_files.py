@@ -544,7 +544,7 @@ def test_many_forecasters_of_one_file(capsys, tmp_path):
     both = [i for i in range(300) if i % 10 and i % 7]
     assert table.n == len(both)
     models = {"AMOS": p[both], "NOAA": p[both] ** 3, "ENS": p[both] ** 0.9}
-    expected = ct.compare(models, y[both].astype(int), n_resamples=19, rng=0)
+    expected = ct.compare_models(models, y[both].astype(int), n_resamples=19, rng=0)
     assert table.names == expected.names
     assert [r.pvalue for r in table.pairs] == pytest.approx([r.pvalue for r in expected.pairs])
     assert "AMOS: dropped 30 of 300 rows with missing cells (AMOS 30)" in table.notes

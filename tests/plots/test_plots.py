@@ -75,10 +75,10 @@ def every():
         "Cox": ct.cox_recalibration(DIGITS),
         "equivalence": ct.equivalence_test(DIGITS, tolerance=0.1, **run),
         "gate": ct.gate(
-            DIGITS, None, ct.examples.digits("best"), tolerance=0.1, margin=0.05, rng=1
+            DIGITS, against=ct.examples.digits("best"), tolerance=0.1, margin=0.05, rng=1
         ),
-        "plan": ct.plan(ct.Kuiper(), like=DIGITS, n_datasets=100, rng=1),
-        "formula": ct.plan("slope", like=ct.planning.LogisticNormal(0.1, 0.75), width=0.4),
+        "plan": ct.plan(DIGITS, statistic=ct.Kuiper(), n_datasets=100, rng=1),
+        "formula": ct.plan(ct.planning.LogisticNormal(0.1, 0.75), statistic="slope", width=0.4),
         "groups": reliability_curve(DIGITS, bins=5, by=DIGITS.labels % 3),
         "forest": ct.calibration_test(DIGITS, by=DIGITS.labels % 3, **run).subgroups,
         "sites": ct.meta_analysis(DIGITS, by=DIGITS.labels % 3),

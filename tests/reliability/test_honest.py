@@ -135,7 +135,10 @@ def test_margin_is_the_largest_distance_of_band_and_prediction(rng):
             "needs fit='band'",
         ),
         (lambda p, y: ct.reliability_fit(p, y, fit="band").band_test(between=(2, 3)), "no pred"),
-        (lambda p, y: ct.reliability_fit(p, y, fit="band").band_test(-0.1), "margin must lie in"),
+        (
+            lambda p, y: ct.reliability_fit(p, y, fit="band").band_test(-0.1),
+            "tolerance must lie in",
+        ),
         (lambda p, y: ct.reliability_fit(p, y, fit="band", points=1), "points must be"),
         (lambda p, y: ct.reliability_fit(p, y, fit="band", weights=[1, 2, 1, 1]), "take weights"),
         (lambda p, y: ct.reliability_fit(p, y, fit="band", clusters=[1, 1, 2, 2]), "clusters"),

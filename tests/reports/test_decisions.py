@@ -221,8 +221,11 @@ def two_models(n, seed=1, slope=1.5):
 def test_a_gate_passes_fails_and_cannot_tell_with_the_rows_that_could():
     right, steep, y = two_models(5000)
     limits = {"tolerance": 0.05, "margin": 0.01, "rng": 1}
-    good, bad = ct.gate(right, y, steep, **limits), ct.gate(steep, y, right, **limits)
-    few = ct.gate(right[:200], y[:200], steep[:200], **limits)
+    good, bad = (
+        ct.gate(right, y, against=steep, **limits),
+        ct.gate(steep, y, against=right, **limits),
+    )
+    few = ct.gate(right[:200], y[:200], against=steep[:200], **limits)
     assert [g.verdict.exit_code for g in (good, bad, few)] == [0, 1, 3]
     assert [c.verdict for c in good.checks] == ["passed", "passed"]
     assert bad.checks[1].verdict is ct.GateVerdict.FAILED
@@ -231,7 +234,7 @@ def test_a_gate_passes_fails_and_cannot_tell_with_the_rows_that_could():
         for check in gate.checks:
             expected = "passed" if check.high <= check.limit else "cannot tell"
             assert check.verdict == ("failed" if check.low > check.limit else expected)
-            assert check.low <= check.estimate <= check.high
+            assert check.low <= check.corrected <= check.high
         assert type(gate).from_json(gate.to_json()).as_dict() == gate.as_dict()
     assert "would tell; there are 200" in str(few)
 
@@ -241,7 +244,10 @@ def test_the_tolerance_of_a_gate_is_beside_an_interval_and_alpha_is_shared():
     alone = ct.gate(steep, y, tolerance=0.05, alpha=0.04, n_resamples=999, rng=1).checks[0]
     interval = ct.confidence_interval(steep, y, level=0.92, n_resamples=999, rng=1)
     assert (alone.low, alone.high) == (interval.low, interval.high)
-    both = ct.gate(steep, y, right, tolerance=0.05, margin=0.1, alpha=0.04, n_resamples=999, rng=1)
+    assert (alone.estimate, alone.corrected) == (interval.estimate, interval.corrected)
+    both = ct.gate(
+        steep, y, against=right, tolerance=0.05, margin=0.1, alpha=0.04, n_resamples=999, rng=1
+    )
     interval = ct.confidence_interval(steep, y, level=0.96, n_resamples=999, rng=1)
     assert (both.checks[0].low, both.checks[0].high) == (interval.low, interval.high)
 
@@ -252,7 +258,7 @@ def test_the_bounds_of_a_difference_are_its_extremes():
     for seed, (n, first) in enumerate([(400, 0), (400, 1), (3000, 0), (3000, 1)]):
         models = two_models(n, seed)
         a, b = models[first], models[1 - first]
-        check = ct.gate(a, models[2], b, margin=0.01, rng=1).checks[0]
+        check = ct.gate(a, models[2], against=b, margin=0.01, rng=1).checks[0]
         difference = ct.compare(a, b, models[2], level=0.95, n_resamples=99, rng=1)
         old = ct.confidence_interval(
             b, models[2], ct.DebiasedL2(), level=0.95, n_resamples=1999, rng=1
@@ -282,17 +288,17 @@ def test_a_gate_reads_both_models_alike():
     words = np.where(y == 1, "yes", "no")
     logits = [np.log(p / (1.0 - p)) for p in (right, steep)]
     limits = {"tolerance": 0.1, "margin": 0.1, "rng": 1}
-    plain = ct.gate(right, y, steep, **limits)
-    told = ct.gate(logits[0], words, logits[1], pos_label="yes", from_logits=True, **limits)
+    plain = ct.gate(right, y, against=steep, **limits)
+    told = ct.gate(logits[0], words, against=logits[1], pos_label="yes", from_logits=True, **limits)
     assert [c.high for c in told.checks] == pytest.approx([c.high for c in plain.checks], rel=1e-6)
-    kept = ct.gate(ct.Predictions.of(right, y), None, ct.Predictions.of(steep, y), **limits)
+    kept = ct.gate(ct.Predictions.of(right, y), against=ct.Predictions.of(steep, y), **limits)
     assert kept.checks == plain.checks
 
 
 def test_a_margin_honours_clusters():
     right, steep, y = (np.repeat(x, 4) for x in two_models(400))
     plain, told = (
-        ct.gate(right, y, steep, margin=0.1, rng=1, **facts)
+        ct.gate(right, y, against=steep, margin=0.1, rng=1, **facts)
         for facts in ({}, {"clusters": np.repeat(np.arange(400), 4)})
     )
     assert told.n_clusters == 400
@@ -304,7 +310,7 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
     right, steep, y = two_models(3000)
     facts = {"weights": np.tile([1.0, 2.0], 1500)} if weighted else {}
     limits = {"tolerance": 0.05, "margin": 0.02, "rng": 1}
-    rows = ct.gate(right, y, steep, **limits, **facts)
+    rows = ct.gate(right, y, against=steep, **limits, **facts)
     pairs = ct.PairTally.of(right, steep, y, **facts)
     other, *_, labels = two_models(2000, 2)[1:]
     apart = [ct.Predictions.of(right, y, **facts), ct.Predictions.of(other, labels)]
@@ -316,15 +322,20 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
         assert (found.verdict, found.n, found.names) == (told.verdict, told.n, told.names)
         assert found.effective_n == pytest.approx(told.effective_n)
         for own, check in zip(found.checks, told.checks, strict=True):
-            assert (own.estimate, own.low, own.high) == pytest.approx(
-                (check.estimate, check.low, check.high), rel=0.05 if weighted else 1e-4
+            assert (own.estimate, own.corrected, own.low, own.high) == pytest.approx(
+                (check.estimate, check.corrected, check.low, check.high),
+                rel=0.05 if weighted else 1e-4,
             )  # of weighted rows noise is drawn in another way
     for arguments, options, said in [
-        ((pairs, None, steep), {"margin": 0.1}, "leave out against"),
+        ((pairs,), {"against": steep, "margin": 0.1}, "leave out against"),
         ((pairs,), {"tolerance": 0.1}, "give the margin"),
-        ((tallies[0], None, tallies[1]), {"margin": 0.1}, "make a PairTally"),
+        ((tallies[0],), {"against": tallies[1], "margin": 0.1}, "make a PairTally"),
         ((tallies[0], y), {"tolerance": 0.1}, "leave out labels"),
-        ((apart[0], None, tallies[1]), {"margin": 0.1, "paired": False}, "tally the rows of both"),
+        (
+            (apart[0],),
+            {"against": tallies[1], "margin": 0.1, "paired": False},
+            "tally the rows of both",
+        ),
     ]:
         with pytest.raises(ct.StatisticError, match=said):
             ct.gate(*arguments, **options)
@@ -368,7 +379,7 @@ def test_assert_calibrated_fails_with_the_report(pytester):
 
         def test_function():
             from caltest.testing import assert_calibrated
-            assert_calibrated(rows["right"], rows["y"], rows["steep"], margin=0.01)
+            assert_calibrated(rows["right"], rows["y"], against=rows["steep"], margin=0.01)
         """
     )
     found = pytester.runpytest_inprocess(
@@ -396,12 +407,12 @@ def uniform(rng, n):
 def test_published_sample_sizes():
     """R's sampsizeval(p = .1, c = .75, se_c = .025, se_cs = .1, se_cl = .1) recommends 1536."""
     like, z = LogisticNormal(0.1, 0.75), ndtri(0.975)
-    assert ct.plan("slope", like=like, width=2 * z * 0.1).n == 1536
-    assert ct.plan("intercept", like=like, width=2 * z * 0.1).n == 1224
+    assert ct.plan(like, statistic="slope", width=2 * z * 0.1).n == 1536
+    assert ct.plan(like, statistic="intercept", width=2 * z * 0.1).n == 1224
     # Riley et al. (2021): N = (1 − φ) / (φ SE²); the interval is that of log O:E.
     data = np.full(10, 0.018)
     width = float(2.0 * np.sinh(z * 0.051))
-    assert ct.plan("O:E", like=data, width=width).n == int(np.ceil(0.982 / (0.018 * 0.051**2)))
+    assert ct.plan(data, statistic="O:E", width=width).n == int(np.ceil(0.982 / (0.018 * 0.051**2)))
 
 
 def test_formulas_are_what_fits_show():
@@ -410,13 +421,13 @@ def test_formulas_are_what_fits_show():
     p = LogisticNormal(0.3, 0.8)(rng, 40_000)
     found = ct.cox_recalibration(p, (rng.random(p.size) < p).astype(int))
     for word, error in (("slope", found.slope_se), ("intercept", found.offset_intercept_se)):
-        needed = ct.plan(word, like=p, width=2 * ndtri(0.975) * error).n
+        needed = ct.plan(p, statistic=word, width=2 * ndtri(0.975) * error).n
         assert needed == pytest.approx(p.size, rel=0.05)  # a fitted curvature
 
 
 @pytest.mark.slow
 def test_the_formula_of_calibration_in_the_large_is_what_simulation_shows():
-    plan = ct.plan(ct.CalibrationInTheLarge(), like=uniform, alternative=Shift(0.25), rng=1)
+    plan = ct.plan(uniform, statistic=ct.CalibrationInTheLarge(), alternative=Shift(0.25), rng=1)
     assert plan.method == "formula"
     assert (plan.low, plan.high, plan.n_resamples) == (plan.n, plan.n, 0)
     rejected = _rejections(ct.CalibrationInTheLarge(), Shift(0.25), plan.n, 400)
@@ -441,7 +452,7 @@ def _rejections(statistic, alternative, n, times):
     ids=["Cox", "Kuiper"],
 )
 def test_the_power_of_a_plan_is_what_the_test_has(statistic, alternative, power):
-    plan = ct.plan(statistic, like=uniform, alternative=alternative, power=power, rng=2)
+    plan = ct.plan(uniform, statistic=statistic, alternative=alternative, power=power, rng=2)
     assert plan.low < plan.n < plan.high < 1.5 * plan.low
     assert abs(_rejections(statistic, alternative, plan.n, 300) - power) < 0.09
 
@@ -468,7 +479,12 @@ def test_plans_agree_with_the_page_on_power():
         for fault, alternative in faults.items():
             power = float(found[name][columns[fault]].strip("*| "))
             plan = ct.plan(
-                statistic, like=uniform, alternative=alternative, power=power, n_datasets=200, rng=3
+                uniform,
+                statistic=statistic,
+                alternative=alternative,
+                power=power,
+                n_datasets=200,
+                rng=3,
             )
             z = ndtri(power)
             slope = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) * (z + 1.645) / 2  # in log n
@@ -515,11 +531,11 @@ def test_lengths_and_alarms_are_found():
 def test_every_purpose_is_planned_by_its_verb():
     p, _ = drawn(2000, seed=5)
     run = {"rng": 1, "n_datasets": 100}
-    equivalent = ct.plan(ct.ECE(), like=p, margin=0.08, **run)
-    interval = ct.plan(ct.ECE(), like=p, width=0.08, **run)
+    equivalent = ct.plan(p, statistic=ct.ECE(), tolerance=0.08, **run)
+    interval = ct.plan(p, statistic=ct.ECE(), width=0.08, **run)
     softer = Slope(0.6)(np.column_stack([1 - p, p]))[:, 1]
-    comparison = ct.plan(ct.DebiasedL2(), like=p, against=softer, **run)
-    monitor = ct.plan(ct.Monitor(), like=p, alternative=Slope(0.6), **run)
+    comparison = ct.plan(p, statistic=ct.DebiasedL2(), against=softer, **run)
+    monitor = ct.plan(p, statistic=ct.Monitor(), alternative=Slope(0.6), **run)
     plans = [equivalent, interval, comparison, monitor]
     words = ["equivalence", "interval", "comparison", "monitoring"]
     assert [plan.purpose for plan in plans] == words
@@ -542,23 +558,23 @@ def test_every_purpose_is_planned_by_its_verb():
 def test_a_monitor_is_planned_with_its_alpha_and_the_lens_that_is_asked_for():
     probs = np.random.default_rng(1).dirichlet(np.ones(3), 500)
     run = {"like": probs, "alternative": Slope(0.4), "n_datasets": 100, "rng": 1}
-    strict = ct.plan(ct.Monitor(alpha=0.001), **run)
-    loose = ct.plan(ct.Monitor(alpha=0.2), **run)
+    strict = ct.plan(statistic=ct.Monitor(alpha=0.001), **run)
+    loose = ct.plan(statistic=ct.Monitor(alpha=0.2), **run)
     assert (strict.alpha, strict.lens) == (0.001, "TopK(1)")
     assert loose.n < strict.n
-    other = ct.plan(ct.Monitor(alpha=0.2), ct.OneVsRest(2), **run)
+    other = ct.plan(statistic=ct.Monitor(alpha=0.2), lens=ct.OneVsRest(2), **run)
     assert other.lens == "OneVsRest(2)"
     assert other.n != loose.n
     with pytest.raises(ct.StatisticError, match="without rows"):
-        ct.plan(ct.Monitor().update([0.3, 0.4], [0, 1]), **run)
+        ct.plan(statistic=ct.Monitor().update([0.3, 0.4], [0, 1]), **run)
 
 
 def test_labels_say_what_is_wrong():
     p, _ = drawn(4000, seed=6)
     rng = np.random.default_rng(7)
     y = (rng.random(p.size) < Slope(0.7)(np.column_stack([1 - p, p]))[:, 1]).astype(int)
-    shown = ct.plan(ct.CoxScore(), like=p, labels=y, rng=1, n_datasets=200)
-    known = ct.plan(ct.CoxScore(), like=p, alternative=Slope(0.7), rng=1, n_datasets=200)
+    shown = ct.plan(p, y, ct.CoxScore(), rng=1, n_datasets=200)
+    known = ct.plan(p, statistic=ct.CoxScore(), alternative=Slope(0.7), rng=1, n_datasets=200)
     assert "PlattScaling" in shown.alternative
     assert shown.n == pytest.approx(known.n, rel=0.5)
 
@@ -567,12 +583,12 @@ def test_labels_say_what_is_wrong():
     ("asked", "said"),
     [
         ({"like": [0.2, 0.7]}, "nothing is wrong yet"),
-        ({"like": [0.2, 0.7], "width": 0.1, "margin": 0.1}, "one thing is planned at a time"),
+        ({"like": [0.2, 0.7], "width": 0.1, "tolerance": 0.1}, "one thing is planned at a time"),
         ({"like": [0.2, 0.7], "statistic": "slope"}, "'slope' needs a width"),
         ({"like": [0.2, 0.7], "statistic": "slopes", "width": 1}, "statistic must be one of"),
         ({"like": [0.2, 0.7], "power": 1.0}, "power must"),
-        ({"like": [0.2, 0.7], "margin": -0.1}, "margin must"),
-        ({"like": [0.2, 0.7], "margin": 0.1, "n_datasets": 5}, "n_datasets must be a whole"),
+        ({"like": [0.2, 0.7], "tolerance": -0.1}, "tolerance must"),
+        ({"like": [0.2, 0.7], "tolerance": 0.1, "n_datasets": 5}, "n_datasets must be a whole"),
         ({"like": [0.2, 0.7], "labels": [0, 1], "weights": [1, 2]}, "plan does not take weights"),
         ({"like": [0.2, 0.7], "against": [0.1, 0.2, 0.3]}, "probs has 3 rows"),
         ({"like": uniform, "against": [0.1]}, "like predictions, not like a function"),
@@ -581,7 +597,7 @@ def test_labels_say_what_is_wrong():
 def test_what_a_plan_refuses(asked, said):
     statistic = asked.pop("statistic", ct.ECE())
     with pytest.raises(ValueError, match=said):
-        ct.plan(statistic, **asked)
+        ct.plan(statistic=statistic, **asked)
 
 
 def test_alternatives_are_distributions_and_mean_what_they_say():
@@ -662,7 +678,7 @@ def test_a_gate_writes_markdown_and_json(files, capsys):
     text = (files / "summary.md").read_text(encoding="utf-8")
     assert text.startswith("| check | statistic |")
     assert "Verdict: PASSED" in text
-    words = "plan --like new.csv --probs p --margin .1 --json"
+    words = "plan --like new.csv --probs p --tolerance .1 --json"
     code, printed = run(capsys, *words.split())
     assert json.loads(printed.out)["purpose"] == "equivalence"
     assert code == 0

@@ -27,14 +27,14 @@ RESULTS = {
     "CORPDecomposition": lambda: ct.corp_decomposition(DATA),
     "CalibrationTestResult": lambda: ct.calibration_test(DATA, lens=ct.OneVsRest(0)),
     "ComparisonResult": lambda: ct.compare(DATA, DATA, names=(EVIL[0], EVIL[1])),
-    "ComparisonTable": lambda: ct.compare(dict.fromkeys(EVIL, DATA)),
+    "ComparisonTable": lambda: ct.compare_models(dict.fromkeys(EVIL, DATA)),
     "ConfidenceIntervalResult": lambda: ct.confidence_interval(DATA, **FEW),
     "EquivalenceTestResult": lambda: ct.equivalence_test(DATA, tolerance=0.3, **FEW),
-    "GateResult": lambda: ct.gate(DATA, None, DATA, tolerance=0.3, margin=0.1, names=EVIL[:2]),
+    "GateResult": lambda: ct.gate(DATA, against=DATA, tolerance=0.3, margin=0.1, names=EVIL[:2]),
     "GradeTests": lambda: ct.grade_tests(
         {"grade": EVIL, "n": [9, 40, 0], "events": [0, 9, 0], "probability": [0.01, 0.1, 0.5]}
     ),
-    "Plan": lambda: ct.plan("slope", like=ct.planning.LogisticNormal(0.1, 0.75), width=0.4),
+    "Plan": lambda: ct.plan(ct.planning.LogisticNormal(0.1, 0.75), statistic="slope", width=0.4),
     "CoxRecalibration": lambda: ct.cox_recalibration(DATA),
     "ComparisonMonitor": lambda: ct.ComparisonMonitor(lens=ct.OneVsRest(0)).update(DATA, DATA),
     "Monitor": lambda: ct.Monitor(lens=ct.OneVsRest(0)).update(DATA),

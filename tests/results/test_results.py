@@ -80,7 +80,7 @@ def pair():
 
 @pytest.fixture(scope="module")
 def table():
-    return ct.compare(MODELS, n_resamples=99, rng=7)
+    return ct.compare_models(MODELS, n_resamples=99, rng=7)
 
 
 @pytest.fixture(scope="module")

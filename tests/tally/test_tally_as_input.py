@@ -80,7 +80,7 @@ def test_tallies_of_two_classes_do_what_their_tally_does():
     found = ct.gate(several, against=other, **options)
     assert found.checks == ct.gate(one, against=ct.Tally.of(OTHER), **options).checks
     truth = {"alternative": ct.planning.Slope(0.8), "n_datasets": 100, "rng": 1}
-    assert ct.plan(like=several, **truth).n == ct.plan(like=one, **truth).n
+    assert ct.plan(several, **truth).n == ct.plan(one, **truth).n
     with pytest.raises(ct.StatisticError, match="Monitor needs the rows for whole vectors"):
         ct.Monitor().update(KINDS["VectorTally"])
 
@@ -89,7 +89,7 @@ def test_refusals_say_what_a_tally_can_do():
     with pytest.raises(ct.StatisticError, match="from a tally comes fit='band'"):
         ct.reliability_fit(KINDS["Tally"])
     with pytest.raises(ct.StatisticError, match="plan does not take a pair tally"):
-        ct.plan(like=KINDS["PairTally"], alternative=ct.planning.Slope(0.8))
+        ct.plan(KINDS["PairTally"], alternative=ct.planning.Slope(0.8))
     with pytest.raises(ct.StatisticError, match="of a pair tally give the margin"):
         ct.gate(KINDS["PairTally"], tolerance=0.1)
 

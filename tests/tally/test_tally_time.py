@@ -366,14 +366,14 @@ def test_plans_like_a_tally_are_those_like_its_rows():
     p, y = drawn(7, 3000)
     tally = ct.Tally.of(p, y)
     for word, width in (("slope", 0.2), ("O:E", 0.1), ("intercept", 0.3)):
-        rows = ct.plan(word, like=p, labels=y, width=width)
-        assert ct.plan(word, like=tally, width=width).n == pytest.approx(rows.n, rel=1e-3)
+        rows = ct.plan(p, y, word, width=width)
+        assert ct.plan(tally, statistic=word, width=width).n == pytest.approx(rows.n, rel=1e-3)
     run = {"rng": 1, "n_datasets": 200}
-    rows = ct.plan(ct.CoxScore(), like=p, labels=y, **run)
-    sums = ct.plan(ct.CoxScore(), like=tally, **run)
+    rows = ct.plan(p, y, ct.CoxScore(), **run)
+    sums = ct.plan(tally, statistic=ct.CoxScore(), **run)
     assert sums.n == pytest.approx(rows.n, rel=0.4)
     assert (sums.present, sums.like) == (3000, "3000 rows")
-    known = ct.plan(ct.CoxScore(), like=tally, alternative=ct.planning.Slope(0.5), **run)
+    known = ct.plan(tally, statistic=ct.CoxScore(), alternative=ct.planning.Slope(0.5), **run)
     assert known.alternative == "Slope(slope=0.5)"
     assert known.n < sums.n
 
