@@ -342,41 +342,6 @@ def tied(rng):
     return p, y, w, np.repeat(p, w), np.repeat(y, w)
 
 
-@pytest.mark.parametrize("score", ["brier", "log"])
-def test_corp_of_weighted_rows_is_that_of_repeated_rows(tied, score):
-    p, y, w, many_p, many_y = tied
-    heavy = ct.corp_decomposition(p, y, score=score, weights=0.7 * w, clusters=np.arange(90) // 3)
-    copied = ct.corp_decomposition(many_p, many_y, score=score)
-    for name in ("mean_score", "miscalibration", "discrimination", "uncertainty"):
-        assert getattr(heavy, name) == pytest.approx(getattr(copied, name), rel=1e-9)
-    np.testing.assert_allclose(heavy.fit.observed, copied.fit.observed)
-    assert heavy.n_clusters == np.unique((np.arange(90) // 3)[w > 0]).size
-    assert ct.CORP(score)(p, y, weights=w) == pytest.approx(ct.CORP(score)(many_p, many_y))
-    plain = ct.corp_decomposition(p, y, score=score)
-    assert ct.corp_decomposition(p, y, score=score, weights=np.full(90, 3.0)) == plain
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_brier_decomposition_of_weighted_rows_is_that_of_repeated_rows(rng, k):
-    probs, labels, w = rng.dirichlet(np.ones(k), 70), rng.integers(0, k, 70), rng.integers(0, 4, 70)
-    options = {"bins": 4, "lens": ct.Canonical()}
-    heavy = ct.brier_decomposition(probs, labels, weights=0.1 * w, **options)
-    copied = ct.brier_decomposition(np.repeat(probs, w, axis=0), np.repeat(labels, w), **options)
-    parts = ("mean_score", "reliability", "resolution", "uncertainty")
-    for name in (*parts, "within_variance", "within_covariance"):
-        assert getattr(heavy, name) == pytest.approx(getattr(copied, name), abs=1e-12)
-    total = heavy.reliability - heavy.resolution + heavy.uncertainty
-    total += heavy.within_variance - heavy.within_covariance
-    assert heavy.mean_score == pytest.approx(total)
-
-
-def test_smooth_errors_of_weighted_rows_are_those_of_repeated_rows(tied):
-    p, y, w, many_p, many_y = tied
-    copied = ct.SmoothECE()(many_p, many_y)
-    assert ct.SmoothECE()(p, y, weights=w) == pytest.approx(copied, rel=2e-3)  # 1e-4 a row is added
-    assert ct.SmoothECE()(p, y, weights=5.0 * w) == ct.SmoothECE()(p, y, weights=w)
-
-
 @pytest.mark.parametrize("fit", ["isotonic", "smooth"])
 def test_fits_of_clusters_and_weights(tied, fit):
     p, y, w, many_p, many_y = tied

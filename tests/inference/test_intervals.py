@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference_intervals as twin
-from reference import debiased
 from scipy.special import expit, logit
 from scipy.stats import binom, bootstrap
 
 import caltest as ct
-from caltest.inference import confidence_interval, inversion
-from caltest.inference.cell_noise import cell_noise
+from caltest.inference import confidence_interval
 from caltest.statistics import DebiasedL1, DebiasedL2
 from caltest.statistics.cells import Cells
 
@@ -161,32 +159,6 @@ def test_repeated_rows_in_clusters_are_one_row(rng, statistic):
 
 
 # --- twins -------------------------------------------------------------------------------------
-
-
-def test_squared_correction_is_the_pairs_statistic(rng):
-    data = drawn(rng, 80, slope(0.5))
-    statistic = DebiasedL2(ct.UniformBins(4))
-    residuals = (data.labels == 0)[:, None] - data.probs[:, :1]
-    answer = interval(data, statistic)
-    expected = debiased(residuals, cells_of(statistic, data))
-    assert answer.estimate == answer.corrected == pytest.approx(expected)
-    assert answer.bias == answer.null_mean == 0.0
-    plain = interval(data, ct.ECE(4, distance="sqeuclidean"))
-    assert plain.corrected == pytest.approx(2.0 * expected)
-    assert plain.high == pytest.approx(2.0 * answer.high)
-
-
-def test_absolute_correction_is_the_bootstrap_of_cell_sums(rng):
-    data = drawn(rng, 300, slope(0.5))
-    cells = Cells.of(ct.UniformBins(6), data.probs)
-    noise = cell_noise(data, cells, 10, rng)
-    total = 0.0
-    for rows in np.split(cells.order, cells.starts[1:-1]):
-        r = (data.labels[rows] == 0) - data.probs[rows, 0]
-        sigma = np.sqrt(rows.size * np.var(r, ddof=1))
-        total += 2.0 * abs(r.sum()) - twin.folded_mean(r.sum(), sigma)
-    assert inversion.absolute_corrected(noise) == pytest.approx(total / 300, rel=1e-6)
-    assert interval(data, ct.ECE(6)).corrected == pytest.approx(total / 300, rel=1e-6)
 
 
 def test_largest_gap_against_its_twin(rng):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -99,15 +96,6 @@ def test_every_statistic_runs_on_every_scheme(row, scheme):
     np.testing.assert_array_equal(np.asarray(law), np.asarray(again))
     longer = ct.replicate(data, row.statistic, scheme, n_resamples=70, rng=3)
     np.testing.assert_array_equal(np.asarray(law), np.asarray(longer)[:40])
-
-
-@pytest.mark.slow
-def test_process_pools_give_the_same_numbers():
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for row in STATISTICS:
-            data = problem(row, 60, seed=7)
-            run = partial(ct.replicate, row.statistic, ct.RedrawLabels(), data, 40, rng=1)
-            np.testing.assert_array_equal(np.asarray(run()), np.asarray(run(workers=pool.map)))
 
 
 @TABLE

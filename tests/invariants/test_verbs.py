@@ -133,6 +133,34 @@ def test_a_tally_has_the_answer_of_its_rows(verb, weighted):
     assert len(drawn) < len(expected)
 
 
+#: Numbers that weights make when a row of weight 2 counts as two rows; errors follow rows, though.
+REPEATED = {
+    "brier": "score|reliability|resolution|uncertainty|within",
+    "corp": "score|miscalibration|discrimination|uncertainty|observed",
+    "log corp": "score|miscalibration|discrimination|uncertainty|observed",
+    "cox": r"\.(slope|intercept|offset_intercept)$",
+    "sensitivity": "estimate",
+    "curve": "predicted|observed",
+    "test": "estimate",
+    "interval": r"\.estimate",
+    "joint test": r"tests\.0\.estimate",
+}
+
+
+@pytest.mark.parametrize("verb", REPEATED)
+def test_weights_count_as_repeated_rows(verb):
+    times = GENERATOR.integers(0, 4, N)
+    facts = {"band": None} if verb == "curve" else {}
+    heavy = answer(verb, P, Y, weights=0.7 * times, **facts)
+    copies = answer(verb, np.repeat(P, times), np.repeat(Y, times), **facts)
+    found, expected = (
+        {k: v for k, v in numbers(r.as_dict()).items() if re.search(REPEATED[verb], k)}
+        for r in (heavy, copies)
+    )
+    assert found
+    assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_answers_survive_json_and_say_how_they_were_made(verb):
     result = answer(verb, P, Y)

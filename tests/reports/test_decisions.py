@@ -103,27 +103,6 @@ def test_clusters_and_weights_are_honoured_and_subgroups_refused():
         ct.equivalence_test(p, y, tolerance=0.0)
 
 
-def test_a_tally_is_bounded_as_its_rows_are():
-    p, y = drawn(3000, seed=4)
-    tally = ct.Tally.of(p, y)
-    run = {"tolerance": 0.05, "rng": 1, "n_resamples": 999}
-    found = ct.equivalence_test(tally, None, **run)
-    rows = ct.equivalence_test(p, y, **run)
-    bound = ct.confidence_interval(tally, side="upper", rng=1, n_resamples=999).high
-    assert found.smallest_tolerance == pytest.approx(bound, rel=3e-4)
-    assert found.smallest_tolerance == pytest.approx(rows.smallest_tolerance, rel=0.05)
-    largest = [ct.equivalence_test(*x, ct.MCE(U(5)), **run) for x in ((tally, None), (p, y))]
-    assert largest[0].smallest_tolerance == pytest.approx(largest[1].smallest_tolerance, rel=1e-9)
-    assert largest[0].pvalue == pytest.approx(largest[1].pvalue, rel=1e-6)
-    weights = np.tile([1.0, 4.0, 2.0], 1000)
-    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
-        ct.equivalence_test(ct.Tally.of(p, y, weights=weights), None, ct.MCE(U(5)), **run)
-    weighted = ct.equivalence_test(ct.Tally.of(p, y, weights=weights), **run)
-    rows = ct.equivalence_test(p, y, weights=weights, **run)
-    assert weighted.smallest_tolerance == pytest.approx(rows.smallest_tolerance, rel=0.05)
-    assert weighted.smallest_tolerance > 1.05 * found.smallest_tolerance
-
-
 def up_and_down(p):
     return np.where(p < 0.5, 1.0, -1.0)
 

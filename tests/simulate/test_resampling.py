@@ -37,11 +37,6 @@ def mean_gap(probs, labels):
     return abs(float((probs[:, 0] - (labels == 0)).mean()))
 
 
-def by_hand(statistic):
-    """Return a function that no fused kernel knows."""
-    return lambda probs, labels: statistic(seen(probs, labels))
-
-
 @pytest.fixture(scope="module")
 def data():
     return ct.examples.SixPoints().sample(150, 1)
@@ -204,35 +199,6 @@ def test_consistency_resampling_warns_when_cells_are_sparse():
     assert found[0].filename == __file__
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("null", "lens", "statistic"),
-    [
-        (RedrawLabels(), ct.Canonical(), ct.ECE(ct.VarianceTree(20))),
-        (RedrawLabels(), ct.TopK(1), ct.MCE(10)),
-        (ct.ConsistencyResampling(), ct.OneVsRest(0), ct.ECE(5)),
-        (ct.ConsistencyResampling(), ct.Canonical(), ct.MCE(2)),
-        (ct.ConsistencyResampling(), ct.Canonical(), ct.ECE(ct.VarianceTree(60))),
-    ],
-    ids=repr,
-)
-def test_shortcuts_agree_with_the_generic_engine(null, lens, statistic):
-    data = ct.Predictions.of(np.random.default_rng(8).dirichlet(np.ones(3), 300), [0, 1, 2] * 100)
-    result = ct.calibration_test(
-        data, None, statistic, lens=lens, null=null, n_resamples=3000, rng=1
-    )
-    generic = replicate(
-        lens(data), by_hand(statistic), null, n_resamples=3000, rng=2
-    )  # without shortcuts
-    values = np.asarray(result.null_distribution)
-    rounded = values.round(10), np.asarray(generic).round(10)  # rounding must not split ties
-    assert scipy.stats.ks_2samp(*rounded).pvalue > 1e-3
-    spread = ct.calibration_test(
-        data, None, statistic, lens=lens, null=null, n_resamples=500, rng=1, workers=2
-    )
-    np.testing.assert_array_equal(np.asarray(spread.null_distribution), values[:500])
-
-
 # --- bootstrap ------------------------------------------------------------------------------------
 
 
@@ -291,26 +257,6 @@ def test_a_bootstrap_is_no_null(data):
     for clusters in (None, np.arange(data.n) % 5):
         with pytest.raises(StatisticError, match="cannot be a null"):
             ct.calibration_test(data, null=Bootstrap(clusters), n_resamples=10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("lens", "statistic"),
-    [
-        (ct.TopK(1), ct.ECE(5)),
-        (ct.TopK(1), ct.MCE(5, distance="l2")),
-        (ct.Canonical(), ct.ECE(3, distance="sqeuclidean")),
-        (ct.Canonical(), ct.ECE(ct.VarianceTree(40))),
-    ],
-    ids=repr,
-)
-def test_bootstrap_by_shortcut_and_by_copies(data, lens, statistic):
-    seen_data = lens(data)
-    fast = replicate(seen_data, statistic, Bootstrap(), n_resamples=6000, rng=1)
-    slow = replicate(seen_data, by_hand(statistic), Bootstrap(), n_resamples=3000, rng=2)
-    assert scipy.stats.ks_2samp(fast.values.round(9), slow.values.round(9)).pvalue > 1e-3
-    again = replicate(seen_data, statistic, Bootstrap(), n_resamples=600, rng=1, workers=2)
-    np.testing.assert_array_equal(again.values, fast.values[:600])
 
 
 def test_schemes_print_what_is_not_their_default():

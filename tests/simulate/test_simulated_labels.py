@@ -218,13 +218,6 @@ def test_same_for_any_chunks_and_threads(n_classes):
     assert run(SEED, 3, 0).shape == (0,)
 
 
-def test_single_row_of_two_classes():
-    probs = np.array([[0.25, 0.75]])
-    ours = redraws(ct.ECE(), probs).replicates(SEED, 0, 40_000)
-    assert set(ours) == {0.25, 0.75}
-    assert abs((ours == 0.75).mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 40_000)
-
-
 def test_only_named_distances():
     probs = predictions(5, 3)
     fixed = ct.ECE(distance=lambda r, g: 0.0).given(seen(probs))

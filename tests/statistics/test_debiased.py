@@ -80,26 +80,6 @@ def test_kumars_estimate_leaves_out_single_rows():
     assert DebiasedL2(2, estimator="kumar")(p, labels) == pytest.approx(expected)
 
 
-def test_null_mean_is_zero_and_p_valid():
-    data = ct.examples.GaussianMixture().sample(400, rng=5)
-    result = ct.calibration_test(
-        data, None, DebiasedL2(10), lens=ct.Canonical(), n_resamples=1999, rng=3
-    )
-    assert abs(result.null_mean) < 4 * result.null_std / np.sqrt(1999)
-    for estimator in ("pairs", "tcal"):
-        statistic = DebiasedL2(10, estimator=estimator)
-        for k, largest in ((2, 1.0), (3, 2.0)):
-            fixed = statistic.given(ct.Predictions.of(np.full((4, k), 1.0 / k), [0, 1, 0, 1]))
-            assert (fixed.null_mean, fixed.estimand.largest) == (0.0, largest)
-
-
-@pytest.mark.parametrize("value", [DebiasedL2(2), DebiasedL1(2)])
-def test_a_vector_is_the_probability_of_label_one(value):
-    p, y = np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 0, 0, 1])
-    induced = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    assert value(p, y) == pytest.approx(value(induced), abs=1e-15)
-
-
 def test_debiased_l1_against_simulated_normals(calzone, rng):
     induced = ct.TopK(1)(calzone)
     p, y = induced.probs[:, 0], induced.labels == 0

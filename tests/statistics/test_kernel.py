@@ -14,7 +14,7 @@ from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError
-from caltest.simulate import Batches, LabelSampler
+from caltest.simulate import LabelSampler
 from caltest.statistics.kernel import (
     MMCE,
     SKCE,
@@ -24,14 +24,12 @@ from caltest.statistics.kernel import (
     bandwidth,
     features,
     line,
-    skce,
     tiles,
 )
 from caltest.statistics.kernel.kernels import DistanceKernel
 from caltest.statistics.kernel.pairs import residuals_of
 from caltest.statistics.kernel.skce import DRAWS, TailBound
 
-SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 TWINS = {LaplaceKernel: "laplace", GaussianKernel: "gauss", TVKernel: "tv"}
 ESTIMATORS = [("unbiased", None), ("biased", None), ("linear", None), ("block", 5), ("block", 20)]
 
@@ -276,30 +274,6 @@ def test_sums_agree(name):
     assert fixed.weighted(residuals, w)[0][0] == pytest.approx(both, abs=1e-13)
 
 
-@pytest.mark.parametrize("name", fixed_pairs())
-def test_sums_do_not_depend_on_what_they_are_computed_with(name):
-    fixed = fixed_pairs()[name]
-    probs = predictions_of(fixed)
-    labels = ct.RedrawLabels().drawer(seen(probs))(SEED, 5, 131)
-    whole = fixed.sums(labels)
-    apart = [fixed.sums(labels[a:b]) for a, b in [(0, 1), (1, 101), (101, 131)]]
-    np.testing.assert_allclose(np.hstack(apart), whole, rtol=1e-12, atol=1e-11)
-
-
-@pytest.mark.parametrize("statistic", [SKCE(GaussianKernel(0.3)), SKCE(features=16)], ids=repr)
-def test_what_is_made_anew_is_made_for_many_labels(statistic, monkeypatch):
-    data, scheme = seen(problem(90, 3)[0]), ct.RedrawLabels()
-    fixed = statistic.given(data)
-    assert fixed.fast(scheme) is None
-    expected = Batches.of(scheme, data, fixed.batch).replicates(SEED, 0, 70)
-    for module in (tiles, features):
-        monkeypatch.setattr(module, "KEPT", 0)
-    calls = []
-    monkeypatch.setattr(skce.FixedSKCE, "batch", lambda self, y: calls.append(len(y)) or expected)
-    np.testing.assert_array_equal(fixed.fast(scheme).replicates(SEED, 0, 70), expected)
-    assert calls == [70]
-
-
 @pytest.mark.parametrize("size", [600, 2, 5, 100, 300])
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_tiles_change_nothing(size, n_classes, monkeypatch):
@@ -504,34 +478,6 @@ def test_bounds_are_those_of_widmann():
         assert law.mean() == pytest.approx(draws.mean(), rel=0.01)
         assert law.std() == pytest.approx(draws.std(), rel=0.01)
         assert law.sf(law.ppf(0.9)) == pytest.approx(0.1)
-
-
-ASYMPTOTIC = "asymptotic"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("statistic", "null"),
-    [
-        (SKCE(), "auto"),
-        (SKCE(), ASYMPTOTIC),
-        (SKCE(features=64), "auto"),
-        (SKCE(estimator="block", block_size=50), ASYMPTOTIC),
-    ],
-)
-def test_overconfidence_is_found(statistic, null):
-    generator = np.random.default_rng(3)
-    probs = generator.dirichlet(np.ones(4), 1000)
-    labels = LabelSampler.of(probs)(generator.random(1000))
-    sharp = probs**3 / (probs**3).sum(axis=1, keepdims=True)
-    result = ct.calibration_test(
-        sharp, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=999, rng=1
-    )
-    assert result.pvalue <= 0.005
-    calm = ct.calibration_test(
-        probs, labels, statistic, lens=ct.Canonical(), null=null, n_resamples=999, rng=1
-    )
-    assert calm.pvalue > 0.01
 
 
 def test_what_only_whole_vectors_show_is_found():

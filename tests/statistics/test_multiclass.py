@@ -209,11 +209,6 @@ def test_order_of_rows_and_classes_does_not_matter(statistic, style):
     assert statistic(probs[:, classes], relabelled) == pytest.approx(value, abs=1e-12)
 
 
-def test_large_arrays_of_labels_of_any_kind():
-    probs, labels = problem(12, 30, 3)
-    assert SCE(5)(probs.tolist(), labels.tolist()) == SCE(5)(probs, labels.astype(np.int32))
-
-
 # --- validity and power --------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import caltest as ct
 from caltest import Predictions, StatisticError
 from caltest._base.ties import reaching
 from caltest.nulls import AsymptoticNull, SimulatedNull
-from caltest.statistics.prepared import as_problem, event
+from caltest.statistics.prepared import event
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +92,6 @@ def test_a_law_that_is_not_there_is_refused():
 def test_an_event_needs_two_classes():
     with pytest.raises(StatisticError, match=r"MeanGap\(\) is for two classes, but there are 3"):
         MeanGap()(np.full((2, 3), 1 / 3), np.array([0, 1]))
-
-
-def test_a_vector_of_probabilities_is_seen_as_by_one_vs_rest():
-    seen = ct.OneVsRest(1)(Predictions.of([0.8, 0.3], [1, 0]))
-    for data in (Predictions.of([0.8, 0.3], [1, 0]), seen):
-        found = as_problem(data)
-        np.testing.assert_allclose(found.probs, seen.probs)
-        np.testing.assert_array_equal(found.labels, seen.labels)
 
 
 def test_the_default_lens_sees_a_shift_of_two_classes():
