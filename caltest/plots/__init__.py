@@ -6,14 +6,13 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 """
 
 from caltest.plots.canvas import Picture
-from caltest.plots.comparison import comparison, difference, differences
-from caltest.plots.evidence import evidence
-from caltest.plots.fits import fitted
-from caltest.plots.forest import forest, sites
-from caltest.plots.laws import null, pvalues, sensitivity
+from caltest.plots.comparison import comparison, difference
+from caltest.plots.curves import evidence, fitted, sensitivity
+from caltest.plots.laws import null
 from caltest.plots.reliability import reliability
 from caltest.plots.results import draw
 from caltest.plots.simplex import simplex
+from caltest.plots.tables import differences, forest, pvalues, sites
 
 __all__ = [
     "Picture",

@@ -1,20 +1,15 @@
-"""What all pictures share: paper, ink, and the recipe line at the foot."""
+"""The paper: sizes, colours, files, and the places of panels."""
 
 from __future__ import annotations
 
-import re
 import sys
-import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from caltest.errors import StatisticError
-from caltest.results import CalibrationTestResult, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +21,6 @@ COLUMN = 3.25
 INK, RED, BLUE, PALE, GREY = "#111111", "#c8281e", "#2b6cab", "#a9cce8", "#9a9a9a"
 #: Sizes of axis labels and of all other words, in points: what small print must at least have.
 LABEL, SMALL = 8.0, 7.0
-#: Longer texts are cut on the paper, not in the recipe that the file carries.
-MOST = 5
 #: Lines that are not solid.
 DASHED = (0, (4, 2))
 #: Where each format keeps the recipe.
@@ -154,110 +147,6 @@ def above(ax: Any, share: float) -> Any:
     return ax.figure.add_subplot(parts[0], sharex=ax)
 
 
-def tidy(ax: Any, xlabel: str = "", ylabel: str = "", size: float = LABEL) -> None:
-    """Give axes small type and no needless lines."""
-    ax.tick_params(labelsize=SMALL, length=2.5, width=0.6, pad=2)
-    ax.set_xlabel(xlabel, fontsize=size, labelpad=2)
-    ax.set_ylabel(ylabel, fontsize=size, labelpad=2)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for spine in ax.spines.values():
-        spine.set_linewidth(0.6)
-
-
-def sign(marker: str = "o", color: str = INK, *, filled: bool = True, line: Any = "none") -> Any:
-    """Return what stands for marks of one kind in a key."""
-    from matplotlib.lines import Line2D
-
-    style: Any = {
-        "markersize": 7.0 if marker == "|" else 4.0,
-        "markeredgewidth": 0.9,
-        "linewidth": 0.9,
-    }
-    face = color if filled else "white"
-    return Line2D([], [], color=color, marker=marker, markerfacecolor=face, linestyle=line, **style)
-
-
-def key(ax: Any, entries: Mapping[str, Any], shift: float = 28.0, **options: Any) -> Any:
-    """Say what the signs mean above the axes, beginning ``shift`` points to their left."""
-    from matplotlib.transforms import ScaledTranslation
-
-    widths, columns = [wide(word) + 26.0 for word in entries], len(entries)
-    while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
-        columns -= 1
-    start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
-    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} | options
-    style = {"handlelength": 1.6, "labelspacing": 0.25, "borderaxespad": 0.2, "borderpad": 0.1}
-    style |= {"columnspacing": 1.0, "handletextpad": 0.5, "fontsize": SMALL, "frameon": False}
-    style |= {"ncols": columns, "bbox_transform": ax.transAxes + start}
-    drawn = ax.legend(list(entries.values()), list(entries), **place, **style)
-    for text in drawn.get_texts():
-        text.set_parse_math(False)
-    return drawn
-
-
-def finished(
-    ax: Any, artists: dict[str, Any], text: str, recipe: bool, panels: tuple[Picture, ...] = ()
-) -> Picture:
-    """Write the recipe at the foot, and return the picture."""
-    return Picture(ax, {**artists, "foot": foot(ax, text, recipe)}, panels, text)
-
-
-def headline(ax: Any, test: CalibrationTestResult, over: Any = None) -> Any:
-    """Write estimate, noise floor and p-value over the upper left corner, or over a key."""
-    name, digits = short(test.statistic), 4  # or two digits of the standard deviation
-    if 0.0 < test.null_std < 1.0:
-        digits = int(1 - np.floor(np.log10(test.null_std)))
-    form = f".{digits}f" if digits <= 5 else ".2g"
-    value, mean, std = (f"{x:{form}}" for x in (test.estimate, test.null_mean, test.null_std))
-    said = f"{name} {value} · if calibrated {mean} ± {std} · p {relation(test)}"
-    return heading(ax, said, over)
-
-
-def relation(test: CalibrationTestResult) -> str:
-    """Return a p-value with its sign of equality, as "= 0.03" or "< 1e-12"."""
-    return related(test.shown_p)
-
-
-def related(shown: str) -> str:
-    """Return a printed p-value with its sign of equality."""
-    return shown if shown.startswith("<") else f"= {shown}"
-
-
-def beside(ax: Any, heights: Iterable[float], words: Iterable[str]) -> list[Any]:
-    """Write words to the right of the axes, at heights of the data."""
-    place = {"transform": ax.get_yaxis_transform(), "fontsize": SMALL, "va": "center"}
-    return [ax.text(1.02, y, said, **place) for y, said in zip(heights, words, strict=True)]
-
-
-def heading(ax: Any, text: str, over: Any = None, start: Any = None) -> Any:
-    """Write over the axes, or over what is already there, in as many lines as it takes."""
-    return _written(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
-
-
-def foot(ax: Any, recipe: str, shown: bool, under: Any = None, start: Any = None) -> Any:
-    """Write the recipe below axes, or below what is there, in as many lines as it takes."""
-    if not shown:
-        return None
-    below = under or (ax.xaxis.label if ax.axison else "axes fraction")
-    return _written(ax, recipe, 0.0, below, start, va="top", color="#555555")
-
-
-def _written(ax: Any, text: str, y: float, beyond: Any, start: Any, **style: Any) -> Any:
-    """Write lines that begin where the labels of the axes do, or those of others."""
-
-    def labels(renderer: Any) -> Any:
-        first = start or ax
-        box = first.yaxis.get_tightbbox(renderer) if first.axison else None
-        return box or first.get_window_extent(renderer)
-
-    said = "\n".join(lines(part, room(ax)) for part in text.split("\n"))
-    place = {"xycoords": (start if isinstance(start, str) else labels, beyond), "ha": "left"}
-    place |= {"xytext": (0, 3 if y else -3), "textcoords": "offset points"}
-    style |= {"fontsize": SMALL, "linespacing": 1.15, "parse_math": False}
-    return ax.annotate(said, (0.0, y), **place, **style)
-
-
 def room(ax: Any) -> float:
     """Return about how wide the place of some axes is with their labels, in points."""
     figure, spec = ax.figure, ax.get_subplotspec()
@@ -267,26 +156,3 @@ def room(ax: Any) -> float:
     frame = figure.subplotpars
     share = spec.get_position(figure).width / (frame.right - frame.left)
     return float(whole * min(share, 1.0))
-
-
-def wide(text: str) -> float:
-    """Return the width of a line of small print, in points, and a little more."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=SMALL)
-    return 1.03 * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
-
-
-def lines(text: str, room: float) -> str:
-    """Break a text between words, but not next to signs that belong to them; cut long words."""
-    broken = [""]
-    for word in re.split(r"(?<![=<]) (?![·%=<])", text):
-        longer = f"{broken[-1]} {word}".lstrip()
-        if wide(longer) <= room:
-            broken[-1] = longer
-            continue
-        fit = max(1, int(0.9 * len(word) * room / wide(word)))
-        pieces = [word] if wide(word) <= room else textwrap.wrap(word, fit)
-        broken[-1:] = [line for line in broken[-1:] if line] + pieces
-    return "\n".join(broken if len(broken) <= MOST else [*broken[: MOST - 1], "…"])

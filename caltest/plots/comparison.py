@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import StatisticError
-from caltest.plots import canvas, marks, scales
+from caltest.plots import marks, scales
 from caltest.plots.canvas import BLUE, GREY, INK, RED, Picture
-from caltest.results import (
-    ComparisonResult,
-    ReliabilityCurve,
-    ReliabilityDifference,
-    format_p,
-    short,
-)
+from caltest.plots.chart import Chart
+from caltest.plots.words import p_equals, sign
+from caltest.results import ReliabilityCurve, ReliabilityDifference
 
 #: Colour, marker and line of each model; the colours differ in darkness as well.
 STYLES: tuple[tuple[str, str, Any], ...] = (
@@ -63,42 +59,39 @@ def comparison(
         raise StatisticError("the curves must have the same lens and the same bins")
     if len(names) != len(curves):
         raise StatisticError(f"{len(curves)} curves need as many names, not {len(names)}")
-    ax, first = canvas.paper(ax, canvas.COLUMN, 3.0), curves[0]
+    chart, first = Chart.of(ax, 3.0), curves[0]
     top = max(
         marks.reach(c.count, *(v - c.predicted for v in (c.observed, c.low, c.high)))
         for c in curves
     )
-    sides = [np.concatenate([getattr(c, end) for c in curves]) for end in ("bin_low", "bin_high")]
-    _axes(ax, first, sides[0].min(), sides[1].max(), top, "outcome − prediction")
+    ends = [np.concatenate([getattr(c, end) for c in curves]) for end in ("bin_low", "bin_high")]
+    _axes(chart, first, ends[0].min(), ends[1].max(), top, "outcome − prediction")
     spread = 0.009 * (np.arange(len(curves)) - 0.5 * (len(curves) - 1))
-    artists: dict[str, Any] = {"marks": [], "lines": [], "bars": [], "edge": []}
-    for curve, shift, (color, marker, line) in zip(curves, spread, STYLES, strict=False):
+    artists = chart.artists
+    artists |= {"marks": [], "lines": [], "bars": [], "edge": []}
+    for name, curve, shift, style in zip(names, curves, spread, STYLES, strict=False):
+        (color, marker, line), test = style, curve.tests[0]
         x, y = curve.predicted, curve.deviation
         low, high = (side - curve.predicted for side in (curve.low, curve.high))
         pale = {"color": color, "linewidth": 0.9, "alpha": 0.55, "zorder": 1.5}
-        artists["bars"].append(marks.bars(ax, x + shift, low, high, (-top, top), **pale))
-        artists["lines"].append(marks.connected(ax, x, y, curve.cell, color, line))
+        artists["bars"].append(marks.bars(chart.ax, x + shift, low, high, (-top, top), **pale))
+        artists["lines"].append(marks.connected(chart.ax, x, y, curve.cell, color, line))
         look = curve.outside, top
-        artists["marks"].append(marks.points(ax, x, y, curve.count, *look, color, marker))
-        artists["edge"].append(marks.beyond(ax, x, y, *look, color=color))
-    entries = {
-        f"{name}: ECE {curve.tests[0].estimate:.3f}, p {canvas.relation(curve.tests[0])}": (
-            canvas.sign(marker, color, line=line)
-        )
-        for name, curve, (color, marker, line) in zip(names, curves, STYLES, strict=False)
-    }
+        artists["marks"].append(marks.points(chart.ax, x, y, curve.count, *look, color, marker))
+        artists["edge"].append(marks.beyond(chart.ax, x, y, *look, color=color))
+        words = f"{name}: ECE {test.estimate:.3f}, {p_equals(test.shown_p)}"
+        chart.entries[words] = sign(marker, color, line=line)
     if first.band != "none":
-        held = "if calibrated" if first.is_consistency else "for the truth"
-        entries[f"{100 * first.level:g} % {held}"] = canvas.sign("|", GREY)
-        entries["inside its bar"] = canvas.sign(color=GREY, filled=False)
+        meaning = "if calibrated" if first.is_consistency else "for the truth"
+        chart.entries[f"{100 * first.level:g} % {meaning}"] = sign("|", GREY)
+        chart.entries["inside its bar"] = sign(color=GREY, filled=False)
     far = np.concatenate([np.abs(c.deviation) > top for c in curves])
-    entries |= marks.entries(np.concatenate([c.count for c in curves]), far)
-    artists["key"] = canvas.key(ax, entries)
-    return canvas.finished(ax, artists, first.recipe, recipe)
+    chart.entries |= marks.entries(np.concatenate([c.count for c in curves]), far)
+    return chart.finish(first.recipe, recipe)
 
 
 def _axes(
-    ax: Any,
+    chart: Chart,
     curve: ReliabilityCurve | ReliabilityDifference,
     least: float,
     most: float,
@@ -107,9 +100,12 @@ def _axes(
 ) -> None:
     """Show all probabilities, of the top class those that occur, and the line of no deviation."""
     of_top = curve.subject == "top"
-    ax.set(xlim=scales.tenths(least, most) if of_top else (0.0, 1.0), ylim=(-top, top))
-    ax.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)
-    canvas.tidy(ax, "confidence" if of_top else "average prediction", ylabel)
+    chart.rule("", y=0.0, width=0.7, z=1)
+    limits: Any = {
+        "xlim": scales.tenths(least, most) if of_top else (0.0, 1.0),
+        "ylim": (-top, top),
+    }
+    chart.axes("confidence" if of_top else "average prediction", ylabel, **limits)
 
 
 def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = True) -> Picture:
@@ -128,74 +124,16 @@ def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = T
         With the artists "marks", "lines", "bars", "edge"; marks are filled where the band leaves
         out 0.
     """
-    ax, count = canvas.paper(ax, canvas.COLUMN, 2.6), curve.count_a + curve.count_b
-    x, y = curve.predicted, curve.difference
-    top = marks.reach(count, y, curve.low, curve.high)
-    _axes(ax, curve, x.min(), x.max(), top, "difference of deviations")
-    away = (curve.low > 0.0) | (curve.high < 0.0)
-    artists = {
-        "bars": marks.bars(ax, x, curve.low, curve.high, (-top, top), color=BLUE),
-        "lines": marks.connected(ax, x, y, curve.cell, INK),
-        "marks": marks.points(ax, x, y, count, away, top),
-        "edge": marks.beyond(ax, x, y, away, top),
-    }
-    entries = {
-        "differs from 0": canvas.sign(),
-        "may be 0": canvas.sign(filled=False),
-        f"{100 * curve.level:g} % interval": canvas.sign("|", BLUE),
-    }
-    artists["key"] = canvas.key(ax, entries | marks.entries(count, np.abs(y) > top))
-    artists["name"] = canvas.heading(ax, " − ".join(curve.names), artists["key"])
-    return canvas.finished(ax, artists, curve.recipe, recipe)
-
-
-def differences(
-    results: Sequence[ComparisonResult],
-    ax: Any = None,
-    *,
-    pvalues: Sequence[float] | None = None,
-    recipe: bool = True,
-) -> Picture:
-    """Draw the differences of the calibration error of pairs of models.
-
-    Parameters
-    ----------
-    results : sequence of ComparisonResult
-        One line each: a dot at the difference, its interval, and its p-value. Within the grey span
-        differences are smaller than the margin: an interval inside it is a tie.
-    ax, recipe
-        As for every picture.
-    pvalues : sequence of float, optional
-        What is printed at the right, by default the p-values of the results.
-
-    Returns
-    -------
-    Picture
-        With the artists "differences", "intervals" and "labels".
-    """
-    if not results:
-        raise StatisticError("there are no comparisons to draw")
-    first = results[0]
-    ax = canvas.paper(ax, canvas.COLUMN, 1.1 + 0.2 * len(results))
-    y = np.arange(len(results))[::-1]
-    entries: dict[str, Any] = {"difference": canvas.sign()}
-    if first.low is not None:
-        entries[f"{100 * first.level:g} % interval"] = canvas.sign("_", BLUE, line="-")
-        if first.margin > 0.0:  # errors are squares, and so is the margin
-            reach = first.margin**2
-            entries["a tie"] = ax.axvspan(-reach, reach, color="#e4e4e4", linewidth=0)
-    ax.axvline(0.0, color=GREY, linewidth=0.7)
-    ends = [(r.low, r.high) if r.low is not None else (np.nan, np.nan) for r in results]
-    low, high = np.array(ends, dtype=np.float64).T
-    intervals = ax.hlines(y, low, high, color=BLUE, linewidth=1.3)
-    dots = ax.scatter([r.difference for r in results], y, s=16, color=INK, zorder=3)
-    ax.set_yticks(y, [" − ".join(r.names) for r in results], parse_math=False)
-    ax.set_ylim(-0.6, len(results) - 0.4)
-    canvas.tidy(ax, f"difference of {short(first.tested)}")
-    ax.tick_params(axis="y", length=0)
-    ax.locator_params(axis="x", nbins=4)
-    shown = [r.pvalue for r in results] if pvalues is None else pvalues
-    labels = canvas.beside(ax, y, [f"p {canvas.related(format_p(p))}" for p in shown])
-    artists = {"differences": dots, "intervals": intervals, "labels": labels}
-    artists["key"] = canvas.key(ax, entries)
-    return canvas.finished(ax, artists, first.recipe, recipe)
+    chart, count = Chart.of(ax, 2.6), curve.count_a + curve.count_b
+    x, y, low, high = curve.predicted, curve.difference, curve.low, curve.high
+    top, away = marks.reach(count, y, low, high), (low > 0.0) | (high < 0.0)
+    _axes(chart, curve, x.min(), x.max(), top, "difference of deviations")
+    chart.mark("bars", marks.bars(chart.ax, x, low, high, (-top, top), color=BLUE))
+    chart.mark("lines", marks.connected(chart.ax, x, y, curve.cell, INK))
+    points = marks.points(chart.ax, x, y, count, away, top)
+    chart.mark("marks", points, "differs from 0", sign())
+    chart.entries["may be 0"] = sign(filled=False)
+    chart.entries[f"{100 * curve.level:g} % interval"] = sign("|", BLUE)
+    chart.mark("edge", marks.beyond(chart.ax, x, y, away, top))
+    chart.entries |= marks.entries(count, np.abs(y) > top)
+    return chart.finish(curve.recipe, recipe, headline=" − ".join(curve.names))

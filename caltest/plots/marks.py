@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from caltest.plots.canvas import GREY, INK, RED, SMALL, room, sign
+from caltest.plots.canvas import GREY, INK, RED, SMALL, room
+from caltest.plots.words import sign
 from caltest.predictions import BoolArray, FloatArray, IntArray
 
 #: How the values of cells beyond the frame are written: along their bars, over what is there.
@@ -67,10 +68,10 @@ def bars(
     """Draw vertical bars with caps; those that leave the frame have an arrow head there."""
     from matplotlib.collections import LineCollection
 
-    drawn = ~np.isnan(low)
+    finite = ~np.isnan(low)
     far = frame[1] - frame[0]
-    x, low = x[drawn], np.maximum(low[drawn], frame[0] - far)
-    high = np.minimum(high[drawn], frame[1] + far)
+    x, low = x[finite], np.maximum(low[finite], frame[0] - far)
+    high = np.minimum(high[finite], frame[1] + far)
     style = {"color": RED, "linewidth": 1.1, "zorder": 3, **style}
     spans = [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)]
     stems = ax.add_collection(LineCollection(spans, **style))
@@ -98,11 +99,11 @@ def connected(
 
 def entries(count: IntArray, out: BoolArray) -> dict[str, Any]:
     """Return what the key says of the area of marks, and of those beyond the frame."""
-    said = {"area: rows": sign(color=GREY)}
+    words = {"area: rows": sign(color=GREY)}
     if out.any():
         share = 100.0 * count[out].sum() / count.sum()
-        said[f"beyond: {share:.2g} % of rows"] = sign("^", filled=False)
-    return said
+        words[f"beyond: {share:.2g} % of rows"] = sign("^", filled=False)
+    return words
 
 
 def beyond(
@@ -115,7 +116,7 @@ def beyond(
     color: str = INK,
 ) -> list[Any]:
     """Draw cells beyond the frame as triangles at its edge, with their values where they fit."""
-    artists, said = [], np.empty(0)
+    artists, places = [], np.empty(0)
     least = 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
     for side, marker in ((1.0, "^"), (-1.0, "v")):
         out = np.flatnonzero(side * y > top)
@@ -123,8 +124,8 @@ def beyond(
         style = {"s": 22.0, "marker": marker, "edgecolors": color, "linewidths": 0.9, "zorder": 5}
         artists.append(ax.scatter(x[out], np.full(out.size, at), facecolors=faces, **style))
         for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # the farthest first
-            if (np.abs(x[j] - said) >= least).all():
-                said = np.append(said, x[j])
+            if (np.abs(x[j] - places) >= least).all():
+                places = np.append(places, x[j])
                 value = f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞")
                 va = "top" if side > 0.0 else "bottom"
                 ax.annotate(value, (x[j], at), xytext=(0, -5 * side), va=va, **WRITTEN, color=color)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from caltest._base.checks import one_of
 from caltest.plots import canvas, marks, scales
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture
+from caltest.plots.canvas import BLUE, DASHED, INK, PALE, RED, Picture
+from caltest.plots.chart import Chart
 from caltest.plots.scales import Scale
+from caltest.plots.words import foot, heading, headline, key, p_equals, sign
 from caltest.predictions import FloatArray
 from caltest.results import ReliabilityCurve
 
@@ -90,17 +93,13 @@ def reliability(
         cut = f"the {most} of {len(curve.names)} with the smallest p · "
         text = (cut if shown.size < len(curve.names) else "") + curve.recipe
         return _panels(parts, ax, draw, (xlabel, ylabel), frame, text, recipe)
-    ax = canvas.paper(ax, canvas.COLUMN, 3.7 if classical else 2.8)
-    artists = draw(ax, curve, frame)
-    entries = _entries(parts, [artists], frame)
+    chart = Chart.of(ax, 3.7 if classical else 2.8)
+    draw(chart, curve, frame)
+    chart.entries = _entries(parts, [chart.artists], frame)
     if classical:
-        artists |= _marginal(ax, curve, frame)
-        entries |= dict(zip(("mean prediction", "mean outcome"), artists["means"], strict=True))
-    canvas.tidy(ax, xlabel, ylabel)
-    over = artists.get("top", ax)
-    artists["key"] = canvas.key(over, entries)
-    artists["headline"] = canvas.headline(over, curve.tests[0], artists["key"])
-    return canvas.finished(ax, artists, curve.recipe, recipe)
+        _marginal(chart, curve, frame)
+    chart.axes(xlabel, ylabel)
+    return chart.finish(curve.recipe, recipe, headline=headline(curve.tests[0]))
 
 
 def _entries(
@@ -112,14 +111,14 @@ def _entries(
     bars = first.band != "none"
     entries: dict[str, Any] = {}
     if not outside.all():
-        entries["inside its bar" if bars else "one bin"] = canvas.sign(filled=False)
+        entries["inside its bar" if bars else "one bin"] = sign(filled=False)
     if outside.any():
-        entries["outside its bar"] = canvas.sign()
+        entries["outside its bar"] = sign()
     if bars:
-        held = "if calibrated" if first.is_consistency else "for the truth"
+        meaning = "if calibrated" if first.is_consistency else "for the truth"
         together = ", all bars" if first.simultaneous else ""
         color = RED if first.is_consistency else INK
-        entries[f"{100 * first.level:g} % {held}{together}"] = canvas.sign("|", color)
+        entries[f"{100 * first.level:g} % {meaning}{together}"] = sign("|", color)
     if "columns" in has:
         entries["observed"] = drawn[0]["columns"]
         entries["gap to prediction"] = drawn[0]["gaps"]
@@ -136,54 +135,51 @@ def _entries(
 def _panels(
     parts: Sequence[ReliabilityCurve],
     ax: Any,
-    draw: Callable[..., dict[str, Any]],
+    draw: Callable[[Chart, ReliabilityCurve, Frame], None],
     labels: tuple[str, str],
     frame: Frame,
     text: str,
     recipe: bool,
 ) -> Picture:
+    """Draw a panel for every component, with one key and one pair of labels for all."""
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
     ax = canvas.paper(ax, canvas.COLUMN, 0.8 + 1.2 * rows)
     *places, strip = canvas.divided(ax, rows, across, len(parts), 0.4)
     labelled, panels = across * (rows // 2), []  # the axes say once what they show
-    for place, (part, panel) in enumerate(zip(parts, places, strict=True)):
-        artists = draw(panel, part, frame)
-        corner = place == across * (rows - 1)
-        canvas.tidy(panel, labels[0] * corner, labels[1] * (place == labelled), canvas.SMALL)
+    for j, (part, place) in enumerate(zip(parts, places, strict=True)):
+        chart = Chart(place)
+        draw(chart, part, frame)
+        corner = j == across * (rows - 1)
+        chart.axes(labels[0] * corner, labels[1] * (j == labelled), size=canvas.SMALL)
         if not frame.scale.log_odds:
-            panel.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
-        panel.tick_params(labelbottom=place + across >= len(parts), labelleft=place % across == 0)
-        said = f"{part.names[0]}\np {canvas.relation(part.tests[0])}"
-        artists["name"] = canvas.heading(panel, said, start="axes fraction")
-        panels.append(Picture(panel, artists))
-    said = canvas.key(
-        strip, _entries(parts, [dict(p.artists) for p in panels], frame), loc="upper left"
-    )
-    foot = canvas.foot(strip, text, recipe, said, places[labelled])
-    return Picture(ax, {"key": said, "foot": foot}, tuple(panels), text)
+            place.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
+        place.tick_params(labelbottom=j + across >= len(parts), labelleft=j % across == 0)
+        name = f"{part.names[0]}\n{p_equals(part.tests[0].shown_p)}"
+        chart.mark("name", heading(place, name, start="axes fraction"))
+        panels.append(Picture(place, chart.artists))
+    entries = _entries(parts, [dict(panel.artists) for panel in panels], frame)
+    legend = key(strip, entries, loc="upper left")
+    artists = {"key": legend, "foot": foot(strip, text, recipe, legend, places[labelled])}
+    return Picture(ax, artists, tuple(panels), text)
 
 
-def _deviations(ax: Any, curve: ReliabilityCurve, frame: Frame) -> dict[str, Any]:
+def _deviations(chart: Chart, curve: ReliabilityCurve, frame: Frame) -> None:
     """Draw marks, bars and histogram."""
-    scale, top = frame.scale, frame.top
+    scale, top, ax = frame.scale, frame.top, chart.ax
     x, y = scale(curve.predicted), scale.gap(curve.observed, curve.predicted)
     low, high = (scale.gap(side, curve.predicted) for side in (curve.low, curve.high))
     ax.set(xlim=(frame.left, frame.right), ylim=(-top, top))
-    artists: dict[str, Any] = {"zero": ax.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)}
-    twin = ax.twinx()
-    artists["histogram"] = _shares(twin, curve, frame)
-    scales.behind(ax, twin, frame.tallest)
+    chart.rule("zero", y=0.0, width=0.7, z=1)
+    chart.mark("histogram", _shares(scales.behind(ax, frame.tallest), curve, frame))
     inside = np.clip(x, frame.left, frame.right)
-    artists["bars"] = marks.bars(ax, inside, low, high, (-top, top), **_ink(curve))
+    chart.mark("bars", marks.bars(ax, inside, low, high, (-top, top), **_ink(curve)))
     if frame.truth is not None:
-        ends = frame.left, frame.right
-        artists["truth"] = scales.true_curve(ax, frame.truth, *ends, scale, deviation=True)
-    artists["marks"] = marks.points(ax, inside, y, curve.count, curve.outside, top)
-    artists["edge"] = marks.beyond(ax, inside, y, curve.outside, top)
-    artists["out"] = np.abs(y) > top
+        scales.true_curve(chart, frame.truth, frame.left, frame.right, scale, deviation=True)
+    chart.mark("marks", marks.points(ax, inside, y, curve.count, curve.outside, top))
+    chart.mark("edge", marks.beyond(ax, inside, y, curve.outside, top))
+    chart.mark("out", np.abs(y) > top)
     scales.set_ticks(ax.xaxis, scale, frame.left, frame.right)
-    return artists
 
 
 def _ink(curve: ReliabilityCurve) -> dict[str, Any]:
@@ -191,49 +187,42 @@ def _ink(curve: ReliabilityCurve) -> dict[str, Any]:
     return {} if curve.is_consistency else {"color": INK, "linewidth": 0.8}
 
 
-def _classical(ax: Any, curve: ReliabilityCurve, frame: Frame) -> dict[str, Any]:
+def _classical(chart: Chart, curve: ReliabilityCurve, frame: Frame) -> None:
     """Draw columns, gaps and the diagonal."""
-    scale, ends = frame.scale, (frame.left, frame.right)
+    scale, ends, ax = frame.scale, (frame.left, frame.right), chart.ax
     x, y = np.clip(scale(curve.predicted), *ends), scale(curve.observed)
     ax.set(xlim=ends, ylim=ends)
-    artists: dict[str, Any] = {}
     if not scale.log_odds:  # a column has no foot on an axis of log-odds
-        width = curve.bin_high - curve.bin_low
-        style = {"align": "edge", "linewidth": 0.5}
-        artists["columns"] = ax.bar(curve.bin_low, y, width, color=PALE, edgecolor=BLUE, **style)
-        gap = {"facecolor": "none", "edgecolor": "#d9756d", "hatch": "////", **style}
-        artists["gaps"] = ax.bar(
-            curve.bin_low, curve.predicted - curve.observed, width, bottom=curve.observed, **gap
-        )
-    (artists["diagonal"],) = ax.plot(
-        ends, ends, marker="", linestyle=DASHED, color=GREY, linewidth=0.8
-    )
+        place = curve.bin_low, curve.bin_high - curve.bin_low
+        style: Any = {"align": "edge", "linewidth": 0.5, "edgecolor": BLUE, "color": PALE}
+        chart.mark("columns", ax.bar(place[0], y, place[1], **style))
+        style |= {"color": "none", "edgecolor": "#d9756d", "hatch": "////", "bottom": y}
+        chart.mark("gaps", ax.bar(place[0], curve.predicted - y, place[1], **style))
+    chart.diagonal(ends)
     sides = scale(curve.low), scale(curve.high)
-    artists["bars"] = marks.bars(ax, x, *sides, ends, **_ink(curve))
+    chart.mark("bars", marks.bars(ax, x, *sides, ends, **_ink(curve)))
     if frame.truth is not None:
-        artists["truth"] = scales.true_curve(ax, frame.truth, *ends, scale, deviation=False)
-    artists["marks"] = marks.points(
-        ax, x, np.where(np.isinf(y), np.nan, y), curve.count, curve.outside
-    )
+        scales.true_curve(chart, frame.truth, *ends, scale, deviation=False)
+    finite = np.where(np.isinf(y), np.nan, y)
+    chart.mark("marks", marks.points(ax, x, finite, curve.count, curve.outside))
     middle, half = 0.5 * (frame.left + frame.right), 0.5 * (frame.right - frame.left)
-    artists["edge"] = marks.beyond(ax, x, y - middle, curve.outside, half, middle)
-    artists["out"] = np.isinf(y)
+    chart.mark("edge", marks.beyond(ax, x, y - middle, curve.outside, half, middle))
+    chart.mark("out", np.isinf(y))
     scales.set_ticks(ax.xaxis, scale, *ends)
     scales.set_ticks(ax.yaxis, scale, *ends)
-    return artists
 
 
-def _marginal(ax: Any, curve: ReliabilityCurve, frame: Frame) -> dict[str, Any]:
+def _marginal(chart: Chart, curve: ReliabilityCurve, frame: Frame) -> None:
     """Draw the histogram above, with the mean prediction and the mean outcome."""
-    top = canvas.above(ax, 0.24)
-    drawn = _shares(top, curve, frame)
-    canvas.tidy(top, "", "share")
-    top.tick_params(labelbottom=False)
-    means = []
-    for values, style, color in ((curve.predicted, DASHED, INK), (curve.observed, "-", RED)):
-        mean = float(frame.scale(np.average(values, weights=curve.count)))
-        means.append(top.axvline(mean, linestyle=style, color=color, linewidth=1.0))
-    return {"histogram": drawn, "means": means, "top": top}
+    upper, mean = chart.above(0.24), partial(np.average, weights=curve.count)
+    upper.mark("histogram", _shares(upper.ax, curve, frame))
+    upper.axes("", "share")
+    upper.ax.tick_params(labelbottom=False)
+    predicted, observed = (float(frame.scale(mean(v))) for v in (curve.predicted, curve.observed))
+    chart.artists["means"] = [
+        upper.rule("", "mean prediction", x=predicted, color=INK, dash=DASHED, width=1.0),
+        upper.rule("", "mean outcome", x=observed, color=RED, width=1.0),
+    ]
 
 
 def _frame(curves: Sequence[ReliabilityCurve], scale: Scale, truth: Any, *, whole: bool) -> Frame:

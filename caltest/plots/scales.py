@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from caltest.plots.canvas import PALE
+from caltest.plots.chart import Chart
 from caltest.predictions import FloatArray, IntArray
 from caltest.results.reliability import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
 
@@ -47,12 +48,12 @@ class Scale:
         return self(p), [f"{x:.9f}".rstrip("0") for x in p]
 
 
-def histogram(ax: Any, spread: IntArray, n: int, scale: Scale) -> Any:
-    """Draw the shares of the predictions in equal steps of the scale."""
+def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return left ends, widths and shares of the predictions in equal steps of the scale."""
     edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
     share = np.add.reduceat(spread, np.searchsorted(SPREAD_EDGES, edges[:-1])) / n
     ends = np.clip(scale(edges), -14.5, 14.5)
-    return columns(ax, ends[:-1], np.diff(ends), share)
+    return ends[:-1], np.diff(ends), share
 
 
 def columns(ax: Any, left: FloatArray, width: FloatArray, share: FloatArray) -> Any:
@@ -62,27 +63,28 @@ def columns(ax: Any, left: FloatArray, width: FloatArray, share: FloatArray) -> 
     )
 
 
-def behind(ax: Any, twin: Any, tallest: float) -> None:
-    """Keep a histogram on a second axis in the lower quarter, behind everything else."""
+def behind(ax: Any, tallest: float) -> Any:
+    """Return second axes for a histogram, in the lower quarter and behind everything else."""
+    twin = ax.twinx()
     twin.set_ylim(0.0, 4.2 * tallest)
     for spine in twin.spines.values():
         spine.set_visible(False)
     twin.set_yticks([])
     ax.set_zorder(twin.get_zorder() + 1)
     ax.patch.set_visible(False)
+    return twin
 
 
 def true_curve(
-    ax: Any, truth: Any, left: float, right: float, scale: Scale, deviation: bool
-) -> Any:
+    chart: Chart, truth: Any, left: float, right: float, scale: Scale, deviation: bool
+) -> None:
     """Draw the true probability given the prediction, or its deviation."""
     if not scale.log_odds:
         left, right = max(left, 0.0), min(right, 1.0)
     at = np.linspace(left, right, 401)[1:-1]
     p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
     y = scale.gap(truth(p), p) if deviation else scale(truth(p))
-    (line,) = ax.plot(at, y, color=TRUE, marker="", linestyle=(0, (5, 1, 1, 1)), zorder=2)
-    return line
+    chart.line("truth", at, y, "truth", color=TRUE, dash=(0, (5, 1, 1, 1)), width=1.5)
 
 
 def tenths(least: float, most: float) -> tuple[float, float]:
@@ -97,3 +99,9 @@ def set_ticks(axis: Any, scale: Scale, left: float, right: float) -> None:
     if scale.log_odds:
         positions, labels = scale.ticks(left, right)
         axis.set_ticks(positions, labels)
+
+
+def decades(least: float) -> FloatArray:
+    """Return at most four powers of ten from 1 down to about a p-value."""
+    exponent = int(np.floor(-np.log10(least)))
+    return np.power(10.0, -np.arange(0, exponent + 1, max(1, -(-exponent // 3))))

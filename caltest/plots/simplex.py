@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from caltest.plots import canvas
-from caltest.plots.canvas import INK, RED, Picture
+from caltest.plots.canvas import INK, RED, SMALL, Picture, room
+from caltest.plots.chart import Chart
+from caltest.plots.words import headline, lines, sign, wide
 from caltest.predictions import FloatArray
 from caltest.results import ReliabilitySimplex
 
@@ -47,23 +48,22 @@ def simplex(
         "marked" and "colorbar".
     """
     corners = TRIANGLE if len(cells.names) == 3 else TETRAHEDRON
-    ax = canvas.paper(ax, canvas.COLUMN, 3.5)
+    chart = Chart.of(ax, 3.5)
+    ax = chart.ax
     ax.set_axis_off()
     ax.set_aspect("equal", adjustable="datalim")
-    artists = _density(ax, cells) if len(cells.names) == 3 else {}
+    if len(cells.names) == 3:
+        _density(chart, cells)
     for i, j in combinations(range(len(corners)), 2):
-        ax.plot(*corners[[i, j]].T, color=INK, linewidth=0.8, linestyle="-", marker="", zorder=1)
+        chart.line("", *corners[[i, j]].T, z=1)
     ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
     ax.margins(0.0)
-    drawn, entries = _arrows(ax, cells, corners, min_count)
-    artists |= drawn
-    artists["corners"] = _corners(ax, cells.names, corners)
-    artists["key"] = canvas.key(ax, entries, 0.0)
-    artists["headline"] = canvas.headline(ax, cells.test, artists["key"])
-    return canvas.finished(ax, artists, cells.recipe, recipe)
+    _arrows(chart, cells, corners, min_count)
+    chart.mark("corners", _corners(ax, cells.names, corners))
+    return chart.finish(cells.recipe, recipe, headline=headline(cells.test), shift=0.0)
 
 
-def _density(ax: Any, cells: ReliabilitySimplex) -> dict[str, Any]:
+def _density(chart: Chart, cells: ReliabilitySimplex) -> None:
     """Draw the cells of the triangle by the density of the predictions in them; 1 is uniform."""
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
@@ -76,13 +76,13 @@ def _density(ax: Any, cells: ReliabilitySimplex) -> dict[str, Any]:
     norm = LogNorm(min(0.9 * density.min(), 0.1 * density.max()), 1.1 * density.max())
     # the lighter half of the blues, so that arrows stand out, in grey as well
     blues = ListedColormap(colormaps["Blues"](np.linspace(0.05, 0.5, 256)))
-    lines: Any = {"edgecolors": "#7f7f7f", "linewidths": 0.5, "zorder": 0}
-    shades = PolyCollection(polygons, array=density, norm=norm, cmap=blues, **lines)
-    ax.add_collection(shades)
-    loud = [polygons[j] for j in np.flatnonzero(cells.significant)]
-    marked = PolyCollection(loud, facecolors="none", edgecolors=INK, linewidths=1.1, zorder=2.5)
-    ax.add_collection(marked)
-    return {"cells": shades, "marked": marked, "colorbar": _colorbar(ax, shades, density)}
+    borders: Any = {"edgecolors": "#7f7f7f", "linewidths": 0.5, "zorder": 0}
+    shades = PolyCollection(polygons, array=density, norm=norm, cmap=blues, **borders)
+    chart.mark("cells", chart.ax.add_collection(shades))
+    significant = [polygons[j] for j in np.flatnonzero(cells.significant)]
+    outline: Any = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.1, "zorder": 2.5}
+    chart.mark("marked", chart.ax.add_collection(PolyCollection(significant, **outline)))
+    chart.mark("colorbar", _colorbar(chart.ax, shades, density))
 
 
 def _area(polygon: FloatArray) -> float:
@@ -98,9 +98,9 @@ def _colorbar(ax: Any, shades: Any, density: FloatArray) -> Any:
     ends = np.unique([f"{d:.2g}" for d in (density.min(), density.max())]).astype(float)
     bar.set_ticks(ends, labels=[f"{end:g}" for end in ends], minor=False)
     bar.minorticks_off()
-    bar.ax.tick_params(labelsize=canvas.SMALL, length=1.5, width=0.5, pad=1.5)
+    bar.ax.tick_params(labelsize=SMALL, length=1.5, width=0.5, pad=1.5)
     bar.outline.set_linewidth(0.4)
-    place.set_title("density", fontsize=canvas.SMALL, pad=3)
+    place.set_title("density", fontsize=SMALL, pad=3)
     return bar
 
 
@@ -108,8 +108,8 @@ def clipped(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the corners of the part of the triangle with low ≤ p ≤ high, in order."""
     corners = np.eye(3)
     for k in range(3):
-        for sign, bound in ((1.0, low[k]), (-1.0, -high[k])):
-            corners = _half(corners, sign * corners[:, k] - bound)
+        for way, bound in ((1.0, low[k]), (-1.0, -high[k])):
+            corners = _half(corners, way * corners[:, k] - bound)
             if not len(corners):
                 break
     return corners
@@ -117,59 +117,54 @@ def clipped(low: FloatArray, high: FloatArray) -> FloatArray:
 
 def _half(corners: FloatArray, height: FloatArray) -> FloatArray:
     """Cut a polygon along a line; ``height`` is the corners' distance from it (Sutherland 1974)."""
-    kept = []
+    polygon = []
     following = np.roll(corners, -1, 0), height, np.roll(height, -1)
     for a, b, u, v in zip(corners, *following, strict=True):
         if u >= 0.0:
-            kept.append(a)
+            polygon.append(a)
         if (u > 0.0 > v) or (u < 0.0 < v):
-            kept.append(a + (b - a) * (u / (u - v)))
-    return np.array(kept).reshape(-1, 3)
+            polygon.append(a + (b - a) * (u / (u - v)))
+    return np.array(polygon).reshape(-1, 3)
 
 
-def _arrows(
-    ax: Any, cells: ReliabilitySimplex, corners: FloatArray, min_count: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw arrows and the dots where they begin, the loudest last; return their signs by name."""
-    few, loud = (cells.count < min_count) & ~cells.significant, cells.significant
+def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_count: int) -> None:
+    """Draw arrows and the dots where they begin, the significant ones last."""
+    significant = cells.significant
+    few = (cells.count < min_count) & ~significant
     fine = 0.65 if few.size > 36 else 1.0
     kinds: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
         "few": (few, "#808080", "#808080", {}),
-        "chance": (~few & ~loud, "#444444", "white", {"width": 0.005 * fine, "zorder": 3}),
-        "significant": (loud, RED, RED, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
+        "chance": (~few & ~significant, "#444444", "white", {"width": 0.005 * fine, "zorder": 3}),
+        "significant": (significant, RED, RED, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
     }
     size = 30.0 * fine**2 * np.maximum(0.15, cells.count / cells.count.max())
     units = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "units": "width"}
     heads = {"headwidth": 3.6, "headlength": 4.5, "headaxislength": 4.0}
-    artists: dict[str, Any] = {"arrows": {}, "dots": {}}
+    artists, entries = chart.artists, chart.entries
+    artists |= {"arrows": {}, "dots": {}}
     for name, (rows, color, face, style) in kinds.items():
         tails, ways = (cells.predicted[rows] @ corners).T, (cells.deviation[rows] @ corners).T
         dots = {"s": size[rows] if style else 2.0, "linewidths": 0.6, "zorder": 4}
-        artists["dots"][name] = ax.scatter(*tails, facecolors=face, edgecolors=color, **dots)
+        artists["dots"][name] = chart.ax.scatter(*tails, facecolors=face, edgecolors=color, **dots)
         if style:
             look = {"edgecolor": "none", "linewidth": 0.5, "minlength": 0.5, "minshaft": 1.0}
             look |= {"color": color, **units, **heads, **style}
-            artists["arrows"][name] = ax.quiver(*tails, *ways, **look)
-    entries = {"beyond chance": canvas.sign("o", RED, line="-")} if loud.any() else {}
-    entries["chance explains it"] = canvas.sign(filled=False, line="-")
-    entries["area: rows"] = canvas.sign(color="#808080")
+            artists["arrows"][name] = chart.ax.quiver(*tails, *ways, **look)
+    if significant.any():
+        entries["beyond chance"] = sign("o", RED, line="-")
+    entries["chance explains it"] = sign(filled=False, line="-")
+    entries["area: rows"] = sign(color="#808080")
     if few.any():
-        entries[f"fewer than {min_count} rows"] = canvas.sign(".", "#808080")
-    return artists, entries
+        entries[f"fewer than {min_count} rows"] = sign(".", "#808080")
 
 
 def _corners(ax: Any, names: tuple[str, ...], corners: FloatArray) -> list[Any]:
     """Write the names below and above the corners; long ones begin or end there."""
-    style, drawn = {"fontsize": canvas.SMALL, "parse_math": False}, []
+    style, texts = {"fontsize": SMALL, "parse_math": False}, []
     for name, (x, y) in zip(names, corners, strict=True):
-        ha = (
-            "center"
-            if canvas.wide(name) < 50.0 or 0.1 < x < 0.9
-            else "left"
-            if x < 0.5
-            else "right"
-        )
+        middle = wide(name) < 50.0 or 0.1 < x < 0.9
+        ha = "center" if middle else "left" if x < 0.5 else "right"
         va, away = ("bottom", 0.04) if y > 0.25 else ("top", -0.03)
-        words = canvas.lines(name, 0.45 * canvas.room(ax))
-        drawn.append(ax.text(x, y + away, words, ha=ha, va=va, **style))
-    return drawn
+        words = lines(name, 0.45 * room(ax))
+        texts.append(ax.text(x, y + away, words, ha=ha, va=va, **style))
+    return texts

@@ -1,0 +1,142 @@
+"""The grammar of pictures: a chart is a list of marks with names and words, axes, and a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from caltest.plots import canvas
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture
+from caltest.plots.words import foot, heading, key, p_equals, sign
+from caltest.predictions import FloatArray
+
+
+@dataclass
+class Chart:
+    """A picture under way.
+
+    Every mark takes a name (under which the picture keeps its artist; "" keeps it not), what it
+    shows, and ``words``: what the key says of it, beside ``sign`` or the mark itself.
+    """
+
+    ax: Any
+    artists: dict[str, Any] = field(default_factory=dict)
+    entries: dict[str, Any] = field(default_factory=dict)
+    summit: Any = None  # the axes over which the key stands, if others
+    table: bool = False  # whether the vertical axis names lines
+
+    @classmethod
+    def of(cls, ax: Any, height: float) -> Chart:
+        """Begin on the axes given, or on a new figure of one column."""
+        return cls(canvas.paper(ax, canvas.COLUMN, height))
+
+    def above(self, share: float) -> Chart:
+        """Return a chart in the upper part of the place of this one; the key then stands there."""
+        self.summit = canvas.above(self.ax, share)
+        return Chart(self.summit, self.artists, self.entries)
+
+    def mark(self, name: str, artist: Any, words: str = "", sign: Any = None) -> Any:
+        """Keep an artist by its name, and its words for the key."""
+        if name:
+            self.artists[name] = artist
+        if words:
+            self.entries[words] = artist if sign is None else sign
+        return artist
+
+    def line(self, name: str, x: Any, y: Any, words: str = "", *, color: str = INK, dash: Any = "-",
+             width: float = 0.8, z: float = 2, marker: str = "", size: float = 3.0
+             ) -> Any:  # fmt: skip
+        """Draw a line through points."""
+        style = {"color": color, "linestyle": dash, "linewidth": width, "zorder": z}
+        (artist,) = self.ax.plot(x, y, marker=marker, markersize=size, **style)
+        return self.mark(name, artist, words)
+
+    def rule(self, name: str, words: str = "", *, x: float | None = None, y: float | None = None,
+             color: str = GREY, dash: Any = "-", width: float = 0.8, z: float = 2
+             ) -> Any:  # fmt: skip
+        """Draw a line across the axes, at one x or at one y."""
+        style = {"color": color, "linestyle": dash, "linewidth": width, "zorder": z}
+        artist = self.ax.axhline(y, **style) if x is None else self.ax.axvline(x, **style)
+        return self.mark(name, artist, words)
+
+    def area(self, name: str, x: Any, low: Any, high: Any, words: str = "", *, color: str = PALE,
+             z: float = 1, alpha: float | None = None) -> Any:  # fmt: skip
+        """Fill what lies between two curves."""
+        style = {"color": color, "linewidth": 0, "zorder": z, "alpha": alpha}
+        return self.mark(name, self.ax.fill_between(x, low, high, **style), words)
+
+    def spans(self, name: str, y: Any, low: Any, high: Any, words: str = "", *, color: str = BLUE,
+              width: float = 1.3, head: str = "_") -> Any:  # fmt: skip
+        """Draw a horizontal line from ``low`` to ``high`` at every height."""
+        artist = self.ax.hlines(y, low, high, color=color, linewidth=width)
+        return self.mark(name, artist, words, sign(head, color, line="-"))
+
+    def dots(self, name: str, x: Any, y: Any, words: str = "", *, color: str = INK, size: Any = 16,
+             marker: str = "o", filled: Any = True, z: float = 3, **style: Any) -> Any:  # fmt: skip
+        """Draw marks with an area in square points, filled or open."""
+        if marker in "|_":
+            style |= {"color": color}
+        else:
+            faces = np.where(np.atleast_1d(filled), color, "white")
+            style |= {"facecolors": faces, "edgecolors": color}
+        artist = self.ax.scatter(x, y, s=size, marker=marker, zorder=z, **style)
+        return self.mark(name, artist, words, sign(marker, color))
+
+    def rows(self, names: Sequence[str], y: Any = None) -> FloatArray:
+        """Give every line of a table its height, from the top, and its name at the left."""
+        at = np.arange(len(names))[::-1] if y is None else y
+        self.ax.set_yticks(at, names, parse_math=False)
+        self.ax.set_ylim(-0.6, max(at) + 0.6)
+        self.table = True
+        return np.asarray(at, dtype=np.float64)
+
+    def pvalues(self, y: Iterable[float], values: Iterable[float | None]) -> None:
+        """Write p-values to the right of the lines of a table."""
+        self.beside(y, map(p_equals, values))
+
+    def beside(self, y: Iterable[float], texts: Iterable[str]) -> None:
+        """Write texts to the right of the axes, at heights of the data."""
+        place = {"transform": self.ax.get_yaxis_transform(), "fontsize": SMALL, "va": "center"}
+        self.artists["labels"] = [
+            self.ax.text(1.02, at, text, **place) for at, text in zip(y, texts, strict=True)
+        ]
+
+    def axes(self, xlabel: str = "", ylabel: str = "", *, size: float = LABEL,
+             ticks: int | None = None, **limits: Any) -> None:  # fmt: skip
+        """Set labels and limits, with small type, no needless lines, and about so many ticks."""
+        ax = self.ax
+        ax.set(**limits)
+        ax.tick_params(labelsize=SMALL, length=2.5, width=0.6, pad=2)
+        if self.table:
+            ax.tick_params(axis="y", length=0)
+        ax.set_xlabel(xlabel, fontsize=size, labelpad=2)
+        ax.set_ylabel(ylabel, fontsize=size, labelpad=2)
+        ax.spines[["top", "right"]].set_visible(False)
+        for spine in ax.spines.values():
+            spine.set_linewidth(0.6)
+        if ticks is not None:
+            ax.locator_params(axis="x", nbins=ticks)
+
+    def log(self, which: str, ticks: Any, texts: Sequence[str] | None = None) -> None:
+        """Make an axis logarithmic, with ticks at these values only."""
+        self.ax.set(**{f"{which}scale": "log"})
+        axis = self.ax.xaxis if which == "x" else self.ax.yaxis
+        axis.set_ticks(ticks, texts or [f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
+
+    def diagonal(self, ends: Sequence[float], words: str = "outcome = prediction") -> Any:
+        """Draw where outcomes would be as predicted."""
+        return self.line("diagonal", ends, ends, words, color=GREY, dash=DASHED)
+
+    def finish(self, recipe: str, shown: bool, *, headline: str = "", shift: float = 28.0,
+               panels: tuple[Picture, ...] = ()) -> Picture:  # fmt: skip
+        """Write key, headline and, where it is to be shown, the recipe; return the picture."""
+        over = self.ax if self.summit is None else self.summit
+        self.artists["key"] = key(over, self.entries, shift)
+        if headline:
+            self.artists["headline"] = heading(over, headline, self.artists["key"])
+        self.artists["foot"] = foot(self.ax, recipe, shown)
+        return Picture(self.ax, self.artists, panels, recipe)

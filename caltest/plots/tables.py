@@ -1,0 +1,364 @@
+"""Pictures that are tables: a line for every subgroup, site, grade, question or part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from caltest._base.checks import one_of
+from caltest.errors import StatisticError
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture
+from caltest.plots.chart import Chart
+from caltest.plots.scales import decades
+from caltest.plots.words import sign
+from caltest.results import (
+    BrierDecomposition,
+    CalibrationTestResult,
+    ComparisonResult,
+    ConfidenceIntervalResult,
+    CORPDecomposition,
+    EquivalenceTestResult,
+    Finding,
+    GateResult,
+    GradeTests,
+    GradeVerdict,
+    MetaAnalysis,
+    Subgroups,
+    format_value,
+    short,
+)
+from caltest.results.base import SMALLEST_SHOWN
+
+#: The name and the sign of every finding; they differ in shape, not only in colour.
+FINDINGS: dict[Finding, tuple[str, dict[str, Any]]] = {
+    Finding.MISCALIBRATED: ("rejected", {"marker": "s", "color": RED}),
+    Finding.IMPOSSIBLE_OUTCOME: ("impossible outcome", {"marker": "X", "color": RED}),
+    Finding.NO_EVIDENCE: ("not rejected", {"marker": "o", "filled": False}),
+    Finding.TOO_LITTLE_DATA: ("too little data", {"marker": "x"}),
+}
+#: The parts of a score with the sign with which they count, in the order of the steps.
+PARTS: dict[type, dict[str, int]] = {
+    CORPDecomposition: {"uncertainty": 1, "discrimination": -1, "miscalibration": 1},
+    BrierDecomposition: {
+        **{"uncertainty": 1, "resolution": -1, "reliability": 1},
+        **{"within_variance": 1, "within_covariance": -1},
+    },
+}
+
+
+def forest(
+    found: Subgroups, ax: Any = None, *, alpha: float = 0.05, recipe: bool = True
+) -> Picture:
+    """Draw the statistic of every subgroup, and what a calibrated model would show there.
+
+    Parameters
+    ----------
+    found : Subgroups
+        The ``subgroups`` of a test; of a joint test the adjusted p-values are drawn.
+    ax, recipe
+        As for every picture.
+    alpha : float, default 0.05
+        Marks are filled where the adjusted p-value, at the right, is at most this.
+
+    Returns
+    -------
+    Picture
+        With the artists "estimates", "floors", "labels" and "key".
+    """
+    test, adjusted = found.tested[0], found.adjusted
+    if not isinstance(test, CalibrationTestResult):
+        shown = {n: p for n, p in zip(found.names, adjusted, strict=True) if p is not None}
+        style: Any = {"alpha": alpha, "xlabel": "adjusted p-value", "text": found.recipe}
+        return pvalues(list(shown.values()), list(shown), ax, recipe=recipe, **style)
+    chart = Chart.of(ax, 1.3 + 0.2 * len(found.names))
+    y = chart.rows([f"{name} ({n})" for name, n in zip(found.names, found.counts, strict=True)])
+    rows = [(t.estimate, t.null_mean, t.null_std) if t else (np.nan,) * 3 for t in found.tests]
+    estimate, mean, sd = np.array(rows).T
+    words = "if calibrated: mean ± sd"
+    chart.spans("floors", y, mean - sd, mean + sd, words, color=RED, head="|")
+    chart.dots("", mean, y, size=28, marker="|", color=RED, z=1, linewidths=1.3)
+    filled = [p is not None and p <= alpha for p in adjusted]
+    chart.dots("estimates", estimate, y, size=18, filled=filled, linewidths=0.9)
+    if any(filled):
+        chart.entries[f"adjusted p ≤ {alpha:g}"] = sign()
+    if any(p is not None and p > alpha for p in adjusted):
+        chart.entries["larger p" if any(filled) else "observed"] = sign(filled=False)
+    if not test.two_sided and np.nanmin([estimate, mean - sd]) >= 0.0:
+        chart.ax.set_xlim(0.0, None)
+    chart.axes(short(test.statistic))
+    chart.pvalues(y, adjusted)
+    return chart.finish(found.recipe, recipe)
+
+
+def sites(
+    result: MetaAnalysis,
+    ax: Any = None,
+    *,
+    effect: Literal["O:E", "intercept", "slope"] = "O:E",
+    recipe: bool = True,
+) -> Picture:
+    """Draw one measure of calibration at every site, its mean and its prediction interval.
+
+    Parameters
+    ----------
+    result : MetaAnalysis
+        What :func:`caltest.meta_analysis` returned.
+    ax, recipe
+        As for every picture.
+    effect : {"O:E", "intercept", "slope"}, default "O:E"
+        Which measure; the ratio has a logarithmic axis.
+
+    Returns
+    -------
+    Picture
+        With the artists "sites", "intervals", "mean", "prediction" and "key".
+    """
+    from scipy.special import ndtri
+
+    one_of("effect", effect, ("O:E", "intercept", "slope"))
+    ratio, percent = effect == "O:E", f"{100 * result.level:g} %"
+    pooled = {"O:E": result.log_oe, "intercept": result.intercept, "slope": result.slope}[effect]
+    scale: Any = np.exp if ratio else np.asarray
+    chart = Chart.of(ax, 1.5 + 0.2 * len(result.sites))
+    values, errors = np.array(pooled.values), np.array(pooled.errors)
+    half = float(ndtri(0.5 + 0.5 * result.level)) * errors
+    words = [f"{name} ({n})" for name, n in zip(result.sites, result.counts, strict=True)]
+    y = chart.rows([*words, "mean", "a new site"])[:-2]
+    weight = 1.0 / (errors**2 + pooled.tau**2)
+    chart.spans("intervals", y, scale(values - half), scale(values + half), color=INK, width=1.0)
+    size = 6.0 + 26.0 * weight / weight.max()
+    chart.dots("sites", scale(values), y, size=size, marker="s")
+    chart.entries[f"site, {percent} interval"] = sign("s", INK, line="-")
+    low, high = scale(pooled.interval)
+    corners = [low, scale(pooled.mean), high, scale(pooled.mean)], [1.0, 1.25, 1.0, 0.75]
+    diamond = chart.ax.fill(*corners, color=RED, linewidth=0)[0]
+    chart.mark("mean", diamond, f"mean, {percent} interval", sign("D", RED))
+    words_new = f"{percent} prediction interval"
+    low, high = scale(pooled.prediction)
+    chart.spans("prediction", 0.0, low, high, words_new, color=RED, head="")
+    target = 0.0 if effect == "intercept" else 1.0
+    chart.rule("", "calibrated", x=target, dash=DASHED, width=0.9, z=0)
+    if ratio:
+        from matplotlib.ticker import MaxNLocator
+
+        chart.ax.set_xscale("log")
+        left, right = chart.ax.get_xlim()
+        at: Any = (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+        if sum(left < t < right for t in at) < 3:
+            at = MaxNLocator(4).tick_values(left, right)
+        chart.log("x", [t for t in at if left < t < right])
+    chart.axes({"O:E": "observed : expected events"}.get(effect, f"Cox's {effect}"))
+    return chart.finish(result.recipe, recipe)
+
+
+def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw the rate of every grade with its interval beside its probability, on a logarithmic axis.
+
+    Marks are filled where the probability is rejected; adjusted p-values are at the right. A rate
+    of 0 has no mark, and its interval begins at the frame. The artists are "rates", "intervals",
+    "probabilities", "labels" and "key".
+    """
+    rows = [*result.grades, result.portfolio]
+    chart = Chart.of(ax, 1.3 + 0.2 * len(rows))
+    y = np.arange(len(rows))[::-1].astype(float)
+    y[:-1] += 0.5  # the portfolio stands apart
+    chart.rows([f"{row.name} ({row.events} of {row.n})" for row in rows], y)
+    rate, p = np.array([(row.rate, row.probability) for row in rows]).T
+    low, high = np.array([row.interval for row in rows]).T
+    positive = np.concatenate([rate[rate > 0], p[p > 0], high[rate == 0], low[low > 0]])
+    least = 0.7 * float(positive.min())
+    most = min(1.0, 1.4 * float(max(high.max(), p.max())))
+    chart.spans("intervals", y, np.maximum(low, least), high, color=INK, width=1.0)
+    filled = [row.verdict is not GradeVerdict.NO_EVIDENCE for row in rows]
+    # a rate of 1 lies on the frame
+    style: Any = {"size": 18, "filled": filled, "linewidths": 0.9, "clip_on": False}
+    chart.dots("rates", np.where(rate > 0, rate, np.nan), y, **style)
+    style = {"size": 60, "marker": "|", "color": RED, "z": 4, "linewidths": 1.6}
+    chart.dots("probabilities", np.where(p > 0, p, np.nan), y, "predicted", **style)
+    observed = f"observed, {100 * (1 - result.alpha):g} % interval"
+    chart.entries[observed] = sign(filled=False, line="-")
+    if any(filled):
+        chart.entries[f"adjusted p ≤ {result.alpha:g}"] = sign()
+    powers = [d for d in range(-15, 1) if least <= 10.0**d <= most]
+    digits = (1, 2, 5) if len(powers) < 3 else (1,)
+    ticks = [float(f"{c}e{d}") for d in range(-15, 1) for c in digits]
+    ticks = [tick for tick in ticks if least <= tick <= most]
+    chart.log("x", ticks[:: 1 + len(ticks) // 4])
+    chart.axes("frequency", xlim=(least, most))
+    chart.pvalues(y, [row.adjusted for row in rows])
+    return chart.finish(result.recipe, recipe)
+
+
+def differences(
+    results: Sequence[ComparisonResult],
+    ax: Any = None,
+    *,
+    pvalues: Sequence[float] | None = None,
+    recipe: bool = True,
+) -> Picture:
+    """Draw the differences of the calibration error of pairs of models.
+
+    Parameters
+    ----------
+    results : sequence of ComparisonResult
+        One line each: a dot at the difference, its interval, and its p-value. Within the grey span
+        differences are smaller than the margin: an interval inside it is a tie.
+    ax, recipe
+        As for every picture.
+    pvalues : sequence of float, optional
+        What is printed at the right, by default the p-values of the results.
+
+    Returns
+    -------
+    Picture
+        With the artists "differences", "intervals" and "labels".
+    """
+    if not results:
+        raise StatisticError("there are no comparisons to draw")
+    first = results[0]
+    chart = Chart.of(ax, 1.1 + 0.2 * len(results))
+    y = chart.rows([" − ".join(r.names) for r in results])
+    chart.rule("", x=0.0, width=0.7)
+    chart.dots("differences", [r.difference for r in results], y, "difference")
+    ends = [(r.low, r.high) if r.low is not None else (np.nan, np.nan) for r in results]
+    low, high = np.array(ends, dtype=np.float64).T
+    words = f"{100 * first.level:g} % interval" if first.low is not None else ""
+    chart.spans("intervals", y, low, high, words)
+    if words and first.margin > 0.0:  # errors are squares, and so is the margin
+        reach = first.margin**2
+        tie = chart.ax.axvspan(-reach, reach, color="#e4e4e4", linewidth=0, zorder=0.5)
+        chart.mark("tie", tie, "a tie")
+    chart.axes(f"difference of {short(first.tested)}", ticks=4)
+    chart.pvalues(y, [r.pvalue for r in results] if pvalues is None else pvalues)
+    return chart.finish(first.recipe, recipe)
+
+
+def pvalues(
+    values: Sequence[float],
+    names: Sequence[str],
+    ax: Any = None,
+    *,
+    alpha: float = 0.05,
+    findings: Sequence[Finding] = (),
+    xlabel: str = "p-value",
+    text: str = "",
+    recipe: bool = True,
+) -> Picture:
+    """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
+
+    What is drawn, what is printed at the right and what decides are the same number. Rejected
+    questions have bold names and filled squares, or filled crosses where an impossible outcome
+    decides; others are open circles, or thin crosses where there is too little data to tell.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One line each; adjusted for their number, where they are read together.
+    names : sequence of str
+        What the lines are called.
+    ax, recipe
+        As for every picture.
+    alpha : float, default 0.05
+        Values up to this are rejections.
+    findings : sequence of Finding, optional
+        What was found; by default p-values up to ``alpha`` are rejections.
+    xlabel, text : str, optional
+        What the values are, and the recipe.
+
+    Returns
+    -------
+    Picture
+        With the artists "values", a list with one item a line, "alpha", "labels" and "key".
+    """
+    if not len(values):
+        raise StatisticError("there are no tests to draw")
+    chart = Chart.of(ax, 1.4 + 0.2 * len(values))
+    y, x = chart.rows(names), np.maximum(values, SMALLEST_SHOWN)
+    chart.rule("alpha", f"level {alpha:g}", x=alpha, dash=DASHED, color=INK)
+    kinds = findings or [Finding.MISCALIBRATED if p <= alpha else Finding.NO_EVIDENCE for p in x]
+    points = chart.artists["values"] = []
+    for label, kind, *at in zip(chart.ax.get_yticklabels(), kinds, x, y, strict=True):
+        words, style = FINDINGS[kind]
+        point = sign(**style)
+        point.set(data=[[v] for v in at], zorder=3)
+        points.append(chart.mark("", chart.ax.add_line(point), words, sign(**style)))
+        label.set_fontweight("bold" if kind.rejects else "normal")
+    least = float(min(x.min(), alpha))
+    chart.log("x", decades(least))
+    chart.axes(xlabel, xlim=(least / 4.0, 2.0))
+    chart.pvalues(y, values)
+    return chart.finish(text, recipe)
+
+
+def limits(result: GateResult | EquivalenceTestResult, ax: Any = None, *, recipe: bool = True
+           ) -> Picture:  # fmt: skip
+    """Draw errors with their bounds, one a line, and what they are to lie below."""
+    if isinstance(result, GateResult):
+        rows = [(c.question, c.estimate, c.low, c.high, c.limit) for c in result.checks]
+    else:
+        bound = result.smallest_tolerance
+        rows = [(short(result.statistic), result.estimate, 0.0, bound, result.tolerance)]
+    names, *columns = zip(*rows, strict=True)
+    estimate, low, high, limit = (np.array(column) for column in columns)
+    chart = Chart.of(ax, 1.4 + 0.3 * len(rows))
+    y = chart.rows(names)
+    chart.dots("estimate", estimate, y, "estimate", size=22)
+    chart.spans("bounds", y, low, high, "bounds", width=1.5)
+    ends = chart.ax.vlines(limit, y - 0.35, y + 0.35, color=GREY, linestyle=DASHED)
+    chart.mark("limit", ends, "limit", sign("|", GREY))
+    chart.rule("", x=0.0, color=INK, width=0.6)
+    chart.axes("error", ticks=5)
+    return chart.finish(result.recipe, recipe)
+
+
+def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw an estimate, its interval (an arrow where it is open) and the noise floor."""
+    chart = Chart.of(ax, 1.5)
+    low = None if result.side == "upper" else result.low
+    high = None if result.side == "lower" else result.high
+    ends = [v for v in (low, high) if v is not None]
+    values = np.array([0.0, result.estimate, result.null_mean, *ends])
+    margin = 0.06 * max(float(np.ptp(values)), 1e-9)
+    left, right = values.min() - margin, values.max() + margin
+    chart.dots("estimate", [result.estimate], [0.0], "estimate", size=28)
+    side = "interval" if result.side == "two-sided" else f"{result.side} bound"
+    shown = left if low is None else low, right if high is None else high
+    chart.spans("interval", 0.0, *shown, f"{100 * result.level:.4g} % {side}", width=1.5)
+    for bound, edge, head in ((low, left, "<"), (high, right, ">")):
+        at, marker = (edge, head) if bound is None else (bound, "|")
+        chart.line("", at, 0.0, color=BLUE, marker=marker, size=7.0).set_clip_on(False)
+    chart.rule("floor", "mean if calibrated", x=result.null_mean, dash=DASHED, width=1.0)
+    chart.axes(short(result.statistic), xlim=(left, right), ylim=(-1.0, 1.0), ticks=6)
+    chart.ax.set_yticks([])
+    chart.ax.spines["left"].set_visible(False)
+    return chart.finish(result.recipe, recipe, shift=0.0)
+
+
+def decomposition(
+    parts: CORPDecomposition | BrierDecomposition, ax: Any = None, *, recipe: bool = True
+) -> Picture:
+    """Draw the parts of a mean score as steps from 0 to it."""
+    signs = PARTS[type(parts)]
+    steps = np.array([sign * getattr(parts, name) for name, sign in signs.items()])
+    heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
+    begin = np.append(levels - steps, 0.0)
+    chart = Chart.of(ax, 1.3 + 0.2 * heights.size)
+    words = [
+        f"{'+' if v >= 0.0 else '−'} {n.replace('_', ' ')}"
+        for n, v in zip(signs, steps, strict=True)
+    ]
+    y = chart.rows([*words, "= mean score"])
+    colors = [PALE] * steps.size + [INK]
+    bars = chart.ax.barh(y, heights, 0.6, left=begin, color=colors, edgecolor=INK, linewidth=0.6)
+    chart.mark("bars", bars, "added", bars[int(np.argmax(steps >= 0.0))])
+    for j in np.flatnonzero(heights < 0.0):
+        bars[j].set_hatch("////")
+        chart.entries.setdefault("taken off", bars[j])
+    chart.rule("", x=0.0, color=INK, width=0.6)
+    chart.ax.vlines(levels, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
+    ends = 1.06 * np.append(begin, begin + heights)
+    chart.axes("score", xlim=(ends.min(), ends.max()), ticks=5)
+    chart.beside(y, [format_value(abs(h)) for h in heights])
+    return chart.finish(parts.recipe, recipe)
