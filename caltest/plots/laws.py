@@ -54,7 +54,7 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     chart.mark("columns", columns, words, columns[int(np.argmax(extreme))])
     low, high = min(edges[0], result.estimate), max(edges[-1], result.estimate)
     margin = 0.04 * (high - low)
-    limits = {"xlim": (low - margin, high + margin), "ylim": (0.0, 1.2 * float(mass.max()))}
+    limits: Any = {"xlim": (low - margin, high + margin), "ylim": (0.0, 1.2 * float(mass.max()))}
     chart.axes(short(result.statistic), "probability", **limits)
     return chart.finish(result.recipe, recipe, headline=headline(result))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from caltest.plots.canvas import Picture
-from caltest.plots.comparison import differences
-from caltest.plots.laws import pvalues
+from caltest.plots.tables import differences, pvalues
 from caltest.results import (
     AuditReport,
     ComparisonResult,

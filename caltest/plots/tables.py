@@ -9,24 +9,18 @@ import numpy as np
 
 from caltest._base.checks import one_of
 from caltest.errors import StatisticError
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture
+from caltest.plots.canvas import DASHED, INK, RED, Picture
 from caltest.plots.chart import Chart
 from caltest.plots.scales import decades
 from caltest.plots.words import sign
 from caltest.results import (
-    BrierDecomposition,
     CalibrationTestResult,
     ComparisonResult,
-    ConfidenceIntervalResult,
-    CORPDecomposition,
-    EquivalenceTestResult,
     Finding,
-    GateResult,
     GradeTests,
     GradeVerdict,
     MetaAnalysis,
     Subgroups,
-    format_value,
     short,
 )
 from caltest.results.base import SMALLEST_SHOWN
@@ -37,14 +31,6 @@ FINDINGS: dict[Finding, tuple[str, dict[str, Any]]] = {
     Finding.IMPOSSIBLE_OUTCOME: ("impossible outcome", {"marker": "X", "color": RED}),
     Finding.NO_EVIDENCE: ("not rejected", {"marker": "o", "filled": False}),
     Finding.TOO_LITTLE_DATA: ("too little data", {"marker": "x"}),
-}
-#: The parts of a score with the sign with which they count, in the order of the steps.
-PARTS: dict[type, dict[str, int]] = {
-    CORPDecomposition: {"uncertainty": 1, "discrimination": -1, "miscalibration": 1},
-    BrierDecomposition: {
-        **{"uncertainty": 1, "resolution": -1, "reliability": 1},
-        **{"within_variance": 1, "within_covariance": -1},
-    },
 }
 
 
@@ -290,75 +276,3 @@ def pvalues(
     chart.axes(xlabel, xlim=(least / 4.0, 2.0))
     chart.pvalues(y, values)
     return chart.finish(text, recipe)
-
-
-def limits(result: GateResult | EquivalenceTestResult, ax: Any = None, *, recipe: bool = True
-           ) -> Picture:  # fmt: skip
-    """Draw errors with their bounds, one a line, and what they are to lie below."""
-    if isinstance(result, GateResult):
-        rows = [(c.question, c.estimate, c.low, c.high, c.limit) for c in result.checks]
-    else:
-        bound = result.smallest_tolerance
-        rows = [(short(result.statistic), result.estimate, 0.0, bound, result.tolerance)]
-    names, *columns = zip(*rows, strict=True)
-    estimate, low, high, limit = (np.array(column) for column in columns)
-    chart = Chart.of(ax, 1.4 + 0.3 * len(rows))
-    y = chart.rows(names)
-    chart.dots("estimate", estimate, y, "estimate", size=22)
-    chart.spans("bounds", y, low, high, "bounds", width=1.5)
-    ends = chart.ax.vlines(limit, y - 0.35, y + 0.35, color=GREY, linestyle=DASHED)
-    chart.mark("limit", ends, "limit", sign("|", GREY))
-    chart.rule("", x=0.0, color=INK, width=0.6)
-    chart.axes("error", ticks=5)
-    return chart.finish(result.recipe, recipe)
-
-
-def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool = True) -> Picture:
-    """Draw an estimate, its interval (an arrow where it is open) and the noise floor."""
-    chart = Chart.of(ax, 1.5)
-    low = None if result.side == "upper" else result.low
-    high = None if result.side == "lower" else result.high
-    ends = [v for v in (low, high) if v is not None]
-    values = np.array([0.0, result.estimate, result.null_mean, *ends])
-    margin = 0.06 * max(float(np.ptp(values)), 1e-9)
-    left, right = values.min() - margin, values.max() + margin
-    chart.dots("estimate", [result.estimate], [0.0], "estimate", size=28)
-    side = "interval" if result.side == "two-sided" else f"{result.side} bound"
-    shown = left if low is None else low, right if high is None else high
-    chart.spans("interval", 0.0, *shown, f"{100 * result.level:.4g} % {side}", width=1.5)
-    for bound, edge, head in ((low, left, "<"), (high, right, ">")):
-        at, marker = (edge, head) if bound is None else (bound, "|")
-        chart.line("", at, 0.0, color=BLUE, marker=marker, size=7.0).set_clip_on(False)
-    chart.rule("floor", "mean if calibrated", x=result.null_mean, dash=DASHED, width=1.0)
-    chart.axes(short(result.statistic), xlim=(left, right), ylim=(-1.0, 1.0), ticks=6)
-    chart.ax.set_yticks([])
-    chart.ax.spines["left"].set_visible(False)
-    return chart.finish(result.recipe, recipe, shift=0.0)
-
-
-def decomposition(
-    parts: CORPDecomposition | BrierDecomposition, ax: Any = None, *, recipe: bool = True
-) -> Picture:
-    """Draw the parts of a mean score as steps from 0 to it."""
-    signs = PARTS[type(parts)]
-    steps = np.array([sign * getattr(parts, name) for name, sign in signs.items()])
-    heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
-    begin = np.append(levels - steps, 0.0)
-    chart = Chart.of(ax, 1.3 + 0.2 * heights.size)
-    words = [
-        f"{'+' if v >= 0.0 else '−'} {n.replace('_', ' ')}"
-        for n, v in zip(signs, steps, strict=True)
-    ]
-    y = chart.rows([*words, "= mean score"])
-    colors = [PALE] * steps.size + [INK]
-    bars = chart.ax.barh(y, heights, 0.6, left=begin, color=colors, edgecolor=INK, linewidth=0.6)
-    chart.mark("bars", bars, "added", bars[int(np.argmax(steps >= 0.0))])
-    for j in np.flatnonzero(heights < 0.0):
-        bars[j].set_hatch("////")
-        chart.entries.setdefault("taken off", bars[j])
-    chart.rule("", x=0.0, color=INK, width=0.6)
-    chart.ax.vlines(levels, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
-    ends = 1.06 * np.append(begin, begin + heights)
-    chart.axes("score", xlim=(ends.min(), ends.max()), ticks=5)
-    chart.beside(y, [format_value(abs(h)) for h in heights])
-    return chart.finish(parts.recipe, recipe)

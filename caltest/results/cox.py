@@ -10,7 +10,7 @@ from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 
-@described(number="slope", title="Cox recalibration", plotter="numbers.cox")
+@described(number="slope", title="Cox recalibration", plotter="curves.cox")
 class CoxRecalibration(Result):
     """The answer of :func:`caltest.cox_recalibration`."""
 

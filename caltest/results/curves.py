@@ -62,7 +62,7 @@ class ReliabilityDifference(Result):
     eq=False,
     columns="bins size estimate null_mean low high pvalue",
     title="Sensitivity to the bins",
-    plotter="laws.sensitivity",
+    plotter="curves.sensitivity",
 )
 class BinSensitivity(Result):
     """The answer of :func:`caltest.bin_sensitivity`: one row a binning."""
@@ -138,7 +138,7 @@ class BandTest(Result):
 @described(
     eq=False,
     title="Reliability curve without bins",
-    plotter="fits.fitted",
+    plotter="curves.fitted",
     draws="replicates for the band, 0 for none",
 )
 class ReliabilityFit(Result):

@@ -10,7 +10,7 @@ from caltest.results.fields import described, entry
     title="Test of equivalence",
     number="pvalue",
     columns="statistic lens estimate tolerance pvalue smallest_tolerance",
-    plotter="decisions.limits",
+    plotter="numbers.limits",
     draws="draws of cell sums, 0 for exact tests",
 )
 class EquivalenceTestResult(Result):

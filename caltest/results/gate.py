@@ -37,7 +37,7 @@ class GateCheck(Record):
     )
 
 
-@described(title="Calibration gate", plotter="decisions.limits")
+@described(title="Calibration gate", plotter="numbers.limits")
 class GateResult(Result):
     """The answer of :func:`caltest.gate`; ``print`` shows it as a report."""
 

@@ -34,7 +34,7 @@ class GradeTest(Record):
     verdict: GradeVerdict = entry("What ``adjusted`` says at the level of the test.")
 
 
-@described(title="Tests of grades", plotter="forest.grades")
+@described(title="Tests of grades", plotter="tables.grades")
 class GradeTests(Result):
     """The answer of :func:`caltest.grade_tests`."""
 

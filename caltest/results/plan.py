@@ -19,7 +19,7 @@ WORDS = {
     title="Plan",
     number="n",
     columns="purpose statistic lens alternative n low high",
-    plotter="decisions.planned",
+    plotter="curves.planned",
     draws="data sets that were simulated, 0 for a formula; ``n`` rows are needed",
 )
 class Plan(Result):

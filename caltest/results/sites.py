@@ -36,7 +36,7 @@ class PooledEffect(Record):
     q_pvalue: float
 
 
-@described(title="Calibration over sites", plotter="forest.sites")
+@described(title="Calibration over sites", plotter="tables.sites")
 class MetaAnalysis(Result):
     """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out."""
 

@@ -10,7 +10,7 @@ from caltest.results.fields import described, entry
 from caltest.results.tables import Columns, aligned
 
 
-@described(plotter="forest.forest")
+@described(plotter="tables.forest")
 class Subgroups(Record):
     """The same question, asked of every subgroup by itself, and whether they differ."""
 

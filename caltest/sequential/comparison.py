@@ -96,7 +96,7 @@ class ComparisonMonitor(Watch):
     total: float = 0.0
     squares: float = 0.0
     width: ClassVar[int] = 5
-    plotter: ClassVar[str] = "evidence.evidence"
+    plotter: ClassVar[str] = "curves.evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "difference", "low", "high", "evidence", "alarm")
     number: ClassVar[str] = "difference"
 

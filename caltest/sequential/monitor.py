@@ -120,7 +120,7 @@ class Monitor(Watch):
     impossible: int = 0
     state: bytes = b""
     width: ClassVar[int] = 2
-    plotter: ClassVar[str] = "evidence.evidence"
+    plotter: ClassVar[str] = "curves.evidence"
     number: ClassVar[str] = "evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
