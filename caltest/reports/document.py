@@ -47,7 +47,7 @@ SHOWN: dict[type[Result], tuple[str, ...]] = {
 def shown(result: Result) -> list[Columns]:
     """Return the tables of an answer."""
     names = SHOWN.get(type(result))
-    return result._tables() if names is None else [{n: [getattr(result, n)] for n in names}]
+    return result._all_tables() if names is None else [{n: [getattr(result, n)] for n in names}]
 
 
 def sentences(result: Result) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from caltest._base.written import several
 from caltest.results.base import Record, Result, format_p, format_value
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.fields import described, entry
-from caltest.results.tables import Columns
+from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import AuditVerdict, Finding
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 #: The headline of a verdict, and its colour.
 HEADLINES = {
@@ -26,9 +27,10 @@ HEADLINES = {
 }
 
 
-#: The columns of numbers, and all that can be left out.
-NUMBERS = ("error", "if calibrated", "p", "adjusted")
-COLUMNS = ("lens", "question", "worst", *NUMBERS)
+#: The columns; all of them can be left out but the finding.
+COLUMNS = ("lens", "question", "worst", "error", "if calibrated", "p", "adjusted")
+#: The letters of a line where the width of a terminal is not known.
+WIDTH = 118
 TOGETHER = "Error and noise floor are those of the worst; p is that of all together."
 #: Columns that go one after the other where there is no room; an error goes with what it is of.
 LESS_IMPORTANT = (("question",), ("if calibrated",), ("p",), ("worst", "error"), ("adjusted",))
@@ -123,35 +125,28 @@ class AuditReport(Result):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        yield from self._body(options.max_width)
-        yield Text("\n".join(self._ending()), style="dim")
+        table, verdict, made = map(Text, self._blocks(options.max_width))
+        table.highlight_regex(r"^Calibration audit", "bold")
+        table.highlight_regex(r"(?m)miscalibrated( \(.*\))?$", "red")
+        verdict.highlight_regex(r"^Verdict: .*", HEADLINES[self.verdict][1])
+        yield from (table, verdict, Text(made.plain, style="dim"))
 
-    def _ending(self) -> list[str]:
-        *notes, _, _ = self._foot()
-        return [*(note.strip() for note in notes), "", *(row.test.recipe for row in self.rows)]
-
-    def _body(self, width: int) -> list[RenderableType]:
-        from rich.table import Table
-        from rich.text import Text
-
+    def _blocks(self, width: int) -> tuple[str, str, str]:
+        """Return its table, the verdict with the reasons, and how it was made."""
         columns = self._columns(width)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for name in columns:
-            side: Any = "right" if name in NUMBERS else "left"
-            table.add_column(name, justify=side, no_wrap=name != "finding")
-        for row, *cells in zip(self.rows, *columns.values(), strict=True):
-            style = "red" if row.verdict.rejects else ""
-            table.add_row(*map(Text, cells[:-1]), Text(cells[-1], style=style))
-        head = Text.assemble(
-            ("Calibration audit", "bold"),
-            f"  {several(self.n, 'prediction')}, {self.n_classes} classes, "
-            f"accuracy {self.accuracy:.3f}, mean confidence {self.confidence:.3f}\n",
-        )
-        words, style = HEADLINES[self.verdict]
-        verdict = Text.assemble("\n", (f"Verdict: {words}", style), "\n")
+        lines = [line[2:] for line in aligned(columns)]
+        below = " " * lines[0].index("finding")  # a long finding goes on below itself
+        lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
+        rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
+        means = f"accuracy {self.accuracy:.3f}, mean confidence {self.confidence:.3f}"
+        head = [f"Calibration audit  {rows}, {means}", ""]
+        shown = [TOGETHER] if "worst" in columns else []
+        table = [*head, *lines, *shown, ""]
         details = [row.detail for row in self.rows if row.detail]
-        shown = [Text(TOGETHER)] if "worst" in columns else []
-        return [head, table, *shown, verdict, Text("\n".join([*self.summary, *details]) + "\n")]
+        verdict = [f"Verdict: {HEADLINES[self.verdict][0]}", "", *self.summary, *details, ""]
+        *notes, _, _ = map(str.strip, self._foot())
+        made = [*notes, "", *(row.test.recipe for row in self.rows)]
+        return "\n".join(table), "\n".join(verdict), "\n".join(made)
 
     def _columns(self, width: int) -> dict[str, list[str]]:
         """Return the cells of the columns for which there is room; findings are always shown."""
@@ -172,12 +167,6 @@ class AuditReport(Result):
         return columns
 
     def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        file = StringIO()
-        console = Console(file=file, width=118, color_system=None, legacy_windows=False)
-        console.print(*self._body(118), sep="\n")
-        lines = [line.rstrip() for line in file.getvalue().splitlines()]
-        return "\n".join([*lines, *self._ending()])
+        table, verdict, made = self._blocks(WIDTH)
+        lines = [wrap(line, WIDTH, break_on_hyphens=False) or [""] for line in verdict.split("\n")]
+        return "\n".join([table, *(part for line in lines for part in line), made])

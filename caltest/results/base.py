@@ -230,33 +230,54 @@ class Result(Record):
         by_row = isinstance(values[self.columns[0]], (tuple, np.ndarray))
         return [values if by_row else {name: [value] for name, value in values.items()}]
 
+    def _all_tables(self) -> list[tables.Columns]:
+        """Return its tables, and that of its subgroups."""
+        return [*self._tables(), *(groups.table for groups in self._groups())]
+
+    def _groups(self) -> list[Any]:
+        """Return what subgroups show, if it was asked."""
+        return [part for part in (vars(self).get("subgroups"),) if isinstance(part, Record)]
+
+    def _facts(self) -> list[str]:
+        """Return the lines that its text shows in place of tables."""
+        return []
+
+    def _appendix(self) -> list[str]:
+        """Return the lines that its text shows below the finding."""
+        return [line for groups in self._groups() for line in ("", str(groups))]
+
     def _in_words(self) -> list[str]:
         """Return the finding in sentences."""
         return []
 
     def _said(self) -> list[str]:
-        foot = self._foot()
-        return [*self._in_words(), *(line.strip() for line in foot if line.strip())]
+        groups = [text for part in self._groups() for text in part.in_words()]
+        foot = [line.strip() for line in self._foot() if line.strip()]
+        return [*self._in_words(), *groups, *foot]
 
     def __str__(self) -> str:
-        shown = [line for table in self._tables() for line in (*tables.aligned(table), "")]
-        found = [f"  {sentence}" for sentence in self._in_words()]
-        return "\n".join([self.title, *shown[: None if found else -1], *found, *self._foot()])
+        facts = self._facts()
+        shown = facts or [line for table in self._tables() for line in (*tables.aligned(table), "")]
+        words = [f"  {line}" for text in self._in_words() for line in text.split("\n")]
+        below = [*words, *self._appendix(), *self._foot()]
+        if shown[-1] == "" and (below[0] == "" or not (facts or words)):
+            shown.pop()
+        return "\n".join([*([self.title] if self.title else []), *shown, *below])
 
     def to_markdown(self) -> str:
         """Return the result as tables of Markdown, with what was found and how it was made."""
-        shown = [tables.markdown(table) for table in self._tables()]
+        shown = [tables.markdown(table) for table in self._all_tables()]
         return "\n\n".join([*shown, *map(tables.markdown_text, self._said())]) + "\n"
 
     def to_latex(self) -> str:
         """Return the tables of the result in LaTeX, under their recipe; they need booktabs."""
         recipe = " ".join(self.recipe.split())
-        return "\n\n".join([f"% {recipe}", *map(tables.latex, self._tables())]) + "\n"
+        return "\n\n".join([f"% {recipe}", *map(tables.latex, self._all_tables())]) + "\n"
 
     def _repr_html_(self) -> str:
         """Show the result in a notebook."""
         said = [f"<p>{escape(text)}</p>" for text in self._said()]
-        return "\n".join(["<div>", *map(tables.html, self._tables()), *said, "</div>"])
+        return "\n".join(["<div>", *map(tables.html, self._all_tables()), *said, "</div>"])
 
 
 def _plain_names(value: Any) -> Any:

@@ -9,7 +9,7 @@ from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
 from caltest.results.clusters import ClusterSummary
 from caltest.results.fields import described, entry
 from caltest.results.subgroups import Subgroups
-from caltest.results.tables import Columns
+from caltest.results.tables import Columns, listed
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
@@ -19,6 +19,7 @@ FEW_DRAWS = 20
 
 
 @described(
+    title="Test of calibration",
     number="estimate",
     columns="statistic lens estimate shown_floor shown_p",
     of_subgroups="estimate shown_floor shown_p",
@@ -102,7 +103,7 @@ class CalibrationTestResult(Result):
     def _made(self) -> list[str]:
         return [self.statistic, self.lens, f"{self.null} null"]
 
-    def __str__(self) -> str:
+    def _facts(self) -> list[str]:
         betting = self.null == "betting"
         floor = "" if betting else "  (noise floor: mean ± sd)"
         deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
@@ -115,25 +116,17 @@ class CalibrationTestResult(Result):
             precision = "1 / e-value, valid at every n"
         else:
             precision = f"{self.null}: not exact"
-        lines = [
-            "Test of calibration",
-            f"  statistic      {self.statistic}",
-            f"  lens           {self.lens}",
-            f"  observed       {format_value(self.estimate)}",
-            f"  if calibrated  {self.shown_floor}{floor}",
-            *([] if betting else [f"  excess         {format_value(self.excess)}{deviations}"]),
-            f"  p-value        {self.shown_p}  ({precision})",
-            f"  data           n = {self.n}, K = {self.n_classes}{self._design}",
-            *([] if self.clusters is None else [f"  clusters       {self.clusters}"]),
-            "",
-            *(f"  {sentence}" for sentence in self._in_words()),
-        ]
-        if self.subgroups is not None:
-            lines += ["", str(self.subgroups)]
-        return "\n".join([*lines, *self._foot()])
-
-    def _tables(self) -> list[Columns]:
-        return super()._tables() + ([self.subgroups.table] if self.subgroups is not None else [])
+        facts = {
+            "statistic": self.statistic,
+            "lens": self.lens,
+            "observed": format_value(self.estimate),
+            "if calibrated": self.shown_floor + floor,
+            "excess": "" if betting else f"{format_value(self.excess)}{deviations}",
+            "p-value": f"{self.shown_p}  ({precision})",
+            "data": f"n = {self.n}, K = {self.n_classes}{self._design}",
+            "clusters": "" if self.clusters is None else str(self.clusters),
+        }
+        return [*listed({name: text for name, text in facts.items() if text}), ""]
 
     def _in_words(self) -> list[str]:
         chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
@@ -186,10 +179,8 @@ class JointTestResult(Result):
     def _tables(self) -> list[Columns]:
         names = CalibrationTestResult.columns
         shown = {name: [getattr(test, name) for test in self.tests] for name in names}
-        parts = [] if self.subgroups is None else [self.subgroups.table]
-        return [{**shown, "adjusted": self.adjusted}, *parts]
+        return [{**shown, "adjusted": self.adjusted}]
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
-        said = [f"All together: p {format_p(self.pvalue)} ({source})"]
-        return said + ([] if self.subgroups is None else self.subgroups.in_words())
+        return [f"All together: p {format_p(self.pvalue)} ({source})"]

@@ -117,7 +117,7 @@ class ComparisonResult(Result):
     def _rows(self) -> str:
         return f"n={self.n} paired" if self.paired else f"n={self.n} and {self.test_b.n}"
 
-    def __str__(self) -> str:
+    def _facts(self) -> list[str]:
         (a, b), tests = self.names, (self.test_a, self.test_b)
         width = max(len(a), 26) + 2
         rows: list[tuple[str, ...]] = [("", a, b)]
@@ -131,8 +131,7 @@ class ComparisonResult(Result):
         if self.method != "swap":
             estimates = (self.estimate_a, self.estimate_b)
             rows.insert(1, ("squared error", *(_with_root(e) for e in estimates)))
-        scores = _scores_in_words(self.names, self.scores, self.level)
-        lines = [
+        return [
             f"Comparison of calibration: {a} and {b}",
             f"  statistic      {self.statistic}",
             f"  lens           {self.lens}",
@@ -144,15 +143,12 @@ class ComparisonResult(Result):
             f"  difference     {format_value(self.difference)}{self._interval()}",
             f"  p-value        {format_p(self.pvalue)}  ({self._precision()})",
             "",
-            *(f"  {sentence}" for sentence in self._in_words()),
-            *(["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []),
-            *([] if self.subgroups is None else ["", str(self.subgroups)]),
-            *self._foot(),
         ]
-        return "\n".join(lines)
 
-    def _tables(self) -> list[Columns]:
-        return super()._tables() + ([] if self.subgroups is None else [self.subgroups.table])
+    def _appendix(self) -> list[str]:
+        scores = _scores_in_words(self.names, self.scores, self.level)
+        said = ["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []
+        return [*said, *super()._appendix()]
 
     def _interval(self) -> str:
         if self.low is None or self.high is None:
@@ -272,9 +268,8 @@ class ComparisonTable(Result):
     def _rows(self) -> str:
         return f"n={self.n} paired"
 
-    def __str__(self) -> str:
+    def _facts(self) -> list[str]:
         first = self.pairs[0]
-        alpha = f"{1.0 - self.level:.3g}"
         head = [
             f"Comparison of calibration: {len(self.names)} models, {len(self.pairs)} pairs",
             f"  statistic      {first.statistic}",
@@ -282,9 +277,12 @@ class ComparisonTable(Result):
             f"  hypothesis     {first.hypothesis}, for each pair",
             *_tested_instead(first),
         ]
-        said = f"  Models that share a letter cannot be told apart at {alpha} (Holm, all pairs)."
         models, pairs = map(aligned, self._tables())
-        return "\n".join([*head, "", *models, "", *pairs, "", said, *self._foot()])
+        return [*head, "", *models, "", *pairs, ""]
+
+    def _in_words(self) -> list[str]:
+        alpha = f"{1.0 - self.level:.3g}"
+        return [f"Models that share a letter cannot be told apart at {alpha} (Holm, all pairs)."]
 
     def _tables(self) -> list[Columns]:
         first, squared = self.pairs[0], self.pairs[0].method != "swap"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from caltest.results.base import Result, format_p, format_value
 from caltest.results.fields import described, entry
 from caltest.results.subgroups import Subgroups
-from caltest.results.tables import Columns
+from caltest.results.tables import listed
 
 #: How the printed report names a method.
 IN_WORDS = {
@@ -15,7 +15,15 @@ IN_WORDS = {
 }
 
 
+#: What an interval of a binned error is for.
+OF_CELLS = """\
+The interval is for the error of these cells in new data. Errors of opposite
+sign within a cell cancel, so the true error can be larger than that, but not
+smaller (Theorem 2): the low end bounds the true error, the high end does not."""
+
+
 @described(
+    title="Confidence interval",
     of_subgroups="estimate low high pvalue",
     number="estimate",
     plotter="numbers.interval",
@@ -58,45 +66,34 @@ class ConfidenceIntervalResult(Result):
         """A key that sorts the strongest evidence first."""
         return 1.0 if self.pvalue is None else self.pvalue, -self.estimate
 
-    def _tables(self) -> list[Columns]:
-        return super()._tables() + ([] if self.subgroups is None else [self.subgroups.table])
-
     def _made(self) -> list[str]:
         side = "" if self.side == "two-sided" else f" {self.side} bound"
         return [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
 
-    def __str__(self) -> str:
+    def _facts(self) -> list[str]:
         percent = f"{100.0 * self.level:.4g} %"
         name = f"{percent} interval" if self.side == "two-sided" else f"{percent} bound"
-        data = f"n = {self.n}, K = {self.n_classes}"
-        if self.n_cells is not None:
-            data += f", {self.n_cells} cells"
-        data += self._design
-        rows = [
-            ("statistic", self.statistic),
-            ("lens", self.lens),
-            ("estimate", format_value(self.estimate)),
-            (name, f"{self._bounds()}  ({IN_WORDS[self.method]})"),
-            ("contains 0", self._zero()),
-            ("if calibrated", f"{format_value(self.null_mean)}  (null mean: the noise floor)"),
-            ("bootstrap bias", f"{format_value(self.bias)}  (at the error that is there)"),
-            ("corrected", f"{format_value(self.corrected)}  (estimate less bootstrap bias)"),
-            ("data", data),
-        ]
-        width = max(len(label) for label, _ in rows) + 2
-        lines = ["Confidence interval", *(f"  {label:<{width}}{text}" for label, text in rows)]
+        cells = "" if self.n_cells is None else f", {self.n_cells} cells"
+        facts = {
+            "statistic": self.statistic,
+            "lens": self.lens,
+            "estimate": format_value(self.estimate),
+            name: f"{self._bounds()}  ({IN_WORDS[self.method]})",
+            "contains 0": self._zero(),
+            "if calibrated": f"{format_value(self.null_mean)}  (null mean: the noise floor)",
+            "bootstrap bias": f"{format_value(self.bias)}  (at the error that is there)",
+            "corrected": f"{format_value(self.corrected)}  (estimate less bootstrap bias)",
+            "data": f"n = {self.n}, K = {self.n_classes}{cells}{self._design}",
+        }
+        return [*listed(facts), ""]
+
+    def _in_words(self) -> list[str]:
         said = []
         if self.high is not None and self.estimate > self.high:
-            said.append("  The estimate lies above the interval because most of it is noise.")
+            said.append("The estimate lies above the interval because most of it is noise.")
         if self.n_cells is not None:
-            said += [
-                "  The interval is for the error of these cells in new data. Errors of opposite",
-                "  sign within a cell cancel, so the true error can be larger than that, but not",
-                "  smaller (Theorem 2): the low end bounds the true error, the high end does not.",
-            ]
-        said += [] if self.subgroups is None else ["", str(self.subgroups)]
-        said += self._foot()
-        return "\n".join([*lines, *([""] if said[0] else []), *said])
+            said.append(OF_CELLS)
+        return said
 
     def _bounds(self) -> str:
         low, high = (None if v is None else format_value(v) for v in (self.low, self.high))

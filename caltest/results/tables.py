@@ -74,6 +74,12 @@ def _text(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], A
     return [written(HEADS.get(name, name)) for name in columns], rows, numeric
 
 
+def listed(facts: Mapping[str, str]) -> list[str]:
+    """Return the lines of a list of facts for a terminal."""
+    width = max(map(len, facts)) + 2
+    return [f"  {name:<{width}}{text}" for name, text in facts.items()]
+
+
 def aligned(columns: Columns) -> list[str]:
     """Return the lines of a table for a terminal."""
     heads, rows, numeric = _text(columns, str)
