@@ -126,15 +126,10 @@ class BinnedError(Prepared):
 
     def _resampled(self, outcomes: FloatArray) -> Shortcut | None:
         assert isinstance(self.distance, str)
-        from caltest.simulate.poisson_rows import CellResamples
-        from caltest.simulate.rows import RowResamples
+        from caltest.simulate.rows import resampled_cells
 
-        kinds: tuple[type[CellResamples], type[RowResamples]] = CellResamples, RowResamples
-        kind = next((k for k in kinds if k.fits(self.cells.bins, self.sums.size)), None)
-        if kind is None:
-            return None
         partition = (self.cells.bins, self.cells.order, self.cells.starts)
-        return kind.of(self.data.probs, outcomes, *partition, self.distance, self.combine)
+        return resampled_cells(self.data.probs, outcomes, *partition, self.distance, self.combine)
 
     def _combined(self, gaps: FloatArray) -> FloatArray:
         """Combine distances of shape (B, L)."""

@@ -113,14 +113,13 @@ class ClassCells(Prepared):
         known = isinstance(scheme, (ConsistencyResampling, Bootstrap))
         if not (self.fixed and known) or self.data.n_clusters is not None:
             return None
-        from caltest.simulate.rows import ClassResamples, cumulative
+        from caltest.simulate.rows import resampled_classes
 
         outcomes = self.data.probs
         if isinstance(scheme, Bootstrap):
             outcomes = np.eye(self.data.n_classes)[self.data.labels]
-        rows = np.ascontiguousarray(self.data.probs, dtype=np.float64)
-        parts = (cumulative(outcomes), self.cell, self.starts)
-        return ClassResamples(rows, *parts, self._combined)
+        fixed = (self.cell, self.starts, self._combined)
+        return resampled_classes(self.data.probs, outcomes, *fixed)
 
     def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the values for moved residuals; O(n K) each."""

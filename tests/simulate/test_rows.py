@@ -1,0 +1,269 @@
+"""Resampled rows against enumeration, the binomial law, copies of rows, and the generic path."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import seen
+
+import caltest as ct
+from caltest._base.compiled import kernel
+from caltest.simulate import row_counts, rows, streams
+
+SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+SCHEMES = [ct.ConsistencyResampling(), ct.Bootstrap()]
+TREES = [
+    ct.VarianceTree(12),
+    ct.VarianceTree(9, split="mean"),
+    ct.VarianceTree(15, split="median", stop="node"),
+    ct.VarianceTree(1, split="mean", stop="child"),
+]
+QUANTILES = [ct.QuantileBins(m, closed=closed) for m in (1, 4, 15) for closed in ("right", "left")]
+
+
+def problem(n, n_classes, decimals=17, seed=3):
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet(np.full(n_classes, 0.5), n).round(decimals)
+    probs[:, -1] = np.abs(1.0 - probs[:, :-1].sum(axis=1))
+    return probs, generator.integers(n_classes, size=n)
+
+
+def resamples(statistic, scheme, probs, labels=None):
+    value = statistic.given(seen(probs, labels)).fast(scheme)
+    assert isinstance(value, rows.RowResamples)
+    return value
+
+
+def copied(statistic, value, count):
+    """The statistic of copies of the rows, as often as the counts of a replicate say."""
+    counted, error = value.counts, value.error
+    probs = error.probs if isinstance(error, rows.SumError) else error.args[0]
+    key, totals = streams.keys(SEED, 0, 1)[:, 0], np.zeros(rows.LANES, dtype=np.int64)
+    counts = counted.room(len(probs), rows.LANES)
+    counted.poisson(key, 0, 0, counts, totals)
+    row_counts.count_singles(key, 0, counted.upto, totals, counts)
+    assert (counts.sum(axis=(0, 1)) == len(probs)).all()
+    values = []
+    for lane in range(count):
+        pairs = np.repeat(np.argwhere(counts[..., lane]), counts[..., lane][counts[..., lane] > 0],
+                          axis=0)  # fmt: skip
+        values.append(statistic(seen(probs[pairs[:, 0]], pairs[:, 1])))
+    return values
+
+
+def compare(statistic, probs, labels):
+    for scheme in SCHEMES:
+        value = resamples(statistic, scheme, probs, labels)
+        ours = value.replicates(SEED, 0, 12)
+        np.testing.assert_allclose(ours, copied(statistic, value, 12), rtol=1e-9, atol=1e-12)
+
+
+# --- the right law --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("short", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(
+    "statistic",
+    [ct.ECE(2), ct.MCE(3), ct.ECE(2, distance="sqeuclidean"), ct.ECE(ct.QuantileBins(2))],
+    ids=repr,
+)
+def test_against_enumeration(statistic, short, monkeypatch):
+    """All 6³ draws of a row and a label, at any rate of the Poisson counts."""
+    monkeypatch.setattr(row_counts, "SHORT", short)
+    probs, labels = np.array([[0.25, 0.75], [0.6, 0.4], [0.9, 0.1]]), np.array([1, 0, 1])
+    pairs = list(itertools.product(range(3), range(2)))
+    values, weights, observed = [], [], []
+    for draw in itertools.product(pairs, repeat=3):
+        at, drawn = (np.array(part) for part in zip(*draw, strict=True))
+        values.append(statistic(seen(probs[at], drawn)))
+        weights.append(np.prod(probs[at, drawn]) / 27)
+        observed.append(np.prod(labels[at] == drawn) / 27)
+    count = 100 * 256
+    for scheme, chances in zip(SCHEMES, [weights, observed], strict=True):
+        drawn = np.sort(resamples(statistic, scheme, probs, labels).replicates(SEED, 0, count))
+        assert np.sum(chances) == pytest.approx(1.0)
+        order = np.argsort(values)
+        for t in np.unique(np.round(values, 9))[:-1] + 1e-6:
+            share = np.array(chances)[order][np.array(values)[order] <= t].sum()
+            limit = 4.5 * np.sqrt(share * (1 - share) / count)
+            assert abs(np.searchsorted(drawn, t) / count - share) <= limit
+
+
+@pytest.mark.parametrize("worth", [1, 8, 10**6])
+def test_counts_are_binomial(worth, monkeypatch):
+    """A sure cell beside an even one tells how often its rows were drawn; at any cut of the bits.
+
+    With ``worth`` above 2¹⁶ all counts but the first level are decided by further bits.
+    """
+    monkeypatch.setattr(row_counts, "WORTH", worth)
+    monkeypatch.setattr(row_counts, "_ladders", row_counts._ladders.py_func)
+    probs = np.repeat([[1.0, 0.0], [0.0, 1.0]], [60, 90], axis=0)
+    value = resamples(ct.ECE(2), ct.Bootstrap(), probs, np.ones(150, dtype=np.int64))
+    assert value.counts.depths.max() == (1 if worth > 65536 else 6 if worth == 8 else 7)
+    counts = np.rint(value.replicates(SEED, 0, size := 40 * 256) * 150).astype(int)
+    law = scipy.stats.binom(150, 0.4)
+    edges = np.arange(45, 76, 3)
+    observed = np.histogram(counts, np.r_[-1, edges, 151])[0]
+    expected = np.diff(law.cdf(np.r_[-2, edges - 1, 150])) * size
+    assert scipy.stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("statistic", "n_classes"),
+    [
+        *((ct.ECE(4, distance=d), k) for d in ("tv", "l2", "sqeuclidean", "max") for k in (2, 4)),
+        (ct.MCE(4), 2),
+        (ct.MCE(3), 3),
+        (ct.ClasswiseECE(4), 3),
+        (ct.ECE(ct.QuantileBins(6)), 2),
+        (ct.ECE(ct.VarianceTree(20)), 3),
+        (ct.ECE(2), 45),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+def test_law_of_the_generic_path(statistic, n_classes, scheme):
+    probs, labels = problem(200, n_classes)
+    ours = resamples(statistic, scheme, probs, labels).replicates(SEED, 0, 5120)
+    generic = ct.replicate(partial(statistic), scheme, seen(probs, labels), 1000, rng=2)
+    values = generic.values
+    assert scipy.stats.ks_2samp(ours.round(9), values.round(9)).pvalue > 1e-3
+    error = np.sqrt(ours.var() / ours.size + values.var() / values.size)
+    assert abs(ours.mean() - values.mean()) < 4 * error + 1e-12
+
+
+def test_a_crowded_cell_is_flushed():
+    """More rows in a cell than are counted in one go; the mean gap has a known variance."""
+    p = np.random.default_rng(1).random(9001)
+    probs = np.column_stack([p, 1 - p])
+    values = resamples(ct.ECE(1), SCHEMES[0], probs).replicates(SEED, 0, 512)
+    assert (values**2).mean() * 9001 == pytest.approx((p * (1 - p)).mean(), rel=5 * 2**0.5 / 22)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 10, 200])
+@pytest.mark.parametrize("n_classes", [2, 4, 41])
+def test_impossible_pairs_are_never_drawn(n, n_classes):
+    probs = np.eye(n_classes)[np.arange(n) % n_classes]
+    labels = probs.argmax(axis=1)
+    for statistic in (ct.MCE(3), ct.ClasswiseECE(3), ct.ECE(ct.VarianceTree(2))):
+        for scheme in SCHEMES:
+            assert not resamples(statistic, scheme, probs, labels).replicates(SEED, 0, 512).any()
+    wrong = resamples(ct.ECE(3), SCHEMES[1], probs, (labels + 1) % n_classes)
+    np.testing.assert_allclose(wrong.replicates(SEED, 0, 512), 1.0, rtol=1e-15)  # n pairs, all so
+
+
+def test_ties_stay_ties():
+    """Thirty forecasts of 0.8: the error is a multiple of 1/30 apart from rounding."""
+    probs = np.tile([0.8, 0.2], (30, 1))
+    values = resamples(ct.ECE(5), SCHEMES[0], probs).replicates(SEED, 0, 2560)
+    wins = np.abs(values - np.abs(np.arange(31)[:, None] / 30 - 0.8)).min(axis=0)
+    assert wins.max() < 1e-14
+
+
+# --- the right value ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bins", [*QUANTILES, *TREES, ct.UniformBins(6)], ids=repr)
+@pytest.mark.parametrize("kind", [ct.ECE, ct.MCE])
+def test_against_copies_for_two_classes(bins, kind):
+    # A rounded value may be the mean, and rounding then says on which side of a cut it lies.
+    by_mean = isinstance(bins, ct.VarianceTree) and bins.split == "mean"
+    for decimals in (17,) if by_mean else (1, 2, 17):
+        compare(kind(bins), *problem(100, 2, decimals))
+        compare(kind(bins), *problem(3, 2, decimals))
+
+
+@pytest.mark.parametrize("bins", [*TREES, ct.UniformBins(3)], ids=repr)
+@pytest.mark.parametrize("n_classes", [3, 7, 41])
+def test_against_copies(bins, n_classes):
+    compare(ct.ECE(bins), *problem(150, n_classes))
+
+
+@pytest.mark.parametrize("distance", ["tv", "l1", "l2", "sqeuclidean", "max"])
+@pytest.mark.parametrize("bins", [ct.QuantileBins(5), ct.VarianceTree(20), ct.UniformBins(3)])
+@pytest.mark.parametrize("kind", [ct.ECE, ct.MCE])
+def test_distances(bins, distance, kind):
+    compare(kind(bins, distance=distance), *problem(80, 2))
+    if not isinstance(bins, ct.QuantileBins):
+        compare(kind(bins, distance=distance), *problem(80, 4))
+
+
+@pytest.mark.parametrize("aggregate", ["mean", "max"])
+@pytest.mark.parametrize("n_classes", [2, 4, 41])
+def test_class_wise_errors_against_copies(aggregate, n_classes):
+    compare(ct.ClasswiseECE(7, aggregate=aggregate), *problem(120, n_classes))
+
+
+# --- independence of how it is run ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", [
+    ct.MCE(5), ct.ClasswiseECE(4), ct.ECE(ct.VarianceTree(9)), ct.ECE(ct.QuantileBins(5)),
+], ids=repr)  # fmt: skip
+def test_same_for_any_chunks_lanes_and_threads(statistic, monkeypatch):
+    n_classes = 2 if isinstance(getattr(statistic, "bins", None), ct.QuantileBins) else 3
+    value = resamples(statistic, ct.Bootstrap(), *problem(300, n_classes))
+    run = pickle.loads(pickle.dumps(value)).replicates
+    whole = run(SEED, 0, 600)
+    assert np.unique(whole).size > 300
+    assert np.array_equal(whole[377:401], run(SEED, 377, 24))
+    assert np.array_equal(whole[250:520], run(SEED, 250, 270))
+    with ThreadPoolExecutor(4) as pool:
+        pieces = list(pool.map(lambda a: run(SEED, a, 100), range(0, 600, 100)))
+    assert np.array_equal(whole, np.concatenate(pieces))
+    assert run(SEED, 3, 0).shape == (0,)
+    assert not np.array_equal(whole, run((SEED[1], SEED[0]), 0, 600))
+    monkeypatch.setattr(rows, "ALL_ROWS", 300 * n_classes * 32)  # as if memory were short
+    monkeypatch.setattr(rows, "TABLES", 1)
+    monkeypatch.setattr(rows, "STRETCH", 1)
+    assert np.array_equal(whole[:300], run(SEED, 0, 300))
+
+
+@pytest.mark.parametrize(
+    ("statistic", "n_classes"),
+    [(ct.MCE(3), 2), (ct.ECE(3), 3), (ct.ECE(ct.QuantileBins(3)), 2), (ct.ECE(TREES[0]), 3),
+     (ct.ECE(TREES[1]), 2), (ct.ClasswiseECE(3), 3)],
+    ids=repr,
+)  # fmt: skip
+def test_interpreted_as_compiled(statistic, n_classes, monkeypatch):
+    monkeypatch.setattr(rows, "LANES", 8)
+    probs, labels = problem(14, n_classes)
+    for module in (None, row_counts, rows):
+        for name, function in [] if module is None else list(vars(module).items()):
+            if isinstance(function, kernel):
+                monkeypatch.setattr(module, name, function.py_func)
+        with np.errstate(over="ignore"):
+            value = resamples(statistic, ct.Bootstrap(), probs, labels).replicates(SEED, 0, 16)
+        if module is None:
+            compiled = value
+    np.testing.assert_allclose(value, compiled, rtol=1e-13)
+
+
+# --- what takes the generic path ------------------------------------------------------------------
+
+
+def test_what_cannot_be_counted_is_copied():
+    data = seen(*problem(20, 2))
+    clusters = np.arange(20) // 4
+    clustered = ct.Predictions.of(data, clusters=clusters)
+    for scheme in SCHEMES:
+        for statistic in (
+            ct.ECE(3, distance=lambda r, g: abs(r - g)[0]),
+            ct.ECE(lambda p: (p[:, 0] > 0.5).astype(int)),
+            ct.ACE(7),
+            ct.ClasswiseECE(7, threshold=0.1),
+            ct.ClasswiseECE(ct.QuantileBins(7)),
+        ):
+            assert statistic.given(data).fast(scheme) is None
+    weighted = replace(data, weights=np.arange(1.0, 21.0))
+    assert ct.ClasswiseECE(7).given(weighted).fast(ct.Bootstrap()) is None
+    assert ct.ECE().given(data).fast(ct.Bootstrap(clusters=clusters)) is None
+    assert ct.ECE().given(clustered).fast(ct.Bootstrap()) is None
