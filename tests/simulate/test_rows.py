@@ -15,7 +15,7 @@ from conftest import seen
 
 import caltest as ct
 from caltest._base.compiled import kernel
-from caltest.simulate import row_counts, rows, streams
+from caltest.simulate import row_counts, row_errors, rows, streams
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 SCHEMES = [ct.ConsistencyResampling(), ct.Bootstrap()]
@@ -133,7 +133,7 @@ def test_counts_are_binomial(worth, monkeypatch):
 def test_law_of_the_generic_path(statistic, n_classes, scheme):
     probs, labels = problem(200, n_classes)
     ours = resamples(statistic, scheme, probs, labels).replicates(SEED, 0, 5120)
-    generic = ct.replicate(partial(statistic), scheme, seen(probs, labels), 1000, rng=2)
+    generic = ct.replicate(seen(probs, labels), partial(statistic), scheme, n_resamples=1000, rng=2)
     values = generic.values
     assert scipy.stats.ks_2samp(ours.round(9), values.round(9)).pvalue > 1e-3
     error = np.sqrt(ours.var() / ours.size + values.var() / values.size)
@@ -236,7 +236,7 @@ def test_same_for_any_chunks_lanes_and_threads(statistic, monkeypatch):
 def test_interpreted_as_compiled(statistic, n_classes, monkeypatch):
     monkeypatch.setattr(rows, "LANES", 8)
     probs, labels = problem(14, n_classes)
-    for module in (None, row_counts, rows):
+    for module in (None, row_counts, row_errors, rows):
         for name, function in [] if module is None else list(vars(module).items()):
             if isinstance(function, kernel):
                 monkeypatch.setattr(module, name, function.py_func)
