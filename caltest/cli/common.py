@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 Outcome: TypeAlias = "tuple[Result | str, int]"
 #: Bytes of a file from which on it is read in batches.
 LARGE = 2**29
-#: The options of ``COLUMNS`` and ``FACTS`` that ``read_predictions`` takes as they are.
+#: The options of ``ROWS`` that ``read_predictions`` takes as they are.
 _READ = (
-    *("predicted_label", "pos_label", "from_logits", "clusters", "weights", "by"),
+    *("predicted_label", "pos_label", "from_logits", "clusters", "weights", "by", "ids"),
     *("per_character", "drop_missing", "format"),
 )
 
@@ -34,7 +34,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
     if files in ((), (None,)):
-        for name in filter(options.get, ("probs", "label", "clusters", "weights", "by")):
+        for name in filter(options.get, ("probs", "label", "clusters", "weights", "by", "ids")):
             raise click.UsageError(f"--{name} names a column: give the FILE that has it")
         click.echo(
             "No file given: this is the embedded example, a small neural network on noisy "
@@ -46,7 +46,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     one = len(files) == 1 and not (options.get("resume") or options.get("scheduler") or pattern)
     if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
         return read_file(files[0], options)
-    rows = ("clusters", "by", "per_character", "format")
+    rows = ("clusters", "by", "ids", "per_character", "format")
     for name in (name for name in rows if options.get(name)):
         raise click.UsageError(
             f"--{name.replace('_', '-')} needs the rows of one file of up to {LARGE >> 20} MB"
@@ -72,7 +72,7 @@ def check_out(options: dict[str, Any]) -> None:
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
-    asked = {name: options[name] for name in (*_READ, "ids") if options.get(name)}
+    asked = {name: options[name] for name in _READ if options.get(name)}
     if options["classes"] is not None:
         names = [name.strip() for name in options["classes"].split(",")]
         numbers = all(name.isdecimal() for name in names)

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest._base import defaults
+from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
-from caltest.cli.compare import matched, names_of
-from caltest.cli.options import ASKED, COLUMNS, OUTPUT, SHARE, option
+from caltest.cli.compare import names_of
+from caltest.io.matching import match_rows
 
 EXIT_CODES = """
 Exit codes: 0 passed; 1 failed; 2 bad input; 3 cannot tell, with the number of rows that could; 130
@@ -21,17 +21,15 @@ interrupted.
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
-@COLUMNS
-@option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other.")
-@option("--against", type=click.Path(path_type=Path), help="The model in use, on the same rows.")
-@option("--unpaired", is_flag=True, help="The model in use was seen on other rows.")
-@option("--id", "ids", metavar="COLUMN", help="Match the rows of both files by this column.")
-@option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
-@option("--margin", type=SHARE, help="By how much the root mean squared error may be larger.")
-@option("--alpha", type=SHARE, default=0.05, help="Chance of a wrong finding.")
-@ASKED
-@option("--n-resamples", type=click.IntRange(1), default=defaults.N_TOGETHER, help="Draws.")
-@OUTPUT
+@o.ROWS
+@o.second_model("The model in use, on the same rows.")
+@o.option("--unpaired", is_flag=True, help="The model in use was seen on other rows.")
+@o.TOLERANCE
+@o.option("--margin", type=o.SHARE, help="By how much the root mean squared error may be larger.")
+@o.alpha("Chance of a wrong finding.")
+@o.ASKED
+@o.N_TOGETHER
+@o.OUTPUT
 def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options: Any) -> Outcome:
     """Say whether the model behind FILE, or behind many, may be released.
 
@@ -44,7 +42,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     names = names_of(files)
     if against is None or unpaired:
         if options["ids"]:
-            raise click.UsageError("--id matches the rows of two files: there is nothing to match")
+            raise click.UsageError("--ids match the rows of two files: there is nothing to match")
         parts = (file, (against,))[: len(files)]
         data = {
             name: read({**options, "file": part}) for name, part in zip(names, parts, strict=True)
@@ -53,7 +51,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
         raise click.UsageError("--against is compared row by row with one FILE, or say --unpaired")
     else:
         data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
-        data = matched(data) if options["ids"] else data
+        data = match_rows(data) if options["ids"] else data
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
     limits = ("tolerance", "margin", "alpha", "statistic", "lens", "n_resamples")
     asked = {"paired": not unpaired, **settings(options, *limits)}

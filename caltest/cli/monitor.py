@@ -15,8 +15,8 @@ import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.facts import as_times
 from caltest._base.state import fingerprint, locked, write
+from caltest.cli import options as o
 from caltest.cli.common import Outcome, read_file
-from caltest.cli.options import COLUMNS, LENS, SHARE, option
 from caltest.io import read_waiting
 from caltest.tally.stored import FORM
 
@@ -53,22 +53,17 @@ class Part:
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@option(
-    "--state",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Keeps what is known.",
-)
-@COLUMNS
-@LENS
-@option("--alpha", type=SHARE, show_default="0.05", help="Chance of ever a false alarm.")
-@option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
-@option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
-@option("--horizon", type=click.IntRange(1), help="How many rows, or times, ahead forecasts are.")
-@option("--time", metavar="COLUMN", help="Take rows in the order of this column.")
-@option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
-@option("--plot", "picture", type=click.Path(path_type=Path), help="Also draw: .pdf, .svg, .png.")
-@option("--fail-on-alarm", "gate", is_flag=True, help="Exit with 1 once the alarm has rung.")
+@o.option("--state", required=True, type=o.TARGET, help="Keeps what is known.")
+@o.ROWS
+@o.LENS
+@o.option("--alpha", type=o.SHARE, show_default="0.05", help="Chance of ever a false alarm.")
+@o.option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
+@o.option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
+@o.option("--horizon", type=click.IntRange(1), help="How many rows, or times, ahead forecasts are.")
+@o.option("--time", metavar="COLUMN", help="Take rows in the order of this column.")
+@o.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
+@o.option("--plot", "picture", type=click.Path(path_type=Path), help="Also draw: .pdf, .svg, .png.")
+@o.option("--fail-on-alarm", "gate", is_flag=True, help="Exit with 1 once the alarm has rung.")
 def monitor(
     files: tuple[Path, ...], state: Path, as_json: bool, picture: Path, gate: bool, **options: Any
 ) -> Outcome:
@@ -83,6 +78,8 @@ def monitor(
     given = {name: options[name] for name in asked if options[name] is not None}
     if options["drop_missing"]:
         raise click.UsageError("monitor does not take --drop-missing: rows wait for their label")
+    for name in filter(options.get, ("weights", "clusters", "by", "ids")):
+        raise click.UsageError(f"monitor does not take --{name}: every row is a bet of its own")
     with locked(state):
         watch, known = ct.Monitor(**given), {}
         if state.exists():

@@ -38,7 +38,8 @@ def choice(name: str, words: Sequence[str], help: str) -> Callable[..., Any]:
 
 #: A file that is written.
 TARGET = click.Path(path_type=Path, dir_okay=False)
-COLUMNS = options_of(
+#: Where predictions and labels are, and the facts of the rows: every command that reads rows.
+ROWS = options_of(
     option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
     option("--label", metavar="COLUMN", help="Label column, outcome columns '*_outcome', or file."),
     option("--predicted-label", metavar="COLUMN", help="Predicted classes, beside confidences."),
@@ -48,14 +49,12 @@ COLUMNS = options_of(
     option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
     option("--drop-missing", is_flag=True, help="Leave out rows with empty cells, and say so."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
-)
-FACTS = options_of(
-    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
+    option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
+    option("--ids", "--id", "ids", metavar="COLUMN", help="Names of rows: match files by them."),
 )
-INPUT = options_of(
-    click.argument("file", required=False, type=click.Path(path_type=Path)), COLUMNS, FACTS
-)
+FILE = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), ROWS)
 #: Files of one model that are read as one, each in batches.
 FILES = options_of(
     click.argument("file", nargs=-1, type=click.Path(path_type=Path)),
@@ -63,10 +62,8 @@ FILES = options_of(
     option(
         "--scheduler", metavar="ADDRESS", help="Read by Dask: tcp://host:8786, processes, threads."
     ),
-    COLUMNS,
-    FACTS,
+    ROWS,
 )
-BY = option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too.")
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 LENS = option(
@@ -84,19 +81,31 @@ ASKED = options_of(
         help="What is computed, as in Python, such as SKCE() or Kuiper().",
     ),
 )
-N_RESAMPLES = option(
-    "--n-resamples", type=click.IntRange(1), default=defaults.N_RESAMPLES, help="Replicates."
+LEVEL = option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")
+TOLERANCE = option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
+COUNT = click.IntRange(1)
+N_RESAMPLES, N_TOGETHER = (
+    option("--n-resamples", type=COUNT, default=count, help="Replicates of what is simulated.")
+    for count in (defaults.N_RESAMPLES, defaults.N_TOGETHER)
 )
 SEED = option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated.")
-SIMULATION = options_of(
-    SEED, option("--workers", type=click.IntRange(1), default=1, help="Threads.")
-)
+SIMULATION = options_of(SEED, option("--workers", type=COUNT, default=1, help="Threads."))
 OUT = options_of(
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
     option("--out", type=TARGET, help="Also write the report: .json, .md, or as text."),
 )
 OUTPUT = options_of(SIMULATION, OUT)
-RUN = options_of(
-    OUTPUT,
-    option("--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on miscalibration."),
+FAIL = option(
+    "--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on miscalibration."
 )
+RUN = options_of(OUTPUT, FAIL)
+
+
+def alpha(help: str) -> Callable[..., Any]:
+    """Return the option for the chance of a wrong decision."""
+    return option("--alpha", type=SHARE, default=0.05, help=help)
+
+
+def second_model(help: str) -> Callable[..., Any]:
+    """Return the option for the file of another model."""
+    return option("--against", type=click.Path(path_type=Path), help=help)

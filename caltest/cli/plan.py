@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 import caltest as ct
+from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read_file
-from caltest.cli.options import COLUMNS, LENS, OUT, SEED, SHARE, option
 from caltest.cli.recipes import Recipe
 from caltest.planning.plan import FORMULAS
 
@@ -18,21 +18,21 @@ MODEL = "LogisticNormal"
 
 
 @click.command(epilog="Exit codes: 0 done; 2 bad input, or too many rows; 130 interrupted.")
-@option("--like", required=True, metavar="FILE", help=f"Rows like these, or {MODEL}(rate, c).")
-@COLUMNS
-@LENS
-@option("--statistic", type=Recipe("statistic", FORMULAS), default="ECE(UniformBins(15))",
+@o.option("--like", required=True, metavar="FILE", help=f"Rows like these, or {MODEL}(rate, c).")
+@o.ROWS
+@o.LENS
+@o.option("--statistic", type=Recipe("statistic", FORMULAS), default="ECE(UniformBins(15))",
         help="What will be computed; O:E, intercept and slope by formula.")  # fmt: skip
-@option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
-@option("--against", type=click.Path(path_type=Path), help="A better model of the same rows.")
-@option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
-@option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
-@option("--tolerance", type=SHARE, help="An error that is small enough.")
-@option("--power", type=SHARE, default=0.8, help="Share of data sets that shall find it.")
-@option("--alpha", type=SHARE, default=0.05, help="Level of the test.")
-@option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
-@SEED
-@OUT
+@o.option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
+@o.second_model("A better model of the same rows.")
+@o.option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
+@o.option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
+@o.TOLERANCE
+@o.option("--power", type=o.SHARE, default=0.8, help="Share of data sets that shall find it.")
+@o.alpha("Level of the test.")
+@o.option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
+@o.SEED
+@o.OUT
 def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outcome:
     """Say how many rows are needed, and how many more than there are.
 

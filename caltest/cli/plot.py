@@ -12,8 +12,8 @@ from click.core import ParameterSource
 import caltest as ct
 from caltest import plots
 from caltest._base import defaults
+from caltest.cli import options as o
 from caltest.cli.common import Outcome, finish, read, settings
-from caltest.cli.options import BY, INPUT, LENS, SHARE, SIMULATION, TARGET, choice, option
 from caltest.cli.recipes import Recipe
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
@@ -50,20 +50,19 @@ def _refuse_idle(kind: str) -> None:
 
 
 @click.command(epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
-@INPUT
-@BY
-@choice("--kind", KINDS, "What to draw.")
-@option("-o", "--out", type=TARGET, required=True, help="The picture: .pdf, .svg or .png.")
-@LENS
-@option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
-@choice("--band", BANDS, "Bars of the diagrams.")
-@option("--level", type=SHARE, default=defaults.BAND_LEVEL, help="Level of bars and bands.")
-@option("--simultaneous", is_flag=True, help="The level is for all bars together.")
-@option("--log-odds", is_flag=True, help="An axis for rare events.")
-@option("--against", type=click.Path(path_type=Path), help="A second model of the same rows.")
-@option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
-@SIMULATION
-@option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@o.FILE
+@o.choice("--kind", KINDS, "What to draw.")
+@o.option("-o", "--out", type=o.TARGET, required=True, help="The picture: .pdf, .svg or .png.")
+@o.LENS
+@o.option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
+@o.choice("--band", BANDS, "Bars of the diagrams.")
+@o.option("--level", type=o.SHARE, default=defaults.BAND_LEVEL, help="Level of bars and bands.")
+@o.option("--simultaneous", is_flag=True, help="The level is for all bars together.")
+@o.option("--log-odds", is_flag=True, help="An axis for rare events.")
+@o.second_model("A second model of the same rows.")
+@o.option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
+@o.SIMULATION
+@o.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Outcome:
     """Draw a picture, and print its numbers.
 

@@ -7,36 +7,19 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest._base import defaults
+from caltest.cli import options as o
 from caltest.cli.common import Outcome, finish, read, settings
-from caltest.cli.options import (
-    ASKED,
-    BY,
-    EXIT_CODES,
-    FILES,
-    N_RESAMPLES,
-    RUN,
-    SHARE,
-    choice,
-    option,
-)
 from caltest.cli.recipes import Recipe
 from caltest.inference.intervals import METHODS, SIDES
 
 
-@click.command(epilog=EXIT_CODES)
-@FILES
-@BY
-@option("--alpha", type=SHARE, default=0.05, help="Chance of a false alarm, over all rows.")
-@option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
-@choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
-@option(
-    "--n-resamples",
-    type=click.IntRange(1),
-    default=defaults.N_TOGETHER,
-    help="Replicates of a row.",
-)
-@RUN
+@click.command(epilog=o.EXIT_CODES)
+@o.FILES
+@o.alpha("Chance of a false alarm, over all rows.")
+@o.TOLERANCE
+@o.choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
+@o.N_TOGETHER
+@o.RUN
 def audit(**options: Any) -> Outcome:
     """Ask everything at once: is the model behind FILE calibrated?
 
@@ -50,19 +33,18 @@ def audit(**options: Any) -> Outcome:
     return finish(report, report.verdict.failed, options)
 
 
-@click.command(epilog=EXIT_CODES)
-@FILES
-@BY
-@ASKED
-@option(
+@click.command(epilog=o.EXIT_CODES)
+@o.FILES
+@o.ASKED
+@o.option(
     "--null",
     type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free", "betting")),
     default="auto",
     help="auto, exact, asymptotic, distribution-free, betting, or a scheme: WildSigns().",
 )
-@option("--alpha", type=SHARE, default=0.05, help="Level of the test, for the exit code.")
-@N_RESAMPLES
-@RUN
+@o.alpha("Level of the test, for the exit code.")
+@o.N_RESAMPLES
+@o.RUN
 def test(alpha: float, **options: Any) -> Outcome:
     """Test one aspect of calibration.
 
@@ -78,15 +60,14 @@ def test(alpha: float, **options: Any) -> Outcome:
     return finish(result, pvalue <= alpha or result.impossible > 0, options)
 
 
-@click.command(epilog=EXIT_CODES)
-@FILES
-@BY
-@ASKED
-@option("--level", type=SHARE, default=defaults.LEVEL, help="How often such intervals cover.")
-@choice("--method", METHODS, "auto covers; see the docs.")
-@choice("--side", SIDES, "Both bounds, or one.")
-@N_RESAMPLES
-@RUN
+@click.command(epilog=o.EXIT_CODES)
+@o.FILES
+@o.ASKED
+@o.LEVEL
+@o.choice("--method", METHODS, "auto covers; see the docs.")
+@o.choice("--side", SIDES, "Both bounds, or one.")
+@o.N_RESAMPLES
+@o.RUN
 def interval(**options: Any) -> Outcome:
     """Say how large the calibration error may be.
 

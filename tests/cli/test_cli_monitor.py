@@ -189,8 +189,8 @@ def test_a_state_keeps_its_question(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--clusters", "p"), "No such option '--clusters'"),
-        (("--by", "p"), "No such option '--by'"),
+        (("--clusters", "p"), "monitor does not take --clusters"),
+        (("--by", "p"), "monitor does not take --by"),
         (("--drop-missing",), "monitor does not take --drop-missing"),
     ],
 )
@@ -274,8 +274,8 @@ print(killed)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--clusters", "label"], "No such option"),
-        (["--by", "label"], "No such option"),
+        (["--clusters", "label"], "monitor does not take --clusters"),
+        (["--by", "label"], "monitor does not take --by"),
         (["--run-length", "100"], "--run-length is for --change"),
         (["--change", "--alpha", "0.01"], "--alpha is not for --change"),
     ],

@@ -680,6 +680,11 @@ plot two.csv -o x.png --kind null --level .5 -> --level is for --kind deviation
 plot two.csv -o x.png --kind comparison -> need --against FILE
 plot two.csv -o x.png --bins 10.5 -> '10.5' does not fit; choose one of a number, UniformBins
 plot three.csv -o x.png --kind smooth --lens Canonical -> a curve needs a two-class lens
+gate two.csv --tolerance .1 --by site -> gate does not take by
+gate two.csv --tolerance .1 --ids site -> --ids match the rows of two files
+plan --like two.csv --clusters site -> plan does not take clusters
+monitor two.csv --state state.json --weights site -> monitor does not take --weights
+audit two.csv more.csv --ids site -> --ids needs the rows of one file
 tset two.csv -> Did you mean 'test'?
 """
 COMMAND_CASES = [line.split(" -> ") for line in COMMANDS.strip().splitlines()]

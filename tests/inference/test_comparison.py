@@ -447,7 +447,7 @@ def test_rows_without_ids(capsys, files, tmp_path):
     short.write_text("\n".join(cand.read_text().splitlines()[:500]) + "\n")
     code, _, err = run(capsys, base, short)
     assert code == 2
-    assert "match them with --id COLUMN, or say --unpaired" in err
+    assert "match them with --ids COLUMN, or say --unpaired" in err
     code, out, _ = run(capsys, base, short, "--unpaired", "--lens", "OneVsRest(1)")
     assert code == 0
     assert "independent rows" in out
