@@ -61,20 +61,14 @@ def audit(
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, optional
         The largest error that can be lived with. The verdict then says whether the error of the
-        first row matters, by bounds that are each wrong with a chance of at most ``alpha``:
-        "miscalibrated, and it matters" (the lower bound is larger), "miscalibrated, too little to
-        matter" (calibration is rejected, the upper bound is not larger), "calibrated to within the
-        tolerance" (not rejected, the upper bound is not larger) or "cannot tell". Where another row
-        is rejected with an error that exceeds its noise floor by more, it matters if a lower bound
-        of that is larger too (at ``alpha`` over all such errors); else one cannot tell. A row that
-        finds nothing says "too little data" when the 1 − ``alpha`` point of its null distribution
-        lies above the tolerance (0.1 without one), or a shift by it would leave no trace in more
-        than 20 % of data sets (fewer than 16 rows for 0.1).
+        first row matters, by bounds that are each wrong with a chance of at most ``alpha``, and
+        whether that of another row does (at ``alpha`` over all such errors). A row that finds
+        nothing says "too little data" where an error of this size (0.1 without one) would pass as
+        noise, or leave no trace in more than 20 % of data sets.
     adjust : {"holm", "max-T"}, default "holm"
-        Holm's method takes every row's own p-value, exact where there is one, and the worst class
-        times their number. ``"max-T"`` adjusts by the joint law of all statistics on the same label
-        vectors (Westfall & Young 1993): sharper when there are many classes, but no p-value is then
-        below 1 / (1 + ``n_resamples``).
+        By every row's own p-value, exact where there is one and the worst class times their number,
+        or by the joint law of all statistics on the same label vectors (Westfall & Young 1993):
+        sharper for many classes, but no p-value is then below 1 / (1 + ``n_resamples``).
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
     rng, workers, **facts

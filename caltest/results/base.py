@@ -108,7 +108,7 @@ class Record:
         return cls.from_dict(json.loads(text))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the result.
+        """Draw the result and return a :class:`caltest.plots.Picture`.
 
         Parameters
         ----------
@@ -116,10 +116,6 @@ class Record:
             Where to draw; by default a new figure, one column (3.25 in) wide.
         **options
             Those of the function of :mod:`caltest.plots` that draws such results.
-
-        Returns
-        -------
-        caltest.plots.Picture
 
         Raises
         ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from caltest._base.written import several
 from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
-from caltest.results.tables import Columns
+from caltest.results.tables import Columns, of_records
 from caltest.results.verdicts import GateVerdict
 
 #: The heads of the table, and the fields below them.
@@ -55,7 +55,7 @@ class GateResult(Result):
         return [f"gate: {limits}", self.lens, f"alpha={self.alpha:g}"]
 
     def _tables(self) -> list[Columns]:
-        return [{head: [getattr(c, field) for c in self.checks] for head, field in HEADS.items()}]
+        return [of_records(self.checks, HEADS)]
 
     def _in_words(self) -> list[str]:
         said = [f"Verdict: {self.verdict.upper()}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from caltest._base.written import several
 from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
-from caltest.results.tables import Columns
+from caltest.results.tables import Columns, of_records
 from caltest.results.verdicts import GradeVerdict
 
 #: The heads of the table, and the fields below them.
@@ -64,7 +64,7 @@ class GradeTests(Result):
 
     def _tables(self) -> list[Columns]:
         rows = (*self.grades, self.portfolio)
-        return [{head: [getattr(row, name) for row in rows] for head, name in HEADS.items()}]
+        return [of_records(rows, HEADS)]
 
     def _in_words(self) -> list[str]:
         found: dict[str, list[str]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -72,6 +72,11 @@ def _text(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], A
     numeric = [all(map(_NUMBER.match, column)) for column in cells]
     rows = zip(*([written(text) for text in column] for column in cells), strict=True)
     return [written(HEADS.get(name, name)) for name in columns], rows, numeric
+
+
+def of_records(records: Sequence[object], heads: Mapping[str, str]) -> Columns:
+    """Return a table with a row for every record, from heads and the attributes below them."""
+    return {head: [getattr(row, name) for row in records] for head, name in heads.items()}
 
 
 def listed(facts: Mapping[str, str]) -> list[str]:

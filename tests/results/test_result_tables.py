@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from html.parser import HTMLParser
 
 import numpy as np
@@ -63,6 +64,16 @@ def test_every_kind_is_here():
 
 def _is_result(value):
     return isinstance(value, type) and issubclass(value, Result)
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS.keys() - {"Monitor", "ComparisonMonitor"}))
+def test_every_field_is_documented(name):
+    kind = getattr(ct, name)
+    listed, _, _ = kind.__doc__.partition("Attributes\n")[2].partition("Notes\n")
+    heads = re.findall(r"^    (\S.*?) : |^    (n, n_classes,.*)$", listed, re.M)
+    named = {word for head in heads for part in head for word in part.split(", ")}
+    assert named >= {field.name for field in fields(kind) if not field.kw_only}
+    assert "n_resamples" in named
 
 
 class Page(HTMLParser):
