@@ -33,7 +33,7 @@ def limits(result: GateResult | EquivalenceTestResult, ax: Any = None, *, recipe
            ) -> Picture:  # fmt: skip
     """Draw errors with their bounds, one a line, and what they are to lie below."""
     if isinstance(result, GateResult):
-        rows = [(c.question, c.estimate, c.low, c.high, c.limit) for c in result.checks]
+        rows = [(c.question, c.corrected, c.low, c.high, c.limit) for c in result.checks]
     else:
         bound = result.smallest_tolerance
         rows = [(short(result.statistic), result.estimate, 0.0, bound, result.tolerance)]

@@ -185,7 +185,7 @@ def simulated_bars(
     """
     if isinstance(scheme, LabelScheme):
         run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-        gaps, ended = _drawn_gaps(data, cells, scheme, **run)
+        gaps, ended = _gap_replicates(data, cells, scheme, **run)
     else:
         named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
         sampler = scheme.sampler(named)
@@ -207,17 +207,17 @@ def drawn_pvalues(
     of the most deviating cell. O(B n K).
     """
     each = [cells] * data.n_classes
-    drawn, ended = _drawn_gaps(data, each, scheme, **run)
-    gaps = np.vstack([_gaps(data.probs, each, data.labels[None]), np.sqrt(inflation) * drawn])
+    replicates, ended = _gap_replicates(data, each, scheme, **run)
+    gaps = np.vstack([_gaps(data.probs, each, data.labels[None]), np.sqrt(inflation) * replicates])
     spread = np.sqrt((gaps**2).mean(axis=0))
     sizes = np.abs(gaps) / np.where(spread > 1e-12, spread, np.inf)
     sizes = sizes.reshape(len(gaps), data.n_classes, -1).max(axis=1)
-    reached = sizes[0] - 1e-10  # rounding must not split ties
-    adjusted = (sizes.max(axis=1)[:, None] >= reached).mean(axis=0)
-    return (sizes >= reached).mean(axis=0), adjusted, len(drawn), ended
+    observed = sizes[0] - 1e-10  # rounding must not split ties
+    adjusted = (sizes.max(axis=1)[:, None] >= observed).mean(axis=0)
+    return (sizes >= observed).mean(axis=0), adjusted, len(replicates), ended
 
 
-def _drawn_gaps(
+def _gap_replicates(
     data: Predictions, cells: Sequence[Cells], scheme: LabelScheme, **run: Any
 ) -> tuple[FloatArray, Ended]:
     """Return the deviations of all cells for drawn labels, one row a draw."""
@@ -227,17 +227,17 @@ def _drawn_gaps(
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
     """Return the deviations of all cells, for label vectors of shape (B, n)."""
-    gaps = [own.mean(labels == j, axis=1) - own.mean(probs[:, j]) for j, own in enumerate(cells)]
+    gaps = [c.mean(labels == j, axis=1) - c.mean(probs[:, j]) for j, c in enumerate(cells)]
     return np.concatenate(gaps, axis=1)
 
 
-def _sums(cells: Sequence[Cells], drawn: Predictions) -> FloatArray:
+def _sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
     """Return the sums of outcome minus prediction of all cells, and their sizes."""
     sums, sizes = [], []
-    for j, own in enumerate(cells):
-        cell = own.of_row[drawn.ids]
-        sums.append(np.bincount(cell, (drawn.labels == j) - drawn.probs[:, j], len(own)))
-        sizes.append(np.bincount(cell, minlength=len(own)))
+    for j, of_class in enumerate(cells):
+        cell, size = of_class.of_row[resample.ids], len(of_class)
+        sums.append(np.bincount(cell, (resample.labels == j) - resample.probs[:, j], size))
+        sizes.append(np.bincount(cell, minlength=size))
     return np.concatenate([*sums, *sizes])
 
 

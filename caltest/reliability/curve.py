@@ -125,20 +125,20 @@ def reliability_curve(
         raise StatisticError(f"{band!r} draws rows, which a tally does not have")
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     names, groups, tests, notes = _tested(view, binning, options)
-    seen = [part for induced in groups for part in two_class_problems(induced)]
-    cells = [_cells(binning, part) for part in seen]
+    parts = [part for induced in groups for part in two_class_problems(induced)]
+    cells = [_cells(binning, part) for part in parts]
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
     low = high = np.full(sum(map(len, cells)), np.nan)
-    drawn, ended = 0, "complete"
-    table = _joined([_table(p, c, binning) for p, c in zip(seen, cells, strict=True)])
+    n_draws, ended = 0, "complete"
+    table = _joined([_table(p, c, binning) for p, c in zip(parts, cells, strict=True)])
     if isinstance(band, (LabelScheme, RowScheme)) and band.calibrated:
         options |= {"simultaneous": simultaneous}
-        (low, high), drawn, ended = _simulated(groups, cells, band, level, options)
+        (low, high), n_draws, ended = _simulated(groups, cells, band, level, options)
         low, high = low + table["predicted"], high + table["predicted"]
     elif name in ("exact", *CONFIDENCE):
-        low, high = _bars(name, seen, cells, level, simultaneous, n_resamples, rng)
-        drawn = n_resamples if name == "bootstrap" else 0
+        low, high = _bars(name, parts, cells, level, simultaneous, n_resamples, rng)
+        n_draws = n_resamples if name == "bootstrap" else 0
     elif band is not None:
         raise StatisticError(
             "band must be 'consistency', 'confidence', 'clopper-pearson', 'wilson', 'bootstrap', "
@@ -149,7 +149,7 @@ def reliability_curve(
         **{column: values[order] for column, values in table.items()},
         low=low[order],
         high=high[order],
-        spread=np.array([_spread(part) for part in seen]),
+        spread=np.array([_spread(part) for part in parts]),
         names=names,
         subject=view.lens.subject,
         bins=name_of(binning),
@@ -157,7 +157,7 @@ def reliability_curve(
         level=level,
         simultaneous=simultaneous,
         tests=tuple(tests),
-        n_resamples=drawn,
+        n_resamples=n_draws,
         ended=ending(ended, *(test.ended for test in tests)),
         **view.facts | {"notes": notes},
     )
@@ -168,10 +168,11 @@ def _tested(
 ) -> tuple[tuple[str, ...], list[Predictions], list[CalibrationTestResult], tuple[str, ...]]:
     """Return names, data and tests of what can be tested, and a note of each subgroup left out."""
     names, tests, notes = [], [], list(view.data.notes)
-    kept = []
+    problems = []
     for group, induced in view.groups.items():
         try:
-            own = [view.test(ECE(binning), part, options) for part in two_class_problems(induced)]
+            parts = two_class_problems(induced)
+            results = [view.test(ECE(binning), part, options) for part in parts]
         except StatisticError as error:
             if not group or len(notes) - len(view.data.notes) == len(view.groups) - 1:
                 raise
@@ -182,10 +183,10 @@ def _tested(
         components = data.components() if tally else view.lens.components(data)
         inner = components if len(components) > 1 or not group else ("",)
         names += [" · ".join(filter(None, (group, component))) for component in inner]
-        tests += own
-        kept.append(induced)
+        tests += results
+        problems.append(induced)
     summed = tests[0].notes if isinstance(view.problem, MicroCells) else ()
-    return tuple(names), kept, tests, tuple(dict.fromkeys((*notes, *summed)))
+    return tuple(names), problems, tests, tuple(dict.fromkeys((*notes, *summed)))
 
 
 def _simulated(
@@ -276,7 +277,7 @@ def _joined(tables: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _bars(
     kind: str,
-    seen: list[Predictions],
+    parts: list[Predictions],
     cells: list[Cells],
     level: float,
     simultaneous: bool,
@@ -287,15 +288,15 @@ def _bars(
     if simultaneous:  # a share for each curve: curves of one data set depend on each other
         level = 1.0 - (1.0 - level) / len(cells)
     together: dict[str, Any] = {"simultaneous": simultaneous}
-    parts: list[Bars] = []
-    for part, own in zip(seen, cells, strict=True):
-        hits = own.sum(_events(part, weigh=False))
+    bars: list[Bars] = []
+    for part, cell in zip(parts, cells, strict=True):
+        hits = cell.sum(_events(part, weigh=False))
         if kind == "exact":
-            parts.append(consistency_bars(own, part.probs, level, **together))
+            bars.append(consistency_bars(cell, part.probs, level, **together))
         elif kind == "bootstrap":
-            drawn: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng}
-            parts.append(bootstrap_bars(hits, own.counts, level, **together, **drawn))
+            options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng}
+            bars.append(bootstrap_bars(hits, cell.counts, level, **together, **options))
         else:
-            parts.append(confidence_bars(hits, own.counts, level, kind, **together))
-    low, high = (np.concatenate(side) for side in zip(*parts, strict=True))
+            bars.append(confidence_bars(hits, cell.counts, level, kind, **together))
+    low, high = (np.concatenate(side) for side in zip(*bars, strict=True))
     return low, high

@@ -100,18 +100,18 @@ def reliability_difference(
     both = cell[:n] == cell[n:]
     y, z = ((part.labels[both] == 0).astype(np.float64) for part in (one, other))
     covariance = _shared_covariance(cell[:n][both], y, z, size)
-    kept = np.flatnonzero((a["count"] > 0) & (b["count"] > 0))
-    difference, low, high = _band(a, b, covariance, kept, level, simultaneous)
-    predicted = (a["p"] + b["p"])[kept] / (a["count"] + b["count"])[kept]
+    common = np.flatnonzero((a["count"] > 0) & (b["count"] > 0))
+    difference, low, high = _band(a, b, covariance, common, level, simultaneous)
+    predicted = (a["p"] + b["p"])[common] / (a["count"] + b["count"])[common]
     order = np.argsort(predicted, kind="stable")
     return ReliabilityDifference(
         predicted=predicted[order],
         difference=difference[order],
         low=low[order],
         high=high[order],
-        count_a=a["count"][kept][order].astype(np.int64),
-        count_b=b["count"][kept][order].astype(np.int64),
-        cell=kept[order],
+        count_a=a["count"][common][order].astype(np.int64),
+        count_b=b["count"][common][order].astype(np.int64),
+        cell=common[order],
         names=names,
         name=views[0].lens.components(first)[0],
         subject=views[0].lens.subject,
@@ -142,20 +142,20 @@ def _band(
     a: dict[str, FloatArray],
     b: dict[str, FloatArray],
     covariance: FloatArray,
-    kept: IntArray,
+    common: IntArray,
     level: float,
     simultaneous: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     from scipy.special import ndtri
 
-    n, m = a["count"][kept], b["count"][kept]
-    predicted = a["p"][kept] / n - b["p"][kept] / m
-    difference = a["y"][kept] / n - b["y"][kept] / m - predicted
-    p, q = (a["y"][kept] + 1.0) / (n + 2.0), (b["y"][kept] + 1.0) / (m + 2.0)
+    n, m = a["count"][common], b["count"][common]
+    predicted = a["p"][common] / n - b["p"][common] / m
+    difference = a["y"][common] / n - b["y"][common] / m - predicted
+    p, q = (a["y"][common] + 1.0) / (n + 2.0), (b["y"][common] + 1.0) / (m + 2.0)
     variance = p * (1.0 - p) / (n + 2.0) + q * (1.0 - q) / (m + 2.0)
-    variance -= 2.0 * covariance[kept] / ((n + 2.0) * (m + 2.0))
+    variance -= 2.0 * covariance[common] / ((n + 2.0) * (m + 2.0))
     if simultaneous:
-        level = level ** (1.0 / kept.size)
+        level = level ** (1.0 / common.size)
     half = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(np.maximum(variance, 0.0))
     centre = p - q - predicted
     return difference, centre - half, centre + half

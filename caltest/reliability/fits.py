@@ -63,7 +63,7 @@ def reliability_fit(
         Nakkiran 2024). ``"band"``: the isotonic curve, and where the true curve lies if it is
         increasing: everywhere together, at every n, whatever its form (Dimitriadis, Dümbgen, Henzi,
         Puke & Ziegel 2023). Nothing is simulated, and there is no test; what the band proves is
-        told by :meth:`ReliabilityFit.band_test`.
+        answered by :meth:`ReliabilityFit.band_test`.
     band : {"consistency"} or None, default "consistency"
         Where the curve of a calibrated model lies: labels are redrawn from the predictions and the
         curve is fitted anew; a kernel keeps the width that it has for the observed labels.
@@ -107,8 +107,8 @@ def reliability_fit(
     >>> bool((np.diff(curve.fitted) >= 0).all()), curve.test.statistic
     (True, "CORP('brier')")
     >>> band = reliability_fit(ct.examples.digits(), fit="band")
-    >>> found = band.band_test(tolerance=0.1)
-    >>> round(found.at_least, 3), round(found.at_most, 3), band.crosses
+    >>> answer = band.band_test(tolerance=0.1)
+    >>> round(answer.at_least, 3), round(answer.at_most, 3), band.crosses
     (0.0, 0.44, False)
     """
     one_of("fit", fit, ("isotonic", "smooth", "band"))
@@ -125,7 +125,7 @@ def reliability_fit(
     induced, p = view.problem, view.problem.probs[:, 0]
     at = _points(p, points)
     low = high = np.full(at.size, np.nan)
-    shown, drawn, ended, test = "none", 0, "complete", None
+    shown, n_draws, ended, test = "none", 0, "complete", None
     if fit == "smooth":
         statistic: CORP | SmoothECE = SmoothECE()
         width = smooth_curve(induced).width
@@ -141,7 +141,7 @@ def reliability_fit(
         if band is not None:
             draws, ended = _drawn(induced, curves, options)
             low, high = quantile_bars(draws, level, simultaneous=simultaneous)
-            shown, drawn = band, len(draws)
+            shown, n_draws = band, len(draws)
         test = view.test(statistic, induced, options)
         ended = ending(ended, test.ended)
     return ReliabilityFit(
@@ -157,7 +157,7 @@ def reliability_fit(
         level=level,
         simultaneous=simultaneous or fit == "band",
         test=test,
-        n_resamples=drawn,
+        n_resamples=n_draws,
         ended=ended,
         **view.facts,
     )

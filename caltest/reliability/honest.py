@@ -22,8 +22,8 @@ def honest_band(
 
     Distinct predictions, with their rows and events, are rounded to a grid that holds the smallest
     and the largest: up for the lower end, down for the upper, so that both hold for the predictions
-    themselves. The band is told at the first and the last prediction of every cell. Where ``x`` are
-    means, ``ends`` are the smallest and the largest predictions there may be.
+    themselves. The band is given at the first and the last prediction of every cell. Where ``x``
+    are means, ``ends`` are the smallest and the largest predictions there may be.
     """
     least, most = (x, x) if ends is None else ends
     up, down = np.searchsorted(grid, most), np.searchsorted(grid, least, side="right") - 1
@@ -52,8 +52,8 @@ def _lower_ends(
     ends = np.zeros(size)
     log_factorial = gammaln(np.arange(rows[-1] + 1.0) + 1.0)
     share = np.log(alpha / (cells.size * (cells.size + 1.0)))
-    _raise_ends(rows, events, log_factorial, share, found := np.zeros(cells.size))
-    ends[cells] = found
+    _raise_ends(rows, events, log_factorial, share, bounds := np.zeros(cells.size))
+    ends[cells] = bounds
     return np.maximum.accumulate(ends)
 
 

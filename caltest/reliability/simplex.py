@@ -151,7 +151,7 @@ def reliability_simplex(
         bin_high = bin_low + 1.0 / bins.n_bins
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     test = view.test(ECE(bins), induced, options)
-    pvalue, adjusted, drawn, ended = _pvalues(induced, cells, test, options)
+    pvalue, adjusted, n_draws, ended = _pvalues(induced, cells, test, options)
     return ReliabilitySimplex(
         bin_low=bin_low,
         bin_high=bin_high,
@@ -164,7 +164,7 @@ def reliability_simplex(
         bins=name_of(bins),
         level=level,
         test=test,
-        n_resamples=drawn,
+        n_resamples=n_draws,
         ended=ending(test.ended, ended),
         **view.facts,
     )
@@ -174,13 +174,13 @@ def _pvalues(
     induced: Predictions, cells: Cells, test: CalibrationTestResult, options: dict[str, Any]
 ) -> tuple[FloatArray, FloatArray, int, str]:
     """Return p-values of the cells, adjusted ones, and how many draws they took, ended how."""
-    weights, found, k = induced.weights, test.clusters, induced.n_classes
+    weights, clusters, k = induced.weights, test.clusters, induced.n_classes
     whole = weights is None or bool((weights == np.rint(weights)).all())
-    if found is None and whole and cells.mass.max() <= (np.inf if weights is None else MAX_MASS):
+    if clusters is None and whole and cells.mass.max() <= (np.inf if weights is None else MAX_MASS):
         hits = [np.rint(cells.mean(induced.labels == j) * cells.mass).astype(int) for j in range(k)]
         pvalues = [cell_pvalues(cells, OneVsRest(j)(induced).probs, hits[j]) for j in range(k)]
         pvalue = np.minimum(1.0, k * np.min(pvalues, axis=0))
         return pvalue, np.array(holm(list(pvalue))), 0, "complete"
-    scheme = RedrawLabels() if found is None else SharedRedraws(found.dependence)
-    kappa = 1.0 if found is None else found.inflation
+    scheme = RedrawLabels() if clusters is None else SharedRedraws(clusters.dependence)
+    kappa = 1.0 if clusters is None else clusters.inflation
     return drawn_pvalues(induced, cells, scheme, kappa, **options)

@@ -43,12 +43,13 @@ class View(Analysis):
         self, statistic: StatisticLike, part: Predictions, options: dict[str, Any]
     ) -> CalibrationTestResult:
         """Test what is shown; a statistic that can show one value only is no news there."""
-        asked: Any = part, Canonical()
+        data: Any = part
+        lens: Any = Canonical()
         if isinstance(part, MicroCells):
-            asked = part.tally, part.tally.lens
+            data, lens = part.tally, part.tally.lens
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            test = calibration_test(asked[0], None, statistic, lens=asked[1], **options)
+            test = calibration_test(data, None, statistic, lens=lens, **options)
         return replace(test, lens=name_of(self.lens), n_classes=self.data.n_classes)
 
 

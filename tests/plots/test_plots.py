@@ -748,6 +748,32 @@ def test_interval_picture_holds_the_numbers(every):
     assert ">" in heads
 
 
+def test_limits_hold_the_numbers(every):
+    gate, single = every["gate"], every["equivalence"]
+    artists = gate.plot().artists
+    points = artists["estimate"].get_offsets()[:, 0]
+    np.testing.assert_allclose(points, [check.corrected for check in gate.checks])
+    ends = [(check.low, check.high) for check in gate.checks]
+    np.testing.assert_allclose(segments(artists["bounds"])[:, :, 0], ends)
+    limits = segments(artists["limit"])[:, 0, 0]
+    np.testing.assert_allclose(limits, [check.limit for check in gate.checks])
+    artists = single.plot().artists
+    ends = segments(artists["bounds"])[:, :, 0]
+    np.testing.assert_allclose(ends, [[0.0, single.smallest_tolerance]])
+    assert segments(artists["limit"])[0, 0, 0] == single.tolerance
+
+
+def test_grades_hold_the_numbers(every):
+    result = every["grades"]
+    rows, artists = [*result.grades, result.portfolio], result.plot().artists
+    rates = np.ma.filled(artists["rates"].get_offsets()[:, 0], np.nan)
+    np.testing.assert_allclose(rates, [row.rate or np.nan for row in rows])
+    p = [row.probability for row in rows]
+    np.testing.assert_allclose(artists["probabilities"].get_offsets()[:, 0], p)
+    ends = segments(artists["intervals"])[:, 1, 0]
+    np.testing.assert_allclose(ends, [row.interval[1] for row in rows])
+
+
 @pytest.mark.parametrize("kind", ["CORP", "Brier"])
 def test_parts_of_a_score_add_up_in_the_picture(every, kind):
     parts = every[kind]
