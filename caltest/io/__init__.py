@@ -102,9 +102,9 @@ def read_predictions(
     """
     facts = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
     options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
-    asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
+    settings: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
     with source_of(path, label, format, per_character, from_logits) as source:
-        return predictions_of(source, probs, label, facts, **asked)[0]
+        return predictions_of(source, probs, label, facts, **settings)[0]
 
 
 def read_forecasters(
@@ -125,18 +125,18 @@ def read_forecasters(
     on which all forecasters have something to say.
     """
     facts = {name: options.pop(name, None) for name in FACTS} | {"ids": ids}
-    asked: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
+    settings: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
     with source_of(path, label, format, per_character) as source:
         parts = [part.strip() for part in probs.split(",")]
         names = parts if len(parts) > 1 else named(source.names, parts).probs
-        read = {name: predictions_of(source, name, label, facts, **asked) for name in names}
-    common = reduce(np.intersect1d, [kept for _, kept in read.values()])
+        read = {name: predictions_of(source, name, label, facts, **settings) for name in names}
+    common = reduce(np.intersect1d, [rows for _, rows in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
     note = f"paired on the {several(len(common), 'row')} that all forecasters have"
     return {
-        name: replace(data, notes=(*data.notes, note)).take(np.isin(kept, common))
-        for name, (data, kept) in read.items()
+        name: replace(data, notes=(*data.notes, note)).take(np.isin(rows, common))
+        for name, (data, rows) in read.items()
     }
 
 
@@ -169,8 +169,8 @@ def read_waiting(
             return [_held(c, waits) if h else c for h, c in zip(held, columns, strict=True)]
 
         facts = {name: options.pop(name, None) for name in FACTS} | {"ids": ids}
-        asked: Any = {"predicted": predicted_label, "drop_missing": False, "options": options}
-        return predictions_of(replace(source, read=read), probs, label, facts, **asked)[0], waits
+        settings: Any = {"predicted": predicted_label, "drop_missing": False, "options": options}
+        return predictions_of(replace(source, read=read), probs, label, facts, **settings)[0], waits
 
 
 def _held(column: Column, waits: BoolArray) -> Column:

@@ -180,33 +180,33 @@ def read_chosen(
     known, wanted, choice = source.known, chosen.wanted, chosen.choice
     outcomes, marked, guess = chosen.outcomes, chosen.marked, chosen.guess
     columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
-    kept, notes = _complete(columns, drop, before)
+    rows, notes = _complete(columns, drop, before)
     if notes:
-        columns = {name: column[kept] for name, column in columns.items()}
-    with in_a_file(kept + before + 1, choice.probs):
+        columns = {name: column[rows] for name, column in columns.items()}
+    with in_a_file(rows + before + 1, choice.probs):
         values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
-        told = [f"labels from {shortened(outcomes)}"]
+        remarks = [f"labels from {shortened(outcomes)}"]
         if guess:
             guessed = _stacked(columns, guess, labels=True)
             right = cells.right(truth, guessed, values, choice.probs[0], predicted is not None)
             if right is not None:
                 truth, options = right, options | {"classes": RIGHT}
-                told = [f"as the probability that {guess[0]} equals {outcomes[0]}"]
+                remarks = [f"as the probability that {guess[0]} equals {outcomes[0]}"]
         if options.get("classes") is None and not known:
             options = options | {"classes": _class_values(choice, values, truth)}
             cells.refuse_indicator(values, truth, outcomes[0])
         truth = truth if options.get("pos_label") is None else cells.marks(truth)
-        told += [f"{fact} from {name}" for fact, name in marked.items()]
+        remarks += [f"{fact} from {name}" for fact, name in marked.items()]
         marks: Any = {fact: cells.marks(columns[name]) for fact, name in marked.items()}
         data = Predictions.of(values, truth, **options, **marks)
     _doubt_predicted(data, outcomes[0])
     unused = [name for name in source.names if name not in wanted]
-    told += [f"not used: {shortened(unused)}"] if unused else []
+    remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
     understood = ", ".join(
-        [f"read {several(data.n, 'row')}, {data.n_classes} classes from {of}", *told]
+        [f"read {several(data.n, 'row')}, {data.n_classes} classes from {of}", *remarks]
     )
-    return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), kept
+    return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), rows
 
 
 def _doubt_predicted(data: Predictions, name: str) -> None:
@@ -224,8 +224,8 @@ def _doubt_predicted(data: Predictions, name: str) -> None:
 
 def _guess(names: list[str], labels: Choice, choice: Choice, options: dict[str, Any]) -> list[str]:
     """Return the column of predicted classes, if one confidence may be about it."""
-    told = any(options.get(name) is not None for name in ("classes", "pos_label"))
-    if told or len(choice.probs) > 1 or "correct" in labels.probs[0].lower():
+    explicit = any(options.get(name) is not None for name in ("classes", "pos_label"))
+    if explicit or len(choice.probs) > 1 or "correct" in labels.probs[0].lower():
         return []
     found = [n for n in names if n.lower() in PREDICTED and n not in choice.probs]
     return found if len(found) == 1 else []
@@ -246,13 +246,13 @@ def _complete(columns: dict[str, Column], drop: bool, before: int) -> tuple[IntA
     """Return the rows without missing cells, and a note on the others."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise InvalidPredictionsError(f"the columns have different numbers of rows: {told}")
+        remark = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
     absent = {name: cells.missing(column) for name, column in columns.items()}
     absent = {name: rows for name, rows in absent.items() if rows.any()}
     n = next(iter(lengths.values()))
-    kept = np.flatnonzero(~np.any([np.zeros(n, dtype=bool), *absent.values()], axis=0))
-    if absent and (not drop or kept.size == 0):
+    complete = np.flatnonzero(~np.any([np.zeros(n, dtype=bool), *absent.values()], axis=0))
+    if absent and (not drop or complete.size == 0):
         name, rows = next(iter(absent.items()))
         found = np.flatnonzero(rows) + before + 1
         shown = ", ".join(map(str, found[:5])) + (", …" if found.size > 5 else "")
@@ -265,8 +265,8 @@ def _complete(columns: dict[str, Column], drop: bool, before: int) -> tuple[IntA
             else f"no row is complete; column {name} has {several(found.size, 'missing cell')}"
         )
     counts = ", ".join(f"{name} {rows.sum()}" for name, rows in absent.items())
-    told = f"dropped {n - kept.size} of {several(n, 'row')} with missing cells ({counts})"
-    return kept, [told] if absent else []
+    remark = f"dropped {n - complete.size} of {several(n, 'row')} with missing cells ({counts})"
+    return complete, [remark] if absent else []
 
 
 def _stacked(columns: dict[str, Column], names: list[str], labels: bool = False) -> Column:

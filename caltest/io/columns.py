@@ -54,12 +54,12 @@ def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
             return Choice([label])
         return named(names, label)
     for tier in LABELS:
-        found = [name for name in names if name.lower() in tier]
-        if len(found) == 1:
-            return Choice(found)
-        if found:
+        candidates = [name for name in names if name.lower() in tier]
+        if len(candidates) == 1:
+            return Choice(candidates)
+        if candidates:
             raise InvalidPredictionsError(
-                f"the labels could be {' or '.join(found)}; choose with label= (--label)"
+                f"the labels could be {' or '.join(candidates)}; choose with label= (--label)"
             )
     raise InvalidPredictionsError(
         f"no labels found among {listing(names)}; name them with label= (--label)"
@@ -69,17 +69,17 @@ def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
 def named(names: Sequence[str], wanted: str | Sequence[str]) -> Choice:
     """Return the columns of a list of names and patterns; of one pattern, what its star is, too."""
     parts = [p.strip() for p in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
-    found: list[str] = []
+    columns: list[str] = []
     for part in parts:
         members = [name for name in names if name == part or fnmatchcase(name, part)]
         if not members and re.search(r"[*?[]", part):
             raise InvalidPredictionsError(f"no column matches {part!r} among {listing(names)}")
         refuse_unknown([part] * (not members), names)
-        found += [part] if part in names else members
+        columns += [part] if part in names else members
     if len(parts) > 1 or parts[0] in names or not re.fullmatch(r"[^*?[]*\*[^*?[]*", parts[0]):
-        return Choice(found)
+        return Choice(columns)
     head, tail = parts[0].split("*")
-    return _numbered({name: name[len(head) : len(name) - len(tail)] for name in found})
+    return _numbered({name: name[len(head) : len(name) - len(tail)] for name in columns})
 
 
 def _numbered(members: dict[str, str]) -> Choice:
@@ -100,9 +100,9 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
     logits = ("logit", "logits") * from_logits
     families = (*FAMILIES, *logits)
     for shape in (*(f"{head}_(.+)" for head in families), *(rf"{head}(\d+)" for head in families)):
-        found = {n: m[1] for n in names if (m := re.fullmatch(shape, n, re.IGNORECASE))}
-        if found:
-            candidates[listing(found)] = _numbered(found)
+        family = {n: m[1] for n in names if (m := re.fullmatch(shape, n, re.IGNORECASE))}
+        if family:
+            candidates[listing(family)] = _numbered(family)
     numbers = {name: name for name in names if name.isdecimal()}
     if len(numbers) > 1:
         candidates[listing(numbers)] = _numbered(numbers)
@@ -130,26 +130,26 @@ def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> li
     heads = [n.removesuffix(suffixes[0]) for n in names if n.endswith(suffixes[0])]
     heads = [head for head in heads if all(head + suffix in names for suffix in suffixes)]
     pairs = list(zip(labels.probs, suffixes, strict=True))
-    own = [head for head in heads if all(name.startswith(head + s) for name, s in pairs)]
-    return own or [head for head in heads if head.strip("_").lower() in FAMILIES] or heads
+    same = [head for head in heads if all(name.startswith(head + s) for name, s in pairs)]
+    return same or [head for head in heads if head.strip("_").lower() in FAMILIES] or heads
 
 
 def paired(labels: Choice, choice: Choice) -> list[str]:
     """Return the columns of outcomes in the order of the probabilities."""
     if len(labels.probs) == 1:
         return labels.probs
-    known = dict(zip(labels.suffixes or (), labels.probs, strict=False))
+    outcomes = dict(zip(labels.suffixes or (), labels.probs, strict=False))
     ends = choice.suffixes or [
-        max((s for s in known if name.endswith(s)), key=len, default="") for name in choice.probs
+        max((s for s in outcomes if name.endswith(s)), key=len, default="") for name in choice.probs
     ]
     if labels.suffixes is None and len(choice.probs) == len(labels.probs):
         return labels.probs
-    if set(ends) != set(known) or len(choice.probs) != len(known):
+    if set(ends) != set(outcomes) or len(choice.probs) != len(outcomes):
         raise InvalidPredictionsError(
             f"the outcomes {listing(labels.probs)} do not belong to the probabilities "
             f"{listing(choice.probs)}: name both with the same pattern, or in the same order"
         )
-    return [known[end] for end in ends]
+    return [outcomes[end] for end in ends]
 
 
 def refuse_lone(choice: Choice) -> None:

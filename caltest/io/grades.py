@@ -43,8 +43,8 @@ def table_of(table: Any) -> Iterator[Source]:
         with source_of(table, None, None) as source, in_a_file(range(1, MOST), []):
             yield source
         return
-    held = opened(table, "the table")
-    names = names_of(held)
+    frame = opened(table, "the table")
+    names = names_of(frame)
     if names is None:
         raise InvalidPredictionsError(
             f"a {type(table).__name__} is no table with named columns: pass a data frame, a "
@@ -53,7 +53,7 @@ def table_of(table: Any) -> Iterator[Source]:
     columns = {str(name): name for name in names}
 
     def read(wanted: Any) -> list[NDArray[Any]]:
-        return [as_ndarray(held[columns[name]], name) for name in wanted]
+        return [as_ndarray(frame[columns[name]], name) for name in wanted]
 
     yield Source(list(map(str, names)), read)
 
@@ -66,14 +66,16 @@ def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[An
                 f"there is no column {name!r} among {listing(source.names)}: "
                 f"name it with {what}= (--{what})"
             )
-    found = dict(zip(wanted, source.read(list(wanted.values())), strict=True))
-    sizes = {wanted[what]: np.shape(column) for what, column in found.items()}
+    columns = dict(zip(wanted, source.read(list(wanted.values())), strict=True))
+    sizes = {wanted[what]: np.shape(column) for what, column in columns.items()}
     if len(set(sizes.values())) > 1 or any(len(size) != 1 for size in sizes.values()):
-        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise InvalidPredictionsError(f"columns must be of one length, but have the shapes: {told}")
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise InvalidPredictionsError(
+            f"columns must be of one length, but have the shapes: {listed}"
+        )
     if 0 in next(iter(sizes.values())):
         raise InvalidPredictionsError("the table has no rows")
-    return found
+    return columns
 
 
 def read_grades(
@@ -82,9 +84,9 @@ def read_grades(
     """Read and check a table of grades."""
     called = names or next((s for s in source.names if s.lower() in NAMES), None)
     wanted = {"n": n, "events": events, "probability": probability}
-    found = read_columns(source, wanted | ({} if called is None else {"names": called}))
-    counts = _checked(found, wanted)
-    marks = np.arange(1, len(counts[0]) + 1) if called is None else cells.marks(found["names"])
+    columns = read_columns(source, wanted | ({} if called is None else {"names": called}))
+    counts = _checked(columns, wanted)
+    marks = np.arange(1, len(counts[0]) + 1) if called is None else cells.marks(columns["names"])
     return Grades(*counts, tuple(marks.astype(str).tolist()))
 
 
@@ -106,20 +108,20 @@ def whole_numbers(column: NDArray[Any], name: str, least: int = -(2**63)) -> Int
 
 
 def _checked(
-    found: dict[str, NDArray[Any]], called: dict[str, str]
+    columns: dict[str, NDArray[Any]], names: dict[str, str]
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    n, events = (whole_numbers(found[what], called[what], 0) for what in ("n", "events"))
+    n, events = (whole_numbers(columns[what], names[what], 0) for what in ("n", "events"))
     for what, counts, most in (("n", n, np.full_like(n, MOST)), ("events", events, n)):
         if (counts > most).any():
             row = first(counts > most)
             of = ", the rows of its grade" * (what == "events")
             raise InvalidPredictionsError(
-                f"{at(called[what], row)} is {counts[row]}, more than {most[row]}{of}"
+                f"{at(names[what], row)} is {counts[row]}, more than {most[row]}{of}"
             )
     if not n.any():
-        raise InvalidPredictionsError(f"{called['n']} is 0 in every row: there is nothing to test")
-    name = called["probability"]
-    p = as_numbers(cells.numbers(found["probability"], name), name)
+        raise InvalidPredictionsError(f"{names['n']} is 0 in every row: there is nothing to test")
+    name = names["probability"]
+    p = as_numbers(cells.numbers(columns["probability"], name), name)
     outside = (p < 0.0) | (p > 1.0)
     if outside.any():
         row = first(outside)
@@ -128,4 +130,4 @@ def _checked(
             f"{at(name, row)} is {p[row]:.9g}, outside [0, 1] "
             f"({several(int(outside.sum()), 'such value')} in all){advice}"
         )
-    return n, events, meant(p, str(found["probability"].dtype))[0]
+    return n, events, meant(p, str(columns["probability"].dtype))[0]

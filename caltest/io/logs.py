@@ -121,8 +121,8 @@ def _target(record: dict[str, Any], row: int, logits: Any) -> int:
 
 def _helm(records: Records) -> Source:
     """Read the largest probability, and whether that answer was an exact match."""
-    own = [record for record in records if record.get("perturbation") is None]
-    stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in own]
+    unperturbed = [record for record in records if record.get("perturbation") is None]
+    stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in unperturbed]
     if not all({"max_prob", "exact_match"} <= set(row) for row in stats):
         raise InvalidPredictionsError(
             "not all instances have max_prob and exact_match: this metric says nothing of how "
@@ -136,9 +136,9 @@ def _helm(records: Records) -> Source:
     columns = {
         "probs": [float(row["max_prob"]["mean"]) for row in stats],
         "label": [int(row["exact_match"]["mean"]) for row in stats],
-        "id": _ids(own, "instance_id", "train_trial_index"),
+        "id": _ids(unperturbed, "instance_id", "train_trial_index"),
     }
-    out = len(records) - len(own)
+    out = len(records) - len(unperturbed)
     notes = ["max_prob as the probability of an exact match"]
     notes += [f"left out {out} rows with perturbed input"] if out else []
     return _source(columns, *notes)
@@ -165,13 +165,13 @@ def _inspect(samples: Records) -> Source:
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
     by_scorer = [sample.get("scores") or {} for sample in samples]
     every = (item for scores in by_scorer for item in scores.items())
-    found = sorted({n for n, score in every if "confidence" in (score.get("metadata") or {})})
-    if len(found) != 1:
+    scorers = sorted({n for n, score in every if "confidence" in (score.get("metadata") or {})})
+    if len(scorers) != 1:
         raise InvalidPredictionsError(
-            f"{len(found)} scorers keep a confidence in the metadata of their scores"
-            f"{''.join(f', {name}' for name in found)}: one is needed"
+            f"{len(scorers)} scorers keep a confidence in the metadata of their scores"
+            f"{''.join(f', {name}' for name in scorers)}: one is needed"
         )
-    scores = [scores.get(found[0]) or {} for scores in by_scorer]
+    scores = [scores.get(scorers[0]) or {} for scores in by_scorer]
     confidences = [(score.get("metadata") or {}).get("confidence") for score in scores]
     stated = np.array(confidences, dtype=np.float64)  # None becomes NaN
     percent = bool((stated > 1.0).any())
@@ -182,8 +182,8 @@ def _inspect(samples: Records) -> Source:
         "sample": [str(sample["id"]) for sample in samples],
     }
     scale = ", in percent" * percent
-    said = f"confidence of the scorer {found[0]}{scale}, as the probability that its score is C"
-    return _source(columns, said)
+    remark = f"confidence of the scorer {scorers[0]}{scale}, as the probability that its score is C"
+    return _source(columns, remark)
 
 
 def _right(value: Any) -> float:

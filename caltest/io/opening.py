@@ -55,10 +55,10 @@ def opened(path: str | PathLike[str], format: str | None) -> Opened:
             "Predictions.of(probs, labels)"
         )
     path, file = Path(path), cast(BinaryIO, BytesIO())
-    name, ending, found = path.name, path.suffix.lower(), True
+    name, ending, filled = path.name, path.suffix.lower(), True
     if str(path) == "-":
         data = sys.stdin.buffer.read()
-        name, file, ending, found = "standard input", BytesIO(data), _beginning(data), bool(data)
+        name, file, ending, filled = "standard input", BytesIO(data), _beginning(data), bool(data)
     elif path.is_dir():
         raise InvalidPredictionsError(
             f"{path} is a folder, not a file of predictions: name its files, such as "
@@ -66,23 +66,23 @@ def opened(path: str | PathLike[str], format: str | None) -> Opened:
         )
     elif not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    elif found := path.stat().st_size > 0:
+    elif filled := path.stat().st_size > 0:
         file = path.open("rb")
-    if not found:
+    if not filled:
         raise InvalidPredictionsError(f"{name} is empty")
     if ending in (".gz", ".zst", ".zip") and format not in ("npz", "excel", "inspect"):
         with file:
             inner, data = _unpacked(name, ending, file)
         file, ending = BytesIO(data), Path(inner).suffix.lower() or _beginning(data)
-    known = format or next((name for name, own in ENDINGS.items() if ending in own), None)
-    if known is None:
+    kind = format or next((name for name, suffixes in ENDINGS.items() if ending in suffixes), None)
+    if kind is None:
         file.close()
-        endings = ", ".join(ending for own in ENDINGS.values() for ending in own)
+        endings = ", ".join(ending for suffixes in ENDINGS.values() for ending in suffixes)
         raise InvalidPredictionsError(
             f"{name}: files of type {ending or '(no ending)'} cannot be read; known are {endings}, "
             "also in .gz, .zst and .zip; say which of them it is with format= (--format)"
         )
-    return Opened(name, known, file)
+    return Opened(name, kind, file)
 
 
 def _beginning(data: bytes) -> str:

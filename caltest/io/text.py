@@ -108,8 +108,8 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
     quotes = text.data.count(b'"', body)
     if quotes % 2:
         raise ValueError("a quote stays open")
-    known = [is_number(cell) or cell.strip().lower() in MISSING for cell in text.first]
-    words = [j for j in wanted if not known[j]]
+    numeric = [is_number(cell) or cell.strip().lower() in MISSING for cell in text.first]
+    words = [j for j in wanted if not numeric[j]]
     try:
         pyarrow = imported("pyarrow.csv", "parquet", "text")
     except ImportError:

@@ -81,7 +81,7 @@ class Picture:
 
     def _repr_png_(self) -> bytes | None:
         """Show the picture in a notebook, unless pyplot manages the figure and will do so."""
-        if hasattr(self.figure, "number"):
+        if getattr(self.figure, "number", None) is not None:
             return None
         file = BytesIO()
         self.figure.savefig(file, format="png", dpi=150)
@@ -105,7 +105,9 @@ def paper(ax: Any, width: float, height: float, **options: Any) -> Any:
         pyplot: Any = sys.modules.get("matplotlib.pyplot")
         make = Figure if pyplot is None else pyplot.figure
         return make(figsize=(width, height), layout="constrained").add_subplot(**options)
-    if not hasattr(ax, "get_subplotspec"):
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
         raise StatisticError(f"ax must be matplotlib axes, not {type(ax).__name__}")
     return ax
 

@@ -103,10 +103,10 @@ def reliability(
 
 
 def _entries(
-    parts: Sequence[ReliabilityCurve], drawn: Sequence[dict[str, Any]], frame: Frame
+    parts: Sequence[ReliabilityCurve], panels: Sequence[dict[str, Any]], frame: Frame
 ) -> dict[str, Any]:
     """Return what the key says: every sign that some panel has, and what it means."""
-    first, has = parts[0], {name for artists in drawn for name in artists}
+    first, has = parts[0], {name for artists in panels for name in artists}
     outside = np.concatenate([part.outside for part in parts])
     bars = first.band != "none"
     entries: dict[str, Any] = {}
@@ -120,16 +120,16 @@ def _entries(
         color = RED if first.is_consistency else INK
         entries[f"{100 * first.level:g} % {meaning}{together}"] = sign("|", color)
     if "columns" in has:
-        entries["observed"] = drawn[0]["columns"]
-        entries["gap to prediction"] = drawn[0]["gaps"]
+        entries["observed"] = panels[0]["columns"]
+        entries["gap to prediction"] = panels[0]["gaps"]
     if "diagonal" in has:
-        entries["outcome = prediction"] = drawn[0]["diagonal"]
+        entries["outcome = prediction"] = panels[0]["diagonal"]
     if "histogram" in has:
-        entries[f"share of rows, ≤ {100 * frame.tallest:.3g} %"] = drawn[0]["histogram"]
+        entries[f"share of rows, ≤ {100 * frame.tallest:.3g} %"] = panels[0]["histogram"]
     if "truth" in has:
-        entries["truth"] = drawn[0]["truth"]
+        entries["truth"] = panels[0]["truth"]
     count = np.concatenate([part.count for part in parts])
-    return entries | marks.entries(count, np.concatenate([artists["out"] for artists in drawn]))
+    return entries | marks.entries(count, np.concatenate([artists["out"] for artists in panels]))
 
 
 def _panels(

@@ -35,13 +35,13 @@ FINDINGS: dict[Finding, tuple[str, dict[str, Any]]] = {
 
 
 def forest(
-    found: Subgroups, ax: Any = None, *, alpha: float = 0.05, recipe: bool = True
+    subgroups: Subgroups, ax: Any = None, *, alpha: float = 0.05, recipe: bool = True
 ) -> Picture:
     """Draw the statistic of every subgroup, and what a calibrated model would show there.
 
     Parameters
     ----------
-    found : Subgroups
+    subgroups : Subgroups
         The ``subgroups`` of a test; of a joint test the adjusted p-values are drawn.
     ax, recipe
         As for every picture.
@@ -53,14 +53,16 @@ def forest(
     Picture
         With the artists "estimates", "floors", "labels" and "key".
     """
-    test, adjusted = found.tested[0], found.adjusted
+    test, adjusted = subgroups.tested[0], subgroups.adjusted
     if not isinstance(test, CalibrationTestResult):
-        shown = {n: p for n, p in zip(found.names, adjusted, strict=True) if p is not None}
-        style: Any = {"alpha": alpha, "xlabel": "adjusted p-value", "text": found.recipe}
+        shown = {n: p for n, p in zip(subgroups.names, adjusted, strict=True) if p is not None}
+        style: Any = {"alpha": alpha, "xlabel": "adjusted p-value", "text": subgroups.recipe}
         return pvalues(list(shown.values()), list(shown), ax, recipe=recipe, **style)
-    chart = Chart.of(ax, 1.3 + 0.2 * len(found.names))
-    y = chart.rows([f"{name} ({n})" for name, n in zip(found.names, found.counts, strict=True)])
-    rows = [(t.estimate, t.null_mean, t.null_std) if t else (np.nan,) * 3 for t in found.tests]
+    chart = Chart.of(ax, 1.3 + 0.2 * len(subgroups.names))
+    y = chart.rows(
+        [f"{name} ({n})" for name, n in zip(subgroups.names, subgroups.counts, strict=True)]
+    )
+    rows = [(t.estimate, t.null_mean, t.null_std) if t else (np.nan,) * 3 for t in subgroups.tests]
     estimate, mean, sd = np.array(rows).T
     words = "if calibrated: mean ± sd"
     chart.spans("floors", y, mean - sd, mean + sd, words, color=RED, head="|")
@@ -75,7 +77,7 @@ def forest(
         chart.ax.set_xlim(0.0, None)
     chart.axes(short(test.statistic))
     chart.pvalues(y, adjusted)
-    return chart.finish(found.recipe, recipe)
+    return chart.finish(subgroups.recipe, recipe)
 
 
 def sites(

@@ -169,8 +169,8 @@ class BetaCalibration(_ByCurves, Penalised):
             theta = np.zeros(3)
             loss = _logistic_fit(features[:, free], event, identity[free], self.penalty, weights)
             theta[free] = loss.minimised()
-            held = np.setdiff1d(range(3), free)
-            if (theta[:2] >= 0.0).all() and (whole.value(theta)[1][held] >= 0.0).all():
+            bound = np.setdiff1d(range(3), free)
+            if (theta[:2] >= 0.0).all() and (whole.value(theta)[1][bound] >= 0.0).all():
                 break
         return BetaCurve(*theta.tolist())
 
@@ -213,8 +213,8 @@ class IsotonicRegression(_ByCurves):
         means = np.bincount(member.ravel(), w * event) / mass
         values = isotonic_regression(means, weights=mass).x
         bent = np.append(True, np.diff(values) != 0.0)
-        kept = bent | np.append(bent[1:], True)  # both ends of every level stretch
-        return Polyline(knots[kept], values[kept])
+        corners = bent | np.append(bent[1:], True)  # both ends of every level stretch
+        return Polyline(knots[corners], values[corners])
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,19 +180,19 @@ class Recalibrated:
         """Say which rows are rows of the fit, as far as that can be told."""
         if self.ids is not None and data.ids is not None:
             return np.isin(data.ids.astype(str), self.ids.astype(str))
-        own = _row_numbers(scores)
-        numbers, first, count = np.unique(own, return_index=True, return_counts=True)
-        found = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
-        known = np.zeros(data.n, dtype=bool)
-        known[found] = True
-        if found.size > 0.5 * data.n:
-            return known
+        keys = _row_numbers(scores)
+        numbers, first, count = np.unique(keys, return_index=True, return_counts=True)
+        matches = first[(count == 1) & np.isin(numbers, self.rows, assume_unique=True)]
+        of_fit = np.zeros(data.n, dtype=bool)
+        of_fit[matches] = True
+        if matches.size > 0.5 * data.n:
+            return of_fit
         from scipy.special import gammainc  # P(Poisson(b) ≥ a)
 
-        known &= np.any(np.abs(data.probs - data.probs.round(4)) >= 1e-9, axis=1)
-        many, expected = known.sum(), data.n * max(self.alike, 1.0 / self.n)
+        of_fit &= np.any(np.abs(data.probs - data.probs.round(4)) >= 1e-9, axis=1)
+        many, expected = of_fit.sum(), data.n * max(self.alike, 1.0 / self.n)
         few = many > KNOWN * data.n and gammainc(many, expected) > CHANCE
-        return np.zeros_like(known) if few or self.alike > ALIKE else known
+        return np.zeros_like(of_fit) if few or self.alike > ALIKE else of_fit
 
     def __str__(self) -> str:
         return (
