@@ -137,10 +137,7 @@ from .statistics import Statistic as Statistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
 from .statistics import VariationalError as VariationalError
-from .tally import PairTally as PairTally
-from .tally import SimplexTree as SimplexTree
 from .tally import Tallies as Tallies
 from .tally import Tally as Tally
-from .tally import VectorTally as VectorTally
 from .tally import scan as scan
 from .tally import tally_sql as tally_sql

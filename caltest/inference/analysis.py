@@ -13,6 +13,7 @@ from caltest.inference.entry import (
     admitted_tally,
     at_hand,
     evaluated,
+    rows_where_needed,
     seed_of,
     seen_through,
     told,
@@ -81,7 +82,7 @@ class Analysis:
         rng: Any = None,
         takes: Collection[str] = ("clusters", "weights"),
         summable: Collection[StatisticLike] = (),
-        vectors: bool = False,
+        statistic: StatisticLike | None = None,
     ) -> Self:
         """Check the data and look through the lens.
 
@@ -97,8 +98,10 @@ class Analysis:
         """
         if "tally" in takes:
             probs, labels, facts = at_hand(verb, probs, labels, facts, lens, summable)
+            statistics = [statistic] if statistic is not None else [*summable, None]
+            probs = rows_where_needed(probs, [(s, lens) for s in statistics])
             if isinstance(probs, AnyTally):
-                tally = admitted_tally(verb, probs, labels, facts, lens, vectors=vectors)
+                tally = admitted_tally(verb, probs, labels, facts, lens)
                 return cls.of_tally(verb, tally, rng)
         data = admitted(verb, probs, labels, facts, takes)
         return cls.of_rows(verb, data, lens, rng, summable)

@@ -59,9 +59,9 @@ def calibration_test(
     ----------
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
-        :class:`Tally`, :class:`VectorTally` or :class:`Tallies`, which answer for statistics that
-        are made of their sums. A Dask data frame is tallied: ``labels`` names its column, or
-        columns are found as in files.
+        :class:`Tally`, which answers for statistics that are made of its sums, or
+        :class:`Tallies`, which ask a sample of the rows for all others. A Dask data frame is
+        tallied: ``labels`` names its column, or columns are found as in files.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
@@ -151,7 +151,7 @@ def calibration_test(
     summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
     analysis = Analysis.of(
         "calibration_test", probs, labels, facts,
-        lens=lens, rng=rng, takes=takes, summable=summable, vectors=True,
+        lens=lens, rng=rng, takes=takes, summable=summable, statistic=statistic,
     )  # fmt: skip
     if isinstance(analysis.data, AnyTally):
         return _tested(analysis, statistic, null, run, early_stop)

@@ -34,7 +34,7 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, MicroCells, PairTally, Tally
+from caltest.tally import AnyTally, MicroCells, Tallies, Tally
 
 
 def compare(
@@ -64,9 +64,9 @@ def compare(
     Parameters
     ----------
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
-        What the two models predict for the same observations, in the same order. Or
-        a :class:`PairTally` in place of both; or, with ``paired=False``, two :class:`Tally` of
-        one lens and grid, of other observations.
+        What the two models predict for the same observations, in the same order. Or two
+        :class:`Tallies` of the same rows, whose samples are compared; or, with ``paired=False``,
+        two :class:`Tally` of one lens and grid, of other observations.
     labels : array_like of shape (n,)
         Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
@@ -145,7 +145,11 @@ def compare(
         raise StatisticError(f"names must be two names, not {names!r}")
     listed: list[Listed] = [MicroCells.listed] * 2
     data: dict[str, Any]
-    if any(isinstance(p, (AnyTally, PairTally)) or of_dask(p) for p in (probs_a, probs_b)):
+    if paired and isinstance(probs_a, Tallies) and isinstance(probs_b, Tallies):
+        for each in (probs_a, probs_b):
+            admitted_tally("compare", each, labels, facts, whole=True)
+        data = _same_rows(dict(zip(names, probs_a.paired(probs_b), strict=True)), None, {})
+    elif any(isinstance(p, AnyTally) or of_dask(p) for p in (probs_a, probs_b)):
         given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
         tallies, listed = _tallies(given, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
@@ -267,20 +271,13 @@ def _tallies(
     if method == "swap":
         raise StatisticError("method='swap' needs the rows: tallies are compared by 'z'")
     given = [at_hand("compare", probs, labels, facts, lens) for probs, labels in models]
-    (a, labels, facts), (b, *_) = given
-    if isinstance(a, PairTally):
-        if b is not None or not paired:
-            raise StatisticError(
-                "a pair tally has both models on the same rows: leave out probs_b and paired"
-            )
-        pairs = admitted_tally("compare", a, labels, facts, lens)
-        return [pairs.a, pairs.b], [partial(pairs.listed, second=k) for k in (False, True)]
+    a, b = (tally for tally, *_ in given)
     if not (isinstance(a, AnyTally) and isinstance(b, AnyTally)):
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
     if paired:
         raise StatisticError(
             "two tallies do not say which rows go together: paired=False compares those of other "
-            "observations; of the same observations make a PairTally"
+            "observations; of the same observations compare two Tallies, which keep rows of both"
         )
     found = [admitted_tally("compare", *each, lens) for each in given]
     found[0].refuse_other(found[1], "cannot be compared")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,10 +17,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import AnyTally, MicroCells, PairTally, Tallied, Tally
-
-if TYPE_CHECKING:
-    from caltest.tally import Leaves
+from caltest.tally import AnyTally, MicroCells, Tallied, Tallies, Tally, tallied
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -45,10 +42,6 @@ def admitted(
     """
     if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
-    if isinstance(probs, PairTally):
-        raise StatisticError(
-            f"{verb} does not take a pair tally: pass the tally of one model, its .a or its .b"
-        )
     strange = sorted(set(facts) - set(Facts.__annotations__))
     if strange:
         raise unknown(verb, strange[0], Facts.__annotations__)
@@ -114,6 +107,22 @@ def at_hand(
     return of_frame(probs, reading), None, {}
 
 
+def rows_where_needed(
+    probs: Any, pairs: Iterable[tuple[StatisticLike | None, LensLike | None]]
+) -> Any:
+    """Return the sampled rows of tallies whose sums leave a pair open, all else as it is."""
+    if not isinstance(probs, Tallies) or probs.rows is None:
+        return probs
+    try:
+        for statistic, lens in pairs:
+            problem = probs.through(lens).problem()
+            if statistic is not None:
+                tallied(statistic, problem)
+    except StatisticError:
+        return probs.rows
+    return probs
+
+
 def _copies_in(data: Predictions) -> int:
     """Count repeated rows, once for the same predictions."""
     if data not in _COPIES:
@@ -123,28 +132,19 @@ def _copies_in(data: Predictions) -> int:
 
 def admitted_tally(
     verb: str,
-    tally: AnyTally | PairTally,
+    tally: AnyTally,
     labels: Any,
     facts: Facts,
     lens: LensLike | None = None,
     *,
     whole: bool = False,
-    vectors: bool = False,
 ) -> Any:
     """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
     if whole:
         return tally
-    from caltest.tally import VectorTally
-
-    seen = tally.through(lens)
-    if isinstance(seen, VectorTally) and not vectors:
-        raise StatisticError(
-            f"{verb} needs the rows for whole vectors: from a tally it answers through lenses that "
-            "leave two classes, such as TopK(1)"
-        )
-    return seen
+    return tally.through(lens)
 
 
 def seen_through(
@@ -166,7 +166,7 @@ def seen_through(
 
 
 def evaluated(
-    statistic: StatisticLike, induced: Predictions | MicroCells | Leaves
+    statistic: StatisticLike, induced: Predictions | MicroCells
 ) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
     if not isinstance(statistic, Statistic):
@@ -177,8 +177,6 @@ def evaluated(
     try:
         prepared: Prepared
         if not isinstance(induced, Predictions):
-            from caltest.tally import tallied
-
             prepared = tallied(statistic, induced)
         else:
             prepared = prepare(statistic, induced)

@@ -20,6 +20,7 @@ from caltest.inference.entry import (
     admitted_tally,
     at_hand,
     evaluated,
+    rows_where_needed,
     seen_through,
 )
 from caltest.inference.interval_methods import Asked, Bounds
@@ -176,6 +177,7 @@ def _in_subgroups(
 def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
     """Return data whose error can be bounded, rows or a tally."""
     probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
+    probs = rows_where_needed(probs, [(None, lens)])
     if not isinstance(probs, AnyTally):
         by = {"by"} if verb == "confidence_interval" else set()
         return admitted(verb, probs, labels, facts, takes={"clusters", "weights"} | by)

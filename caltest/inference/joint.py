@@ -18,6 +18,7 @@ from caltest.inference.entry import (
     admitted,
     admitted_tally,
     at_hand,
+    rows_where_needed,
     seed_of,
     seen_through,
 )
@@ -106,6 +107,7 @@ def joint_test(
     probs, labels, facts = at_hand(
         "joint_test", probs, labels, facts, lens, statistics, whole=len(set(map(repr, lenses))) > 1
     )
+    probs = rows_where_needed(probs, zip(statistics, lenses, strict=True))
     if isinstance(probs, AnyTally):
         tallies = admitted_tally("joint_test", probs, labels, facts, whole=True)
         tally, *others = [tallies.source(lens) for lens in lenses]

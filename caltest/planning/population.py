@@ -16,7 +16,7 @@ from caltest.lenses import Lens, OneVsRest
 from caltest.planning.alternatives import LogisticNormal
 from caltest.predictions import Facts, Predictions
 from caltest.recalibration import PlattScaling, TemperatureScaling
-from caltest.tally import AnyTally, MicroCells, PairTally
+from caltest.tally import AnyTally, MicroCells
 
 Truth = Callable[[FloatArray], FloatArray]
 #: Rows from which formulas are computed where a model is drawn from.
@@ -72,7 +72,7 @@ class Population:
             like, rows = _of_tally(like, labels, facts)
             alternative, said = (alternative, said) if alternative else _fitted(rows, like.n)
         elif not callable(like):
-            known = isinstance(like, (Predictions, PairTally)) or labels is not None
+            known = isinstance(like, Predictions) or labels is not None
             given = labels if known else np.zeros(len(like), dtype=np.int64)
             data = admitted("plan", like, given, facts)
             if against is not None:

@@ -20,7 +20,7 @@ from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, PairTally, Tally
+from caltest.tally import AnyTally, Tallies, Tally
 
 VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL}
 
@@ -52,8 +52,7 @@ def gate(
     ----------
     probs, labels, lens, rng, workers, **facts
         As in :func:`calibration_test`; ``clusters`` and ``weights`` are honoured. ``probs`` may be
-        a :class:`Tally`, or the :class:`PairTally` of the model and, in place of ``against``, the
-        one in use.
+        a :class:`Tally`, or :class:`Tallies`, with those of the model in use ``against`` them.
     against : array_like of shape (n,) or (n, K), Predictions or Tally, optional
         What the model in use predicts for the same rows.
     tolerance : float, optional
@@ -104,8 +103,6 @@ def gate(
             number(name, limit, 0.0, 1.0)
     data, old, both = _models(probs, labels, against, paired, lens, facts)
     if (margin is None) != (old is None):
-        if isinstance(probs, PairTally):
-            raise StatisticError("of a pair tally give the margin, or pass its .a alone")
         raise StatisticError("margin is how much worse than against a model may be: give both")
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
@@ -152,11 +149,6 @@ def _models(
     probs: Any, labels: Any, against: Any, paired: bool, lens: LensLike | None, facts: Facts
 ) -> tuple[Any, Any, tuple[Any, ...]]:
     """Return the model, the one in use if any, and both as they are compared."""
-    if isinstance(probs, PairTally):
-        if against is not None or not paired:
-            raise StatisticError("a pair tally has both models on the same rows: leave out against")
-        pairs = admitted_tally("gate", probs, labels, facts, lens)
-        return pairs.a, pairs.b, (pairs,)
     data = bounded("gate", probs, labels, facts, lens)
     old = against
     if isinstance(against, AnyTally):
@@ -165,6 +157,8 @@ def _models(
         known = data.labels if labels is None else labels
         known = None if isinstance(against, Predictions) or not paired else known
         old = admitted("gate", against, known, facts, takes={"clusters", "weights"})
+    if paired and isinstance(probs, Tallies) and isinstance(against, Tallies):
+        return data, old, (probs, against)  # whose samples say which rows go together
     return data, old, (data, old)
 
 

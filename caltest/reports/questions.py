@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
-from caltest.inference.entry import MANY
+from caltest.inference.entry import MANY, rows_where_needed
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import IntArray, Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
@@ -71,6 +71,8 @@ def impossible_in(data: Predictions | AnyTally) -> IntArray:
         return data.impossible
     if isinstance(data, Tally):
         return MicroCells.of(data).impossible
+    if isinstance(data, Tallies) and data.rows is not None and data.rows.impossible.size:
+        return data.rows.impossible
     members = data.members if isinstance(data, Tallies) else ()
     classes = [m for m in members if isinstance(m, Tally) and isinstance(m.lens, OneVsRest)]
     zeros = (member.sums[member.key == 0, SUMS.index("events")].sum() for member in classes)
@@ -96,11 +98,15 @@ def _held(data: Predictions | AnyTally, question: Question) -> bool:
             f"audit asks about the top class or the event of two, not {lenses[0]!r}: tally with "
             "TopK(1), or ask calibration_test"
         )
+    if isinstance(data, Tallies) and data.rows is not None:
+        return True  # if not by sums, then by the sampled rows
     return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, lenses))
 
 
 def _asked(data: Predictions | AnyTally) -> list[Question]:
-    binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, data.n // 50)))
+    sampled = data.rows if isinstance(data, Tallies) else None
+    n_rows = data.n if sampled is None else sampled.n  # that whole vectors are asked of
+    binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
 
     def error(lens: Lens, words: str, statistic: ECE) -> Question:
         return Question(repr(lens), words, "error", ((statistic, lens),))
@@ -151,10 +157,11 @@ def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Questi
         asked_of, pairs = summed(data, question), list[Pair]()
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
-                if isinstance(asked_of, AnyTally):
-                    tallied(statistic, asked_of.through(lens).problem())
+                source = rows_where_needed(asked_of, [(statistic, lens)])
+                if isinstance(source, AnyTally):
+                    tallied(statistic, source.through(lens).problem())
                 else:
-                    prepare(statistic, lens(asked_of))
+                    prepare(statistic, lens(source))
                 pairs.append((statistic, lens))
         answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
     return answerable

@@ -61,8 +61,9 @@ def _table(frame: Any) -> Any:
 def _of_partition(frame: Any, name: str, reading: Reading) -> AnyTally | None:
     with named(name):
         table, counted = _table(frame), None
+        key = reading.part_key(table)
         for first in range(0, table.num_rows, ROWS):
-            counted = joined(counted, reading.batch(table.slice(first, ROWS), first))
+            counted = joined(counted, reading.batch(table.slice(first, ROWS), first, key))
         return counted
 
 

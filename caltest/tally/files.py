@@ -22,7 +22,6 @@ from caltest.tally.batches import rows_of
 from caltest.tally.reading import Reading, joined, named
 from caltest.tally.tallies import Tallies
 from caltest.tally.tally import Tally
-from caltest.tally.vectors import VectorTally
 
 #: Seconds after which what has been counted is written again.
 WRITTEN_AFTER = 10.0
@@ -170,8 +169,6 @@ class _Run:
     def all(self, scheduler: Any) -> Any:
         """Tally the parts that are not done."""
         self.reading.choose(self.parts)
-        if isinstance(self.counted.both, Tallies):
-            self.reading.cells = self.counted.both.cells
         left = [part for part in self.parts if str(part) not in self.counted.done]
         try:
             if scheduler is None:
@@ -201,6 +198,8 @@ class _Run:
                 with named(part, self._failed):
                     for tally, more in self.reading.steps(part, rows):
                         rows, own = rows + more, joined(own, tally)
+                        if isinstance(own, Tallies) and own.sample is not None:
+                            self.reading.bound = min(self.reading.bound, own.sample.bound)
                         self.counted = replace(self.counted, open=(name, size, rows), opened=own)
                         advance(more)
                         self._write_now_and_then()
@@ -274,5 +273,5 @@ class _Run:
 def _tally_of(text: str | None) -> Any:
     if text is None:
         return None
-    kinds: Any = {'{"caltest tallies"': Tallies, '{"caltest vector tally"': VectorTally}
-    return next((k for head, k in kinds.items() if text.startswith(head)), Tally).from_json(text)
+    kind: Any = Tallies if text.startswith('{"caltest tallies"') else Tally
+    return kind.from_json(text)

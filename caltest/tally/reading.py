@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,12 +24,13 @@ from caltest.predictions import Predictions
 from caltest.tally.base import AnyTally
 from caltest.tally.batches import batches_of, column, kind_of
 from caltest.tally.grid import GRID
+from caltest.tally.sample import TELLING, UNBOUNDED, part_of
 from caltest.tally.tallies import Tallies, leaves_more_than_two, usual_lenses
-from caltest.tally.tree import SimplexTree
+from caltest.tally.tally import Tally
 
 #: Formats that are read in batches; all others are read whole.
 STREAMED = ("parquet", "arrow", "csv")
-#: Rows that say what columns mean, and to which the cells of whole vectors are fitted.
+#: Rows that say what columns mean.
 FIRST = 2**15
 
 
@@ -46,10 +47,11 @@ class Reading:
     predicted: str | None = None
     drop: bool = False
     options: dict[str, Any] = field(default_factory=dict)
-    #: What the first rows have said: columns, lenses, and cells of whole vectors.
+    #: What the first rows have said: columns and lenses.
     chosen: Chosen | None = None
     looks: tuple[LensLike, ...] = ()
-    cells: Mapping[Lens, SimplexTree] = field(default_factory=dict)
+    #: Ranks above which no row can still enter the sample.
+    bound: np.uint64 = UNBOUNDED
 
     @property
     def asked(self) -> dict[str, str]:
@@ -89,20 +91,18 @@ class Reading:
         self._look(data)
 
     def _look(self, data: Predictions) -> None:
-        """Find out through which lenses, and fit the cells of whole vectors to the first rows."""
+        """Find out through which lenses."""
         if isinstance(self.lens, str) and self.lens != "usual":
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
         if not (self.lens is None or isinstance(self.lens, Sequence) or callable(self.lens)):
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or several")
         if self.lens is None:
-            looks: Any = usual_lenses(data, self.weights is not None)
+            looks: Any = usual_lenses(data)
         elif isinstance(self.lens, str) or callable(self.lens):
             looks = [default_lens(data) if isinstance(self.lens, str) else self.lens]
         else:
             looks = self.lens
-        self.looks, few = tuple(looks), data.take(np.arange(min(FIRST, data.n)))
-        whole = [lens for lens in looks if leaves_more_than_two(lens, data)]
-        self.cells = {lens: SimplexTree.fit(lens(few).probs) for lens in whole}
+        self.looks = tuple(looks)
 
     def _whole(self, part: Path) -> Predictions:
         return read_predictions(
@@ -118,16 +118,31 @@ class Reading:
             yield self.tallied(data), data.n
             return
         assert kind is not None
+        key = None
         for batch in batches_of(part, kind, self.chosen.wanted if self.chosen else None):
+            key = self.part_key(batch) if key is None else key
             left = batch.slice(max(0, skipped - before))
             before += batch.num_rows
             if left.num_rows:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # the first rows have said it
-                    tally = self.batch(left, before - left.num_rows)
+                    tally = self.batch(left, before - left.num_rows, key)
                 yield tally, left.num_rows
 
-    def batch(self, table: Any, before: int = 0) -> AnyTally | None:
+    def part_key(self, table: Any) -> np.uint64:
+        """Return what tells a part from others, from its first rows."""
+        assert self.chosen is not None
+        asked: Any = {"predicted": self.predicted, "drop": True, "options": self.options}
+        alike = replace(self.chosen, marked={})  # the first rows may have no weight
+        try:
+            with warnings.catch_warnings(), as_they_are():
+                warnings.simplefilter("ignore")
+                data, _ = read_chosen(_source(table[:TELLING]), alike, **asked, before=0)
+        except InvalidPredictionsError:
+            return np.uint64(0)  # what is wrong there is said when these rows are tallied
+        return part_of(data.labels)
+
+    def batch(self, table: Any, before: int = 0, part: np.uint64 | None = None) -> AnyTally | None:
         """Tally rows of a table, of which so many were before; None where no row has weight."""
         if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
             return None
@@ -135,15 +150,17 @@ class Reading:
         asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
         with as_they_are():
             data, _ = read_chosen(_source(table), self.chosen, **asked, before=before)
-        return self.tallied(_named_alike(data, self.options))
+        return self.tallied(_named_alike(data, self.options), before, part)
 
-    def tallied(self, data: Predictions) -> AnyTally:
+    def tallied(
+        self, data: Predictions, before: int = 0, part: np.uint64 | None = None
+    ) -> AnyTally:
         """Tally rows as it is asked."""
         looks: Any = self.looks
         one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
-        grid = GRID if one and self.grid is None else self.grid
-        made = Tallies.of(data, None, looks, cells=self.cells, grid=grid)
-        return made.members[0] if one else made
+        if one and not leaves_more_than_two(looks[0], data):
+            return Tally.of(data, lens=looks[0], grid=GRID if self.grid is None else self.grid)
+        return Tallies.of_part(data, looks, self.grid, before, part, self.bound)
 
 
 def first_rows(heads: Iterable[Any]) -> Any:

@@ -50,10 +50,6 @@ def tallied(statistic: Any, micro: Any) -> Tallied:
     StatisticError
         When the sums of a tally do not say what it is.
     """
-    if not isinstance(micro, MicroCells):
-        from caltest.tally.of_leaves import of_leaves
-
-        return of_leaves(statistic, micro)
     refuse_unknown(statistic)
     return BUILDERS[type(statistic)](statistic, micro)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self, Unpack
+
+import numpy as np
 
 from caltest._base.written import name_of, several
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -13,9 +16,8 @@ from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, Partition, TopK
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.tally.base import AnyTally
 from caltest.tally.grid import GRID
-from caltest.tally.tally import Tally
-from caltest.tally.tree import SimplexTree
-from caltest.tally.vectors import VectorTally
+from caltest.tally.sample import UNBOUNDED, RowSample, shared_rows
+from caltest.tally.tally import Tally, rows_of
 
 #: Cells of the tally of each class, one of a few and one of many; 10, 12, 15, 16, 20, 24, 30 bins
 #: of equal width are made of them.
@@ -23,22 +25,24 @@ CLASS_GRIDS = (480, 240)
 #: From how many classes on there are many.
 MANY_CLASSES = 100
 #: The version of the stored form.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Tallies(AnyTally):
-    """Tallies of the same rows through several lenses: what all questions need to know of them.
+    """Tallies of the same rows through several lenses, and a sample of the rows for all else.
 
-    Whole vectors, the largest few and other questions of more than two classes have a
-    :class:`VectorTally`, all others a :class:`Tally`. Verbs take them in place of predictions and
-    look at the one that fits their lens; without a lens at the event of two classes, at the top
-    class of more. They add up by ``+``, one by one, to the same bits in any order.
+    Verbs take them in place of predictions and look at the :class:`Tally` that fits their lens;
+    without a lens at the event of two classes, at the top class of more. What sums cannot answer,
+    such as whole vectors, other lenses and most statistics, is asked of a uniform sample of at most
+    50 000 rows, and a note says of how many. They add up by ``+``, to the same bits in any order.
 
     Attributes
     ----------
-    members : tuple of Tally and VectorTally
+    members : tuple of Tally
         One for each lens.
+    sample : RowSample, optional
+        The rows of smallest rank; not part of the value.
     notes : tuple of str
         What was done to the rows on the way in; not part of the value.
 
@@ -51,15 +55,17 @@ class Tallies(AnyTally):
     >>> import caltest as ct
     >>> digits = ct.Tallies.of(ct.examples.digits("overfit"))
     >>> digits.n, len(digits.lenses)
-    (900, 13)
+    (900, 11)
     >>> ct.calibration_test(digits).lens, ct.calibration_test(digits, lens=ct.OneVsRest(3)).lens
     ('TopK(1)', 'OneVsRest(3)')
-    >>> more = ct.Tallies.of(ct.examples.digits("best"), cells=digits.cells)
-    >>> (digits + more).n
+    >>> ct.calibration_test(digits, None, ct.SKCE(), lens=ct.Canonical(), rng=1).pvalue < 0.01
+    True
+    >>> (digits + ct.Tallies.of(ct.examples.digits("best"))).n
     1800
     """
 
-    members: tuple[Tally | VectorTally, ...]
+    members: tuple[Tally, ...]
+    sample: RowSample | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +83,6 @@ class Tallies(AnyTally):
         labels: Any = None,
         lenses: Sequence[Lens] | None = None,
         *,
-        cells: Mapping[Lens, SimplexTree] | None = None,
         grid: int | None = None,
         **facts: Unpack[Facts],
     ) -> Self:
@@ -88,11 +93,8 @@ class Tallies(AnyTally):
         probs, labels, **facts
             As in :meth:`Tally.of`.
         lenses : sequence of Lens, optional
-            By default all that :func:`audit` asks: of two classes the event, of more the top class,
-            the largest few, every class and the whole vector.
-        cells : mapping of Lens to SimplexTree, optional
-            The cells of whole vectors, by default fitted to these rows. Tallies add up if they have
-            the same: pass the ``cells`` of the first to all others.
+            What has sums of all rows. By default of two classes the event, of more the top class
+            and every class. Those that leave more than two classes are asked of the sample.
         grid : int, optional
             Cells of equal width, for all lenses; by default 4800, for each of more than two classes
             480, or 240 where there are a hundred.
@@ -105,20 +107,32 @@ class Tallies(AnyTally):
         data = Predictions.of(probs, labels, **facts)
         if not isinstance(lenses, (Sequence, type(None))):
             raise StatisticError(f"lenses is {lenses!r}: give a list of lenses, or a Tally.of it")
-        if not isinstance(cells, (Mapping, type(None))):
-            raise StatisticError("cells are those of other Tallies: pass cells=first.cells")
-        asked = usual_lenses(data, data.weights is not None) if lenses is None else list(lenses)
+        return cls.of_part(data, lenses, grid)
+
+    @classmethod
+    def of_part(
+        cls,
+        data: Predictions,
+        lenses: Sequence[Lens] | None,
+        grid: int | None,
+        first: int = 0,
+        part: np.uint64 | None = None,
+        bound: np.uint64 = UNBOUNDED,
+    ) -> Self:
+        """Tally rows of a part that is read in batches, as :meth:`RowSample.of` knows them."""
+        asked = usual_lenses(data) if lenses is None else list(lenses)
         if not asked:
             raise StatisticError("the list of lenses is empty")
-        coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID
-        members: list[Tally | VectorTally] = []
         for lens in asked:
-            if leaves_more_than_two(lens, data):
-                members.append(VectorTally.of(data, lens=lens, cells=(cells or {}).get(lens)))
-            else:
-                usual = coarse if isinstance(lens, OneVsRest) else GRID
-                members.append(Tally.of(data, lens=lens, grid=usual if grid is None else grid))
-        return cls(tuple(members), data.notes)
+            rows_of(lens, data, None, {})  # which refuses what no sums and no sample can hold
+        # What leaves more classes is for the sample; beside it stands the top class at least.
+        asked = [lens for lens in asked if not leaves_more_than_two(lens, data)] or [TopK(1)]
+        coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID
+        members = []
+        for lens in asked:
+            usual = coarse if isinstance(lens, OneVsRest) else GRID
+            members.append(Tally.of(data, lens=lens, grid=usual if grid is None else grid))
+        return cls(tuple(members), RowSample.of(data, first, part, bound), data.notes)
 
     @classmethod
     def from_dask(
@@ -140,12 +154,33 @@ class Tallies(AnyTally):
         from caltest.tally.reading import Reading
 
         counted = of_frame(frame, Reading(probs, label, lenses, grid, weights, options=options))
-        return counted if isinstance(counted, Tallies) else cls((counted,), counted.notes)
+        return counted if isinstance(counted, Tallies) else cls((counted,), None, counted.notes)
 
-    @property
-    def cells(self) -> dict[Lens, SimplexTree]:
-        """The cells of whole vectors, by lens."""
-        return {part.lens: part.cells for part in self.members if isinstance(part, VectorTally)}
+    @cached_property
+    def rows(self) -> Predictions | None:
+        """The sampled rows, as predictions whose notes say of how many they are."""
+        s = self.sample
+        if s is None:
+            return None
+        remarks = (s.remark,) if s.remark else ()
+        return Predictions(
+            s.probs, s.labels, self.classes, s.weights, notes=(*self.notes, *remarks)
+        )  # fmt: skip
+
+    def paired(self, other: Tallies) -> tuple[Predictions, Predictions]:
+        """Return the sampled rows that two models on the same observations share.
+
+        Raises
+        ------
+        StatisticError
+            When the tallies are of other observations, or know no rows.
+        """
+        if self.rows is None or other.rows is None:
+            raise StatisticError("these tallies have no sample of rows: tally them anew")
+        assert self.sample is not None
+        assert other.sample is not None
+        i, j = shared_rows(self.sample, other.sample)
+        return self.rows.take(i), other.rows.take(j)
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
@@ -237,13 +272,16 @@ class Tallies(AnyTally):
             )
         both = zip(self.members, other.members, strict=True)
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        return Tallies(tuple(a + b for a, b in both), notes)
+        samples = self.sample, other.sample
+        sample = None if None in samples else self.sample + other.sample
+        return Tallies(tuple(a + b for a, b in both), sample, notes)
 
     def to_json(self) -> str:
-        """Return the tallies as JSON, of whole numbers only."""
+        """Return the tallies as JSON, numbers exactly as they are."""
         parts = ", ".join(member.to_json() for member in self.members)
         head = f'"caltest tallies": {VERSION}, "notes": {json.dumps(self.notes)}'
-        return f'{{{head}, "members": [{parts}]}}'
+        rows = json.dumps(None if self.sample is None else self.sample.described())
+        return f'{{{head}, "members": [{parts}], "sample": {rows}}}'
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -254,11 +292,10 @@ class Tallies(AnyTally):
                 raise InvalidPredictionsError(
                     f"these tallies have the form {content['caltest tallies']}, known is {VERSION}"
                 )
-            members = []
-            for part in content["members"]:
-                kind: Any = Tally if "caltest tally" in part else VectorTally
-                members.append(kind.from_json(json.dumps(part)))
-            return cls(tuple(members), tuple(content["notes"]))
+            members = tuple(Tally.from_json(json.dumps(part)) for part in content["members"])
+            written = content["sample"]
+            sample = None if written is None else RowSample.of_description(written)
+            return cls(members, sample, tuple(content["notes"]))
         except InvalidPredictionsError:
             raise
         except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -268,13 +305,11 @@ class Tallies(AnyTally):
         return f"Tallies(n={self.n}, {several(len(self.members), 'lens')})"
 
 
-def usual_lenses(data: Predictions, weighted: bool) -> list[Lens]:
-    """Return the lenses of an audit; those of whole vectors take no weights."""
+def usual_lenses(data: Predictions) -> list[Lens]:
+    """Return the lenses of an audit that leave two classes."""
     if data.n_classes == 2:
         return [OneVsRest(1)]
-    k = min(3, data.n_classes - 2)
-    ranks, whole = [TopK(k)] * (k > 1 and not weighted), [Canonical()] * (not weighted)
-    return [TopK(1), *ranks, *map(OneVsRest, range(data.n_classes)), *whole]
+    return [TopK(1), *map(OneVsRest, range(data.n_classes))]
 
 
 def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:

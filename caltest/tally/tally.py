@@ -345,6 +345,6 @@ def _event(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
     if induced.n_classes != 2:
         raise StatisticError(
             f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
-            "classes: take a VectorTally, or TopK(1), or OneVsRest(c), a tally for each class"
+            "classes: take Tallies, or TopK(1), or OneVsRest(c), a tally for each class"
         )
     return induced.probs, induced.labels == 0

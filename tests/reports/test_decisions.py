@@ -290,12 +290,12 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
     facts = {"weights": np.tile([1.0, 2.0], 1500)} if weighted else {}
     limits = {"tolerance": 0.05, "margin": 0.02, "rng": 1}
     rows = ct.gate(right, y, against=steep, **limits, **facts)
-    pairs = ct.PairTally.of(right, steep, y, **facts)
+    pairs = [ct.Tallies.of(p, y, **facts) for p in (right, steep)]
     other, *_, labels = two_models(2000, 2)[1:]
     apart = [ct.Predictions.of(right, y, **facts), ct.Predictions.of(other, labels)]
     tallies = [ct.Tally.of(right, y, **facts), ct.Tally.of(other, labels)]
     for told, found in [
-        (rows, ct.gate(pairs, **limits)),
+        (rows, ct.gate(pairs[0], against=pairs[1], **limits)),
         *([ct.gate(a, against=b, paired=False, **limits) for a, b in (apart, tallies)],),
     ]:
         assert (found.verdict, found.n, found.names) == (told.verdict, told.n, told.names)
@@ -306,9 +306,7 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
                 rel=0.05 if weighted else 1e-4,
             )  # of weighted rows noise is drawn in another way
     for arguments, options, said in [
-        ((pairs,), {"against": steep, "margin": 0.1}, "leave out against"),
-        ((pairs,), {"tolerance": 0.1}, "give the margin"),
-        ((tallies[0],), {"against": tallies[1], "margin": 0.1}, "make a PairTally"),
+        ((tallies[0],), {"against": tallies[1], "margin": 0.1}, "compare two Tallies"),
         ((tallies[0], y), {"tolerance": 0.1}, "leave out labels"),
         (
             (apart[0],),

@@ -20,8 +20,7 @@ def tallies(digits):
 
 def test_members_are_the_tallies_of_their_lenses(digits, tallies):
     classes = map(ct.OneVsRest, range(10))
-    assert tallies.lenses == (ct.TopK(1), ct.TopK(3), *classes, ct.Canonical())
-    assert tallies.members[-1] == ct.VectorTally.of(digits)
+    assert tallies.lenses == (ct.TopK(1), *classes)
     assert tallies.members[0] == ct.Tally.of(digits, lens=ct.TopK(1))
     assert tallies.through(ct.OneVsRest(4)) == ct.Tally.of(digits, lens=ct.OneVsRest(4), grid=480)
     assert tallies.through(None).lens == ct.TopK(1)
@@ -30,19 +29,29 @@ def test_members_are_the_tallies_of_their_lenses(digits, tallies):
 
 def test_same_for_any_parts_and_order(digits, tallies):
     part = np.random.default_rng(1).integers(0, 5, digits.n)
-    cells = tallies.cells
-    assert list(cells) == [ct.TopK(3), ct.Canonical()]
-    pieces = [ct.Tallies.of(digits.take(part == j), cells=cells) for j in (3, 0, 4, 1, 2)]
+    pieces = [ct.Tallies.of(digits.take(part == j)) for j in (3, 0, 4, 1, 2)]
     assert sum(pieces) == tallies
+    one, other = sum(pieces).sample, sum(pieces[::-1]).sample
+    for name in ("n", "rank", "probs", "labels"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert sum(pieces[1:]) != tallies
 
 
 def test_stored_and_read_again(tallies):
-    assert ct.Tallies.from_json(tallies.to_json()) == tallies
+    again = ct.Tallies.from_json(tallies.to_json())
+    assert again == tallies
+    np.testing.assert_array_equal(again.rows.probs, tallies.rows.probs)
     content = json.loads(tallies.to_json())
     with pytest.raises(ct.InvalidPredictionsError, match="form 9"):
         ct.Tallies.from_json(json.dumps(content | {"caltest tallies": 9}))
-    for text in ("", "[]", "{}", "3", json.dumps(content | {"members": []})):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        "3",
+        json.dumps(content | {"members": []}),
+        json.dumps(content | {"sample": 3}),
+    ):
         with pytest.raises(ct.InvalidPredictionsError, match="no tallies"):
             ct.Tallies.from_json(text)
 
@@ -99,10 +108,13 @@ def test_several_lenses_are_adjusted_by_holm(digits, tallies):
 
 
 def test_refusals_name_what_there_is(digits, tallies):
+    sums = ct.Tallies(tallies.members)  # of rows that are forgotten altogether
     with pytest.raises(ct.StatisticError, match=r"through TopK\(2\), but through TopK\(1\)"):
-        ct.calibration_test(tallies, lens=ct.TopK(2))
-    with pytest.raises(ct.StatisticError, match="and 8 more"):
-        ct.confidence_interval(tallies, lens=lambda data: data)
+        ct.calibration_test(sums, lens=ct.TopK(2))
+    with pytest.raises(ct.StatisticError, match="and 6 more"):
+        ct.confidence_interval(sums, lens=lambda data: data)
+    with pytest.raises(ct.StatisticError, match="no sample of rows"):
+        ct.compare(sums, tallies)
     with pytest.raises(ct.StatisticError, match="its own labels"):
         ct.calibration_test(tallies, digits.labels)
     with pytest.raises(ct.StatisticError, match="needs the rows"):
@@ -111,15 +123,81 @@ def test_refusals_name_what_there_is(digits, tallies):
         tallies + ct.Tallies.of(digits, lenses=[ct.TopK(1)])
     with pytest.raises(ct.StatisticError, match="different grids"):
         tallies + ct.Tallies.of(digits, grid=960)
-    with pytest.raises(ct.StatisticError, match=r"cells=first\.cells"):
-        tallies + ct.Tallies.of(digits.take(slice(0, 500)))
-    for verb in (ct.confidence_interval, ct.reliability_curve, ct.equivalence_test):
-        room = {"tolerance": 0.1} if verb is ct.equivalence_test else {}
-        with pytest.raises(ct.StatisticError, match="needs the rows for whole vectors"):
-            verb(tallies, lens=ct.Canonical(), **room)
     with pytest.raises(ct.StatisticError, match="list of lenses is empty"):
         ct.Tallies.of(digits, lenses=[])
     with pytest.raises(ct.StatisticError, match="differ in their number"):
         ct.Tallies((tallies.members[0], ct.Tally.of(digits.take([0, 1]), lens=ct.OneVsRest(1))))
     with pytest.raises(TypeError):
         tallies + tallies.members[0]
+
+
+@pytest.mark.parametrize("lens", [ct.Canonical(), ct.TopK(3), ct.OneVsRest(2), None])
+@pytest.mark.parametrize(
+    "statistic", [ct.ECE(ct.VarianceTree(60)), ct.SKCE(), ct.ScoreGap("spherical")]
+)
+def test_all_that_sums_leave_open_is_asked_of_the_rows(digits, tallies, lens, statistic):
+    rows, found = (
+        ct.calibration_test(data, None, statistic, lens=lens, n_resamples=99, rng=1)
+        for data in (digits, tallies)
+    )
+    assert (found.estimate, found.lens, found.n) == (
+        pytest.approx(rows.estimate), rows.lens, 900
+    )  # fmt: skip
+    assert found.pvalue == pytest.approx(rows.pvalue, abs=0.15)
+    assert not any("sample" in note for note in found.notes)
+
+
+def test_an_audit_asks_tallies_what_it_asks_rows(digits, tallies):
+    rows, found = (ct.audit(data, n_resamples=499, rng=1) for data in (digits, tallies))
+    assert [row.lens for row in found.rows] == [row.lens for row in rows.rows]
+    for own, other in zip(found.rows, rows.rows, strict=True):
+        assert own.test.estimate == pytest.approx(other.test.estimate, rel=1e-6)
+    assert found.verdict == rows.verdict
+
+
+def many_rows(n=120_000):
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet(np.ones(3), n)
+    labels = (rng.random((n, 1)) > probs.cumsum(axis=1)).sum(axis=1)
+    return probs, labels, 0.5 * probs + 0.5 * rng.permuted(probs, axis=1)
+
+
+def test_a_sample_is_uniform_and_says_its_size():
+    probs, labels, _ = many_rows()
+    tallies = ct.Tallies.of(probs, labels)
+    assert tallies.rows.n == 50_000
+    rows = np.isin(probs[:, 0], tallies.rows.probs[:, 0])
+    assert rows.sum() == 50_000
+    share = rows.reshape(60, 2000).mean(axis=1)  # of every stretch of rows alike
+    assert abs(share - 5 / 12).max() < 0.05
+    found = ct.calibration_test(tallies, None, ct.ECE(5), lens=ct.Canonical(), n_resamples=19)
+    assert found.n == 50_000
+    assert "a sample of 50000 of 120000 rows" in found.notes
+    parts = [
+        ct.Tallies.of(probs[a : a + 40_000], labels[a : a + 40_000])
+        for a in range(0, 120_000, 40_000)
+    ]
+    both = sum(parts)
+    assert both == tallies
+    assert (both.sample.n, both.rows.n) == (120_000, 50_000)
+    weighted = ct.Tallies.of(probs, labels, weights=np.arange(120_000) % 3)
+    assert weighted.n == weighted.sample.n == 80_000
+    assert weighted.rows.weights.min() > 0.0
+
+
+def test_two_models_on_the_same_rows_are_compared_by_the_sample():
+    probs, labels, other = many_rows()
+    a, b = ct.Tallies.of(probs, labels), ct.Tallies.of(other, labels)
+    found = ct.compare(a, b, lens=ct.OneVsRest(1), rng=1)
+    assert found.n == 50_000
+    assert found.pvalue < 1e-6
+    assert found.estimate_a < found.estimate_b
+    few = slice(0, 3000)
+    small = (ct.Tallies.of(p[few], labels[few]) for p in (probs, other))
+    rows = ct.compare(probs[few], other[few], labels[few], rng=1)
+    found = ct.compare(*small, rng=1)
+    assert (found.difference, found.pvalue) == pytest.approx((rows.difference, rows.pvalue))
+    with pytest.raises(ct.StatisticError, match="not of the same observations"):
+        ct.compare(a, ct.Tallies.of(other[few], labels[few]))
+    with pytest.raises(ct.StatisticError, match="not of the same observations"):
+        ct.compare(a, ct.Tallies.of(other[::-1], labels[::-1]))
