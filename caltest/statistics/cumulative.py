@@ -106,7 +106,7 @@ def _walk(labels, order, ends, expected, walks_out, turns_out):  # type: ignore[
     for r in range(labels.shape[0]):
         for i in range(n):
             happened[i] = labels[r, i] == 0
-        hits = 0
+        hits = np.int64(0)
         for i in range(n):
             hits += np.int64(happened[order[i]])  # a sum of bytes would wrap at 256
             events[i + 1] = hits

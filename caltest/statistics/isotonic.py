@@ -207,7 +207,7 @@ def _miscalibrations(  # type: ignore[no-untyped-def]
         for i in range(n):
             row[i] = happened[order[i]]
         for g in range(tied.shape[0]):  # with its events first, a tied group is one run as well
-            first, last, s = tied[g, 0], tied[g, 1], 0
+            first, last, s = tied[g, 0], tied[g, 1], np.int64(0)
             for i in range(first, last):
                 s += np.int64(row[i])  # a sum of bytes would wrap at 256
             for i in range(first, last):

@@ -272,9 +272,9 @@ class Tallies(AnyTally):
             )
         both = zip(self.members, other.members, strict=True)
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        samples = self.sample, other.sample
-        sample = None if None in samples else self.sample + other.sample
-        return Tallies(tuple(a + b for a, b in both), sample, notes)
+        a, b = self.sample, other.sample
+        sample = None if a is None or b is None else a + b
+        return Tallies(tuple(one + more for one, more in both), sample, notes)
 
     def to_json(self) -> str:
         """Return the tallies as JSON, numbers exactly as they are."""
