@@ -184,6 +184,44 @@ void tile(const double *p, const uint8_t *hit, const int64_t *starts, int64_t n,
     free(t);
 }
 
+// The same for K labels: Poisson counts of every (row, label). Class-wise with `cell`, n x K, of
+// `n_cells` in all; without, total variation over the cells that `starts` ends, rows grouped.
+void tile_classes(const double *p, const int32_t *cell, const int64_t *starts, int64_t n,
+                  int64_t n_cells, int64_t k, int64_t b, uint64_t seed, double *out) {
+    uint16_t(*t)[LEVELS] = malloc(n * k * sizeof *t);
+    float(*gap)[TILE] = malloc((cell ? n_cells : k) * sizeof *gap);
+    uint16_t(*y)[TILE] = malloc(k * sizeof *y);
+    for (int64_t i = 0; i < n * k; i++) thresholds(p[i], t[i]);
+    for (int64_t r = 0; r < b; r += TILE) {
+        uint64_t key = mix(seed + mix(r + 1));
+        uint32_t total[TILE] = {0};
+        float error[TILE] = {0};
+        int64_t at = 0;
+        if (cell) memset(gap, 0, n_cells * sizeof *gap);
+        for (int64_t i = 0; i < n; i++) {
+            uint16_t sum[TILE] = {0};
+            if (!cell && i == starts[at]) memset(gap, 0, k * sizeof *gap);
+            for (int64_t j = 0; j < k; j++) {
+                counts(t[i * k + j], key + (i * k + j) * (TILE / 4) * 0x9e3779b97f4a7c15ULL, y[j]);
+                for (int q = 0; q < TILE; q++) sum[q] += y[j][q];
+            }
+            for (int q = 0; q < TILE; q++) total[q] += sum[q];
+            for (int64_t j = 0; j < k; j++) {
+                float *g = gap[cell ? cell[i * k + j] : j], pf = p[i * k + j];
+                for (int q = 0; q < TILE; q++) g[q] += pf * sum[q] - y[j][q];
+            }
+            if (cell || i + 1 < starts[at + 1]) continue;
+            at++;
+            for (int64_t j = 0; j < k; j++)
+                for (int q = 0; q < TILE; q++) error[q] += 0.5f * fabsf(gap[j][q]);
+        }
+        for (int64_t c = 0; cell && c < n_cells; c++)
+            for (int q = 0; q < TILE; q++) error[q] += fabsf(gap[c][q]) / k;
+        for (int q = 0; q < TILE; q++) out[r + q] = error[q] / total[q];
+    }
+    free(t), free(gap), free(y);
+}
+
 // How often each row and label is drawn: n pairs, the row and the uniform of its label from one
 // word, the label by alias tables.
 static void draw(const uint32_t *threshold, const int32_t *other, int64_t n, int64_t k,
@@ -196,29 +234,6 @@ static void draw(const uint32_t *threshold, const int32_t *other, int64_t n, int
         int64_t at = i * k + (scaled >> 32);
         count[i * k + ((uint32_t)scaled < threshold[at] ? (int64_t)(scaled >> 32) : other[at])]++;
     }
-}
-
-// Class-wise errors of resampled rows; `cell` is n x K, `starts` has K + 1.
-void classwise_rows(const double *p, const uint32_t *threshold, const int32_t *other,
-                    const int32_t *cell, const int64_t *starts, int64_t n, int64_t k, int64_t b,
-                    uint64_t seed, double *out) {
-    int32_t *count = malloc(n * k * sizeof *count);
-    double *gap = malloc(starts[k] * sizeof *gap);
-    for (int64_t r = 0; r < b; r++) {
-        draw(threshold, other, n, k, mix(seed + mix(r + 1)), count);
-        memset(gap, 0, starts[k] * sizeof *gap);
-        for (int64_t i = 0; i < n; i++) {
-            int32_t drawn = 0;
-            for (int64_t j = 0; j < k; j++) drawn += count[i * k + j];
-            if (!drawn) continue;
-            for (int64_t j = 0; j < k; j++)
-                gap[cell[i * k + j]] += drawn * p[i * k + j] - count[i * k + j];
-        }
-        double total = 0;
-        for (int64_t c = 0; c < starts[k]; c++) total += fabs(gap[c]);
-        out[r] = total / n / k;
-    }
-    free(count), free(gap);
 }
 
 // Resampled rows in equal-mass bins of each sample; rows sorted by p (the first of two classes).

@@ -176,12 +176,22 @@ def classwise_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
     run(library.classwise, arrays, list(probs.shape))
 
 
-def classwise_rows_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
-    """Counts of rows, and a table of gaps."""
+def classes_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
+    """Poisson counts in 256 lanes, and a table of gaps of every class."""
     cells = ClasswiseECE().given(as_seen(probs))
-    cell, starts = cells.cell.astype(np.int32), cells.starts.astype(np.int64)
-    arrays = [probs, *alias_tables(library, probs), cell, starts]
-    run(library.classwise_rows, arrays, list(probs.shape))
+    arrays = [probs, cells.cell.astype(np.int32), None]
+    sizes = [len(probs), int(cells.starts[-1]), probs.shape[1]]
+    run(library.tile_classes, arrays, sizes, -(-B // 256) * 256)
+
+
+def grid_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
+    """Poisson counts in 256 lanes, and the gaps of one cell after the other."""
+    cells = ct.ECE(10).given(as_seen(probs)).cells
+    arrays, sizes = (
+        [probs[cells.order], None, cells.starts],
+        [len(probs), len(cells), probs.shape[1]],
+    )
+    run(library.tile_classes, arrays, sizes, -(-B // 256) * 256)
 
 
 def tile_in_c(data: ct.Predictions, with_labels: bool, library: ctypes.CDLL) -> None:
@@ -251,7 +261,7 @@ def jobs(quick: bool) -> Iterator[Job]:
     yield Job(
         "published, class-wise, K=10", resampled_classes(probs),
         partial(resamples, ClasswiseECE(), as_seen(probs), False),
-        partial(classwise_rows_in_c, probs),
+        partial(classes_in_c, probs),
     )  # fmt: skip
     data, equal = top(10**4), ct.ECE(ct.QuantileBins(15))
     yield Job(
@@ -261,10 +271,13 @@ def jobs(quick: bool) -> Iterator[Job]:
     by_mean = ct.ECE(ct.VarianceTree(100, split="mean"))
     for statistic, k in [(grid, 3), (grid, 10), (by_mean, 3), (by_mean, 10), (tree, 3), (tree, 10)]:
         data = as_seen(confident(10**4, k))
+        programs = {
+            grid.bins: partial(grid_in_c, data.probs), by_mean.bins: partial(tree_in_c, data.probs)
+        }  # fmt: skip
         yield Job(
             f"published, {statistic.bins!r}, K={k}", resampling(statistic, data, False),
             partial(resamples, statistic, data, False),
-            partial(tree_in_c, data.probs) if statistic is by_mean else None,
+            programs.get(statistic.bins),
         )  # fmt: skip
 
 

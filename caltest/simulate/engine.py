@@ -66,7 +66,9 @@ class Batches:
         room = np.empty((at_once, self.n), dtype=np.int64)
         parts = []
         for start in range(0, count, at_once):
-            labels = self.drawer(seed, first + start, min(at_once, count - start), room)
+            labels = self.drawer(seed, first + start, min(at_once, count - start), room).view()
+            # Observed labels are read-only: a kernel is compiled for one kind of array, not for two.
+            labels.flags.writeable = False
             parts.append(np.asarray(self.batch(labels), dtype=np.float64))
         return np.concatenate(parts)
 

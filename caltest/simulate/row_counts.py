@@ -70,8 +70,8 @@ class RowCounts:
         return cls(upto, rates, ladders, depths)
 
     def room(self, rows: int, lanes: int) -> Counts:
-        """Return an array for the counts of so many rows."""
-        return np.empty((rows, self.upto.shape[1], lanes), dtype=np.uint8)
+        """Return zeros for the counts of so many rows; pairs that cannot occur are left so."""
+        return np.zeros((rows, self.upto.shape[1], lanes), dtype=np.uint8)
 
     def poisson(
         self, key: NDArray[np.uint64], lane: int, first: int, out: Counts, totals: IntArray
@@ -123,7 +123,6 @@ def _add_poisson(  # type: ignore[no-untyped-def]
         for k in range(n_classes):
             depth = depths[i, k]
             if depth == 0:
-                counts_out[i, k] = 0
                 continue
             pair = (first + i) * n_classes + k
             for q in range(lanes // 4):
