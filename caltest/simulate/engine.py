@@ -67,7 +67,7 @@ class Batches:
         parts = []
         for start in range(0, count, at_once):
             labels = self.drawer(seed, first + start, min(at_once, count - start), room).view()
-            # Observed labels are read-only: a kernel is compiled for one kind of array, not for two.
+            # As observed labels are: a kernel is then compiled for one kind of array, not two.
             labels.flags.writeable = False
             parts.append(np.asarray(self.batch(labels), dtype=np.float64))
         return np.concatenate(parts)
