@@ -117,7 +117,6 @@ def _add_poisson(  # type: ignore[no-untyped-def]
     n_rows, n_classes, lanes = counts_out.shape
     words = np.empty(lanes // 4, dtype=np.uint64)
     draw = words.view(np.uint16)
-    count = np.empty(lanes, dtype=np.uint16)
     subtotal = np.zeros(lanes, dtype=np.uint16)
     for i in range(n_rows):
         for k in range(n_classes):
@@ -130,7 +129,7 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                 z = (z ^ (z >> 30)) * FIRST_FACTOR ^ key[1]
                 z = (z ^ (z >> 27)) * SECOND_FACTOR
                 words[q] = z ^ (z >> 31)
-            steps = ladders[i, k]
+            steps, count = ladders[i, k], counts_out[i, k]
             last = steps[depth - 1]
             undecided = u16(0)
             # Most rates are small: as few comparisons as the ladder has levels, in three sizes.
@@ -138,14 +137,14 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                 t0, t1 = steps[0], steps[1]
                 for q in range(lanes):
                     x = draw[q]
-                    count[q] = u16(u16(x > t0) + u16(x > t1))
+                    count[q] = np.uint8(u16(x > t0) + u16(x > t1))
                     undecided = u16(undecided + u16(x > last))
             elif depth <= 4:
                 t0, t1, t2, t3 = steps[0], steps[1], steps[2], steps[3]
                 for q in range(lanes):
                     x = draw[q]
                     low = u16(u16(x > t0) + u16(x > t1))
-                    count[q] = u16(low + u16(u16(x > t2) + u16(x > t3)))
+                    count[q] = np.uint8(low + u16(u16(x > t2) + u16(x > t3)))
                     undecided = u16(undecided + u16(x > last))
             else:
                 t0, t1, t2, t3 = steps[0], steps[1], steps[2], steps[3]
@@ -155,7 +154,7 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                     low = u16(u16(x > t0) + u16(x > t1))
                     low = u16(low + u16(u16(x > t2) + u16(x > t3)))
                     high = u16(u16(x > t4) + u16(x > t5))
-                    count[q] = u16(low + u16(high + u16(x > t6)))
+                    count[q] = np.uint8(low + u16(high + u16(x > t6)))
                     undecided = u16(undecided + u16(x > last))
             if undecided > 0:  # about one count in 10⁴: 53 further bits divide what 16 cannot
                 for q in range(lanes):
@@ -172,9 +171,8 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                         level += 1
                         share *= rates[i, k] / level
                         used = np.floor(share) if level < depth else 0.0
-                    count[q] = np.uint16(level)
+                    count[q] = np.uint8(level)
             for q in range(lanes):
-                counts_out[i, k, q] = np.uint8(count[q])
                 subtotal[q] = u16(subtotal[q] + count[q])
         if (i & 4095) == 4095 or i == n_rows - 1:  # before 16 bits run over
             for q in range(lanes):
