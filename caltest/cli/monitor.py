@@ -71,8 +71,8 @@ def monitor(
 
     Rows of FILES that were counted by an earlier run are not counted again, also under a new file
     name; they must not change. From the first row without its label on, rows wait for the next run;
-    with --time, all rows of its time and later ones do. Or FILES are tallies, as Tally.to_parquet
-    and to_json write them: each is one batch, in the order given.
+    with --time, all rows of its time and later ones do. Or FILES are tallies, as Tally.to_json
+    writes them: each is one batch, in the order given.
     """
     asked = ("lens", "alpha", "change", "run_length", "horizon")
     given = {name: options[name] for name in asked if options[name] is not None}
@@ -143,8 +143,7 @@ def tally_in(path: Path) -> ct.Tally | None:
     content = path.read_bytes() if path.is_file() else b""
     if content.startswith(f'{{"{FORM}":'.encode()):
         return ct.Tally.from_json(content.decode())
-    is_one = content.startswith(b"PAR1") and FORM.encode() in content
-    return ct.Tally.from_parquet(path) if is_one else None
+    return None
 
 
 def added(

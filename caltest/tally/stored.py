@@ -1,19 +1,15 @@
-"""Tallies as JSON and as Parquet files, of whole numbers only."""
+"""Tallies as JSON, of whole numbers only."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from io import BytesIO
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from caltest.errors import InvalidPredictionsError
-from caltest.io.opening import imported
 from caltest.lenses import Canonical, Lens, OneVsRest, Partition, TopK
 from caltest.predictions import IntArray
 from caltest.tally.grid import SUMS, TOTALS, Grid
@@ -88,35 +84,3 @@ def from_json(text: str) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidPredictionsError(f"this is not a tally of caltest: {error}") from None
     return fields_of(content, cells)
-
-
-def to_parquet(tally: Any, path: str | PathLike[str]) -> None:
-    """Write a row for each occupied cell, and the rest beside the schema."""
-    write_parquet(path, columns(tally), FORM, described(tally))
-
-
-def from_parquet(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return the fields of a tally that was written to a file."""
-    return fields_of(*read_parquet(path, FORM))
-
-
-def write_parquet(
-    path: str | PathLike[str], columns: dict[str, IntArray], form: str, beside: dict[str, Any]
-) -> None:
-    """Write columns to a Parquet file, and the rest beside the schema, by the name of its form."""
-    pyarrow = imported("pyarrow", "parquet", "Parquet files")
-    parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
-    table = pyarrow.table(columns).replace_schema_metadata({form: json.dumps(beside)})
-    parquet.write_table(table, path, compression="zstd")
-
-
-def read_parquet(path: str | PathLike[str], form: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what stands beside the schema of such a file, and its columns."""
-    parquet = imported("pyarrow.parquet", "parquet", "Parquet files")
-    data = BytesIO(Path(path).read_bytes())
-    try:
-        table = parquet.read_table(data)
-        content = json.loads(table.schema.metadata[form.encode()])
-    except Exception:  # whatever a damaged file makes of its reader
-        raise InvalidPredictionsError(f"{path} is not the file of a tally") from None
-    return content, {name: table[name].to_numpy() for name in table.column_names}

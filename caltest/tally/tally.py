@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os import PathLike
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -300,15 +299,6 @@ class Tally(AnyTally, Counted):
     def from_json(cls, text: str) -> Self:
         """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
         return cls(**stored.from_json(text))
-
-    def to_parquet(self, path: str | PathLike[str]) -> None:
-        """Write a Parquet file with a row for each occupied micro-cell; needs pyarrow."""
-        stored.to_parquet(self, path)
-
-    @classmethod
-    def from_parquet(cls, path: str | PathLike[str]) -> Self:
-        """Rebuild from :meth:`to_parquet`; InvalidPredictionsError for any other file."""
-        return cls(**stored.from_parquet(path))
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else f", {len(self.weights)} weights"

@@ -93,23 +93,18 @@ def test_weights_are_kept_apart():
         ct.Tally.of(np.full(2000, 0.5), np.zeros(2000, int), weights=np.arange(1, 2001))
 
 
-def test_stored_and_read_again(tmp_path):
+def test_stored_and_read_again():
     p, y = problem(2, 300)
     tally = ct.Tally.of(p, y, classes=["no", "yes"], weights=np.tile([1.0, 2.0], 150))
     assert ct.Tally.from_json(tally.to_json()) == tally
-    tally.to_parquet(tmp_path / "t.parquet")
-    assert ct.Tally.from_parquet(tmp_path / "t.parquet") == tally
     partition = ct.Tally.of(ct.examples.digits(), lens=ct.Partition([[0, 1], list(range(2, 10))]))
     assert ct.Tally.from_json(partition.to_json()) == partition
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": {}}', "null", "3"])
-def test_what_is_no_tally_is_refused(text, tmp_path):
+def test_what_is_no_tally_is_refused(text):
     with pytest.raises(ct.InvalidPredictionsError, match="not a tally"):
         ct.Tally.from_json(text)
-    (tmp_path / "t").write_text(text)
-    with pytest.raises(ct.InvalidPredictionsError, match="not the file of a tally"):
-        ct.Tally.from_parquet(tmp_path / "t")
 
 
 def test_damaged_tallies_are_refused():
