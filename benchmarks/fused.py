@@ -15,13 +15,14 @@ from measure import confident, seconds
 import caltest as ct
 from caltest.inference.pvalues import on_sample
 from caltest.simulate import Batches, LabelScheme, simulate, simulate_by
+from caltest.statistics.base import problem_of
 
 B = 1000
 
 
 def by_batches(statistic: Any, scheme: ct.Scheme, data: ct.Predictions, count: int) -> None:
     """Run without the fused kernel: batches of labels, or samples one by one."""
-    prepared = statistic.given(data)
+    prepared = statistic.prepare(problem_of(data))
     if isinstance(scheme, LabelScheme):
         simulate_by(Batches.of(scheme, data, prepared.batch), count, 1, 1)
     else:

@@ -21,6 +21,7 @@ import numpy as np
 
 import caltest as ct
 from benchmarks.measure import confident, seconds
+from caltest.statistics.base import problem_of
 from caltest.statistics.multiclass import ClasswiseECE
 
 B = 1000
@@ -154,7 +155,7 @@ def alias_tables(library: ctypes.CDLL, probs: np.ndarray) -> list[np.ndarray]:
 
 def redraw_in_c(statistic: ct.ECE, probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Threshold ladders for few classes, alias tables for many."""
-    fixed = statistic.given(as_seen(probs))
+    fixed = statistic.prepare(problem_of(as_seen(probs)))
     cells, sums = fixed.cells, fixed.sums
     n, n_classes = probs.shape
     grouped = probs[cells.order]
@@ -170,7 +171,7 @@ def redraw_in_c(statistic: ct.ECE, probs: np.ndarray, library: ctypes.CDLL) -> N
 
 def classwise_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Alias tables, and a table of events."""
-    cells = ClasswiseECE().given(as_seen(probs))
+    cells = ClasswiseECE().prepare(problem_of(as_seen(probs)))
     cell, starts = cells.cell.astype(np.int32), cells.starts.astype(np.int64)
     arrays = [*alias_tables(library, probs), cell, starts, cells.sums]
     run(library.classwise, arrays, list(probs.shape))
@@ -178,7 +179,7 @@ def classwise_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
 
 def classes_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Poisson counts in 256 lanes, and a table of gaps of every class."""
-    cells = ClasswiseECE().given(as_seen(probs))
+    cells = ClasswiseECE().prepare(problem_of(as_seen(probs)))
     arrays = [probs, cells.cell.astype(np.int32), None]
     sizes = [len(probs), int(cells.starts[-1]), probs.shape[1]]
     run(library.tile_classes, arrays, sizes, -(-B // 256) * 256)
@@ -186,7 +187,7 @@ def classes_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
 
 def grid_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Poisson counts in 256 lanes, and the gaps of one cell after the other."""
-    cells = ct.ECE(10).given(as_seen(probs)).cells
+    cells = ct.ECE(10).prepare(problem_of(as_seen(probs))).cells
     arrays, sizes = (
         [probs[cells.order], None, cells.starts],
         [len(probs), len(cells), probs.shape[1]],
@@ -196,7 +197,7 @@ def grid_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
 
 def tile_in_c(data: ct.Predictions, with_labels: bool, library: ctypes.CDLL) -> None:
     """Poisson counts in 256 lanes."""
-    cells = ct.ECE(15).given(data).cells
+    cells = ct.ECE(15).prepare(problem_of(data)).cells
     hit = (data.labels == 0).astype(np.uint8)[cells.order] if with_labels else None
     arrays = [data.probs[cells.order, 0], hit, cells.starts]
     run(library.tile, arrays, [data.n, len(cells)], -(-B // 256) * 256)

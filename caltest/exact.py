@@ -23,7 +23,7 @@ from caltest._base.progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, RootNull
 from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.cells import CellLaw
+from caltest.problem.cells import CellLaw
 
 #: Cells up to which the exact null is computed without being asked for.
 MAX_CELLS = 128
@@ -47,15 +47,13 @@ PRECISION = 0.01
 MERGING = 2e-15
 
 
-def cell_null(law: CellLaw, probs: FloatArray, estimate: float) -> ExactNull:
+def cell_null(law: CellLaw, estimate: float) -> ExactNull:
     """Return the law of a statistic of cell counts when labels are drawn from the predictions.
 
     Parameters
     ----------
     law
         How the statistic is made of the counts.
-    probs : ndarray of shape (n, 2)
-        Probabilities of the two induced labels.
     estimate : float
         The observed value, around which the grid is refined until the bracket of the p-value is
         narrower than 1 % of it, or a finer grid no longer helps: off the grid, the lower end leaves
@@ -67,7 +65,7 @@ def cell_null(law: CellLaw, probs: FloatArray, estimate: float) -> ExactNull:
     """
     masses, values = [], []
     error = 0.0
-    for cell, (first, pmf, lost) in enumerate(law.cells.laws(probs)):
+    for cell, (first, pmf, lost) in enumerate(law.cells.laws()):
         terms = law.term(cell, first + np.arange(pmf.size))
         if not np.isfinite(terms).all():
             raise StatisticError(

@@ -7,8 +7,8 @@ program lacks: ``calibration_test(probs, labels, **presets.guo2017())``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -19,9 +19,9 @@ from caltest.binning import CutBins, EdgeBins, UniformBins, VarianceTree, one_co
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.problem import CellLaw, Cells, Problem, RowProblem
 from caltest.statistics import ECE, MCE, RMSCE, ClasswiseECE, DebiasedL2, HosmerLemeshow, Statistic
-from caltest.statistics.cells import CellLaw, Cells
-from caltest.statistics.prepared import Law, Prepared, event
+from caltest.statistics.base import LabelStatistic, Prepared, rows_of
 from caltest.statistics.regression import ScaledGaps
 
 Task = Literal["multiclass", "binary"]
@@ -258,12 +258,14 @@ class _WithoutSmallest(Statistic):
     make: Kind
     n_bins: int
 
-    def given(self, data: Predictions) -> _KeptRows:
+    def prepare(self, problem: Problem) -> _KeptRows:
         """Fix the predictions of the rows that are in a bin."""
+        data = rows_of(problem, self)
         x = one_coordinate(data.probs, self)
         edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, self.n_bins + 1))[1:-1])
         kept = np.flatnonzero(x > x.min())
-        return _KeptRows(data, self.make(EdgeBins(edges)).given(data.take(kept)), kept)
+        inner = self.make(EdgeBins(edges)).prepare(RowProblem(data.take(kept)))
+        return _KeptRows(problem, inner, kept, laws=inner.laws)
 
     def __repr__(self) -> str:
         return f"{self.make.__name__}(quantiles without the smallest, {self.n_bins})"
@@ -275,40 +277,31 @@ class _WithoutLast(Statistic):
 
     bin_size: int
 
-    def given(self, data: Predictions) -> ScaledGaps:
+    def prepare(self, problem: Problem) -> ScaledGaps:
         """Fix the predictions of the rows that are in a bin that counts."""
-        p, size = event(data, self), self.bin_size
+        rows_of(problem, self)
+        p, size = problem.event(self), self.bin_size
         starts = np.append(np.arange(p.size // size) * size, p.size)
         if starts.size < 3:
             raise StatisticError(
                 f"the last bin is left out, so {2 * size} rows are needed; there are {p.size}"
             )
-        cells = Cells(np.argsort(p, kind="stable"), starts)
+        cells = Cells(problem, np.argsort(p, kind="stable"), starts)
         scale = np.append(cells.counts[:-1] * float(p.size), np.inf)
-        return ScaledGaps(data, cells.sum(p), scale, None, cells=cells, degree=2)
+        return ScaledGaps(problem, scale, 2, cells=cells)
 
 
 @dataclass(frozen=True, eq=False)
-class _KeptRows(Prepared):
+class _KeptRows(LabelStatistic):
     """A statistic of some of the rows."""
 
     inner: Prepared = field(repr=False)
     kept: IntArray = field(repr=False)
 
-    def __call__(self, labels: IntArray) -> float:
-        return self.inner(labels[self.kept])
-
-    def batch(self, labels: IntArray) -> FloatArray:
+    def batch(self, labels: Any) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
         return self.inner.batch(labels[:, self.kept])
 
     def cell_law(self) -> CellLaw | None:
-        """Return the law of the inner statistic; its cells refer to the rows of the whole."""
-        law = self.inner.cell_law()
-        if law is None:
-            return None
-        return replace(law, cells=replace(law.cells, order=self.kept[law.cells.order]))
-
-    def laws(self) -> Mapping[str, Law]:
-        """Return the limit laws of the inner statistic."""
-        return self.inner.laws()
+        """Return the law of the inner statistic."""
+        return self.inner.cell_law()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +66,10 @@ STATISTICS = [
         two_classes=True,
         repeats=False,
         weights=False,
+        exact=True,
         tally=1e-9,
     ),
-    Row(ct.DebiasedL1(8), two_classes=True, repeats=False, tally=1e-9),
+    Row(ct.DebiasedL1(8), two_classes=True, repeats=False, exact=True, tally=1e-9),
     Row(ct.ClasswiseECE()),
     Row(ct.ClasswiseECE(5, aggregate="max", threshold=0.1)),
     Row(ct.SCE(10)),
@@ -80,7 +81,7 @@ STATISTICS = [
     Row(ct.KolmogorovSmirnov(), two_classes=True, tally=1e-9),
     Row(ct.KolmogorovSmirnov(scaled=True), two_classes=True, repeats=False, tally=1e-9),
     Row(ct.Kuiper(), two_classes=True, tally=1e-9),
-    Row(ct.ATB(), two_classes=True),
+    Row(ct.ATB(), two_classes=True, tally=1e-4),
     Row(ct.CORP(), two_classes=True),
     Row(ct.CORP("log"), two_classes=True),
     Row(ct.SmoothECE(), two_classes=True, repeats=False),
@@ -97,7 +98,7 @@ STATISTICS = [
     Row(ct.BrierScore(), tally=1e-9),
     Row(ct.ScaledBrierScore()),
     Row(ct.LogScore(), tally=1e-9),
-    Row(ct.SphericalScore()),
+    Row(ct.SphericalScore(), tally=1e-4),
     Row(ct.ScoreGap(), repeats=False, tally=1e-9),
     Row(ct.ScoreGap("log"), repeats=False, tally=1e-9),
     Row(ct.CalibrationInTheLarge(), two_classes=True, repeats=False, exact=True, tally=1e-9),
@@ -153,6 +154,11 @@ def seen(probs: Any, labels: Any = None) -> ct.Predictions:
     rows = np.asarray(probs, dtype=np.float64)
     marks = np.zeros(len(rows), dtype=np.int64) if labels is None else np.asarray(labels)
     return ct.Predictions(rows, marks.astype(np.int64), induced=True)
+
+
+def cells_of(bins: Any, probs: Any, weights: Any = None) -> ct.Cells:
+    """Return the cells of rows of probabilities."""
+    return ct.Cells.of(bins, ct.RowProblem(replace(seen(probs), weights=weights)))
 
 
 @pytest.fixture(autouse=True)

@@ -37,7 +37,7 @@ def measure(pair, wanted, rng):
 
 def side(bins, induced):
     """Return what a model brings to a comparison."""
-    return Side(SquaredError.of(ct.Cells.of(bins, induced.probs), induced), induced)
+    return Side(SquaredError.of(ct.Cells.of(bins, ct.RowProblem(induced)), induced), induced)
 
 
 def truth(pair):

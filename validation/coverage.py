@@ -53,7 +53,8 @@ def tests(scenario):
 def true_errors(scenario: Scenario, probs: np.ndarray, q: np.ndarray) -> dict[str, float]:
     """Return the binned errors of predictions whose label probabilities are known."""
     g, r = induced_truth(scenario.lens, probs, q)
-    cells = ct.Cells.of(scenario.bins, g)
+    rows = ct.Predictions(g, np.zeros(len(g), dtype=np.int64), induced=True)
+    cells = ct.Cells.of(scenario.bins, ct.RowProblem(rows))
     gaps = cells.sum(r - g) / cells.counts[:, None]
     share, squares = cells.counts / len(g), (gaps**2).sum(axis=1)
     two_classes = g.shape[1] == 2

@@ -60,7 +60,11 @@ def calzone_equal_count():
 
 def caltest_equal_count():
     p = (np.arange(100) + 0.5) / 100
-    return ct.Cells.of(ct.QuantileBins(10), both(p)).counts.sum()
+    return int(
+        ct.Cells.of(
+            ct.QuantileBins(10), ct.RowProblem.of(ct.Predictions.of(p, p > 0.5))
+        ).counts.sum()
+    )
 
 
 # --- p-values ----------------------------------------------------------------------------------

@@ -56,9 +56,12 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
     if given.get("statistic") is not None:
-        from caltest.tally.statistics import refuse_early
+        from caltest.problem import TallyProblem
+        from caltest.statistics.base import prepare
 
-        refuse_early(given["statistic"], given.get("lens"))
+        # What no tally can say is refused before hours of reading.
+        few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
+        prepare(given["statistic"], TallyProblem(few.problem()))
     asked |= {name: given.get(name) for name in ("resume", "scheduler")}
     asked["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
     return ct.scan(files, *columns, **asked)

@@ -18,8 +18,9 @@ BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
 FORMS = ("SCE", "TACE", "Spiegelhalter")
 KERNELS = ("LaplaceKernel", "GaussianKernel", "TVKernel")
 PROTOCOL = (
-    *("CellLaw", "Cells", "Estimand", "Prepared", "prepare"),
+    *("Prepared", "prepare"),
     *("Statistic", "StatisticLike"),
+    *("CellStatistic", "SumStatistic", "ResidualStatistic", "LabelStatistic"),
 )
 #: What an option may be in the end, by names: only what is written is imported.
 HEADS: dict[str, tuple[str, ...]] = {

@@ -23,7 +23,7 @@ from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results.base import Result
 from caltest.simulate import Workers, check_run
-from caltest.statistics.prepared import Prepared, StatisticLike
+from caltest.statistics.base import Prepared, StatisticLike
 from caltest.tally import AnyTally, MicroCells
 
 SomeResult = TypeVar("SomeResult", bound=Result)

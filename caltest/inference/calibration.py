@@ -196,8 +196,8 @@ def _tested(
     early: bool,
 ) -> CalibrationTestResult:
     prepared, estimate = analysis.evaluate(statistic)
-    if null == "auto" and prepared.own_null and analysis.problem.n_clusters is None:
-        null = prepared.own_null
+    if null == "auto" and prepared.usual_null and analysis.problem.n_clusters is None:
+        null = prepared.usual_null
     law = null_distribution(statistic, prepared, estimate, null, *run, early)
     if isinstance(law, ExactNull):
         null = "exact"

@@ -15,10 +15,11 @@ from caltest._base.poisson_binomial import poisson_binomial
 from caltest.inference.dependence import clustered, inflation
 from caltest.inference.squared_error import Parts, added, summed
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem import Cells
+from caltest.problem.tally import CountDraws
 from caltest.simulate import RedrawLabels
 from caltest.simulate.dependent import Agreement
-from caltest.statistics.cells import Cells
-from caltest.tally import Counts, MicroCells
+from caltest.tally import MicroCells
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
@@ -206,7 +207,7 @@ def cell_noise(
         else:
             calibrated = _class_counts(probs, starts, shape, rng)
     else:
-        parts = Parts.of(induced, cells.of_row)
+        parts = Parts.of(induced, cells.of_unit)
         own = summed(parts.mass**2, parts.cell, len(mass))[:, None]
         squares = mass**2 * added(parts.sums**2, parts.cell, len(mass)) - own * sums**2
         single = np.bincount(parts.cell)[:, None] < 2
@@ -238,7 +239,7 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
         factor = float(np.sqrt(inflation(*agreement.sums(), agreed)))
     draw, k = scheme.drawer(induced), induced.n_classes
     seed = int(rng.integers(2**63)), int(rng.integers(2**63))
-    code, length = cells.of_row * k, len(cells) * k
+    code, length = cells.of_unit * k, len(cells) * k
     expected = cells.sum(
         induced.probs if induced.weights is None else induced.weights[:, None] * induced.probs
     )
@@ -270,9 +271,11 @@ def _tally_noise(micro: MicroCells, cells: Any, n_draws: int, rng: Rng) -> CellN
     shape = (n_draws, *sums.shape)
     normal = rng.standard_normal(shape)
     if cells.lawful:
-        calibrated = _counts(cells.laws(micro.probs), mass * predicted, null_variance, shape, rng)
+        calibrated = _counts(cells.laws(), mass * predicted, null_variance, shape, rng)
     else:
-        gaps = Counts(micro, lambda events: cells.sum(w * (events - micro.count * p), axis=1))
+        gaps = CountDraws(
+            cells.problem, lambda y: cells.sum(w * (y.events - micro.count * p), axis=1)
+        )
         seed = int(rng.integers(2**63)), int(rng.integers(2**63))
         drawn = gaps.replicates(seed, 0, n_draws)[:, :, None]
         spread = np.sqrt(np.where(null_variance > 0.0, null_variance, 1.0))

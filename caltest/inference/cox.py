@@ -14,6 +14,7 @@ from caltest.inference.analysis import Analysis
 from caltest.inference.squared_error import added
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.problem import RowProblem
 from caltest.results import CoxRecalibration
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
@@ -151,7 +152,8 @@ def _read(
 
 def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
     """Return log-odds and outcomes; refuse rows without finite estimates."""
-    z, y = log_odds(rows, cox_recalibration)[1], (rows.labels == 0).astype(np.float64)
+    RowProblem(rows).event(cox_recalibration)
+    z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
     _refuse_separated(z, y)
     return z, y
 
@@ -165,7 +167,7 @@ def _of_sums(micro: MicroCells) -> Likelihood:
     atoms = micro.atoms
     kept = atoms.times > 0.0
     p, rest, times = atoms.p[kept], atoms.rest[kept], atoms.times[kept]
-    z = log_odds(Predictions(np.column_stack([p, rest]), np.zeros(p.size, int)), None)[1]
+    z = log_odds(Predictions(np.column_stack([p, rest]), np.zeros(p.size, int)))
     design = np.column_stack([np.ones(z.size), z])
     found = [micro.residuals.sum(), micro.total("cut_rz")]
     gap = design @ np.linalg.solve((design * times[:, None]).T @ design, found)

@@ -12,10 +12,11 @@ from caltest.binning import Binning, UniformBins, as_binning
 from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
+from caltest.problem import Cells, RowProblem, TallyProblem
 from caltest.results import BrierDecomposition, CORPDecomposition
-from caltest.statistics import CORP, BrierScore, Cells, LogScore
+from caltest.statistics import CORP, BrierScore, LogScore
 from caltest.statistics.isotonic import Score, best_score
-from caltest.tally import MicroCells, TalliedCells
+from caltest.tally import MicroCells
 
 
 def corp_decomposition(
@@ -66,7 +67,7 @@ def corp_decomposition(
     takes = {"clusters", "weights", "tally"}
     analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens, takes=takes)
     induced = analysis.problem.pooled() if analysis.from_sums else analysis.problem
-    fixed = CORP(score).given(induced)
+    fixed = CORP(score).prepare(RowProblem(induced))
     if analysis.from_sums:
         mean_score = analysis.evaluate(BrierScore() if score == "brier" else LogScore())[1]
     else:  # infinite where an impossible outcome occurred
@@ -136,12 +137,12 @@ def brier_decomposition(
     induced = analysis.problem
     outcomes = np.eye(induced.n_classes)[induced.labels]
     w = np.ones((induced.n, 1)) if induced.weights is None else induced.weights[:, None]
-    cells, n = Cells.of(bins, induced.probs), w.sum()
+    cells, n = Cells.of(bins, RowProblem(induced)), w.sum()
     size = cells.sum(w)
     predicted, observed = cells.sum(w * induced.probs) / size, cells.sum(w * outcomes) / size
     overall = (w * outcomes).sum(axis=0) / n
-    spread = induced.probs - predicted[cells.of_row]
-    surprise = outcomes - observed[cells.of_row]
+    spread = induced.probs - predicted[cells.of_unit]
+    surprise = outcomes - observed[cells.of_unit]
     scale = 0.5 if induced.n_classes == 2 else 1.0
     parts = {
         "mean_score": BrierScore()(induced),
@@ -156,7 +157,7 @@ def brier_decomposition(
 
 def _of_sums(micro: MicroCells, bins: Binning) -> dict[str, Any]:
     """Return the parts of a tally, whose moments say all of them."""
-    w, cells = micro.weight, TalliedCells.made_of(bins, micro)
+    w, cells = micro.weight, Cells.of(bins, TallyProblem(micro))
     size, p, y = (cells.sum(w * v) for v in (micro.count, micro.residuals, micro.labels))
     p = y - p
     squares, products = (cells.sum(w * v).sum() for v in (micro.squares, micro.event_sums))

@@ -16,8 +16,9 @@ from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.statistics.prepared import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import AnyTally, MicroCells, Tallied, Tallies, Tally, tallied
+from caltest.problem import TallyProblem
+from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare
+from caltest.tally import AnyTally, MicroCells, Tallies, Tally
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -87,10 +88,7 @@ def at_hand(
         return probs, labels, facts
     from caltest.tally.dask import of_frame
     from caltest.tally.reading import Reading
-    from caltest.tally.statistics import refuse_early
 
-    for statistic in statistics:
-        refuse_early(statistic, lens)
     names = {"labels": labels, "weights": facts.get("weights")}
     for what, name in names.items():
         if not isinstance(name, (str, type(None))):
@@ -117,7 +115,7 @@ def rows_where_needed(
         for statistic, lens in pairs:
             problem = probs.through(lens).problem()
             if statistic is not None:
-                tallied(statistic, problem)
+                prepare(statistic, problem)
     except StatisticError:
         return probs.rows
     return probs
@@ -158,11 +156,21 @@ def seen_through(
     induced = lens(data)
     alike = induced.weights is None and induced.n_clusters is None and induced.by is None
     if plain and alike and induced.n > MANY and induced.n_classes == 2:
-        from caltest.tally import same_as_rows
-
-        if all(map(same_as_rows, statistics)):
-            return MicroCells.of(Tally.of(induced, lens=Canonical()))
+        micro = MicroCells.of(Tally.of(induced, lens=Canonical()))
+        if all(_summed_exactly(statistic, micro) for statistic in statistics):
+            return micro
     return induced
+
+
+def _summed_exactly(statistic: StatisticLike, micro: MicroCells) -> bool:
+    """Whether sums over micro-cells have the value of the rows, to rounding."""
+    if not isinstance(statistic, Statistic):
+        return False
+    problem = TallyProblem(micro)
+    try:
+        return statistic.prepare(problem).remarks == problem.remarks
+    except StatisticError:  # the rows say why, or have an answer
+        return False
 
 
 def evaluated(
@@ -175,12 +183,8 @@ def evaluated(
         if isinstance(statistic, Preset):
             raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
-        prepared: Prepared
-        if not isinstance(induced, Predictions):
-            prepared = tallied(statistic, induced)
-        else:
-            prepared = prepare(statistic, induced)
-        value = prepared(induced.labels)
+        prepared = prepare(statistic, induced)
+        value = prepared.observed
     except (StatisticError, InvalidPredictionsError):
         raise
     except (TypeError, ValueError) as error:
@@ -198,7 +202,7 @@ def evaluated(
 
 def told(prepared: Prepared) -> tuple[str, ...]:
     """Return what a result says of a statistic that comes from a tally."""
-    return prepared.said if isinstance(prepared, Tallied) else ()
+    return prepared.remarks
 
 
 def design(data: Predictions | AnyTally) -> dict[str, Any]:

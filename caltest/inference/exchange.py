@@ -11,7 +11,7 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Workers, simulate
 from caltest.simulate.dependent import by_appearance
-from caltest.statistics.prepared import StatisticLike, prepare
+from caltest.statistics.base import StatisticLike, prepare
 
 #: Which of the rows of both models, stacked, each model gets.
 Rows = tuple[IntArray, IntArray]
@@ -56,7 +56,7 @@ def swapped_differences(
 
 def _difference(statistic: StatisticLike, both: Predictions, rows: Rows) -> float:
     a, b = (both.take(part) for part in rows)
-    return prepare(statistic, a)(a.labels) - prepare(statistic, b)(b.labels)
+    return prepare(statistic, a).observed - prepare(statistic, b).observed
 
 
 def _swapped(n_a: int, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:

@@ -16,11 +16,11 @@ from caltest.inference.inversion import SIZES, Above, reached
 from caltest.inference.pvalues import null_distribution, replicates_of
 from caltest.lenses import Lens
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem import Cells, Estimand
 from caltest.simulate import Bootstrap, Workers
+from caltest.statistics.base import Prepared, StatisticLike, prepare
 from caltest.statistics.binned import BinnedError
-from caltest.statistics.cells import Cells, Estimand
-from caltest.statistics.prepared import Prepared, StatisticLike
-from caltest.tally import MicroCells, Tallied, TalliedCells
+from caltest.tally import MicroCells
 
 #: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
 MAX_DRAWN, MIN_DRAWS = 2**17, 999
@@ -117,14 +117,10 @@ def by_inversion(asked: Asked) -> Bounds:
     alike = noise.parts is None and noise.own is None
     if alike and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
-        plain: Prepared = BinnedError.of(asked.induced, cells, "sqeuclidean" if squared else "tv")
-        if isinstance(asked.induced, MicroCells):
-            from caltest.tally import by_residuals
-
-            plain = by_residuals(asked.induced, plain)
-        law, exact = plain.cell_law(), plain(asked.induced.labels)
+        plain = BinnedError.of(cells, "sqeuclidean" if squared else "tv")
+        law, exact = plain.cell_law(), plain.observed
         assert law is not None
-        computed = cell_null(law, asked.induced.probs, exact)
+        computed = cell_null(law, exact)
         floor = estimand.factor * computed.mean() / (2.0 if squared else 1.0)
         pvalue = max(computed.sf(exact), np.finfo(float).tiny)
     plausible, corrected = pvalue > asked.alpha, estimand.scaled(size.corrected(noise))
@@ -133,8 +129,7 @@ def by_inversion(asked: Asked) -> Bounds:
     low = 0.0 if plausible else size.low(noise, asked.alpha)
     cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
     low = 0.0 if cancels else low
-    own = asked.prepared.inner if isinstance(asked.prepared, Tallied) else asked.prepared
-    is_plain = isinstance(own, BinnedError) and not own.root
+    is_plain = isinstance(asked.prepared, BinnedError) and not asked.prepared.root
     return Bounds(
         method="inversion",
         low=estimand.scaled(low),
@@ -163,7 +158,7 @@ def _n_draws(asked: Asked) -> int:
     numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
     if asked.designed:
         numbers = max(numbers, asked.induced.n // 64)
-    elif isinstance(asked.cells, TalliedCells) and not asked.cells.lawful:
+    elif not asked.cells.lawful:
         numbers = max(numbers, asked.cells.order.size // 64)
     least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
     return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
@@ -184,7 +179,7 @@ def by_cells(asked: Asked) -> Bounds:
     nearest = np.maximum(*outside(asked.alpha / size.size)).max()
     above, below = outside(asked.alpha)
     furthest = np.maximum(-above, -below).max()
-    rows = not isinstance(cells, TalliedCells)
+    rows = cells.problem.exact
     values, ended = _bootstrap(asked) if rows else (_redrawn(asked), "complete")
     full, grid = len(cells), cells.bins.n_bins if isinstance(cells.bins, UniformBins) else 0
     return Bounds(
@@ -211,7 +206,7 @@ def _redrawn(asked: Asked) -> FloatArray:
     """Return the largest gap of rows drawn with replacement from those of a tally."""
     micro: Any = asked.induced
     rows, times, place = micro.listed()
-    cell, draws = asked.cells.of_row[place], (_n_draws(asked), _generator(asked.rng))
+    cell, draws = asked.cells.of_unit[place], (_n_draws(asked), _generator(asked.rng))
     gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
     return np.array([_gap(asked, float(gap)) for gap in gaps])
 
@@ -292,8 +287,8 @@ def noise_floor(asked: Asked) -> float:
         return asked.prepared.null_mean
     run = (asked.n_resamples, asked.rng, asked.workers)
     prepared = asked.prepared
-    if asked.induced.clusters is not None:
-        prepared = replace(prepared, data=replace(asked.induced, clusters=None))  # marginal law
+    if asked.induced.clusters is not None:  # marginal law
+        prepared = prepare(asked.statistic, replace(asked.induced, clusters=None))
     return null_distribution(asked.statistic, prepared, asked.estimate, "auto", *run).mean()
 
 

@@ -28,10 +28,11 @@ from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
+from caltest.problem import Estimand
 from caltest.results import ConfidenceIntervalResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
-from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, Estimand, StatisticLike
+from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, StatisticLike
 from caltest.tally import AnyTally, MicroCells, Tally
 
 Method = Literal["auto", "inversion", "bootstrap"]

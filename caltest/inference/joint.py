@@ -28,6 +28,8 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.problem import Counts, TallyProblem
+from caltest.problem.tally import CountDraws
 from caltest.results import JointTestResult, ending
 from caltest.results.base import go_on
 from caltest.simulate import (
@@ -39,7 +41,7 @@ from caltest.simulate import (
     Workers,
     simulate_by,
 )
-from caltest.statistics.prepared import Prepared, StatisticLike
+from caltest.statistics.base import Prepared, StatisticLike
 from caltest.tally import AnyTally, MicroCells
 
 #: What a joint result says of its data; lens and statistic are those of its tests.
@@ -179,12 +181,14 @@ def _of_tallies(
     observed = [a.evaluate(s) for a, s in zip(analyses, statistics, strict=True)]
     fold = own.folding(folded) if folded is not own else None
 
-    def jointly(events: Any) -> FloatArray:
-        turned: Any = events if fold is None else fold(events)
+    def jointly(counts: Counts) -> FloatArray:
+        turned: Any = counts.events if fold is None else fold(counts.events)
         both = zip(observed, cells, strict=True)
-        return np.column_stack([x.batch(events if c is own else turned) for (x, _), c in both])
+        return np.column_stack(
+            [x.values(counts if c is own else Counts(turned)) for (x, _), c in both]
+        )
 
-    drawn = simulate_by(own.drawn(jointly), *run)
+    drawn = simulate_by(CountDraws(TallyProblem(own), jointly), *run)
     return _stepped(tally.n, statistics, analyses, observed, drawn)
 
 

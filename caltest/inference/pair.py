@@ -20,12 +20,14 @@ from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.lenses import Lens
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem import Cells, RowProblem
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
 from caltest.results.comparison import ScoreDifference
 from caltest.simulate.dependent import by_appearance
-from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, Prepared, StatisticLike
+from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
+from caltest.statistics.base import prepare
 from caltest.statistics.binned import BinnedError
-from caltest.tally import MicroCells, Tally, tallied
+from caltest.tally import MicroCells, Tally
 
 #: What lists rows that stand for those of a tally, with multiplicities and micro-cells.
 Listed = Callable[[MicroCells], tuple[Predictions, FloatArray, IntArray]]
@@ -93,8 +95,7 @@ class Model:
             cells = prepared.cells
             if isinstance(seen, MicroCells):
                 rows, times, place = listed(seen)
-                numbers = cells.of_row[place]
-                cells = Cells.of(lambda _: numbers, rows.probs)
+                cells = Cells.by_number(cells.of_unit[place], RowProblem(rows))
             error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
             if error.alone == error.n:
                 raise StatisticError(
@@ -249,8 +250,8 @@ def _score_differences(
         sides = []
         for model in (a, b):
             rows = model.rows if tallies else model.data
-            values = score.given(rows).table[np.arange(rows.n), rows.labels]
-            mean = tallied(score, MicroCells.of(model.data)).observed if tallies else None
+            values = score.of_rows(rows)
+            mean = prepare(score, MicroCells.of(model.data)).observed if tallies else None
             sides.append(_Scored.of(values, rows, model.times, mean))
         found.append(_score_difference(name, sides[0], sides[1], paired, level))
     return tuple(found)

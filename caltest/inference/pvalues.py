@@ -19,10 +19,11 @@ from caltest.inference.analysis import Analysis
 from caltest.inference.dependence import clustered
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
+from caltest.problem import RowProblem
 from caltest.results import CalibrationTestResult
 from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
 from caltest.statistics import Prepared, StatisticLike
-from caltest.statistics.prepared import PreparedFunction, as_problem, prepare
+from caltest.statistics.base import prepare
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
@@ -47,7 +48,7 @@ def null_distribution(
     stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
     if prepared.data.n_clusters is not None:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)
-    data, laws = prepared.data, prepared.laws()
+    data, laws = prepared.data, prepared.laws
     words = ("auto", "exact", *laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):
         raise StatisticError(
@@ -60,14 +61,14 @@ def null_distribution(
             "Use null=RedrawLabels(); resampled rows are for confidence_interval"
         )
     if isinstance(null, str) and null in laws:
-        if null == "asymptotic" and (doubt := prepared.doubt()) is not None:
+        if null == "asymptotic" and (doubt := prepared.limit_caveat()) is not None:
             said = f"the limit law of {name_of(statistic)} does not hold in such data: {doubt}. Use"
             warnings.warn(f"{said} {VALID}", LimitLawWarning, stacklevel=4)
         return laws[null](data.labels)
     if isinstance(null, str):
         law = prepared.cell_law() if data.n_classes == 2 else None
         if law is not None and len(law.cells) <= (MAX_CELLS if null == "auto" else data.n):
-            return cell_null(law, data.probs, estimate)
+            return cell_null(law, estimate)
         limit = MAX_ENUMERATION if null == "exact" else n_resamples
         if isinstance(data, Predictions) and n_label_vectors(data.probs) <= limit:
             return enumerated_null(prepared, data.probs)
@@ -98,11 +99,16 @@ def _of_clusters(
     stopping: Any,
 ) -> SimulatedNull:
     scheme, summary = clustered(null, prepared.data, stack=6)
-    factor = 1.0 if summary is None else summary.inflation ** (0.5 * (prepared.degree or 0))
-    centre = prepared.centre
-    stop_when = stopping(centre + (estimate - centre) / factor)
-    drawn = replicates_of(statistic, prepared, scheme, *run, stop_when=stop_when)
-    return replace(drawn, values=centre + factor * (drawn.values - centre), clusters=summary)
+    factor = 1.0 if summary is None else summary.inflation
+    if factor > 1.0 and not prepared.inflatable:
+        raise StatisticError(
+            f"{name_of(statistic)} sees labels, to which the dependence that drawn clusters leave "
+            f"out (κ = {factor:.2f}) cannot be applied. Test with null=OneRowPerCluster(), or take "
+            "a statistic of residuals, such as ECE, CoxScore or Kuiper"
+        )
+    stop_when = stopping(estimate)
+    drawn = replicates_of(statistic, prepared, scheme, *run, factor=factor, stop_when=stop_when)
+    return replace(drawn, clusters=summary)
 
 
 def replicates_of(
@@ -113,6 +119,7 @@ def replicates_of(
     rng: Any,
     workers: Workers,
     *,
+    factor: float = 1.0,
     stop_when: draws.Reaching | None = None,
 ) -> SimulatedNull:
     """Evaluate a prepared statistic on the draws of a scheme, the fastest way there is."""
@@ -120,28 +127,26 @@ def replicates_of(
     if data.n_clusters is not None and not scheme.takes_clusters:
         raise StatisticError(f"{scheme!r} does not take clusters yet")
     run = (n_resamples, rng, workers)
-    fused = prepared.fast(scheme)
-    if fused is not None:
-        batch = fused.labels_at_once // data.n if isinstance(fused, Batches) else draws.CHUNK
-        at_once = batch if stop_when is None else draws.CHUNK
-        drawn = simulate_by(fused, *run, stop_when=stop_when, at_once=at_once)
-    elif isinstance(scheme, draws.WildSigns):
-        moved = partial(prepared.of_residuals, data.residuals)
-        drawn = simulate_by(Batches(scheme.drawer(data), data.n, moved), *run, stop_when=stop_when)
-    elif isinstance(scheme, draws.LabelScheme):
-        batches = Batches.of(scheme, data, prepared.batch)
-        at_once = draws.BLOCK if isinstance(prepared, PreparedFunction) else draws.CHUNK
-        drawn = simulate_by(batches, *run, stop_when=stop_when, at_once=at_once)
-    else:
-        assert isinstance(scheme, draws.RowScheme)
-        evaluate = partial(on_sample, statistic)
-        drawn = simulate(evaluate, scheme.sampler(data), *run, stop_when=stop_when)
+    if isinstance(scheme, draws.RowScheme):
+        if not isinstance(data, Predictions):
+            raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
+        fused = prepared.row_resamples(scheme)
+        if fused is None:
+            evaluate = partial(on_sample, statistic)
+            drawn = simulate(evaluate, scheme.sampler(data), *run, stop_when=stop_when)
+        else:
+            drawn = simulate_by(fused, *run, stop_when=stop_when)
+        return SimulatedNull(*drawn)
+    redraws, at_once = prepared.redraws(scheme, factor), prepared.replicates_at_once
+    if isinstance(redraws, Batches) and stop_when is None:
+        at_once = max(at_once, redraws.labels_at_once // data.n if at_once > draws.BLOCK else 0)
+    drawn = simulate_by(redraws, *run, stop_when=stop_when, at_once=at_once)
     return SimulatedNull(*drawn)
 
 
 def on_sample(statistic: StatisticLike, sample: Predictions) -> float:
     """Return the value on a data set of its own."""
-    return prepare(statistic, sample)(sample.labels)
+    return prepare(statistic, sample).observed
 
 
 def replicate(
@@ -186,7 +191,7 @@ def replicate(
         )
     if not isinstance(data, Predictions):
         raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
-    prepared = prepare(statistic, as_problem(data.in_ratios()))
+    prepared = prepare(statistic, RowProblem.of(data.in_ratios()))
     return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
 
 

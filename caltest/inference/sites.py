@@ -124,7 +124,7 @@ def _log_ratio(seen: Predictions, intercept: float, error: float) -> tuple[float
     from scipy.special import expit
 
     w = np.ones(seen.n) if seen.weights is None else seen.weights
-    fitted = expit(log_odds(seen, meta_analysis)[1] + intercept)
+    fitted = expit(log_odds(seen) + intercept)
     happened, moved = float(w @ (seen.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
     return float(np.log(happened / (w @ seen.probs[:, 0]))), error * moved / happened
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
+from caltest.problem import Cells
 from caltest.simulate.dependent import by_appearance
-from caltest.statistics.cells import Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class SquaredError:
         cls, cells: Cells, induced: Predictions, times: FloatArray | None = None
     ) -> SquaredError:
         """Compute everything in O(n d); ``times`` (n,) is how many rows each stands for."""
-        n, cell, size = induced.n, cells.of_row, len(cells)
+        n, cell, size = induced.n, cells.of_unit, len(cells)
         parts = Parts.of(induced, cell, times)
         own, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times
         sums, units = added(m[:, None] * x, own, size), np.bincount(own, m, size)

@@ -18,7 +18,7 @@ from caltest.results import Subgroups
 from caltest.results.base import Result, go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
 from caltest.simulate.permuted import Permutations
-from caltest.statistics.prepared import Prepared, StatisticLike, prepare
+from caltest.statistics.base import Prepared, StatisticLike, prepare
 
 #: The number of resamples, the generator and the workers.
 Run = tuple[int, Any, Any]

@@ -17,6 +17,7 @@ from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem import Cells
 from caltest.simulate import (
     Batches,
     Ended,
@@ -26,14 +27,11 @@ from caltest.simulate import (
     simulate,
     simulate_by,
 )
-from caltest.statistics import Cells
 
 Bars = tuple[FloatArray, FloatArray]
 
 
-def consistency_bars(
-    cells: Cells, probs: FloatArray, level: float, *, simultaneous: bool = False
-) -> Bars:
+def consistency_bars(cells: Cells, level: float, *, simultaneous: bool = False) -> Bars:
     """Return, for every cell, the frequencies of label 0 that a calibrated model would show.
 
     Quantiles of their exact law, for ``probs`` of shape (n, 2): ``level`` is the smallest
@@ -45,13 +43,13 @@ def consistency_bars(
 
     Examples
     --------
-    >>> from caltest import UniformBins
-    >>> probs = np.full((30, 2), 0.5)
-    >>> low, high = consistency_bars(Cells.of(UniformBins(1), probs), probs, 0.9)
+    >>> from caltest import Predictions, RowProblem, UniformBins
+    >>> rows = RowProblem(Predictions.of(np.full((30, 2), 0.5), np.zeros(30, int)))
+    >>> low, high = consistency_bars(Cells.of(UniformBins(1), rows), 0.9)
     >>> (low * 30).round(9), (high * 30).round(9)
     (array([11.]), array([19.]))
     """
-    laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws(probs)]
+    laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws()]
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
     low, high = np.array([_quantiles(cdf, side) for _, cdf in laws]).T
     first = np.array([first for first, _ in laws])
@@ -84,7 +82,7 @@ def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
     return enough
 
 
-def cell_pvalues(cells: Cells, probs: FloatArray, hits: IntArray) -> FloatArray:
+def cell_pvalues(cells: Cells, hits: IntArray) -> FloatArray:
     """Return, for every cell, the exact two-sided p-value of its number of label-0 rows.
 
     p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial, and never 0; for the other arguments
@@ -92,14 +90,14 @@ def cell_pvalues(cells: Cells, probs: FloatArray, hits: IntArray) -> FloatArray:
 
     Examples
     --------
-    >>> from caltest import UniformBins
-    >>> probs = np.tile([0.8, 0.2], (30, 1))
-    >>> cells = Cells.of(UniformBins(1), probs)
-    >>> cell_pvalues(cells, probs, np.array([18])).round(6)  # P(S ≤ 18) is 0.009493
+    >>> from caltest import Predictions, RowProblem, UniformBins
+    >>> rows = RowProblem(Predictions.of(np.tile([0.8, 0.2], (30, 1)), np.zeros(30, int)))
+    >>> cells = Cells.of(UniformBins(1), rows)
+    >>> cell_pvalues(cells, np.array([18])).round(6)  # P(S ≤ 18) is 0.009493
     array([0.018986])
     """
     values = []
-    for s, (first, pmf, lost) in zip(hits, cells.laws(probs), strict=True):
+    for s, (first, pmf, lost) in zip(hits, cells.laws(), strict=True):
         j = int(s) - first
         below = pmf[: max(j + 1, 0)].sum()
         above = pmf[max(j, 0) :].sum()
@@ -227,7 +225,7 @@ def _gap_replicates(
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
     """Return the deviations of all cells, for label vectors of shape (B, n)."""
-    gaps = [c.mean(labels == j, axis=1) - c.mean(probs[:, j]) for j, c in enumerate(cells)]
+    gaps = [c.mean(labels == j) - c.mean(probs[:, j]) for j, c in enumerate(cells)]
     return np.concatenate(gaps, axis=1)
 
 
@@ -235,7 +233,7 @@ def _sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
     """Return the sums of outcome minus prediction of all cells, and their sizes."""
     sums, sizes = [], []
     for j, of_class in enumerate(cells):
-        cell, size = of_class.of_row[resample.ids], len(of_class)
+        cell, size = of_class.of_unit[resample.ids], len(of_class)
         sums.append(np.bincount(cell, (resample.labels == j) - resample.probs[:, j], size))
         sizes.append(np.bincount(cell, minlength=size))
     return np.concatenate([*sums, *sizes])

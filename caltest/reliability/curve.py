@@ -13,6 +13,7 @@ from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.problem import Cells
 from caltest.reliability.bars import (
     Bars,
     bootstrap_bars,
@@ -24,8 +25,9 @@ from caltest.reliability.view import View, two_class_problems
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
 from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
 from caltest.simulate import LabelScheme, RedrawLabels, RowScheme, SharedRedraws, Workers
-from caltest.statistics import ECE, Cells
-from caltest.tally import MicroCells, TalliedCells, Tally
+from caltest.statistics import ECE
+from caltest.statistics.base import problem_of
+from caltest.tally import MicroCells, Tally
 
 #: What is honoured besides probabilities and labels.
 FACTS = {"by", "clusters", "weights"}
@@ -229,10 +231,8 @@ def _for_weights(band: Band, weights: FloatArray | None) -> Band:
     return band if whole or band != "consistency" else RedrawLabels()  # without a lattice
 
 
-def _cells(bins: Binning, part: Predictions) -> Cells:
-    if isinstance(part, MicroCells):
-        return TalliedCells.made_of(bins, part)
-    return Cells.of(bins, part.probs, part.weights)
+def _cells(bins: Binning, part: Predictions | MicroCells) -> Cells:
+    return Cells.of(bins, problem_of(part))
 
 
 def _events(part: Predictions, weigh: bool) -> FloatArray | IntArray:
@@ -251,10 +251,7 @@ def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
     """Return the columns of one curve, in the order of its cells."""
     first = cells.starts[:-1]
     p = part.probs[cells.order, 0]
-    if isinstance(cells, TalliedCells):
-        number = cells.numbers
-    else:
-        number = np.asarray(bins(part.probs))[cells.order[first]].astype(np.int64)
+    number = cells.problem.numbers(bins)[cells.order[first]].astype(np.int64)
     bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
     if isinstance(bins, FIXED):
         edges = np.array([0.0, *bins.edges, 1.0])
@@ -292,7 +289,7 @@ def _bars(
     for part, cell in zip(parts, cells, strict=True):
         hits = cell.sum(_events(part, weigh=False))
         if kind == "exact":
-            bars.append(consistency_bars(cell, part.probs, level, **together))
+            bars.append(consistency_bars(cell, level, **together))
         elif kind == "bootstrap":
             options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng}
             bars.append(bootstrap_bars(hits, cell.counts, level, **together, **options))

@@ -15,6 +15,7 @@ from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.problem import RowProblem
 from caltest.reliability.bars import quantile_bars
 from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View
@@ -131,7 +132,7 @@ def reliability_fit(
         width = smooth_curve(induced).width
         curves: Callable[[IntArray], FloatArray] = _Smooth.of(p, at, width, induced.weights)
     else:
-        statistic, pools = CORP(), CORP().given(induced)
+        statistic, pools = CORP(), CORP().prepare(RowProblem(induced))
         if fit == "band":
             at, low, high = _honest(pools, induced.labels, level, at, points)
             shown = "confidence"
@@ -187,7 +188,7 @@ def _of_sums(view: View, micro: MicroCells, level: float, points: int) -> Reliab
     at, low, high = honest_band(x, count, micro.labels, level, grid, (least, most))
     return ReliabilityFit(
         predicted=at,
-        fitted=CORP().given(rows).fit(rows.labels)(at),
+        fitted=CORP().prepare(RowProblem(rows)).fit(rows.labels)(at),
         low=np.clip(low, 0.0, 1.0),
         high=np.clip(high, 0.0, 1.0),
         spread=np.histogram(x, SPREAD_EDGES, weights=count)[0],

@@ -15,12 +15,14 @@ from caltest.distances import Distance
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
+from caltest.problem import Cells
 from caltest.reliability.simplex import SimplexGrid
 from caltest.reliability.view import View
 from caltest.results import BinSensitivity, ending
 from caltest.simulate import Workers
-from caltest.statistics import ECE, Cells
-from caltest.tally import MicroCells, TalliedCells
+from caltest.statistics import ECE
+from caltest.statistics.base import problem_of
+from caltest.tally import MicroCells
 
 #: Binnings that are named by a number of bins.
 NUMBERED = (UniformBins, QuantileBins, SimplexGrid)
@@ -93,9 +95,7 @@ def bin_sensitivity(
     estimate, mean, low, high, pvalue = np.array(rows).T
 
     def occupied(binning: Binning) -> int:
-        if micro is not None:
-            return len(TalliedCells.made_of(binning, micro))
-        return len(Cells.of(binning, view.problem.probs))
+        return len(Cells.of(binning, problem_of(view.problem)))
 
     sizes = [b.n_bins if isinstance(b, NUMBERED) else occupied(b) for b in binnings]
     return BinSensitivity(

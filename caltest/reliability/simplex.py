@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,12 +15,12 @@ from caltest.binning import EDGE_TOLERANCE, Binning, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, LensLike, OneVsRest
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.problem import MAX_MASS, Cells, RowProblem
 from caltest.reliability.bars import cell_pvalues, drawn_pvalues
 from caltest.reliability.view import View
 from caltest.results import CalibrationTestResult, ReliabilitySimplex, ending
 from caltest.simulate import RedrawLabels, SharedRedraws, Workers
-from caltest.statistics import ECE, Cells
-from caltest.statistics.prepared import MAX_MASS
+from caltest.statistics import ECE
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +142,7 @@ def reliability_simplex(
             "lens=Partition([[0, 1], [2], [3]])"
         )
     bins = SimplexGrid(int(bins)) if is_whole(bins) else as_binning(bins)
-    cells = Cells.of(bins, induced.probs, induced.weights)
+    cells = Cells.of(bins, RowProblem(induced))
     first, onehot = cells.starts[:-1], induced.labels[:, None] == np.arange(n_classes)
     ordered = induced.probs[cells.order]
     bin_low, bin_high = np.minimum.reduceat(ordered, first), np.maximum.reduceat(ordered, first)
@@ -178,7 +178,10 @@ def _pvalues(
     whole = weights is None or bool((weights == np.rint(weights)).all())
     if clusters is None and whole and cells.mass.max() <= (np.inf if weights is None else MAX_MASS):
         hits = [np.rint(cells.mean(induced.labels == j) * cells.mass).astype(int) for j in range(k)]
-        pvalues = [cell_pvalues(cells, OneVsRest(j)(induced).probs, hits[j]) for j in range(k)]
+        pvalues = [
+            cell_pvalues(replace(cells, problem=RowProblem(OneVsRest(j)(induced))), hits[j])
+            for j in range(k)
+        ]
         pvalue = np.minimum(1.0, k * np.min(pvalues, axis=0))
         return pvalue, np.array(holm(list(pvalue))), 0, "complete"
     scheme = RedrawLabels() if clusters is None else SharedRedraws(clusters.dependence)

@@ -30,7 +30,8 @@ from caltest.statistics import (
     ScaledBrierScore,
     Statistic,
 )
-from caltest.tally import MicroCells, Tally, tallied
+from caltest.statistics.base import prepare
+from caltest.tally import MicroCells, Tally
 
 #: What parts, profiles and measures are called and mean.
 WORDING: dict[str, Any] = tomllib.loads(
@@ -235,7 +236,7 @@ def _value(statistic: Statistic, view: View) -> float:
     if isinstance(statistic, ScaledBrierScore):
         parts = brier_decomposition(view.data, bins=2)
         return 1.0 - parts.mean_score / parts.uncertainty
-    return tallied(statistic, view.problem).observed
+    return prepare(statistic, view.problem).observed
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:

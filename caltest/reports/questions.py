@@ -15,8 +15,8 @@ from caltest.inference.entry import MANY, rows_where_needed
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import IntArray, Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
-from caltest.statistics.scores import ScoredRows
-from caltest.tally import AnyTally, MicroCells, Tallies, Tally, tallied
+from caltest.statistics.scores import ScoreSum
+from caltest.tally import AnyTally, MicroCells, Tallies, Tally
 from caltest.tally.grid import SUMS
 
 Pair = tuple[StatisticLike, Lens]
@@ -53,7 +53,7 @@ def null_of(data: Predictions | AnyTally, question: Question) -> Literal["auto",
         return "auto"
     ((statistic, lens),) = question.pairs
     prepared = prepare(statistic, lens(data)) if data.n_clusters is None else None
-    normal = isinstance(prepared, ScoredRows) and prepared.tails <= NORMAL
+    normal = isinstance(prepared, ScoreSum) and prepared.tails <= NORMAL
     return "asymptotic" if normal else "auto"
 
 
@@ -158,10 +158,8 @@ def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Questi
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
                 source = rows_where_needed(asked_of, [(statistic, lens)])
-                if isinstance(source, AnyTally):
-                    tallied(statistic, source.through(lens).problem())
-                else:
-                    prepare(statistic, lens(source))
+                tally = isinstance(source, AnyTally)
+                prepare(statistic, source.through(lens).problem() if tally else lens(source))
                 pairs.append((statistic, lens))
         answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
     return answerable

@@ -19,10 +19,10 @@ from caltest.inference.entry import admitted, admitted_tally
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
+from caltest.problem import RowProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Watch, odds, shown, steps_of
-from caltest.statistics.prepared import as_problem
 from caltest.tally import AnyTally, MicroCells, Tally
 
 
@@ -160,7 +160,7 @@ class Monitor(Watch):
             probs, labels = [probs], [labels]
         data = admitted("Monitor", probs, labels, facts, takes=("weights",), stakes=True)
         lens = as_lens(self.lens, data)
-        induced = as_problem(lens(data))
+        induced = RowProblem.of(lens(data)).predictions
         weights = np.ones(induced.n) if induced.weights is None else induced.weights
         if weights.max() > 1.0:
             row_at = int(np.argmax(weights > 1.0))

@@ -1,11 +1,16 @@
 """Statistics: how far from calibrated."""
 
+from .base import CellStatistic as CellStatistic
+from .base import LabelStatistic as LabelStatistic
+from .base import Prepared as Prepared
+from .base import ResidualStatistic as ResidualStatistic
+from .base import Statistic as Statistic
+from .base import StatisticLike as StatisticLike
+from .base import SumStatistic as SumStatistic
+from .base import prepare as prepare
 from .binned import ECE as ECE
 from .binned import MCE as MCE
 from .binned import RMSCE as RMSCE
-from .cells import CellLaw as CellLaw
-from .cells import Cells as Cells
-from .cells import Estimand as Estimand
 from .cox import CoxLR as CoxLR
 from .cox import CoxScore as CoxScore
 from .cumulative import ATB as ATB
@@ -30,10 +35,6 @@ from .multiclass import SCE as SCE
 from .multiclass import TACE as TACE
 from .multiclass import ClasswiseECE as ClasswiseECE
 from .multiscale import MultiScale as MultiScale
-from .prepared import Prepared as Prepared
-from .prepared import Statistic as Statistic
-from .prepared import StatisticLike as StatisticLike
-from .prepared import prepare as prepare
 from .regression import CalibrationInTheLarge as CalibrationInTheLarge
 from .regression import HosmerLemeshow as HosmerLemeshow
 from .regression import OERatio as OERatio

@@ -2,72 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 
-from caltest._base.compiled import dense_kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Law, Prepared, Statistic, chi_squared, event
+from caltest.problem import Cells, Problem, ResidualSums
+from caltest.statistics.base import LabelStatistic, Statistic, SumStatistic, chi_squared, rows_of
 from caltest.statistics.regression import NO_VARIANCE, refuse_certain
 
 #: Probabilities are cut off here before their logit is taken, and nowhere else.
 CLIP = 1e-12
 
 
-def log_odds(data: Predictions, statistic: Any) -> tuple[FloatArray, FloatArray]:
-    """Return p and its logit, from both columns so that neither end loses its digits."""
-    p = event(data, statistic)
-    cut = np.clip(data.probs, CLIP, 1.0 - CLIP)
-    return p, np.log(cut[:, 0]) - np.log(cut[:, 1])
+def log_odds(data: Predictions) -> FloatArray:
+    """Return the logit of the event, from both columns so that neither end loses its digits."""
+    return logit_table(data.probs)[:, 0]
+
+
+def logit_table(probs: FloatArray) -> FloatArray:
+    """Return the score logit(p) y of both outcomes, shape (U, 2)."""
+    cut = np.clip(probs, CLIP, 1.0 - CLIP)
+    z = np.log(cut[:, 0]) - np.log(cut[:, 1])
+    return np.column_stack([z, np.zeros(z.size)])
 
 
 @dataclass(frozen=True, eq=False)
-class Scores(Prepared):
+class Scores(SumStatistic):
     """Cox's score test with the predictions fixed: two weighted sums of residuals, squared.
 
-    The weights are 1 and the ``centred`` logit; ``information`` has the variances of the sums,
-    infinite for the second when only ``df`` = 1 can vary.
+    (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁, I₁ infinite when only the first can vary.
     """
 
-    centred: FloatArray = field(repr=False)
+    mean: float
     information: FloatArray = field(repr=False)
-    df: int
-    enough: float = field(default=4.0, kw_only=True)
 
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n), by compiled look-ups."""
-        p, sums = self.data.probs[:, 0], np.empty((2, len(labels)))
-        _events(labels, self.centred, *sums)
-        return self._squared(sums[0] - p.sum(), sums[1] - p @ self.centred)
-
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the values for moved residuals."""
-        moved = multipliers * residuals[:, 0]
-        return self._squared(moved.sum(axis=1), (moved * self.centred).sum(axis=1))
-
-    def _squared(self, level: FloatArray, slope: FloatArray) -> FloatArray:
-        return level**2 / self.information[0] + slope**2 / self.information[1]
-
-    def laws(self) -> Mapping[str, Law]:
-        """Return the limit law, by name."""
-        return {"asymptotic": partial(chi_squared, self.df)}
-
-
-@dense_kernel
-def _events(labels, centred, events_out, sums_out):  # type: ignore[no-untyped-def]
-    # How many events, and the sum of their centred logits.
-    n = labels.shape[1]
-    for r in range(labels.shape[0]):
-        others, total = 0, 0.0
-        for i in range(n):
-            others += labels[r, i]
-            total += centred[i] if labels[r, i] == 0 else 0.0
-        events_out[r], sums_out[r] = n - others, total
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the values (B,) of the sums of B sets of outcomes."""
+        assert sums.cells is not None
+        assert sums.linear is not None
+        level = sums.cells[:, 0, 0]
+        slope = sums.linear[:, 0] - self.mean * level
+        return np.asarray(level**2 / self.information[0] + slope**2 / self.information[1])
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,38 +80,38 @@ class CoxScore(Statistic):
     3.805556
     """
 
-    takes_weights: ClassVar[bool] = True
-
-    def given(self, data: Predictions) -> Scores:
+    def prepare(self, problem: Problem) -> Scores:
         """Fix the predictions: what remains are two weighted sums of residuals."""
-        p, z = log_odds(data, self)
-        v = p * data.probs[:, 1] * (1.0 if data.weights is None else data.weights**2)
-        total = float(v.sum())
-        refuse_certain(self, total > NO_VARIANCE * p.size)
-        centred = z - float(v @ z) / total
-        spread = float(v @ centred**2)
-        df = 2 if spread > 1e-12 * float(v @ z**2) + NO_VARIANCE else 1
-        information = np.array([total, spread if df == 2 else np.inf])
-        return Scores(data, centred, information, df, degree=2, null_mean=float(df))
+        problem.event(self)
+        total = float(problem.variance.sum())
+        refuse_certain(self, total > NO_VARIANCE * problem.n)
+        plain = z = problem.linear("logit", logit_table)
+        mean = left = z.covariance / total
+        if problem.exact:  # centred before it is squared, which keeps digits
+            z, left = problem.linear("centred logit", lambda p: logit_table(p) - [mean, 0.0]), 0.0
+        spread = z.variance - z.covariance * left
+        df = 2 if spread > 1e-12 * plain.variance + NO_VARIANCE else 1
+        return Scores(
+            problem, left, np.array([total, spread if df == 2 else np.inf]),
+            cells=Cells.whole(problem), scores=z.table[None],
+            observed_scores=np.array([z.observed]), null_mean=float(df), min_surprises=4.0,
+            laws={"asymptotic": partial(chi_squared, df)},
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodRatio(Prepared):
+class LikelihoodRatio(LabelStatistic):
     """Cox's likelihood ratio with the predictions fixed."""
 
     logits: FloatArray = field(repr=False)
     df: int
-    enough: float = field(default=8.0, kw_only=True)
 
-    def __call__(self, labels: IntArray) -> float:
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the value for one label vector (n,)."""
         events = (labels == 0).astype(np.float64)
         design = np.column_stack([np.ones(events.size), self.logits])[:, : self.df]
         best, _ = fit_logistic(design, self.logits, events)
         return max(0.0, 2.0 * (best - log_likelihood(self.logits, events)))
-
-    def laws(self) -> Mapping[str, Law]:
-        """Return the limit law, by name."""
-        return {"asymptotic": partial(chi_squared, self.df)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,11 +140,15 @@ class CoxLR(Statistic):
     2.151083
     """
 
-    def given(self, data: Predictions) -> LikelihoodRatio:
+    def prepare(self, problem: Problem) -> LikelihoodRatio:
         """Fix the predictions: what remains is a fit to the labels."""
-        p, z = log_odds(data, self)
-        refuse_certain(self, float(p @ data.probs[:, 1]) > NO_VARIANCE * p.size)
-        return LikelihoodRatio(data, z, df=2 if np.ptp(z) > 1e-12 else 1)
+        problem.event(self)
+        data = rows_of(problem, self)
+        refuse_certain(self, float(problem.variance.sum()) > NO_VARIANCE * data.n)
+        z = log_odds(data)
+        df = 2 if np.ptp(z) > 1e-12 else 1
+        laws = {"asymptotic": partial(chi_squared, df)}
+        return LikelihoodRatio(problem, z, df, min_surprises=8.0, laws=laws)
 
 
 def log_likelihood(

@@ -2,90 +2,47 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
-from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import Cells, Problem, ResidualSums
+from caltest.statistics.base import Statistic, SumStatistic
 from caltest.statistics.brownian import BrownianNull, Extent
-from caltest.statistics.prepared import Law, Prepared, Statistic, by_value, event
 
 
 @dataclass(frozen=True, eq=False)
-class _Walked(Prepared):
-    """A walk along the sorted rows, predictions fixed; a subclass says what is measured of it.
-
-    ``ends`` says where, in ``order``, each group of equal probabilities ends, and ``expected`` how
-    many events are predicted up to there.
-    """
-
-    order: IntArray = field(repr=False)
-    ends: IntArray = field(repr=False)
-    expected: FloatArray = field(repr=False)
-
-    @abstractmethod
-    def _measured(self, walks: FloatArray) -> FloatArray:
-        """Measure walks of shape (B, G), which begin at 0."""
-
-    def __call__(self, labels: IntArray) -> float:
-        events = (labels[self.order] == 0)[None, :]
-        return float(self._measured(self._at_ends(events) - self.expected)[0])
-
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the errors for label vectors of shape (B, n), by compiled walks."""
-        walks = np.empty((len(labels), self.ends.size))
-        _walk(labels, self.order, self.ends, self.expected, walks, walks[:0])
-        return self._measured(walks)
-
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the errors for moved residuals: walks of their sums."""
-        moved = np.take(multipliers * residuals[:, 0], self.order, axis=1)
-        return self._measured(self._at_ends(moved))
-
-    def _at_ends(self, steps: FloatArray | BoolArray) -> FloatArray:
-        return np.cumsum(steps, axis=1, dtype=np.float64)[:, self.ends - 1]
-
-
-@dataclass(frozen=True, eq=False)
-class Walk(_Walked):
+class Walk(SumStatistic):
     """A cumulative error whose predictions are fixed: how far a walk goes.
 
-    Its end has the standard deviation ``sigma``; one event adds ``unit``, 1 / n unless ``scaled``.
-    With weights n is their total, the ``mass``.
+    Its steps are the residual sums of equal predictions, by increasing prediction; one event adds
+    ``unit``.
     """
 
-    sigma: float
     unit: float
-    mass: float
     extent: Extent
-    enough: float = field(default=2.0, kw_only=True)
 
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the errors for label vectors of shape (B, n): only turning points are kept."""
-        turns = np.empty((len(labels), 2))
-        _walk(labels, self.order, self.ends, self.expected, turns[:0], turns)
-        return self._measured(turns)
-
-    def _measured(self, walks: FloatArray) -> FloatArray:
-        highest, lowest = walks.max(axis=1, initial=0.0), walks.min(axis=1, initial=0.0)
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the errors (B,) of the sums of B sets of outcomes."""
+        assert sums.cells is not None
+        steps = sums.cells[:, :, 0]
+        if len(steps) == 1:  # without compiled code, which takes half a second to load
+            walk = np.cumsum(steps[0])
+            lowest, highest = np.array([[walk.min(initial=0.0)], [walk.max(initial=0.0)]])
+        else:
+            lowest, highest = np.empty((2, len(steps)))
+            _turning_points(np.ascontiguousarray(steps.T), lowest, highest)
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)
 
-    def laws(self) -> Mapping[str, Law]:
-        """Return the limit for many distinct predictions, by name."""
-        return {"asymptotic": self._limit}
-
-    def _limit(self, labels: IntArray) -> BrownianNull:
-        return BrownianNull(self.extent, self.sigma * self.unit * self.mass)
-
 
 @dataclass(frozen=True, eq=False)
-class TwoBins(_Walked):
+class TwoBins(SumStatistic):
     """An averaged two-bin error whose predictions are fixed: squares of a walk and of what is left.
 
     ``widths`` are how far the thresholds reach that cut after each group of equal probabilities,
@@ -94,37 +51,25 @@ class TwoBins(_Walked):
 
     widths: FloatArray = field(repr=False)
 
-    def _measured(self, walks: FloatArray) -> FloatArray:
-        return np.asarray(((walks**2 + (walks[:, -1:] - walks) ** 2) * self.widths).sum(axis=1))
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the errors (B,) of the sums of B sets of outcomes."""
+        assert sums.cells is not None
+        walks = np.cumsum(sums.cells[:, :, 0].T, axis=0)  # (L, B), as drawn sums lie in memory
+        squares = walks**2 + (walks[-1] - walks) ** 2
+        return np.asarray((self.widths[:, None] * squares).sum(axis=0))
 
 
 @kernel
-def _walk(labels, order, ends, expected, walks_out, turns_out):  # type: ignore[no-untyped-def]
-    # Every walk, or without room its turning points, O(n). Bytes fit into the nearest cache.
-    n = order.size
-    happened, events = np.empty(n, dtype=np.uint8), np.zeros(n + 1, dtype=np.int64)
-    for r in range(labels.shape[0]):
-        for i in range(n):
-            happened[i] = labels[r, i] == 0
-        hits = np.int64(0)
-        for i in range(n):
-            hits += np.int64(happened[order[i]])  # a sum of bytes would wrap at 256
-            events[i + 1] = hits
-        if walks_out.size > 0:
-            for g in range(ends.size):
-                walks_out[r, g] = events[ends[g]] - expected[g]
-            continue
-        # Two walkers, because each minimum waits for the one before.
-        half = ends.size // 2
-        lowest = highest = low = high = 0.0
-        for g in range(half):
-            step = events[ends[g]] - expected[g]
-            lowest, highest = min(lowest, step), max(highest, step)
-            step = events[ends[half + g]] - expected[half + g]
-            low, high = min(low, step), max(high, step)
-        step = events[ends[-1]] - expected[-1]
-        turns_out[r, 0] = min(lowest, low, step)
-        turns_out[r, 1] = max(highest, high, step)
+def _turning_points(steps, lowest_out, highest_out):  # type: ignore[no-untyped-def]
+    # O(L) per walk; steps (L, B), so that walks are the lanes of vectors.
+    walk = np.zeros(steps.shape[1])
+    lowest_out[:] = 0.0
+    highest_out[:] = 0.0
+    for g in range(steps.shape[0]):
+        for q in range(walk.size):
+            walk[q] += steps[g, q]
+            lowest_out[q] = min(lowest_out[q], walk[q])
+            highest_out[q] = max(highest_out[q], walk[q])
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,25 +78,36 @@ class _CumulativeError(Statistic):
 
     _: KW_ONLY
     scaled: bool = False
-    takes_weights: ClassVar[bool] = True
     extent: ClassVar[Extent]
     essential: ClassVar[int] = 0
 
-    def given(self, data: Predictions) -> Walk:
+    def prepare(self, problem: Problem) -> Walk:
         """Fix the predictions: sort them once, and leave a function of the labels."""
-        p = event(data, self)
-        order, ends = by_value(p)
-        w = 1.0 if data.weights is None else data.weights
-        mass = float(p.size if data.weights is None else data.weights.sum())
-        sigma = float(np.sqrt((w**2 * p * data.probs[:, 1]).sum())) / mass
+        problem.event(self)
+        cells = Cells.levels(problem)
+        mass = float(cells.mass.sum())
+        sigma = float(np.sqrt(problem.variance.sum())) / mass
         if self.scaled and sigma == 0.0:
             raise StatisticError(
                 f"{self!r} divides by the standard deviation under calibration, which is 0 because "
                 "every prediction is 0 or 1; leave scaled=False"
             )
         unit = 1.0 / (sigma * mass if self.scaled else mass)
-        expected = np.cumsum(p[order])[ends - 1]
-        return Walk(data, order, ends, expected, sigma, unit, mass, self.extent, degree=1)
+        laws = {"asymptotic": partial(_brownian, self.extent, sigma * unit * mass)}
+        return Walk(
+            problem, unit, self.extent,
+            cells=cells, min_surprises=2.0, laws=laws, remark=_coarseness(self, problem),
+        )  # fmt: skip
+
+
+def _coarseness(statistic: Statistic, problem: Problem) -> str:
+    """Return what a walk along micro-cells leaves out."""
+    return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"
+
+
+def _brownian(extent: Extent, sigma: float, labels: IntArray) -> BrownianNull:
+    """Return the limit law for many distinct predictions, the same for all labels."""
+    return BrownianNull(extent, sigma)
 
 
 class KolmogorovSmirnov(_CumulativeError):
@@ -222,9 +178,9 @@ class ATB(Statistic):
     ATB = ∫₀¹ n⁻² [(Σ_{p_i < q} (p_i − y_i))² + (Σ_{p_i ≥ q} (p_i − y_i))²] dq: the rows are cut in
     two at every threshold q, and the squared errors of both bins averaged over q, by a sum that is
     exact. No predictions have a smaller expected ATB than the true probabilities. Its noise floor
-    is in closed form: the mean under calibration is Σ p_i (1 − p_i) / n², which is
-    ``ATB().given(data).null_mean``. It sees what :class:`KolmogorovSmirnov` sees. Weights multiply
-    p − y, and their total is n.
+    is in closed form: the mean under calibration is Σ p_i (1 − p_i) / n², ``null_mean`` of what
+    ``prepare`` returns. It sees what :class:`KolmogorovSmirnov` sees. Weights multiply p − y, and
+    their total is n.
 
     Raises
     ------
@@ -245,16 +201,13 @@ class ATB(Statistic):
     (0.015625, 0.25)
     """
 
-    takes_weights: ClassVar[bool] = True
-
-    def given(self, data: Predictions) -> TwoBins:
+    def prepare(self, problem: Problem) -> TwoBins:
         """Fix the predictions: sort them once, and leave a function of the labels."""
-        p = event(data, self)
-        order, ends = by_value(p)
-        w = np.ones(p.size) if data.weights is None else data.weights
-        ordered, squared = p[order], w.sum() ** 2
-        reached = ordered[ends - 1]
-        widths = np.diff(reached, append=1.0 + reached[0]) / squared
-        floor = float((w**2 * p * data.probs[:, 1]).sum() / squared)
-        expected = np.cumsum(ordered)[ends - 1]
-        return TwoBins(data, order, ends, expected, widths, degree=2, null_mean=floor)
+        problem.event(self)
+        cells = Cells.levels(problem)
+        squared = float(cells.mass.sum()) ** 2
+        thresholds = cells.mean(problem.probs[:, 0])
+        widths = np.diff(thresholds, append=1.0 + thresholds[0]) / squared
+        floor = float(problem.variance.sum()) / squared
+        remark = _coarseness(self, problem)
+        return TwoBins(problem, widths, cells=cells, null_mean=floor, remark=remark)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from caltest.bets import mixture
 from caltest.bets.kernels import STATIC
 from caltest.nulls import AsymptoticNull
-from caltest.predictions import IntArray, Predictions
-from caltest.statistics.prepared import Law, Prepared, Statistic
+from caltest.predictions import IntArray
+from caltest.problem import Problem
+from caltest.statistics.base import LabelStatistic, Statistic, rows_of
 
 #: Larger logarithms of e-values are cut off, so that results are finite numbers.
 LARGEST = 700.0
@@ -30,21 +30,21 @@ class MarkovNull(AsymptoticNull):
 
 
 @dataclass(frozen=True, eq=False)
-class _Mixture(Prepared):
+class _Mixture(LabelStatistic):
     """The e-value of the mixture, of fixed predictions."""
 
-    own_null = "betting"
-
-    def __call__(self, labels: IntArray) -> float:
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the e-value of one label vector (n,)."""
         state, ones = mixture.start(self.data.n_classes), np.ones(self.data.n)
         path = mixture.bet(self.data.probs, labels, ones, STATIC, state)
         return float(np.exp(min(path[-1], LARGEST)))
 
-    def laws(self) -> Mapping[str, Law]:
-        """Return Markov's bound."""
-        from scipy.stats import pareto
 
-        return {"betting": lambda labels: MarkovNull(pareto(1.0))}
+def _markov(labels: IntArray) -> MarkovNull:
+    """Return Markov's bound, the same for all labels."""
+    from scipy.stats import pareto
+
+    return MarkovNull(pareto(1.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,6 +77,7 @@ class EValue(Statistic):
 
     essential = 0
 
-    def given(self, data: Predictions) -> Prepared:
+    def prepare(self, problem: Problem) -> LabelStatistic:
         """Fix the predictions."""
-        return _Mixture(data)
+        rows_of(problem, self)
+        return _Mixture(problem, laws={"betting": _markov}, usual_null="betting")

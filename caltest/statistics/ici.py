@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from caltest._base.checks import number, one_of
 from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Prepared, Statistic, event
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import Problem
+from caltest.statistics.base import LabelStatistic, Statistic, rows_of
 
 #: Label vectors that are smoothed side by side. No number depends on it.
 LANES = 8
@@ -24,7 +25,7 @@ SPANS = {"lowess": 2 / 3, "loess": 0.75}
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothGaps(Prepared):
+class SmoothGaps(LabelStatistic):
     """A summary of |p − smooth(p)| with the predictions fixed.
 
     The curve is linear in the outcomes: at anchor j, the outcomes in increasing order from row
@@ -47,10 +48,11 @@ class SmoothGaps(Prepared):
         fitted = [self.weights[a:b] @ events[i : i + b - a] for i, (a, b) in windows]
         return self._between(np.array(fitted)[:, None])[0]
 
-    def __call__(self, labels: IntArray) -> float:
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the summary for one label vector (n,)."""
         return float(self._summaries(self.curve(labels)[None, :], labels[None, :])[0])
 
-    def batch(self, labels: IntArray) -> FloatArray:
+    def batch(self, labels: Any) -> FloatArray:
         """Return the summaries for label vectors of shape (B, n), eight at a time, compiled."""
         curves, happened = np.empty(labels.shape), np.zeros((self.data.n, LANES))
         fitted = np.empty((self.first.size, LANES))
@@ -119,7 +121,6 @@ class _SmoothGaps(Statistic):
     delta: float | None = None
     summary: ClassVar[Summary] = "mean"
     essential: ClassVar[int] = 0
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("curve", self.curve, SPANS)
@@ -130,9 +131,9 @@ class _SmoothGaps(Statistic):
         if self.delta is not None and self.curve == "loess":
             raise StatisticError(f"delta belongs to curve='lowess': leave out delta={self.delta!r}")
 
-    def given(self, data: Predictions) -> SmoothGaps:
+    def prepare(self, problem: Problem) -> SmoothGaps:
         """Fix the predictions: sort them and find the windows of the smoother."""
-        p = event(data, self)
+        data, p = rows_of(problem, self, weights=True), problem.event(self)
         order = np.argsort(p, kind="stable")
         x, span = p[order], self.span or SPANS[self.curve]
         w = np.ones(p.size) if data.weights is None else data.weights[order]
@@ -149,7 +150,7 @@ class _SmoothGaps(Statistic):
         firsts, weights = zip(*windows, strict=True)
         starts = np.append(0, np.cumsum([w.size for w in weights]))
         found = (np.array(firsts), starts, np.concatenate(weights))
-        return SmoothGaps(data, order, x, anchors, *found, self._summary())
+        return SmoothGaps(problem, order, x, anchors, *found, self._summary())
 
     def _summary(self) -> Summary:
         return self.summary
@@ -336,14 +337,14 @@ class ECI(_SmoothGaps):
 
     relative: bool = True
 
-    def given(self, data: Predictions) -> SmoothGaps:
+    def prepare(self, problem: Problem) -> SmoothGaps:
         """Fix the predictions, which must differ where they are compared with a constant."""
-        if self.relative and not np.ptp(event(data, self)):
+        if self.relative and not np.ptp(problem.event(self)):
             raise StatisticError(
                 f"{self!r} compares with a constant prediction, but all predictions are equal: "
                 "use ECI(relative=False)"
             )
-        return super().given(data)
+        return super().prepare(problem)
 
     def _summary(self) -> Summary:
         return "relative" if self.relative else "square"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from caltest._base.arrays import by_value
 from caltest._base.checks import one_of
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Prepared, Statistic, as_problem, by_value, event
+from caltest.problem import Problem, RowProblem
+from caltest.statistics.base import LabelStatistic, Statistic, rows_of
 
 Score = Literal["brier", "log"]
 
@@ -64,9 +66,9 @@ def isotonic_fit(probs: Any, labels: Any = None) -> IsotonicFit:
     >>> fit.predicted, fit.observed.round(3), fit.count
     (array([0.1, 0.3, 0.8]), array([0.333, 0.333, 1.   ]), array([1, 2, 1]))
     """
-    data = as_problem(Predictions.of(probs, labels))
-    event(data, isotonic_fit)
-    return CORP().given(data).fit(data.labels)
+    problem = RowProblem.of(Predictions.of(probs, labels))
+    problem.event(isotonic_fit)
+    return CORP().prepare(problem).fit(problem.labels)
 
 
 def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: Score) -> float:
@@ -81,7 +83,7 @@ def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: 
 
 
 @dataclass(frozen=True, eq=False)
-class Pools(Prepared):
+class Pools(LabelStatistic):
     """A CORP miscalibration whose predictions are fixed: rows sorted, to be pooled by outcomes.
 
     ``ends`` says where, in ``order``, each group of equal probabilities ends; ``hit`` and ``miss``
@@ -116,12 +118,13 @@ class Pools(Prepared):
         w = self.data.weights
         return float(np.average(scores, weights=None if w is None else w[self.order]))
 
-    def __call__(self, labels: IntArray) -> float:
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the miscalibration for one label vector (n,)."""
         fit = self.fit(labels)
         recalibrated = best_score(fit.observed * fit.count, fit.count, self.score)
         return self.mean_score(labels) - recalibrated
 
-    def batch(self, labels: IntArray) -> FloatArray:
+    def batch(self, labels: Any) -> FloatArray:
         """Return the miscalibrations for label vectors (B, n), compiled without weights."""
         if self.data.weights is not None:
             return super().batch(labels)
@@ -171,19 +174,19 @@ class CORP(Statistic):
     """
 
     score: Score = "brier"
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, ("brier", "log"))
 
-    def given(self, data: Predictions) -> Pools:
+    def prepare(self, problem: Problem) -> Pools:
         """Fix the predictions: sort them once, and leave a function of the labels."""
-        order, ends = by_value(event(data, self))
+        data = rows_of(problem, self, weights=True)
+        order, ends = by_value(problem.event(self))
         p, q = np.ascontiguousarray(data.probs[order].T)
         if self.score == "brier":
-            return Pools(data, order, ends, q * q, p * p, self.score)
+            return Pools(problem, order, ends, q * q, p * p, self.score)
         with np.errstate(divide="ignore"):
-            return Pools(data, order, ends, -np.log(p), -np.log(q), self.score)
+            return Pools(problem, order, ends, -np.log(p), -np.log(q), self.score)
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,9 @@ from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
 from caltest.binning import FIXED, Binning, EdgeBins, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate import Bootstrap, ConsistencyResampling, Scheme, Shortcut
-from caltest.statistics.cells import Cells
-from caltest.statistics.prepared import Prepared, Statistic
+from caltest.problem import Cells, Flips, Problem, RowProblem
+from caltest.simulate import Bootstrap, ConsistencyResampling, RowScheme, Shortcut
+from caltest.statistics.base import Prepared, Statistic, rows_of
 
 Aggregate = Literal["mean", "max"]
 #: The cells of the kept rows of one class, and what each cell counts, from their probabilities and
@@ -35,17 +35,18 @@ class ClassCells(Prepared):
 
     cell: NDArray[np.unsignedinteger[Any]] = field(repr=False)
     starts: IntArray = field(repr=False)
-    sums: FloatArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
+    expected: FloatArray = field(repr=False)
+    shares: FloatArray = field(repr=False)
     aggregate: Aggregate
     #: Whether cells are the same in any sample of these rows, which count alike.
     fixed: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
-        cls, data: Predictions, bins: ClassBins, threshold: float, aggregate: Aggregate
+        cls, problem: Problem, bins: ClassBins, threshold: float, aggregate: Aggregate
     ) -> ClassCells:
         """Bin the probabilities above the threshold, class by class; 0 keeps all of them."""
+        data = problem.data
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)
         of_row = np.ones(data.n) if data.weights is None else data.weights
         sums: list[FloatArray] = []
@@ -62,13 +63,14 @@ class ClassCells(Prepared):
         cell[cell < 0] = starts[-1]
         joined, shares = np.concatenate(sums), np.concatenate(weights)
         small = _small(cell, starts[-1])
-        return cls(data, small, np.array(starts), joined, shares, aggregate, degree=1)
+        return cls(problem, small, np.array(starts), joined, shares, aggregate)
 
     @classmethod
     def of_fixed(
-        cls, data: Predictions, bins: UniformBins | EdgeBins, aggregate: Aggregate
+        cls, problem: Problem, bins: UniformBins | EdgeBins, aggregate: Aggregate
     ) -> ClassCells:
         """Bin all rows, which count alike, and many classes at once: cells see no other rows."""
+        data = problem.data
         cell = np.empty((data.n_classes, data.n), dtype=np.int32)
         sums, sizes, total = [], [], 0
         at_once = max(1, 2**18 // max(data.n, len(bins.edges)))
@@ -86,32 +88,41 @@ class ClassCells(Prepared):
         starts = np.append(0, np.cumsum(np.concatenate(sizes)))
         joined, shares = np.concatenate(sums).astype(np.float64), np.full(total, 1.0 / data.n)
         small = _small(cell, total)
-        return cls(data, small, starts, joined, shares, aggregate, fixed=True, degree=1)
+        return cls(problem, small, starts, joined, shares, aggregate, fixed=True)
 
     @property
     def rows_per_cell(self) -> float:
         """Rows in an occupied cell, on average over all classes."""
-        return float(np.count_nonzero(self.cell < self.sums.size) / max(1, self.sums.size))
+        return float(np.count_nonzero(self.cell < self.shares.size) / max(1, self.shares.size))
 
-    def __call__(self, labels: IntArray) -> float:
-        return float(self._combined(self.by_class(labels)[None])[0])
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+        return self._combined(self.by_class(factor**0.5 * self._sums(outcomes)))
 
-    def by_class(self, labels: IntArray) -> FloatArray:
-        """Return the error of every class, shape (K,), for labels of shape (n,)."""
-        hit = self.cell[np.arange(labels.size), labels]
-        events = np.bincount(hit, minlength=self.sums.size + 1)[:-1]
-        return self._errors(self.sums - events)
+    def by_class(self, sums: FloatArray) -> FloatArray:
+        """Return the error of every class, (B, K), for residual sums of all cells (B, L)."""
+        gaps = np.concatenate([np.abs(sums) * self.shares, np.zeros((len(sums), 1))], axis=1)
+        errors = np.add.reduceat(gaps, self.starts[:-1], axis=1)
+        return np.asarray(np.where(np.diff(self.starts) > 0, errors, 0.0))
 
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
-        errors = np.empty((len(labels), self.data.n_classes))
-        _class_errors(labels, self.cell, self.starts, self.sums, self.weights, errors)
-        return self._combined(errors)
+    def _sums(self, outcomes: Any) -> FloatArray:
+        """Return the residual sums (B, L) of all cells; O(n + L) for each set of labels."""
+        size, w = self.shares.size, self.problem.weight
+        if isinstance(outcomes, Flips):
+            residuals, flat = self.data.residuals, self.cell.ravel()
+            moved = ((m[:, None] * residuals).ravel() for m in outcomes.multipliers)
+            return np.array([np.bincount(flat, r, size + 1)[:-1] for r in moved], dtype=np.float64)
+        if len(outcomes) == 1:  # without compiled code, which takes half a second to load
+            hit = self.cell[np.arange(self.problem.n), outcomes[0]]
+            return np.bincount(hit, w, size + 1)[None, :-1] - self.expected
+        events = np.empty((len(outcomes), size + 1))
+        _count_entries(outcomes, self.cell, np.empty(0) if w is None else w, events)
+        return np.asarray(events[:, :-1] - self.expected)
 
-    def fast(self, scheme: Scheme) -> Shortcut | None:
-        """Return a fused kernel for resampled rows, where these keep their cells."""
+    def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
+        """Return compiled resampling of rows that count alike, where these keep their cells."""
         known = isinstance(scheme, (ConsistencyResampling, Bootstrap))
-        if not (self.fixed and known) or self.data.n_clusters is not None:
+        if not (self.fixed and known) or self.problem.n_clusters is not None:
             return None
         from caltest.simulate.rows import resampled_classes
 
@@ -120,17 +131,6 @@ class ClassCells(Prepared):
             outcomes = np.eye(self.data.n_classes)[self.data.labels]
         fixed = (self.cell, self.starts, self._combined)
         return resampled_classes(self.data.probs, outcomes, *fixed)
-
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the values for moved residuals; O(n K) each."""
-        flat, size = self.cell.ravel(), self.sums.size
-        moved = [(m[:, None] * residuals).ravel() for m in multipliers]
-        gaps = [np.bincount(flat, values, size + 1)[:-1].astype(np.float64) for values in moved]
-        return self._combined(np.array([self._errors(gap) for gap in gaps]))
-
-    def _errors(self, gaps: NDArray[Any]) -> FloatArray:
-        errors = np.add.reduceat(np.append(np.abs(gaps) * self.weights, 0.0), self.starts[:-1])
-        return np.where(np.diff(self.starts) > 0, errors, 0.0)
 
     def _combined(self, errors: FloatArray) -> FloatArray:
         """Combine the errors of the classes, shape (B, K)."""
@@ -142,19 +142,17 @@ def _small(cell: NDArray[np.int32], most: int) -> NDArray[np.unsignedinteger[Any
 
 
 @kernel
-def _class_errors(labels, cell, starts, sums, weights, errors_out):  # type: ignore[no-untyped-def]
-    # O(n + cells) per label vector: a row adds an event to the one cell of its label's class.
-    events = np.empty(sums.size + 1, dtype=np.int32)
+def _count_entries(labels, cell, weights, events_out):  # type: ignore[no-untyped-def]
+    # O(n + L) per label vector: a row adds an event to the one cell of its label's class.
     for r in range(labels.shape[0]):
-        row = labels[r]
-        events[:] = 0
-        for i in range(row.size):
-            events[cell[i, row[i]]] += 1
-        for k in range(starts.size - 1):
-            error = 0.0
-            for b in range(starts[k], starts[k + 1]):
-                error += weights[b] * abs(events[b] - sums[b])
-            errors_out[r, k] = error
+        row, events = labels[r], events_out[r]
+        events[:] = 0.0
+        if weights.size > 0:
+            for i in range(row.size):
+                events[cell[i, row[i]]] += weights[i]
+        else:
+            for i in range(row.size):
+                events[cell[i, row[i]]] += 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,22 +190,24 @@ class ClasswiseECE(Statistic):
     _: KW_ONLY
     aggregate: Aggregate = "mean"
     threshold: float = 0.0
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
         one_of("aggregate", self.aggregate, ("mean", "max"))
         number("threshold", self.threshold, 0.0, 1.0, "[)")
 
-    def given(self, data: Predictions) -> ClassCells:
+    def prepare(self, problem: Problem) -> ClassCells:
         """Fix the predictions: bin every class once."""
+        data = rows_of(problem, self, weights=True)
         if isinstance(self.bins, FIXED) and self.threshold == 0.0 and data.weights is None:
-            return ClassCells.of_fixed(data, self.bins, self.aggregate)
-        return ClassCells.of(data, self._cells, self.threshold, self.aggregate)
+            return ClassCells.of_fixed(problem, self.bins, self.aggregate)
+        return ClassCells.of(problem, self._cells, self.threshold, self.aggregate)
 
     def _cells(self, p: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
-        cells = Cells.of(self.bins, np.column_stack([p, 1.0 - p]))
-        return cells.of_row, np.full(len(cells), 1.0 / w.sum())
+        columns = np.column_stack([p, 1.0 - p])
+        one_class = Predictions(columns, np.zeros(p.size, dtype=np.int64), induced=True)
+        cells = Cells.of(self.bins, RowProblem(one_class))
+        return cells.of_unit, np.full(len(cells), 1.0 / w.sum())
 
 
 def SCE(bins: int = 15) -> ClasswiseECE:  # noqa: N802 (named as published)
@@ -269,15 +269,15 @@ class ACE(Statistic):
     bins: int = 15
     _: KW_ONLY
     threshold: float = 0.0
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         whole("bins", self.bins, most=MOST_BINS)
         number("threshold", self.threshold, 0.0, 1.0, "[)")
 
-    def given(self, data: Predictions) -> ClassCells:
+    def prepare(self, problem: Problem) -> ClassCells:
         """Fix the predictions: cut every class into ranges once."""
-        return ClassCells.of(data, self._cells, self.threshold, "mean")
+        rows_of(problem, self, weights=True)
+        return ClassCells.of(problem, self._cells, self.threshold, "mean")
 
     def _cells(self, p: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         ordered = np.sort(p)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -13,57 +12,40 @@ from caltest._base.checks import is_whole
 from caltest._base.compiled import inlined, kernel
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.cells import Cells
-from caltest.statistics.debiased import pair_weights, squared_residuals
-from caltest.statistics.prepared import Prepared, Statistic
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import Cells, Problem, ResidualSums
+from caltest.problem.base import Squares
+from caltest.statistics.base import Statistic, SumStatistic
+from caltest.statistics.debiased import pair_weights
 
 
 @dataclass(frozen=True, eq=False)
-class Scales(Prepared):
-    """Nested partitions of fixed predictions, from fine to coarse.
+class Scales(SumStatistic):
+    """The largest standardised excess over nested partitions; ``cells`` are the finest.
 
-    The cells of a scale are runs of cells of the scale before, the first of ``finest``: ``merges``
-    says where they start and ``weights`` are 1 / (n (n_b − 1)), both for one scale after the other,
-    with ``sizes`` cells; ``deviations`` are the standard deviations of the debiased errors under
-    calibration.
+    The cells of a scale are runs of cells of the scale before: ``merges`` says where they start and
+    ``pairs`` what a pair of rows counts, both for one scale after the other, with ``sizes`` cells;
+    ``deviations`` are the standard deviations of the debiased errors under calibration.
     """
 
     m: IntArray
-    finest: Cells = field(repr=False)
     sizes: IntArray = field(repr=False)
     merges: IntArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
+    pairs: FloatArray = field(repr=False)
     deviations: FloatArray = field(repr=False)
+    squares: ClassVar[Squares] = "cells"
 
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n), by a compiled pass over the rows."""
-        return np.asarray(self.standardised(labels).max(axis=1))
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the values (B,) of the sums of B sets of outcomes."""
+        return np.asarray(self.standardised(sums).max(axis=1))
 
-    def standardised(self, labels: IntArray) -> FloatArray:
-        """Return T_m / sd(T_m) for label vectors (B, n) and every scale m, from fine to coarse."""
-        values = np.empty((len(labels), self.m.size))
-        nested = (self.sizes, self.merges, self.weights)
-        _label_errors(labels, self.finest.of_row, self._sums, *self._told, *nested, values)
+    def standardised(self, sums: ResidualSums) -> FloatArray:
+        """Return T_m / sd(T_m) for every scale m, from fine to coarse, shape (B, M)."""
+        values = np.empty((len(sums.cells), self.m.size))  # type: ignore[arg-type]
+        # Copies: the sums of a scale are written over those of the scale before.
+        own = (np.array(part, dtype=np.float64, order="C") for part in (sums.cells, sums.squares))
+        _excesses(*own, self.sizes, self.merges, self.pairs, values)
         return values / self.deviations
-
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the values for moved residuals."""
-        kept = residuals[:, : self._sums.shape[1]]
-        sums = np.stack([self.finest.sum(multipliers * r, axis=1) for r in kept.T], axis=-1)
-        squares = self.finest.sum(np.square(multipliers) * np.square(kept).sum(axis=1), axis=1)
-        values = np.empty((len(multipliers), self.m.size))
-        _residual_errors(sums, squares, self.sizes, self.merges, self.weights, values)
-        return np.asarray((values / self.deviations).max(axis=1))
-
-    @cached_property
-    def _sums(self) -> FloatArray:
-        probs = self.data.probs
-        return np.asarray(self.finest.sum(probs[:, :1] if self.data.n_classes == 2 else probs))
-
-    @cached_property
-    def _told(self) -> tuple[FloatArray, FloatArray, float]:
-        return squared_residuals(self.data.probs)
 
 
 @inlined
@@ -94,28 +76,7 @@ def _merged(sums, squares, columns, sizes, merges, weights, errors_out):  # type
 
 
 @kernel
-def _label_errors(  # type: ignore[no-untyped-def]
-    labels, cell, predicted, base, told, factor, sizes, merges, weights, errors_out
-):
-    # O(n + L K) per label vector.
-    n_cells, columns = predicted.shape
-    sums, squares = np.empty((n_cells, told.shape[1])), np.empty(n_cells)
-    for r in range(labels.shape[0]):
-        row = labels[r]
-        sums[:] = 0.0
-        squares[:] = 0.0
-        for i in range(row.size):
-            b, y = cell[i], row[i]
-            sums[b, y] += 1.0
-            squares[b] += base[i] + factor * told[i, y]
-        for b in range(n_cells):
-            for k in range(columns):
-                sums[b, k] -= predicted[b, k]
-        _merged(sums, squares, columns, sizes, merges, weights, errors_out[r])
-
-
-@kernel
-def _residual_errors(  # type: ignore[no-untyped-def]
+def _excesses(  # type: ignore[no-untyped-def]
     sums, squares, sizes, merges, weights, errors_out
 ):
     # O(L d) for each set of residuals.
@@ -171,39 +132,39 @@ class MultiScale(Statistic):
 
     scales: tuple[int, ...] | None = None
     essential: ClassVar[int] = 0
-    takes_weights: ClassVar[bool] = True
 
     def __init__(self, scales: Sequence[int] | None = None) -> None:
         object.__setattr__(self, "scales", None if scales is None else _powers(scales))
 
-    def given(self, data: Predictions) -> Scales:
+    def prepare(self, problem: Problem) -> Scales:
         """Fix the predictions: partition them at every scale and standardise."""
-        n, two = data.n, data.n_classes == 2
+        n, two = problem.n, problem.n_classes == 2
         scales = self.scales or tuple(2**b for b in range(1, max(2, n.bit_length())))
-        parts: list[Cells] = []
-        kept: list[int] = []
-        merges, weights, deviations = [], [], []
+        if self.scales is None and problem.grid is not None:
+            scales = tuple(m for m in scales if problem.grid % m == 0)
+        parts: list[tuple[int, Cells, IntArray, FloatArray, float]] = []
         for m in scales[::-1]:
-            bins = UniformBins(m) if two else VarianceTree(max(1, -(-n // m)))
-            cells = Cells.of(bins, data.probs, data.weights)
-            weight = pair_weights(cells)
-            variance = 2.0 * float(weight**2 @ _cross_covariances(data, cells))
-            if variance == 0.0:
-                continue
-            finer = parts[-1] if parts else cells
-            merges.append(np.searchsorted(finer.starts, cells.starts[:-1]))
-            parts.append(cells)
-            kept.append(m)
-            weights.append(weight)
-            deviations.append(np.sqrt(variance))
-        if not kept:
+            cells = Cells.of(UniformBins(m) if two else VarianceTree(max(1, -(-n // m))), problem)
+            pairs = pair_weights(cells)
+            variance = 2.0 * float(pairs**2 @ _cross_covariances(cells))
+            if variance > 0.0:
+                finer = parts[-1][1] if parts else cells
+                merges = np.searchsorted(finer.starts, cells.starts[:-1])
+                parts.append((m, cells, merges, pairs, float(np.sqrt(variance))))
+        if not parts:
             raise StatisticError(
                 f"{self!r} is undefined: with {n} rows and these predictions no scale has a cell "
                 "of two rows whose labels can vary"
             )
-        sizes = np.array([len(cells) for cells in parts])
-        joined = np.concatenate(merges), np.concatenate(weights), np.array(deviations)
-        return Scales(data, np.array(kept), parts[0], sizes, *joined, degree=2)
+        widths, partitions, *columns = zip(*parts, strict=True)
+        starts, counted, deviations = columns
+        cut = self.scales is None and problem.grid is not None
+        return Scales(
+            problem, np.array(widths), np.array([len(cells) for cells in partitions]),
+            np.concatenate(starts), np.concatenate(counted), np.array(deviations),
+            cells=partitions[0],
+            remark=f"MultiScale has the scales {widths[-1]} to {widths[0]}" if cut else "",
+        )  # fmt: skip
 
 
 def _powers(scales: Sequence[int]) -> tuple[int, ...]:
@@ -218,29 +179,30 @@ def _powers(scales: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(m) for m in chosen)
 
 
-def _cross_covariances(data: Predictions, cells: Cells) -> FloatArray:
+def _cross_covariances(cells: Cells) -> FloatArray:
     """Return Σ_{i≠j in b} w_i² w_j² tr(C_i C_j) of every cell b; of two classes, of one component.
 
     C_i is the covariance of label i.
     """
-    probs = data.probs
-    squared = np.ones(data.n) if data.weights is None else data.weights**2
-    if probs.shape[1] == 2:
-        v = squared * probs[:, 0] * probs[:, 1]
-        return without_rounding(cells.sum(v) ** 2, cells.sum(v * v))
+    problem = cells.problem
+    if problem.n_classes == 2:
+        total, diagonal = cells.sum(problem.variance) ** 2, cells.sum(problem.squared_variance)
+        return _without_rounding(total, diagonal)
+    probs, w = problem.probs, problem.weight
+    squared = np.ones(problem.n) if w is None else w**2
     # C_i = diag(p) − p p', so ‖C_i‖² = Σp² − 2 Σp³ + (Σp²)².
     squares = np.einsum("ik,ik->i", probs, probs)
     traces = squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2
-    own = cells.sum(squared**2 * traces)
-    total, ordered, scale = own.copy(), probs[cells.order], squared[cells.order, None]
+    diagonal = cells.sum(squared**2 * traces)
+    total, ordered, scale = diagonal.copy(), probs[cells.order], squared[cells.order, None]
     for b in np.flatnonzero(cells.counts > 1):
         part = slice(cells.starts[b], cells.starts[b + 1])
         rows, weighted = ordered[part], scale[part] * ordered[part]
         covariance = np.diag(weighted.sum(axis=0)) - weighted.T @ rows
         total[b] = (covariance**2).sum()
-    return without_rounding(total, own)
+    return _without_rounding(total, diagonal)
 
 
-def without_rounding(total: FloatArray, own: FloatArray) -> FloatArray:
-    """Return total − own, but 0 where one row only of a cell can vary and rounding is left."""
-    return np.where(total - own > 1e-13 * total, total - own, 0.0)
+def _without_rounding(total: FloatArray, diagonal: FloatArray) -> FloatArray:
+    """Return their difference, but 0 where one row of a cell can vary and rounding is left."""
+    return np.where(total - diagonal > 1e-13 * total, total - diagonal, 0.0)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from caltest._base.checks import one_of, whole
-from caltest._base.compiled import kernel
 from caltest.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.cells import CellLaw, Cells
-from caltest.statistics.prepared import Law, Prepared, Statistic, chi_squared, event, normal
+from caltest.predictions import FloatArray
+from caltest.problem import Cells, Problem
+from caltest.statistics.base import CellStatistic, Statistic, chi_squared, normal
 from caltest.statistics.scores import ScoreGap
 
 #: Variance per row below which a statistic cannot vary: only rounding is left of it.
@@ -34,69 +32,19 @@ def refuse_certain(statistic: Any, varies: bool) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledGaps(Prepared):
-    """centre + Σ_g (O_g − E_g)^degree / scale_g over cells of two classes, predictions fixed.
+class ScaledGaps(CellStatistic):
+    """centre + Σ_g (O_g − E_g)^power / scale_g over cells of two classes, predictions fixed.
 
     O_g counts the events in cell g and E_g is what was predicted; a cell of infinite scale adds
-    nothing. ``against`` says what speaks against the limit law besides few surprises.
+    nothing.
     """
 
-    expected: FloatArray = field(repr=False)
     scale: FloatArray = field(repr=False)
-    law: Law | None = field(repr=False)
-    against: str | None = None
-    cells: Cells = field(kw_only=True, repr=False)
-    degree: int = field(kw_only=True)
-    by_events: ClassVar[bool] = True
-    enough: float = field(default=4.0, kw_only=True)
+    power: int
 
-    def __call__(self, labels: IntArray) -> float:
-        return float(self.of_events(self.cells.sum(labels == 0)))
-
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n), by compiled counts."""
-        observed = np.empty((len(labels), len(self.cells)))
-        _events(labels, self.cells.order, self.cells.starts, observed)
-        return self.of_events(observed)
-
-    def of_events(self, events: Any) -> FloatArray:
-        """Return the values for weights of the events in the cells, with the bits of their law."""
-        return self._added(events - self.expected)
-
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the values for moved residuals, whose sums are the gaps."""
-        return self._added(self.cells.sum(multipliers * residuals[:, 0], axis=1))
-
-    def _added(self, gaps: FloatArray) -> FloatArray:
-        return np.asarray(self.centre + (gaps**self.degree / self.scale).sum(axis=-1))
-
-    def cell_law(self) -> CellLaw:
-        """Return the law of the events in a cell, pushed through its term."""
-        return CellLaw(self.cells, self._term)
-
-    def _term(self, cell: int, count: IntArray) -> FloatArray:
-        gap: FloatArray = count - self.expected[cell]
-        return self.centre + gap**self.degree / self.scale[cell]
-
-    def laws(self) -> Mapping[str, Law]:
-        """Return the limit law, by name."""
-        return {"asymptotic": self.law} if self.law else {}
-
-    def doubt(self) -> str | None:
-        """Return why the limit law is known to fail in data such as these, if it is."""
-        return self.against or super().doubt()
-
-
-@kernel
-def _events(labels, order, starts, events_out):  # type: ignore[no-untyped-def]
-    # How often label 0 occurs in every cell, O(n) per label vector.
-    for r in range(labels.shape[0]):
-        row = labels[r]
-        for b in range(starts.size - 1):
-            seen = 0
-            for i in range(starts[b], starts[b + 1]):
-                seen += row[order[i]] == 0
-            events_out[r, b] = seen
+    def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
+        """Return what each cell adds, with its share of the centre."""
+        return self.centre / len(self.cells) + sums[:, :, 0] ** self.power / self.scale[at]
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,11 +75,9 @@ class CalibrationInTheLarge(Statistic):
     2.0
     """
 
-    takes_weights: ClassVar[bool] = True
-
-    def given(self, data: Predictions) -> ScaledGaps:
+    def prepare(self, problem: Problem) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
-        return _of_rows(self, data)
+        return _all_in_all(self, problem, 0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,36 +109,23 @@ class OERatio(Statistic):
     1.5
     """
 
-    takes_weights: ClassVar[bool] = True
-
-    def given(self, data: Predictions) -> ScaledGaps:
+    def prepare(self, problem: Problem) -> ScaledGaps:
         """Fix the predictions: all rows are one cell."""
-        return _of_rows(self, data)
+        return _all_in_all(self, problem, 1.0)
 
 
-def _of_rows(statistic: CalibrationInTheLarge | OERatio, data: Predictions) -> ScaledGaps:
-    """Take all rows for one cell."""
-    p = event(data, statistic)
-    w = np.ones(p.size) if data.weights is None else data.weights
-    cells = Cells(np.arange(p.size), np.array([0, p.size]), weights=data.weights)
-    variance = float((w**2 * p) @ data.probs[:, 1])
-    return all_in_all(statistic, data, cells, float(w @ p), variance)
-
-
-def all_in_all(
-    statistic: CalibrationInTheLarge | OERatio,
-    data: Any,
-    cells: Cells,
-    expected: float,
-    variance: float,
-) -> ScaledGaps:
-    """Return the gap of one cell of all rows: in standard deviations around 0, or in E around 1."""
-    refuse_certain(statistic, variance > NO_VARIANCE * data.n)
-    centre, deviation = float(isinstance(statistic, OERatio)), float(np.sqrt(variance))
-    unit = expected if centre else deviation
-    law = partial(normal, centre, deviation / unit)
-    facts: Any = {"degree": 1, "two_sided": True, "centre": centre, "null_mean": centre}
-    return ScaledGaps(data, np.array([expected]), np.array([unit]), law, cells=cells, **facts)
+def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> ScaledGaps:
+    """Return the gap of all rows, in standard deviations or in expected events."""
+    problem.event(statistic)
+    cells, variance = Cells.whole(problem), float(problem.variance.sum())
+    refuse_certain(statistic, variance > NO_VARIANCE * problem.n)
+    deviation = float(np.sqrt(variance))
+    unit = float(cells.expected[0, 0]) if centre else deviation
+    return ScaledGaps(
+        problem, np.array([unit]), 1,
+        cells=cells, two_sided=True, centre=centre, null_mean=centre, min_surprises=4.0,
+        laws={"asymptotic": partial(normal, centre, deviation / unit)},
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,7 +179,6 @@ class HosmerLemeshow(Statistic):
     _: KW_ONLY
     variance: Literal["binomial", "exact"] = "binomial"
     df: int | None = None
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins, number=False))
@@ -254,41 +186,32 @@ class HosmerLemeshow(Statistic):
         if self.df is not None:
             whole("df", self.df)
 
-    def given(self, data: Predictions) -> ScaledGaps:
+    def prepare(self, problem: Problem) -> ScaledGaps:
         """Fix the predictions: partition them once."""
-        p, rest = event(data, self), data.probs[:, 1]
-        cells = Cells.of(self.bins, data.probs, data.weights)
-        w = np.ones(p.size) if data.weights is None else data.weights
-        sums = (cells.sum(w * p), cells.sum(w * rest), cells.sum(w**2 * p * rest))
-        return self.of_sums(data, cells, *sums, cells.sum(w**2))
-
-    def of_sums(
-        self,
-        data: Any,
-        cells: Cells,
-        expected: FloatArray,
-        missed: FloatArray,
-        true: FloatArray,
-        squares: FloatArray,
-    ) -> ScaledGaps:
-        """Return the statistic of cells with the sums of w p, w (1 − p), w² p (1 − p) and w²."""
-        equal = expected * missed * squares / cells.mass**2
+        problem.event(self)
+        cells = Cells.of(self.bins, problem)
+        rest = problem.probs[:, 1] * (1.0 if problem.mass is None else problem.mass)
+        expected, missed = cells.expected[:, 0], cells.sum(rest)
+        true = cells.sum(problem.variance)
+        equal = expected * missed * cells.square_mass / cells.mass**2
         variance = true if self.variance == "exact" else equal
         varies = variance > NO_VARIANCE * cells.counts
         refuse_certain(self, bool(varies.any()))
         scale = np.where(varies, variance, np.inf)
-        law = partial(chi_squared, self.df or int(varies.sum()))
-        mean, least, against = float((true / scale).sum()), float(true[varies].min()), None
+        least, caveat = float(true[varies].min()), None
         if self.df is not None and self.df < varies.sum():
-            against = f"df={self.df} is for the rows of the fit, others have {varies.sum()}"
+            caveat = f"df={self.df} is for the rows of the fit, others have {varies.sum()}"
         elif least < LEAST_VARIANCE:
-            against = (
+            caveat = (
                 f"the number of events in a group has a variance of only {least:.2g}, it takes "
                 f"{LEAST_VARIANCE:g}"
             )
         return ScaledGaps(
-            data, expected, scale, law, against, cells=cells, degree=2, null_mean=mean
-        )
+            problem, scale, 2,
+            cells=cells, null_mean=float((true / scale).sum()), min_surprises=4.0,
+            laws={"asymptotic": partial(chi_squared, self.df or int(varies.sum()))},
+            law_caveat=caveat,
+        )  # fmt: skip
 
 
 def Spiegelhalter() -> ScoreGap:  # noqa: N802

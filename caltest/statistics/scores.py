@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from caltest._base.checks import one_of
-from caltest._base.compiled import dense_kernel
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Law, Prepared, Statistic, as_problem, normal
+from caltest.predictions import FloatArray, Predictions
+from caltest.problem import LinearTerm, Problem, ResidualSums, RowProblem
+from caltest.statistics.base import LabelStatistic, Statistic, SumStatistic, normal, rows_of
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13
@@ -42,92 +42,38 @@ NAMED: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows(Prepared):
-    """A sum of scores whose predictions are fixed: (Σ_i table[i, y_i]) / divisor.
+class ScoreSum(SumStatistic):
+    """A sum of scores whose predictions are fixed: null_mean + Σ w (s − promised) / divisor."""
 
-    That is what calibration promises plus Σ_i table_i · r_i / divisor, r the residuals. A score
-    gap is promised 0: it is linear in r and has a degree. The promise of a mean score stays when
-    residuals change their signs, so it has none: look at the gap instead.
-
-    Attributes
-    ----------
-    table : ndarray of shape (n, K)
-        What each row adds for each label.
-    divisor : float
-        n for a mean, the standard deviation of the sum for a standardised one.
-    deviation : float
-        Standard deviation of the value when the predictions are calibrated; its mean is
-        ``null_mean``.
-    """
-
-    table: FloatArray = field(repr=False)
     divisor: float
-    deviation: float
     null_mean: float = field(kw_only=True)
-    enough: float = field(default=8.0, kw_only=True)
 
-    def __call__(self, labels: IntArray) -> float:
-        return float(self._weighted[np.arange(labels.size), labels].sum() / self.divisor)
-
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n), by compiled look-ups."""
-        return looked_up(self._weighted, labels) / self.divisor
-
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the gaps for moved residuals: Σ_i m_i table_i · r_i, in standard deviations."""
-        if self.degree is None:
-            return super().of_residuals(residuals, multipliers)
-        # A class of probability 0 that was not observed has no residual, and maybe no finite score.
-        scores = np.where(residuals == 0.0, 0.0, self.table)
-        gaps = (scores * residuals).sum(axis=1)
-        with np.errstate(invalid="ignore"):  # 0 · ∞: a label that was impossible and did not occur
-            each = np.where(multipliers == 0.0, 0.0, multipliers * gaps)
-        return np.asarray(each.sum(axis=1) / self.divisor)
-
-    @cached_property
-    def _weighted(self) -> FloatArray:
-        weights = self.data.weights
-        return self.table if weights is None else self.table * weights[:, None]
-
-    def laws(self) -> Mapping[str, Law]:
-        """Return the normal limit, by name."""
-        return {"asymptotic": partial(normal, self.null_mean, self.deviation)}
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the values (B,) of the sums of B sets of outcomes."""
+        assert sums.linear is not None
+        return np.asarray(self.null_mean + sums.linear[:, 0] / self.divisor)
 
     @property
     def tails(self) -> float:
         """Σ of fourth moments over variance²: the excess kurtosis and squared skewness are less.
 
-        Both by Cauchy's inequality; O(n K).
+        Both by Cauchy's inequality; O(n K), of rows.
         """
-        probs = self.data.probs
-        possible = np.where(probs > 0.0, self._weighted, 0.0)
-        away = (possible - (probs * possible).sum(axis=1)[:, None]) ** 2
+        assert self.tables is not None
+        probs = self.problem.probs
+        away = np.square(np.where(probs > 0.0, self.tables[0], 0.0))
         return float((probs * away**2).sum() / (probs * away).sum() ** 2)
 
 
-def looked_up(table: FloatArray, labels: IntArray) -> FloatArray:
-    """Return Σ_i table[i, labels[b, i]] for label vectors of shape (B, n)."""
-    sums = np.empty(len(labels))
-    _chosen(labels, table, sums)
-    return sums
-
-
-@dense_kernel
-def _chosen(labels, table, sums_out):  # type: ignore[no-untyped-def]
-    for r in range(labels.shape[0]):
-        total = 0.0
-        for i in range(labels.shape[1]):
-            total += table[i, labels[r, i]]
-        sums_out[r] = total
-
-
-def _moments(data: Predictions, table: FloatArray) -> tuple[FloatArray, float]:
-    """Return the expected score of every row, and the standard deviation of their sum."""
-    probs, weights = data.probs, 1.0 if data.weights is None else data.weights[:, None]
-    possible = np.where(probs > 0.0, table, 0.0)
-    expected = (probs * possible).sum(axis=1)
-    variance = (weights**2 * probs * (possible - expected[:, None]) ** 2).sum()
-    return expected, float(np.sqrt(variance))
+def _score_sum(
+    problem: Problem, term: LinearTerm, divisor: float, deviation: float, mean: float, **facts: Any
+) -> ScoreSum:
+    """Return a sum of scores that calibrated predictions give this mean and deviation."""
+    return ScoreSum(
+        problem, divisor,
+        scores=term.table[None], observed_scores=np.array([term.observed]), remark=term.remark,
+        null_mean=mean, laws={"asymptotic": partial(normal, mean, deviation)}, **facts,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,20 +81,22 @@ class _MeanScore(Statistic):
     """What the scores share: a mean over the rows of a table."""
 
     name: ClassVar[str]
-    takes_weights: ClassVar[bool] = True
 
     def per_row(self, probs: Any, labels: Any = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
-        data = as_problem(Predictions.of(probs, labels))
-        return NAMED[self.name](data.probs)[np.arange(data.n), data.labels]
+        return self.of_rows(RowProblem.of(Predictions.of(probs, labels)).predictions)
 
-    def given(self, data: Predictions) -> ScoredRows:
+    def of_rows(self, rows: Predictions) -> FloatArray:
+        """Return the score of every row of an induced problem, shape (n,)."""
+        return NAMED[self.name](rows.probs)[np.arange(rows.n), rows.labels]
+
+    def prepare(self, problem: Problem) -> ScoreSum:
         """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
-        table = NAMED[self.name](data.probs)
-        expected, deviation = _moments(data, table)
-        mass = float(data.n if data.weights is None else data.weights.sum())
-        promised = float(np.average(expected, weights=data.weights))
-        return ScoredRows(data, table, mass, deviation / mass, null_mean=promised)
+        term = problem.linear(self.name, NAMED[self.name])
+        mass = float(problem.n if problem.mass is None else problem.mass.sum())
+        deviation = float(np.sqrt(max(term.variance, 0.0))) / mass
+        promised = term.promised / mass
+        return _score_sum(problem, term, mass, deviation, promised, min_surprises=8.0)
 
 
 class BrierScore(_MeanScore):
@@ -212,17 +160,18 @@ class SphericalScore(_MeanScore):
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledScore(Prepared):
+class ScaledScore(LabelStatistic):
     """1 − mean score / that of the best constant prediction, with the predictions fixed."""
 
-    scored: ScoredRows = field(repr=False)
+    mean_score: ScoreSum = field(repr=False)
     shares: FloatArray = field(repr=False)
 
-    def batch(self, labels: IntArray) -> FloatArray:
+    def batch(self, labels: Any) -> FloatArray:
         """Return the values for label vectors of shape (B, n)."""
-        classes = range(self.data.n_classes)
+        classes = range(self.problem.n_classes)
         squares = sum(((labels == k) * self.shares).sum(axis=1) ** 2 for k in classes)
-        return 1.0 - self.scored.batch(labels) / _uncertainty(squares, self.shares, len(classes))
+        uncertainty = _uncertainty(squares, self.shares, len(classes))
+        return np.asarray(1.0 - self.mean_score.batch(labels) / uncertainty)
 
 
 def _uncertainty(squares: Any, shares: FloatArray, k: int) -> FloatArray:
@@ -256,19 +205,18 @@ class ScaledBrierScore(Statistic):
     0.75
     """
 
-    takes_weights: ClassVar[bool] = True
-
-    def given(self, data: Predictions) -> ScaledScore:
+    def prepare(self, problem: Problem) -> ScaledScore:
         """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
+        data = rows_of(problem, self, weights=True)
         if data.n == 1:
             raise StatisticError(f"{self!r} compares with the shares of the classes: give two rows")
-        scored, p = BrierScore().given(data), data.probs
+        mean_score, p = BrierScore().prepare(problem), data.probs
         w = np.ones(data.n) if data.weights is None else data.weights
         w = w / w.sum()
         # Σ_k E ȳ_k², whose variance is Σ_i w_i² p_ik (1 − p_ik).
         squares = ((w @ p) ** 2 + w**2 @ (p * (1.0 - p))).sum()
-        centre = 1.0 - scored.null_mean / float(_uncertainty(squares, w, data.n_classes))
-        return ScaledScore(data, scored, w, two_sided=True, centre=centre)
+        centre = 1.0 - mean_score.null_mean / float(_uncertainty(squares, w, data.n_classes))
+        return ScaledScore(problem, mean_score, w, two_sided=True, centre=centre)
 
 
 @dataclass(frozen=True, repr=False)
@@ -314,22 +262,18 @@ class ScoreGap(Statistic):
     """
 
     score: str = "brier"
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, NAMED)
 
-    def given(self, data: Predictions) -> ScoredRows:
+    def prepare(self, problem: Problem) -> ScoreSum:
         """Fix the predictions: tabulate the gaps once, and leave a function of the labels."""
-        table = NAMED[self.score](data.probs)
-        expected, deviation = _moments(data, table)
-        if deviation <= NOTHING * np.sqrt(data.n):
+        term = problem.linear(self.score, NAMED[self.score])
+        deviation = float(np.sqrt(max(term.variance, 0.0)))
+        if deviation <= NOTHING * np.sqrt(problem.n):
             raise StatisticError(
                 f"{self!r} is not defined: every prediction is 0, ½ or 1 (for more classes, "
                 "uniform over those it allows), so no label that can occur changes the "
                 f"{self.score} score. Use CalibrationInTheLarge() or an ECE"
             )
-        gaps = table - expected[:, None]
-        return ScoredRows(
-            data, gaps, deviation, 1.0, two_sided=True, degree=1, null_mean=0.0, enough=4.0
-        )
+        return _score_sum(problem, term, deviation, 1.0, 0.0, two_sided=True, min_surprises=4.0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Prepared, Statistic, as_problem, event
+from caltest.problem import Problem, RowProblem
+from caltest.statistics.base import ResidualStatistic, Statistic, rows_of
 
 ComplexArray = NDArray[np.complex128]
 
@@ -76,9 +77,12 @@ def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> Smooth
     >>> curve.width, round(curve.error, 4)
     (0.1318359375, 0.1299)
     """
-    data = as_problem(Predictions.of(probs, labels).in_ratios())
-    p, residuals = event(data, smooth_curve), data.residuals[:, 0]
-    error, width = (float(found[0]) for found in SmoothECE().given(data).solve(residuals[None, :]))
+    problem = RowProblem.of(Predictions.of(probs, labels).in_ratios())
+    data = problem.predictions
+    p, residuals = problem.event(smooth_curve), data.residuals[:, 0]
+    error, width = (
+        float(found[0]) for found in SmoothECE().prepare(problem).solve(residuals[None, :])
+    )
     t = np.linspace(0.0, 1.0, points)
     w = np.ones_like(p) if data.weights is None else data.weights
     both = _transformed(p, np.stack([residuals, w]) / w.mean(), _grid_size(width))
@@ -87,23 +91,24 @@ def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> Smooth
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothResiduals(Prepared):
+class SmoothResiduals(ResidualStatistic):
     """A smooth calibration error whose predictions are fixed: a function of the residuals.
 
-    Its degree is 1 for a kernel of one width; the width follows the residuals.
+    The value of inflated residuals is that of plain ones times √κ, as for a kernel of one width;
+    the width itself follows the residuals.
     """
 
     p: FloatArray = field(repr=False)
     #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the errors for label vectors of shape (B, n); transforms are made together."""
-        return self.solve((labels == 0) - self.p)[0]
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the errors (B,) for outcomes; transforms are made together."""
+        return np.asarray(factor**0.5 * self.of_residuals(*self.problem.residuals(outcomes)))
 
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the errors for moved residuals."""
-        return self.solve(multipliers * residuals[:, 0])[0]
+    def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return the errors for residuals (B, n, 1)."""
+        return self.solve(residuals[:, :, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return errors and widths for residuals (B, n), weighted if rows are, by bisection."""
@@ -177,11 +182,10 @@ class SmoothECE(Statistic):
     0.1299
     """
 
-    takes_weights: ClassVar[bool] = True
-
-    def given(self, data: Predictions) -> SmoothResiduals:
+    def prepare(self, problem: Problem) -> SmoothResiduals:
         """Fix the predictions, and leave a function of the labels."""
-        return SmoothResiduals(data, event(data, self), degree=1)
+        rows_of(problem, self, weights=True)
+        return SmoothResiduals(problem, problem.event(self))
 
 
 def _grid_size(width: float) -> int:

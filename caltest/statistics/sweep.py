@@ -8,17 +8,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.arrays import by_value
 from caltest._base.checks import one_of
 from caltest._base.compiled import kernel
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.prepared import Prepared, Statistic, by_value, event
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import Problem
+from caltest.statistics.base import LabelStatistic, Statistic, rows_of
 
 #: Part by which a weighted frequency may fall by rounding and still count as not falling.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class SortedRows(Prepared):
+class SortedRows(LabelStatistic):
     """The monotone sweep with the predictions fixed and sorted.
 
     In ``order``, the rows that are tied with the i-th end at ``group_end[i]``; ``mass[i]`` is the
@@ -37,7 +39,7 @@ class SortedRows(Prepared):
         """Return the number of bins that these labels lead to."""
         return int(self._swept(labels[None, :])[1, 0])
 
-    def batch(self, labels: IntArray) -> FloatArray:
+    def batch(self, labels: Any) -> FloatArray:
         """Return the errors for label vectors of shape (B, n), compiled."""
         return self._swept(labels)[0]
 
@@ -135,19 +137,18 @@ class Sweep(Statistic):
     _: KW_ONLY
     norm: Literal["l1", "l2"] = "l1"
     essential: ClassVar[int] = 0
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("norm", self.norm, ("l1", "l2"))
 
-    def given(self, data: Predictions) -> SortedRows:
+    def prepare(self, problem: Problem) -> SortedRows:
         """Fix the predictions: sort them once."""
-        p = event(data, self)
+        data, p = rows_of(problem, self, weights=True), problem.event(self)
         order, ends = by_value(p)
         group_end = np.repeat(ends, np.diff(ends, prepend=0))
         w: Any = np.ones(p.size, np.uint8) if data.weights is None else data.weights
         mass = np.arange(p.size + 1) if data.weights is None else _from_0(w[order])
-        return SortedRows(data, order, group_end, w, mass, _from_0((w * p)[order]), self.norm)
+        return SortedRows(problem, order, group_end, w, mass, _from_0((w * p)[order]), self.norm)
 
 
 def _from_0(values: FloatArray) -> FloatArray:

@@ -10,11 +10,12 @@ import numpy as np
 
 from caltest._base.checks import one_of, whole
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import Problem
 from caltest.recalibration import IsotonicRegression, Recalibration
 from caltest.recalibration.fitting import FLOOR
 from caltest.simulate.dependent import by_appearance
-from caltest.statistics.prepared import Prepared, Statistic
+from caltest.statistics.base import LabelStatistic, Statistic, rows_of
 from caltest.statistics.scores import NAMED
 
 #: Recalibrated probabilities that differ by less have not moved.
@@ -34,13 +35,14 @@ def _slope(norm: str, moves: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class CrossFitted(Prepared):
+class CrossFitted(LabelStatistic):
     """A mean over rows and their cross-fitted recalibration, with the predictions fixed."""
 
     statistic: _CrossFitted
     fold: IntArray = field(repr=False)
 
-    def __call__(self, labels: IntArray) -> float:
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the mean for one label vector (n,)."""
         p, recalibration = self.data.probs, self.statistic.recalibration
         scores, repaired = np.log(np.maximum(p, FLOOR)), p.copy()
         for k in range(self.statistic.folds):
@@ -65,7 +67,6 @@ class _CrossFitted(Statistic):
     folds: int = 5
     losses: ClassVar[tuple[str, ...]] = tuple(NAMED)
     essential: ClassVar[int] = 0
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, self.losses)
@@ -76,8 +77,9 @@ class _CrossFitted(Statistic):
                 f"PlattScaling(), not {self.recalibration!r}"
             )
 
-    def given(self, data: Predictions) -> CrossFitted:
+    def prepare(self, problem: Problem) -> CrossFitted:
         """Fix the predictions; the recalibration is fitted anew to every set of labels."""
+        data = rows_of(problem, self, weights=True)
         alone = data.n_clusters is None
         unit = np.arange(data.n) if alone else by_appearance(data.clusters)
         count = int(unit.max()) + 1
@@ -88,7 +90,7 @@ class _CrossFitted(Statistic):
                 f"there are {count}"
             )
         return CrossFitted(
-            data, self, np.random.default_rng(0).permutation(count)[unit] % self.folds
+            problem, self, np.random.default_rng(0).permutation(count)[unit] % self.folds
         )
 
     @abstractmethod

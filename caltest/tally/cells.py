@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +14,6 @@ from caltest._base.written import name_of
 from caltest.binning import EdgeBins, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.statistics.cells import Cells
-from caltest.statistics.prepared import MAX_MASS
 from caltest.tally.grid import GRID, Grid, mean_position, total
 from caltest.tally.laws import Atoms
 from caltest.tally.rows import UNIT
@@ -160,12 +157,6 @@ class MicroCells:
         rare, w = self.count * self.probs.min(axis=1), self.weight
         return float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
 
-    def drawn(self, value: Any) -> Any:
-        """Return draws of a value of the numbers of events."""
-        from caltest.tally.counts import Counts
-
-        return Counts(self, value)
-
     def pooled(self) -> Predictions:
         """Return the tied rows of ``listed``, weighted by all that they stand for."""
         rows, times, cell = self.listed(tied=True)
@@ -205,60 +196,6 @@ class MicroCells:
         return float(weight**power @ total(self.tally.totals, name))
 
 
-@dataclass(frozen=True, eq=False)
-class TalliedCells(Cells):
-    """A partition of micro-cells; ``counts`` are rows, all else as for a partition of rows."""
-
-    micro: MicroCells = field(kw_only=True, repr=False)
-
-    @classmethod
-    def made_of(cls, bins: Any, micro: MicroCells) -> Self:
-        """Put micro-cells into bins.
-
-        Raises
-        ------
-        StatisticError
-            When bins are not made of micro-cells.
-        """
-        number = _numbers(bins, micro)
-        order = np.argsort(number, kind="stable")
-        starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-        return cls(order, np.append(starts, order.size), bins, micro.weights, micro=micro)
-
-    @property
-    def numbers(self) -> IntArray:
-        """The numbers of the occupied bins."""
-        return _numbers(self.bins, self.micro)[self.order[self.starts[:-1]]]
-
-    @property
-    def counts(self) -> IntArray:
-        """Number of rows in each cell, shape (L,)."""
-        return np.rint(self.sum(self.micro.count)).astype(np.int64)
-
-    def laws(self, probs: FloatArray) -> Iterator[tuple[int, FloatArray, float]]:
-        """Yield, for every cell, the law of its weighted number of events."""
-        atoms = self.micro.atoms
-        for first, last in pairwise(self.starts):
-            rows = self.order[first:last]
-            low, pmf, lost = 0, np.ones(1), 0.0
-            for weight in np.unique(self.micro.weight[rows]):
-                own = atoms.take(rows[self.micro.weight[rows] == weight])
-                start, law, error = own.law()
-                step = int(weight)
-                stretched = np.zeros((law.size - 1) * step + 1)
-                stretched[::step] = law
-                pmf = stretched if pmf.size == 1 else np.convolve(pmf, stretched)
-                low, lost = low + start * step, lost + error
-            yield low, pmf, lost
-
-    @property
-    def lawful(self) -> bool:
-        """Whether the law of the weighted number of events can be computed."""
-        weight = self.micro.weight
-        whole = bool((weight == np.rint(weight)).all())
-        return whole and (bool((weight == 1.0).all()) or float(self.mass.max()) <= MAX_MASS)
-
-
 def made_of_cells(bins: Any, grid: int = GRID) -> bool:
     """Whether bins have edges that are whole multiples of 1 / grid."""
     if not isinstance(bins, (UniformBins, EdgeBins)):
@@ -267,7 +204,7 @@ def made_of_cells(bins: Any, grid: int = GRID) -> bool:
     return bool(np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6)
 
 
-def _numbers(bins: Any, micro: MicroCells) -> IntArray:
+def bin_numbers(bins: Any, micro: MicroCells) -> IntArray:
     """Return the number of the bin of every micro-cell."""
     grid = micro.tally.grid
     if isinstance(bins, QuantileBins):

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import reference_bounds as twin
 import scipy.stats
+from conftest import cells_of
 
 import caltest as ct
 from caltest.inference import interval_methods, inversion
 from caltest.inference.cell_noise import CellNoise, _events, cell_noise
 from caltest.predictions import Predictions
-from caltest.statistics.cells import Cells
 
 
 def problem(seed, n, k, n_cells, shift=0.0):
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::caltest.errors.FewClustersWarni
 
 def noise_of(probs, labels, cells, draws=39, clusters=None, weights=None, seed=1):
     data = Predictions.of(probs, labels, clusters=clusters, weights=weights)
-    partition = Cells.of(lambda _: np.asarray(cells, dtype=int), data.probs, data.weights)
+    partition = cells_of(lambda _: np.asarray(cells, dtype=int), data.probs, data.weights)
     return cell_noise(data, partition, draws, np.random.default_rng(seed))
 
 
@@ -319,7 +319,7 @@ def test_draws_are_fewer_for_many_clusters():
     p, labels = np.full(2000, 0.3), np.arange(2000) % 2
     data = Predictions.of(p, labels, clusters=np.arange(2000) // 2)
     found = asked(ct.ECE(2), p, labels, n_resamples=10**6)
-    object.__setattr__(found.prepared, "data", data)
+    object.__setattr__(found.prepared, "problem", ct.RowProblem(data))
     assert interval_methods._n_draws(found) == 2**17 // (2000 // 64)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import reference_comparison as reference
-from conftest import seen
+from conftest import cells_of, seen
 from scipy import stats
 from scipy.special import ndtr
 
@@ -55,7 +55,7 @@ def by_rows(statistic):
 
 def error_of(bins, data):
     """Return the squared error of data in cells."""
-    return SquaredError.of(ct.Cells.of(as_binning(bins), data.probs), data)
+    return SquaredError.of(cells_of(as_binning(bins), data.probs), data)
 
 
 # --- the variance ------------------------------------------------------------------------------

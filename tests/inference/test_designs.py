@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import seen
+from conftest import cells_of, seen
 from scipy.special import ndtr
 from scipy.stats import f, t
 
@@ -19,6 +19,7 @@ from caltest.inference.exchange import swapped_differences
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError, base_variance
 from caltest.simulate.dependent import Agreement
+from caltest.statistics.base import problem_of
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])
@@ -32,7 +33,7 @@ def designed(probs, labels, clusters=None, weights=None):
 
 
 def error_of(data, bins=5):
-    cells = ct.Cells.of(as_binning(bins), data.probs, data.weights)
+    cells = cells_of(as_binning(bins), data.probs, data.weights)
     return SquaredError.of(cells, data)
 
 
@@ -317,7 +318,7 @@ def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
     p, g = rng.random(60), np.repeat(np.arange(20), 3)
     y, w = (rng.random(60) < p).astype(int), rng.uniform(0.5, 2.0, 60)
     for statistic in (ct.VariationalError(), ct.RefinementError("log")):
-        fixed = statistic.given(designed(p, y, g, w))
+        fixed = statistic.prepare(problem_of(designed(p, y, g, w)))
         assert all(np.unique(fixed.fold[g == j]).size == 1 for j in range(20))
         q = p.copy()
         for k in range(5):

@@ -105,7 +105,7 @@ def test_one_obligor_who_does_not_default_refutes_nothing():
 def test_two_sided_tests_reject_what_lies_outside_the_interval(method):
     for events, p in itertools.product(range(21), [0.0, 1e-4, 0.05, 0.3, 0.77, 0.999, 1.0]):
         table = {"n": [20], "events": [events], "probability": [p]}
-        asked = {"method": method, "alternative": "two-sided", "alpha": 0.1, "level": 0.9}
+        asked = {"method": method, "alternative": "two-sided", "alpha": 0.1}
         (row,) = ct.grade_tests(table, **asked).grades
         low, high = row.interval
         assert (row.verdict is ct.GradeVerdict.NO_EVIDENCE) == (low <= p <= high)

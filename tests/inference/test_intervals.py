@@ -11,7 +11,7 @@ from scipy.stats import binom, bootstrap
 import caltest as ct
 from caltest.inference import confidence_interval
 from caltest.statistics import DebiasedL1, DebiasedL2
-from caltest.statistics.cells import Cells
+from caltest.statistics.base import problem_of
 
 EVENT = ct.OneVsRest(0)
 
@@ -39,7 +39,8 @@ def interval(data, statistic=TEN, n_resamples=999, rng=0, **options):
 
 
 def cells_of(statistic, data):
-    return Cells.of(statistic.bins, data.probs).of_row.tolist()
+    bins = getattr(statistic, "bins", statistic)
+    return ct.Cells.of(bins, problem_of(data)).of_unit.tolist()
 
 
 # --- what the interval promises ----------------------------------------------------------------

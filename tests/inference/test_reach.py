@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import reference_reach as twin
+from conftest import cells_of
 from scipy.special import ndtri
 
 import caltest as ct
@@ -15,14 +16,13 @@ from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.predictions import Predictions
 from caltest.results import ComparisonVerdict
-from caltest.statistics.cells import Cells
 
 
 def both(probs, labels, cells):
     """One model for the package and for the twin."""
     data = Predictions.of(probs, labels)
     assert data.probs == pytest.approx(probs, abs=1e-15)
-    partition = Cells.of(lambda p: cells, data.probs)
+    partition = cells_of(lambda p: cells, data.probs)
     return Side(SquaredError.of(partition, data), data), twin.Model(data.probs, labels, cells)
 
 
@@ -128,7 +128,7 @@ def test_smallest_pvalue_is_no_zero():
     wrong = np.tile([0.2, 0.8], (30_000, 1))
     zeros = np.zeros(30_000, dtype=int)
     sides = [
-        Side(SquaredError.of(Cells.of(lambda _: zeros, data.probs), data), data)
+        Side(SquaredError.of(cells_of(lambda _: zeros, data.probs), data), data)
         for data in (Predictions.of(p, labels) for p in (wrong, right))
     ]
     assert np.finfo(float).tiny <= Difference(*sides, paired=True).pvalue() < 1e-100

@@ -12,6 +12,7 @@ import reference_families
 import reference_kernel
 
 import caltest as ct
+from caltest.problem import Flips
 from caltest.statistics import prepare
 
 P = np.array([0.2, 0.3, 0.4, 0.6, 0.7, 0.9])
@@ -41,7 +42,7 @@ def test_enumerated_values(statistic, value, pvalue, signs):
     data = ct.OneVsRest(1)(ct.Predictions.of(P, Y, weights=W))
     prepared = prepare(statistic, data)
     flips = np.array(list(product([1.0, -1.0], repeat=6)))
-    values = prepared.of_residuals(data.residuals, flips)
+    values = prepared.values(Flips(flips))
     loud = np.abs(values) if prepared.two_sided else values
     assert (loud >= abs(test.estimate) - 1e-12).sum() == signs
 
@@ -81,7 +82,7 @@ def test_vectors_scales_and_fractions(rng):
     assert prepare(tree, data)(data.labels) == pytest.approx(ece / w.sum(), rel=1e-12)
     scales = prepare(ct.MultiScale([2, 4]), data)
     drawn = ct.RedrawLabels().drawer(data)((1, 2), 0, 3000)
-    for j, m in enumerate(scales.inner.m):
+    for j, m in enumerate(scales.m):
         one = prepare(ct.MultiScale([int(m)]), data).batch(drawn)
         assert one.std() == pytest.approx(1.0, abs=0.08), j
     test = ct.calibration_test(probs, labels, lens=ct.OneVsRest(0), weights=w, n_resamples=99)
@@ -135,7 +136,7 @@ def test_weighted_kernel_errors_are_weighted_means_over_pairs(rng, n_classes):
         expected = np.average(h[pairs], weights=np.outer(w, w)[pairs])
         fixed = prepare(ct.SKCE(KERNEL, estimator=rule), data)
         assert fixed(y) == pytest.approx(expected, rel=1e-9)
-        moved = fixed.of_residuals(data.residuals, np.ones((1, n)))
+        moved = fixed.values(Flips(np.ones((1, n))))
         assert moved[0] == pytest.approx(expected, rel=1e-9)
 
 

@@ -10,12 +10,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import reference as ref
-from conftest import seen
+from conftest import cells_of, seen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import caltest as ct
 from caltest.simulate import LabelSampler
+from caltest.statistics.base import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
 SETTINGS = settings(max_examples=40, deadline=None)
@@ -80,7 +81,7 @@ def check_all_paths(probs, labels, bins):
     for distance in [*DISTANCES, ref.hellinger]:
         for kind, slow in ((ct.ECE, ref.ece), (ct.MCE, ref.mce)):
             statistic = kind(bins, distance=distance)
-            fixed = statistic.given(seen(probs))
+            fixed = statistic.prepare(problem_of(seen(probs)))
             expected = slow(probs, labels, cells, distance)
             tolerance = 1e-13 if isinstance(distance, str) else 1e-7  # √ of rounding at 0
             assert statistic(seen(probs, labels)) == pytest.approx(expected, abs=tolerance)
@@ -198,7 +199,7 @@ def test_one_column_and_two_columns_agree(seed, n, m):
 @given(PROBLEMS, ANY_BINS)
 def test_counts_add_up(problem, bins):
     probs, _ = problem
-    counts = ct.Cells.of(bins, probs).counts
+    counts = cells_of(bins, probs).counts
     assert counts.sum() == len(probs)
     assert counts.min() >= 1
     assert sorted(counts.tolist()) == sorted(len(g) for g in ref.as_groups(slow_cells(bins, probs)))

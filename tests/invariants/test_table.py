@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, drawn, seen
+from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, cells_of, drawn, seen
 
 import caltest as ct
-from caltest.statistics.cells import Cells
-from caltest.statistics.prepared import prepare
+from caltest.problem import Flips
+from caltest.statistics.base import prepare
 
 TABLE = pytest.mark.parametrize("row", STATISTICS, ids=str)
 TWO = [row for row in STATISTICS if row.two_classes]
@@ -43,22 +43,25 @@ def test_repeated_rows_keep_the_value(row):
 
 
 @TABLE
-def test_residuals_tell_the_same(row):
+def test_signs_and_inflation_move_residuals(row):
     data = problem(row)
     prepared = prepare(row.statistic, data)
-    ones = np.ones((2, data.n))
-    if prepared.degree is None:
+    flips = Flips(np.ones((2, data.n)))
+    if not prepared.inflatable:
         with pytest.raises(ct.StatisticError, match="residuals"):
-            prepared.of_residuals(data.residuals, ones)
+            prepared.values(flips)
+        with pytest.raises(ct.StatisticError, match="inflated"):
+            prepared.values(data.labels[None], 1.5)
         return
-    value = prepared(data.labels)
-    np.testing.assert_allclose(
-        prepared.of_residuals(data.residuals, ones), value, rtol=1e-8, atol=1e-12
-    )
-    scaled = prepared.of_residuals(data.residuals, 0.5 * ones)
+    value, both = prepared(data.labels), prepared.values(flips)
+    np.testing.assert_allclose(both, value, rtol=1e-8, atol=1e-12)
+    small = prepared.values(Flips(np.full((2, data.n), 0.5)))
     if not isinstance(row.statistic, ct.SmoothECE):  # its width follows the residuals
-        half = (value - prepared.centre) * 0.5**prepared.degree + prepared.centre
-        np.testing.assert_allclose(scaled, half, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(prepared.values(flips, 0.25), small, rtol=1e-8, atol=1e-12)
+    inflated = prepared.values(data.labels[None], 2.0)
+    np.testing.assert_allclose(prepared.values(flips, 2.0)[:1], inflated, rtol=1e-8, atol=1e-12)
+    inflated = prepared.values(data.labels[None], 2.0)
+    np.testing.assert_allclose(prepared.values(flips, 2.0)[:1], inflated, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("row", TWO, ids=str)
@@ -146,12 +149,12 @@ def test_lenses_relabel_many_vectors_at_once(lens):
 @pytest.mark.parametrize("bins", PARTITIONS, ids=repr)
 def test_cells_hold_every_row_once(bins):
     data = drawn(300, 2, 4, "ties")
-    cells = Cells.of(bins, data.probs)
+    cells = cells_of(bins, data.probs)
     assert sorted(cells.order.tolist()) == list(range(300))
     assert cells.counts.sum() == 300
     assert cells.counts.min() >= 1
     number = np.unique(np.asarray(bins(data.probs)), return_inverse=True)[1]
-    np.testing.assert_array_equal(cells.of_row, number)
+    np.testing.assert_array_equal(cells.of_unit, number)
     ones = np.ones((2, 300, 3))
     np.testing.assert_array_equal(
         cells.sum(ones, axis=1), np.repeat(cells.counts, 3).reshape(1, -1, 3).repeat(2, 0)

@@ -631,12 +631,12 @@ class Shift(ct.Statistic):
 
     essential = 0
 
-    def given(self, data):
-        return ShiftOf(data, two_sided=True)
+    def prepare(self, problem):
+        return ShiftOf(problem, two_sided=True)
 
 
-class ShiftOf(ct.Prepared):
-    def __call__(self, labels):
+class ShiftOf(ct.LabelStatistic):
+    def of_labels(self, labels):
         return float(((labels == 0) - self.data.probs[:, 0]).mean())
 
 

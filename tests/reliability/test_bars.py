@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
+from conftest import cells_of
 
 import caltest as ct
 from caltest.reliability.bars import consistency_bars
-from caltest.statistics import Cells
 
 
 def bars(p, m, level):
     probs = np.column_stack([p, 1 - p])
-    cells = Cells.of(ct.UniformBins(m), probs)
-    return cells, *consistency_bars(cells, probs, level)
+    cells = cells_of(ct.UniformBins(m), probs)
+    return cells, *consistency_bars(cells, level)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])

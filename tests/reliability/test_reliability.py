@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.stats
+from conftest import cells_of
 
 import caltest as ct
 from caltest.reliability import reliability_curve
@@ -21,12 +22,11 @@ from caltest.reliability.difference import reliability_difference
 from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.results import BinSensitivity, ReliabilityDifference
 from caltest.results.reliability import SPREAD_EDGES
-from caltest.statistics import Cells
 
 
 def _cells(p, m):
     probs = np.column_stack([p, 1 - p])
-    return Cells.of(ct.UniformBins(m), probs), probs
+    return cells_of(ct.UniformBins(m), probs)
 
 
 def _limits(level, trials):
@@ -202,8 +202,8 @@ def test_what_ctrl_c_cut_short_says_so(monkeypatch):
 @pytest.mark.parametrize(("n", "m"), [(40, 4), (300, 10)])
 def test_simultaneous_bars_hold_all_outcomes_with_their_level(rng, n, m):
     p = rng.random(n)
-    cells, probs = _cells(p, m)
-    low, high = consistency_bars(cells, probs, 0.9, simultaneous=True)
+    cells = _cells(p, m)
+    low, high = consistency_bars(cells, 0.9, simultaneous=True)
     observed = cells.sum(rng.random((20_000, n)) < p, axis=1) / cells.counts
     inside = ((observed >= low - 1e-12) & (observed <= high + 1e-12)).all(axis=1)
     # The level is held, and not by bars as wide as Bonferroni's at twice the confidence.
@@ -214,7 +214,7 @@ def test_simultaneous_bars_hold_all_outcomes_with_their_level(rng, n, m):
 def test_simultaneous_bars_of_one_cell_are_pointwise(rng):
     p = rng.random(60)
     one = _cells(p, 1)
-    assert consistency_bars(*one, 0.8) == consistency_bars(*one, 0.8, simultaneous=True)
+    assert consistency_bars(one, 0.8) == consistency_bars(one, 0.8, simultaneous=True)
 
 
 @pytest.mark.parametrize("simultaneous", [False, True])
@@ -302,7 +302,7 @@ def test_cell_pvalues_against_the_binomial_law():
         for s, n, q in zip(hits, (40, 25), (0.1, 0.6), strict=True):
             law = scipy.stats.binom(n, q)
             expected.append(min(1.0, 2.0 * min(law.cdf(s), law.sf(s - 1))))
-        found = cell_pvalues(*cells, np.array(hits))
+        found = cell_pvalues(cells, np.array(hits))
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 

@@ -334,7 +334,7 @@ def test_command_line(tmp_path):
     [
         ({"profile": "poetry"}, "profile must be one of"),
         ({"lens": ct.Canonical()}, "a report needs a two-class lens"),
-        ({"level": 1.5}, "level must lie"),
+        ({"alpha": 1.5}, "alpha must lie"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, message):

@@ -17,6 +17,7 @@ import caltest as ct
 from caltest.bets import kernels, mixture
 from caltest.sequential.comparison import log_mixture, radius
 from caltest.sequential.watch import MOST_POINTS
+from caltest.statistics.base import problem_of
 
 P = [0.9, 0.8, 0.95, 0.3, 0.1, 0.6, 0.99, 0.7, 0.2, 0.85]
 Y = [0, 1, 0, 1, 0, 0, 1, 1, 1, 0]
@@ -123,7 +124,7 @@ def test_e_values_have_expectation_one():
     p = rng.random(9)
     outcomes = np.array(list(product((0, 1), repeat=9)))
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
-    prepared = ct.EValue().given(ct.OneVsRest(1)(ct.Predictions.of(p, outcomes[0])))
+    prepared = ct.EValue().prepare(problem_of(ct.OneVsRest(1)(ct.Predictions.of(p, outcomes[0]))))
     assert chance @ prepared.batch(1 - outcomes) == pytest.approx(1.0, abs=1e-12)
 
 

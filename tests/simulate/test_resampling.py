@@ -21,7 +21,7 @@ from caltest._base.progress import progress
 from caltest._base.ties import reaching
 from caltest.inference.pvalues import replicates_of
 from caltest.simulate import Bootstrap
-from caltest.statistics.prepared import prepare
+from caltest.statistics.base import prepare
 
 
 def stopped(data, n, stop_at, rng, workers=1):

@@ -16,6 +16,7 @@ from conftest import seen
 import caltest as ct
 from caltest._base.compiled import kernel
 from caltest.simulate import row_counts, row_errors, rows, streams
+from caltest.statistics.base import problem_of
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 SCHEMES = [ct.ConsistencyResampling(), ct.Bootstrap()]
@@ -36,7 +37,7 @@ def problem(n, n_classes, decimals=17, seed=3):
 
 
 def resamples(statistic, scheme, probs, labels=None):
-    value = statistic.given(seen(probs, labels)).fast(scheme)
+    value = statistic.prepare(problem_of(seen(probs, labels))).row_resamples(scheme)
     assert isinstance(value, rows.RowResamples)
     return value
 
@@ -262,8 +263,8 @@ def test_what_cannot_be_counted_is_copied():
             ct.ClasswiseECE(7, threshold=0.1),
             ct.ClasswiseECE(ct.QuantileBins(7)),
         ):
-            assert statistic.given(data).fast(scheme) is None
+            assert statistic.prepare(problem_of(data)).row_resamples(scheme) is None
     weighted = replace(data, weights=np.arange(1.0, 21.0))
-    assert ct.ClasswiseECE(7).given(weighted).fast(ct.Bootstrap()) is None
-    assert ct.ECE().given(data).fast(ct.Bootstrap(clusters=clusters)) is None
-    assert ct.ECE().given(clustered).fast(ct.Bootstrap()) is None
+    assert ct.ClasswiseECE(7).prepare(problem_of(weighted)).row_resamples(ct.Bootstrap()) is None
+    assert ct.ECE().prepare(problem_of(data)).row_resamples(ct.Bootstrap(clusters=clusters)) is None
+    assert ct.ECE().prepare(problem_of(clustered)).row_resamples(ct.Bootstrap()) is None

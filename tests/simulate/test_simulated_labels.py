@@ -12,8 +12,10 @@ import scipy.stats
 from conftest import seen
 
 import caltest as ct
+from caltest.problem.redraws import CountedRedraws
 from caltest.simulate import Batches, LabelSampler, streams
-from caltest.simulate.labels import LADDER_CLASSES, CellRedraws, LabelDrawer
+from caltest.simulate.labels import LADDER_CLASSES, LabelDrawer
+from caltest.statistics.base import problem_of
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
@@ -27,8 +29,8 @@ def predictions(n, n_classes, concentration=0.5, seed=3):
 
 
 def redraws(statistic, probs):
-    fused = statistic.given(seen(probs)).fast(ct.RedrawLabels())
-    assert isinstance(fused, CellRedraws)
+    fused = statistic.prepare(problem_of(seen(probs))).redraws(ct.RedrawLabels())
+    assert isinstance(fused, CountedRedraws)
     return fused
 
 
@@ -46,7 +48,7 @@ def uniforms(seed, first, count, n):
 
 
 def twin(statistic, probs, seed, first, count):
-    fixed, draw = statistic.given(seen(probs)), LabelSampler.of(probs)
+    fixed, draw = statistic.prepare(problem_of(seen(probs))), LabelSampler.of(probs)
     return np.array([fixed(draw(u)) for u in uniforms(seed, first, count, len(probs))])
 
 
@@ -71,7 +73,7 @@ def test_drawn_labels_against_numpy_twin(n_classes):
 def test_batches_cut_a_run_anywhere(n_classes):
     probs = predictions(200, n_classes)
     data, statistic = seen(probs), ct.ECE(ct.VarianceTree(20))
-    batches = Batches.of(ct.RedrawLabels(), data, statistic.given(data).batch)
+    batches = Batches.of(ct.RedrawLabels(), data, statistic.prepare(problem_of(data)).batch)
     few = Batches(batches.drawer, batches.n, batches.batch, labels_at_once=7 * 200)
     expected = twin(statistic, probs, SEED, 5, 60)
     np.testing.assert_allclose(batches.replicates(SEED, 5, 60), expected, rtol=1e-11)
@@ -102,7 +104,7 @@ def test_moments_by_enumeration(n_classes, kind):
     probs = predictions(3, n_classes)
     probs = np.hstack([predictions(3, min(3, n_classes)), np.zeros((3, max(0, n_classes - 3)))])
     statistic = kind(ct.UniformBins(2))
-    fixed = statistic.given(seen(probs))
+    fixed = statistic.prepare(problem_of(seen(probs)))
     outcomes = list(itertools.product(range(min(3, n_classes)), repeat=3))
     values = np.array([fixed(np.array(outcome)) for outcome in outcomes])
     weights = np.array([probs[np.arange(3), outcome].prod() for outcome in outcomes])
@@ -218,10 +220,13 @@ def test_same_for_any_chunks_and_threads(n_classes):
     assert run(SEED, 3, 0).shape == (0,)
 
 
-def test_only_named_distances():
+def test_distances_of_many_classes_need_a_name():
     probs = predictions(5, 3)
-    fixed = ct.ECE(distance=lambda r, g: 0.0).given(seen(probs))
-    assert fixed.fast(ct.RedrawLabels()) is None
+    fixed = ct.ECE(distance=lambda r, g: 0.0).prepare(problem_of(seen(probs)))
+    assert isinstance(fixed.redraws(ct.RedrawLabels()), CountedRedraws)
+    probs = predictions(5, LADDER_CLASSES + 1)
+    fixed = ct.ECE(distance=lambda r, g: 0.0).prepare(problem_of(seen(probs)))
+    assert isinstance(fixed.redraws(ct.RedrawLabels()), Batches)
 
 
 # --- draws that meet a threshold ------------------------------------------------------------------
@@ -268,8 +273,8 @@ def test_fused_draws_on_a_threshold_have_passed_it(n_classes, short):
     rows = np.flatnonzero(first < n_classes - 1)
     met = (words(SEED, 4, 1, n)[0] >> 11).astype(np.int64) + short
     thresholds = fused.thresholds.copy()
-    thresholds[rows, first[rows]] = met[rows]  # one cell: in the order of the rows
+    thresholds.reshape(n, -1)[rows, first[rows]] = met[rows]  # one cell: in the order of the rows
     expected = first.copy()
     expected[rows] += 0 if short else 1
     moved = replace(fused, thresholds=thresholds).replicates(SEED, 4, 1)[0]
-    assert moved == pytest.approx(ct.ECE(1).given(seen(probs))(expected), rel=1e-12)
+    assert moved == pytest.approx(ct.ECE(1).prepare(problem_of(seen(probs)))(expected), rel=1e-12)

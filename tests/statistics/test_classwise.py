@@ -12,6 +12,7 @@ from conftest import seen
 import caltest as ct
 from caltest.simulate import Batches, simulate_by
 from caltest.statistics import ClasswiseECE
+from caltest.statistics.base import problem_of
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 
@@ -23,15 +24,15 @@ def problem(n, n_classes, seed=3):
 
 
 def redraws(statistic, data):
-    return Batches.of(ct.RedrawLabels(), data, statistic.given(data).batch)
+    return Batches.of(ct.RedrawLabels(), data, statistic.prepare(problem_of(data)).batch)
 
 
 def by_class(statistic, data):
     """The errors of all classes from each draw: K numbers a replicate."""
-    fixed = statistic.given(data)
+    fixed = statistic.prepare(problem_of(data))
 
     def errors(labels):
-        return np.array([fixed.by_class(vector) for vector in labels])
+        return fixed.by_class(fixed._sums(labels))
 
     return Batches.of(ct.RedrawLabels(), data, errors)
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import caltest as ct
+from caltest.problem import Flips
 from caltest.simulate import Batches, RedrawLabels
+from caltest.statistics.base import problem_of
 from caltest.statistics.brownian import BrownianNull
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
 
@@ -53,7 +55,7 @@ def test_against_slow_twin(problem):
     p, y = problem
     lens = ct.OneVsRest(1)(ct.Predictions.of(p, y))
     for kind, expected in zip(BOTH, slow.cumulative(p, y), strict=True):
-        fixed = kind().given(lens)
+        fixed = kind().prepare(problem_of(lens))
         assert kind()(p, y) == pytest.approx(expected, abs=1e-13)
         assert fixed(lens.labels) == pytest.approx(expected, abs=1e-13)
         assert fixed.batch(lens.labels[None, :])[0] == pytest.approx(expected, abs=1e-13)
@@ -71,9 +73,8 @@ def test_moved_residuals_against_slow_twin(problem, seed):
     multipliers = np.stack([np.ones(p.size), signs])
     twins = zip(slow.cumulative(p, y), slow.cumulative(p, y, signs), strict=True)
     for kind, expected in zip(BOTH, twins, strict=True):
-        fixed = kind().given(data)
-        assert fixed.degree == 1
-        assert_allclose(fixed.of_residuals(data.residuals, multipliers), expected, atol=1e-13)
+        fixed = kind().prepare(problem_of(data))
+        assert_allclose(fixed.values(Flips(multipliers)), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,7 @@ def test_limit_of_random_walks(which):
     generator = np.random.default_rng(8)
     p = generator.random(20_000)
     data = ct.Predictions(np.column_stack([p, 1 - p]), np.zeros(p.size, np.int64))
-    fixed = BOTH[which]().given(data)
+    fixed = BOTH[which]().prepare(problem_of(data))
     values = redraws(fixed.batch, data)((1, 1), 0, 2000)
-    law = fixed.laws()["asymptotic"](data.labels)
+    law = fixed.laws["asymptotic"](data.labels)
     assert scipy.stats.kstest(values, cdf(law)).pvalue > 1e-3

@@ -12,7 +12,9 @@ from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError
+from caltest.problem import Flips
 from caltest.statistics import DebiasedL1, DebiasedL2
+from caltest.statistics.base import problem_of
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def test_equals_the_average_over_pairs(rng, n_classes, bins):
 def test_is_unbiased_by_enumeration():
     probs = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.2, 0.1, 0.7]])
     truth = np.array([[0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.3, 0.1, 0.6], [0.4, 0.1, 0.5]])
-    fixed = DebiasedL2(2).given(seen(probs))
+    fixed = DebiasedL2(2).prepare(problem_of(seen(probs)))
     mean = 0.0
     for labels in itertools.product(range(3), repeat=4):
         weight = np.prod(truth[np.arange(4), labels])
@@ -126,7 +128,7 @@ def test_moved_residuals_against_pairs_of_rows(rng, n_classes):
     probs = rng.dirichlet(np.ones(n_classes), size=50)
     data = seen(probs, rng.integers(n_classes, size=50))
     signs = rng.choice([-1.0, 1.0], size=(3, 50))
-    moved = DebiasedL2(3).given(data).of_residuals(data.residuals, signs)
+    moved = DebiasedL2(3).prepare(problem_of(data)).values(Flips(signs))
     rows = ref.residuals(probs, data.labels)
     cells = ct.UniformBins(3)(probs)
     expected = [ref.debiased(s[:, None] * rows, cells) for s in signs]

@@ -14,6 +14,7 @@ from conftest import seen as seen_rows
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
+from caltest.statistics.base import problem_of
 from caltest.statistics.variational import VariationalError
 
 
@@ -44,7 +45,7 @@ def test_two_bins_against_integration(seed, style):
 def test_two_bins_have_their_floor_in_closed_form():
     for style in ("plain", "ties"):
         p, _ = problem(5, 12, style)
-        fixed = ct.ATB().given(seen(p))
+        fixed = ct.ATB().prepare(problem_of(seen(p)))
         assert fixed.null_mean == pytest.approx(slow.atb_mean(p), rel=1e-13)
         assert enumerated_null(fixed, fixed.data.probs).mean() == pytest.approx(
             fixed.null_mean, rel=1e-10
@@ -59,7 +60,7 @@ def test_two_bins_are_truthful():
     weight = chance[np.arange(5), labels].prod(axis=1)
 
     def expected(p):
-        return float(weight @ ct.ATB().given(seen(p)).batch(labels))
+        return float(weight @ ct.ATB().prepare(problem_of(seen(p))).batch(labels))
 
     best = expected(truth)
     generator = np.random.default_rng(0)
@@ -192,7 +193,7 @@ def test_case_study(adnex):
 def test_scaled_brier_against_slow_twin(k):
     data = drawn(50, k, k)
     assert ct.ScaledBrierScore()(data) == pytest.approx(slow.scaled_brier(data.probs, data.labels))
-    fixed = ct.ScaledBrierScore().given(data)
+    fixed = ct.ScaledBrierScore().prepare(problem_of(data))
     values = ct.replicate(
         data, ct.ScaledBrierScore(), ct.RedrawLabels(), n_resamples=2000, rng=1
     ).values
@@ -201,7 +202,7 @@ def test_scaled_brier_against_slow_twin(k):
 
 def test_scaled_brier_of_constant_outcomes_is_a_number():
     data = seen(np.full(10, 0.1))
-    fixed = ct.ScaledBrierScore().given(data)
+    fixed = ct.ScaledBrierScore().prepare(problem_of(data))
     one, none = np.append(0, np.ones(9, int)), np.ones(10, int)
     np.testing.assert_allclose(
         fixed.batch(np.array([one, none])), [0.0, 1 - 0.01 / 0.09], atol=1e-12

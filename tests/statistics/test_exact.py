@@ -18,6 +18,7 @@ from caltest._base.poisson_binomial import poisson_binomial
 from caltest.exact import cell_null, enumerated_null
 from caltest.nulls import ExactNull, RootNull, SimulatedNull
 from caltest.simulate import LabelSampler
+from caltest.statistics.base import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max", ref.hellinger]
 
@@ -181,12 +182,12 @@ def test_exact_law_against_enumeration(name, distance, bins):
     generator = np.random.default_rng(len(p))
     for kind, slow in ((ct.ECE, ref.ece), (ct.MCE, ref.mce)):
         statistic = kind(bins, distance=distance)
-        prepared = statistic.given(seen(probs))
+        prepared = statistic.prepare(problem_of(seen(probs)))
         values, weights = ref.enumerated_law(prepared, probs)
         check = slow(probs, np.zeros(len(p), int), cells, distance)
         assert statistic(seen(probs)) == pytest.approx(check, abs=1e-13)
         for t in generator.choice(values, min(4, len(values)), replace=False):
-            law = cell_null(prepared.cell_law(), probs, float(t))
+            law = cell_null(prepared.cell_law(), float(t))
             tail, mean, deviation = ref.summary(values, weights, t)
             low, high = law.bracket(t)
             assert low - 1e-12 <= tail <= high + 1e-12
@@ -204,9 +205,9 @@ def test_exact_test_against_enumeration(seed):
     y = (generator.random(n) < p).astype(int)
     statistic = [ct.ECE, ct.MCE][seed % 2](ct.UniformBins(int(generator.integers(1, 8))))
     data = ct.OneVsRest(1)(ct.Predictions.of(p, y))
-    fixed = statistic.given(data)
+    fixed = statistic.prepare(problem_of(data))
     values, weights = ref.enumerated_law(fixed, data.probs)
-    result_law = cell_null(fixed.cell_law(), data.probs, fixed(data.labels))
+    result_law = cell_null(fixed.cell_law(), fixed(data.labels))
     tail, mean, deviation = ref.summary(values, weights, fixed(data.labels))
     low, high = result_law.bracket(fixed(data.labels))
     assert low - 1e-12 <= tail <= high + 1e-12
@@ -222,7 +223,7 @@ def test_enumerated_null_against_enumeration(distance, rng):
     probs = rng.dirichlet([0.7, 0.7, 0.7], 7)
     probs[2], probs[5] = [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]
     probs[6] = probs[1]
-    fixed = ct.ECE(ct.UniformBins(2), distance=distance).given(seen(probs))
+    fixed = ct.ECE(ct.UniformBins(2), distance=distance).prepare(problem_of(seen(probs)))
     values, weights = ref.enumerated_law(fixed, probs)
     law = enumerated_null(fixed, probs)
     assert isinstance(law, ExactNull)
@@ -263,7 +264,7 @@ def test_exact_p_against_whole_number_convolution(bins, shift):
     first = np.round(generator.random(n), 2)
     y = (generator.random(n) >= np.clip(first + shift, 0, 1)).astype(int)
     probs = np.column_stack([first, 1 - first])
-    fixed = ct.ECE(bins).given(seen(probs))
+    fixed = ct.ECE(bins).prepare(problem_of(seen(probs)))
     cells = bins(probs)
     values, weights = ref.decimal_l1_law(first, cells, 2)
     scale = 100 * n
@@ -271,7 +272,7 @@ def test_exact_p_against_whole_number_convolution(bins, shift):
     assert fixed(y) == pytest.approx(threshold / scale, abs=1e-13)
     tail = float(weights[values >= threshold].sum())
     beyond = float(weights[values > threshold].sum())
-    law = cell_null(fixed.cell_law(), probs, fixed(y))
+    law = cell_null(fixed.cell_law(), fixed(y))
     low, high = law.bracket(fixed(y))
     assert low - 1e-11 <= tail <= high + 1e-11
     assert high - low <= 0.0101 * high + 1e-12
@@ -303,12 +304,12 @@ def test_exact_p_against_whole_number_convolution_in_the_tail(shift):
     n = 1000
     first = np.round(generator.uniform(0.1, 0.7, n), 2)
     y = (generator.random(n) >= first + shift).astype(int)
-    fixed = ct.ECE(10).given(seen(two(first)))
+    fixed = ct.ECE(10).prepare(problem_of(seen(two(first))))
     values, weights = ref.decimal_l1_law(first, ref.uniform_cells(first, 10), 2)
     threshold = ref.decimal_l1_value(first, y == 0, ref.uniform_cells(first, 10), 2)
     tail = float(weights[values >= threshold].sum())
     assert 0.0 < tail < 1e-3
-    low, high = cell_null(fixed.cell_law(), two(first), fixed(y)).bracket(fixed(y))
+    low, high = cell_null(fixed.cell_law(), fixed(y)).bracket(fixed(y))
     assert low <= tail * (1 + 1e-6)
     assert tail <= high * (1 + 1e-6)
     assert high <= 1.011 * tail + 1e-11
@@ -322,7 +323,7 @@ def test_exact_bracket_of_decimals_closes(low, high, m, seed):
     # Predictions of two decimals put all values on a lattice, also those of a confident model.
     generator = np.random.default_rng(seed)
     first = np.round(generator.uniform(low, high, 400), 2)
-    fixed = ct.ECE(m).given(seen(two(first)))
+    fixed = ct.ECE(m).prepare(problem_of(seen(two(first))))
     cells = ref.uniform_cells(np.column_stack([first, 1 - first]), m)
     values, weights = ref.decimal_l1_law(first, cells, 2)
     order = np.argsort(values)
@@ -330,7 +331,7 @@ def test_exact_bracket_of_decimals_closes(low, high, m, seed):
     for level in (0.5, 0.1, 0.01, 1e-4):
         j = int(np.searchsorted(-tails, -level))
         t = values[order][j] / 40_000
-        lower, upper = cell_null(fixed.cell_law(), two(first), t).bracket(t)
+        lower, upper = cell_null(fixed.cell_law(), t).bracket(t)
         assert lower <= tails[j] * (1 + 1e-9)
         assert tails[j] <= upper * (1 + 1e-9)
         assert upper - lower <= 0.0101 * upper
@@ -347,8 +348,8 @@ def test_exact_bracket_holds_at_the_rounding_floor(distance):
     values, weights = ref.decimal_l1_law(first, cells, 1)
     order = np.argsort(values)
     tails = np.cumsum(weights[order][::-1])[::-1].astype(float)
-    fixed = ct.ECE(bins, distance=distance).given(seen(two(first)))
-    law = cell_null(fixed.cell_law(), two(first), 0.2 if distance == "tv" else 0.2 * np.sqrt(2))
+    fixed = ct.ECE(bins, distance=distance).prepare(problem_of(seen(two(first))))
+    law = cell_null(fixed.cell_law(), 0.2 if distance == "tv" else 0.2 * np.sqrt(2))
     assert abs(law.tail[0] - 1) <= law.error + 1e-15  # the promise, where it is easy to check
     for level in 10.0 ** -np.arange(1, 22):
         j = int(np.searchsorted(-tails, -level))
@@ -389,13 +390,15 @@ def some_nulls():
     labels = (generator.random(40) >= p).astype(int)
     data = seen(probs, labels)
     statistic = ct.ECE(5)
-    fixed = statistic.given(data)
+    fixed = statistic.prepare(problem_of(data))
     three = np.round(generator.dirichlet(np.ones(3), 6), 1)
     three[:, 2] = 1 - three[:, :2].sum(axis=1)
     return {
-        "sum": cell_null(fixed.cell_law(), probs, fixed(labels)),
-        "max": cell_null(ct.MCE(5).given(data).cell_law(), probs, 0.2),
-        "enumerated": enumerated_null(ct.ECE(2).given(seen(np.abs(three))), np.abs(three)),
+        "sum": cell_null(fixed.cell_law(), fixed(labels)),
+        "max": cell_null(ct.MCE(5).prepare(problem_of(data)).cell_law(), 0.2),
+        "enumerated": enumerated_null(
+            ct.ECE(2).prepare(problem_of(seen(np.abs(three)))), np.abs(three)
+        ),
         "simulated": ct.replicate(data, statistic, ct.RedrawLabels(), n_resamples=999, rng=5),
     }
 
@@ -502,7 +505,7 @@ def test_rare_events_have_brackets_that_hold_and_are_narrow():
         labels = (rng.random(p.size) < p * (1 + 0.5 * seed)).astype(int)
         squared = ct.ECE(ct.QuantileBins(8), distance="sqeuclidean")
         data = ct.OneVsRest(1)(ct.Predictions.of(p, labels))
-        estimate = squared.given(data)(data.labels) / 2
+        estimate = squared.prepare(problem_of(data))(data.labels) / 2
         lower, upper = ct.calibration_test(data, None, ct.RMSCE(ct.QuantileBins(8))).pvalue_bracket
         least, most = tail_by_halves(p, ct.QuantileBins(8)(p), estimate)[::-1]
         assert lower <= most * (1 + 1e-9)

@@ -11,6 +11,7 @@ from caltest import RedrawLabels, StatisticError
 from caltest._base.poisson_binomial import poisson_binomial
 from caltest.exact import cell_null
 from caltest.simulate.labels import LabelDrawer
+from caltest.statistics.base import problem_of
 
 
 def test_a_probability_above_one_by_rounding_is_certain():
@@ -37,13 +38,13 @@ def test_compiled_and_plain_values_agree_to_the_last_ties(n_classes, distance):
     probs = np.full((20_000, n_classes), 1.5e-6 / (n_classes - 1))
     probs[:, 0] = 1.0 - 1.5e-6
     data = seen(probs)
-    fixed = ct.ECE(1, distance=distance).given(data)
+    fixed = ct.ECE(1, distance=distance).prepare(problem_of(data))
     for _ in range(20):
         labels = (rng.random(20_000) < 1e-4).astype(np.int64)
         assert fixed.batch(labels[None])[0] == pytest.approx(fixed(labels), rel=1e-11, abs=1e-15)
     observed = fixed(np.zeros(20_000, int))
     for values in (
-        fixed.fast(ct.RedrawLabels()).replicates((1, 2), 0, 400),
+        fixed.redraws(ct.RedrawLabels()).replicates((1, 2), 0, 400),
         fixed.batch(LabelDrawer.of(probs)((1, 2), 0, 400)),
     ):
         assert abs(np.abs(values - observed).min()) < 1e-15
@@ -85,7 +86,7 @@ def test_steep_distances_stay_within_memory():
     rng = np.random.default_rng(2)
     p = rng.random(400)
     data = seen(np.column_stack([p, 1.0 - p]))
-    law = cell_null(ct.ECE(5, distance=steep).given(data).cell_law(), data.probs, 2.0)
+    law = cell_null(ct.ECE(5, distance=steep).prepare(problem_of(data)).cell_law(), 2.0)
     assert law.support.size < 2**22
 
 

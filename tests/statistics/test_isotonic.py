@@ -15,6 +15,7 @@ from test_cumulative import PROBLEMS, make
 
 import caltest as ct
 from caltest.inference.decompositions import corp_decomposition
+from caltest.statistics.base import problem_of
 from caltest.statistics.isotonic import CORP, isotonic_fit
 
 SETTINGS = settings(max_examples=40, deadline=None)
@@ -64,7 +65,7 @@ def test_decomposition_against_slow_twin(problem):
         parts = corp_decomposition(p, y, score=score)
         found = (parts.miscalibration, parts.discrimination, parts.uncertainty)
         assert_allclose(found, expected, atol=1e-13)
-        fixed = CORP(score).given(data)
+        fixed = CORP(score).prepare(problem_of(data))
         for value in (fixed(data.labels), fixed.batch(data.labels[None, :])[0]):
             assert value == pytest.approx(expected[0], abs=1e-13)
         if np.isfinite(parts.mean_score):

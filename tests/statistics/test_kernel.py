@@ -14,7 +14,9 @@ from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError
+from caltest.problem import Flips
 from caltest.simulate import LabelSampler
+from caltest.statistics.base import problem_of
 from caltest.statistics.kernel import (
     MMCE,
     SKCE,
@@ -131,19 +133,19 @@ def test_against_published_cifar10_values(data_dir, network):
         probs, labels = file["probs"].astype(float), file["labels"].astype(int)
     chosen = TVKernel("median-with-diagonal").fitted(probs)
     for estimator, column in [("biased", "b"), ("unbiased", "uq"), ("linear", "ul")]:
-        fixed = SKCE(chosen, estimator=estimator).given(seen(probs))
+        fixed = SKCE(chosen, estimator=estimator).prepare(problem_of(seen(probs)))
         value = fixed(labels)
         # Single precision in the source moves the few rows that "linear" looks at a little more.
         digits = 4e-7 if estimator == "linear" else 1e-8
         assert value == pytest.approx(expected[f"SKCE{column}_median"], rel=digits)
-        bound = fixed.laws()["distribution-free"](labels).sf(value)
+        bound = fixed.laws["distribution-free"](labels).sf(value)
         if value < 0:
             assert bound == 1.0  # the published value squares a negative estimate
         else:
             stated = expected[f"p_SKCE{column}_median_distribution_free"]
             assert bound == pytest.approx(stated, abs=1e-9)
         if estimator == "linear":
-            normal = fixed.laws()["asymptotic"](labels).sf(value)
+            normal = fixed.laws["asymptotic"](labels).sf(value)
             assert normal == pytest.approx(expected["p_SKCEul_median_asymptotic"], abs=3e-8)
 
 
@@ -158,7 +160,7 @@ def test_skce_against_double_loop(n_classes, kind, estimator, size):
     statistic = SKCE(kind(0.3), estimator=estimator, block_size=size)
     expected = slow.skce(probs, labels, twin_kernel(kind(0.3)), estimator, size)
     close = partial(pytest.approx, rel=1e-11, abs=1e-15)
-    fixed = statistic.given(seen(probs))
+    fixed = statistic.prepare(problem_of(seen(probs)))
     assert statistic(seen(probs, labels)) == close(expected)
     assert fixed.batch(np.tile(labels, (3, 1))) == close(np.full(3, expected))
     assert fixed.row_means(labels).mean() == close(expected)
@@ -171,9 +173,11 @@ def test_row_means_against_double_loop():
         probs, labels = problem(13, n_classes)
         k = twin_kernel(kind(0.4))
         H = np.array([[slow.h(probs, labels, i, j, k) for j in range(13)] for i in range(13)])
-        ours = SKCE(kind(0.4)).given(seen(probs)).row_means(labels)
+        ours = SKCE(kind(0.4)).prepare(problem_of(seen(probs))).row_means(labels)
         np.testing.assert_allclose(ours, (H.sum(1) - np.diag(H)) / 12, atol=1e-15)
-        ours = SKCE(kind(0.4), estimator="biased").given(seen(probs)).row_means(labels)
+        ours = (
+            SKCE(kind(0.4), estimator="biased").prepare(problem_of(seen(probs))).row_means(labels)
+        )
         np.testing.assert_allclose(ours, H.mean(1), atol=1e-15)
 
 
@@ -226,7 +230,7 @@ def test_median_of_many_rows_does_not_depend_on_their_order(monkeypatch):
 
 def fixed_pairs():
     def pairs(n_classes, kernel, **options):
-        return SKCE(kernel, **options).given(seen(problem(90, n_classes)[0])).pairs
+        return SKCE(kernel, **options).prepare(problem_of(seen(problem(90, n_classes)[0]))).pairs
 
     return {
         "line": pairs(2, TVKernel(0.1)),
@@ -279,7 +283,7 @@ def test_sums_agree(name):
 def test_tiles_change_nothing(size, n_classes, monkeypatch):
     probs, labels = problem(600, n_classes, 0.3)
     whole = tiles.Tiles(probs, GaussianKernel(0.3), size)
-    mapped = SKCE(features=32).given(seen(probs)).pairs
+    mapped = SKCE(features=32).prepare(problem_of(seen(probs))).pairs
     residuals = residuals_of(probs, labels)
     expected = *whole.sums(labels[None]), *whole.rows(residuals), *mapped.sums(labels[None])
     for module in (tiles, features):
@@ -301,7 +305,7 @@ def test_features_are_a_kernel_with_the_right_mean():
         np.testing.assert_allclose(mean, chosen(probs[20:21], probs[:5])[0], atol=4 / 200_000**0.5)
         for estimator in ["unbiased", "biased"]:
             statistic = SKCE(chosen, estimator=estimator, features=64)
-            fixed = statistic.given(seen(probs))
+            fixed = statistic.prepare(problem_of(seen(probs)))
             phase = fixed.pairs.frequencies
             by_hand = lambda p, q, phase=phase: float(np.cos((p - q) @ phase).mean())  # noqa: E731
             expected = slow.skce(probs, labels, by_hand, estimator)
@@ -317,7 +321,7 @@ def test_a_kernel_may_be_a_function():
         statistic = SKCE(linear, estimator=estimator)
         expected = slow.skce(probs, labels, lambda p, q: 1.0 + float(p @ q), estimator)
         assert statistic(probs, labels) == pytest.approx(expected, rel=1e-12)
-        assert "distribution-free" not in statistic.given(seen(probs)).laws()
+        assert "distribution-free" not in statistic.prepare(problem_of(seen(probs))).laws
     assert repr(SKCE(linear)) == "SKCE(linear, estimator='unbiased')"
 
 
@@ -361,17 +365,15 @@ def test_moved_residuals_are_a_quadratic_form(statistic, n_classes):
     if isinstance(statistic, MMCE) and n_classes > 2:
         return
     data = seen(*problem(30, n_classes))
-    fixed = statistic.given(data)
+    fixed = statistic.prepare(problem_of(data))
     weights = np.random.default_rng(1).normal(size=(2, 30))
     a, b = weights
-    power = 2 // fixed.degree
-    whole, other, added, taken = (
-        fixed.of_residuals(data.residuals, np.stack([a, b, a + b, a - b])) ** power
-    )
+    power = 2 if isinstance(statistic, MMCE) else 1
+    whole, other, added, taken = fixed.values(Flips(np.stack([a, b, a + b, a - b]))) ** power
     assert added + taken == pytest.approx(2 * (whole + other), rel=1e-9, abs=1e-14)
     single = np.zeros((1, 30))
     single[0, 4] = 2.0
-    value = fixed.of_residuals(data.residuals, single)[0] ** power
+    value = fixed.values(Flips(single))[0] ** power
     norm = 4.0 * float(data.residuals[4] @ data.residuals[4])
     unbiased = isinstance(statistic, SKCE) and statistic.estimator != "biased"
     halves = 2 if isinstance(statistic, MMCE) else 1  # one component of two
@@ -412,12 +414,14 @@ def test_one_and_two_rows(n_classes):
     with pytest.raises(StatisticError, match=r"block_size=5\) needs at least 5 rows, not 2"):
         SKCE(estimator="block", block_size=5)(probs, labels)
     with pytest.raises(StatisticError, match="needs at least 1 rows, not 0"):
-        SKCE(estimator="biased").given(seen(probs[:0]))
+        SKCE(estimator="biased").prepare(problem_of(seen(probs[:0])))
     residual = np.eye(n_classes)[labels[0]] - probs[0]
     one = SKCE(estimator="biased")(probs[:1], labels[:1])
     assert one == pytest.approx(residual @ residual)
     with pytest.raises(StatisticError, match="differ"):
-        SKCE(TVKernel(0.5), estimator="linear").given(seen(probs)).laws()["asymptotic"](labels)
+        SKCE(TVKernel(0.5), estimator="linear").prepare(problem_of(seen(probs))).laws["asymptotic"](
+            labels
+        )
 
 
 @pytest.mark.parametrize(
@@ -447,11 +451,11 @@ def test_what_makes_no_sense_is_refused(make, message):
 @pytest.mark.parametrize(("n_classes", "kind"), [(2, TVKernel), (2, GaussianKernel), (3, TVKernel)])
 def test_bootstrap_is_that_of_calibrationtests_jl(n_classes, kind):
     probs, labels = problem(25, n_classes)
-    fixed = SKCE(kind(0.4)).given(seen(probs))
+    fixed = SKCE(kind(0.4)).prepare(problem_of(seen(probs)))
     observed, replicates = slow.arcones_gine(
         probs, labels, twin_kernel(kind(0.4)), DRAWS, np.random.default_rng(0)
     )
-    law = fixed.laws()["asymptotic"](labels)
+    law = fixed.laws["asymptotic"](labels)
     # Both are the same test: the sides of one inequality, moved.
     n, squares = 25, fixed.pairs.rows(residuals_of(probs, labels))[1].sum()
     moved = (law.values - fixed(labels)) * (1 + 1 / (n * (n - 1)))
@@ -465,7 +469,7 @@ def test_bounds_are_those_of_widmann():
     probs, labels = problem(50, 3)
 
     def bound(**options):
-        return SKCE(**options).given(seen(probs)).laws()["distribution-free"](labels)
+        return SKCE(**options).prepare(problem_of(seen(probs))).laws["distribution-free"](labels)
 
     for t in [-0.1, 0.0, 0.3, 2.0]:
         assert bound().sf(t) == pytest.approx(math.exp(-25 * max(t, 0) ** 2 / 8))

@@ -12,8 +12,10 @@ from conftest import seen
 
 import caltest as ct
 from caltest import StatisticError, presets
+from caltest.problem import Flips
 from caltest.simulate import LabelSampler
 from caltest.statistics import ACE, RMSCE, SCE, TACE, ClasswiseECE
+from caltest.statistics.base import problem_of
 
 
 def nixon(metric, bins, threshold=0.01):
@@ -75,7 +77,7 @@ def test_against_slow_twin(statistic, k, style):
         probs, labels = problem(n, n, k, style)
         value = expected(statistic, probs, labels)
         assert statistic(seen(probs, labels)) == pytest.approx(value, abs=1e-12)
-        fixed = statistic.given(seen(probs))
+        fixed = statistic.prepare(problem_of(seen(probs)))
         assert fixed.batch(labels[None])[0] == pytest.approx(value, abs=1e-12)
 
 
@@ -248,21 +250,21 @@ def test_wrong_settings_are_refused(make, message):
 def test_moved_residuals_are_classes_of_gaps():
     probs, labels = problem(15, 30, 4)
     data = seen(probs, labels)
-    fixed = TACE(3, threshold=0.1).given(data)
+    fixed = TACE(3, threshold=0.1).prepare(problem_of(data))
     weights = np.random.default_rng(1).normal(size=(2, 30))
-    for value, w in zip(fixed.of_residuals(data.residuals, weights), weights, strict=True):
-        gaps = np.zeros(fixed.sums.size + 1)
+    for value, w in zip(fixed.values(Flips(weights)), weights, strict=True):
+        gaps = np.zeros(fixed.shares.size + 1)
         for i in range(30):
             for k in range(4):
                 gaps[fixed.cell[i, k]] += w[i] * data.residuals[i, k]
-        errors = np.abs(gaps[:-1]) * fixed.weights
+        errors = np.abs(gaps[:-1]) * fixed.shares
         assert value == pytest.approx(errors.sum() / 4, abs=1e-13)
 
 
 def test_sparse_classes_are_noticed():
     data = seen(*problem(16, 60, 3))
-    assert ClasswiseECE(20).given(data).rows_per_cell < 20
-    assert ClasswiseECE(1).given(data).rows_per_cell == 60.0
+    assert ClasswiseECE(20).prepare(problem_of(data)).rows_per_cell < 20
+    assert ClasswiseECE(1).prepare(problem_of(data)).rows_per_cell == 60.0
     with pytest.warns(ct.SparseBinsWarning):
         ct.calibration_test(
             data, None, SCE(20), lens=ct.Canonical(), null=ct.ConsistencyResampling(),

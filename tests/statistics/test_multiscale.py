@@ -11,7 +11,9 @@ from conftest import seen
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
+from caltest.problem import Flips
 from caltest.statistics import DebiasedL2, MultiScale
+from caltest.statistics.base import problem_of
 
 
 def problem(seed, n, k, style="plain"):
@@ -40,15 +42,19 @@ def twin(probs, labels, m):
     return ref.debiased(residuals[:, :d], cells), np.sqrt(variance)
 
 
+def standardised(fixed, labels):
+    return fixed.standardised(fixed.problem.sums(labels[None], fixed.cells, "cells"))
+
+
 @pytest.mark.parametrize("style", ["plain", "ties", "corners"])
 @pytest.mark.parametrize(("k", "n"), [(2, 9), (2, 45), (3, 45), (10, 33)])
 def test_against_slow_twin(k, n, style):
     probs, labels = problem(n + k, n, k, style)
-    fixed = MultiScale().given(seen(probs))
+    fixed = MultiScale().prepare(problem_of(seen(probs)))
     expected = [twin(probs, labels, 2**b) for b in range(1, int(np.log2(n)) + 1)][::-1]
     expected = [(value, sd) for value, sd in expected if sd > 1e-12]
     np.testing.assert_allclose(fixed.deviations, [sd for _, sd in expected], rtol=1e-9)
-    (ours,) = fixed.standardised(labels[None])
+    (ours,) = standardised(fixed, labels)
     np.testing.assert_allclose(ours, [v / sd for v, sd in expected], rtol=1e-9, atol=1e-9)
     assert MultiScale()(seen(probs, labels)) == pytest.approx(max(v / sd for v, sd in expected))
 
@@ -61,13 +67,13 @@ def test_a_hundred_classes():
 
 def test_scales_are_debiased_errors_and_cells_are_nested():
     probs, labels = problem(3, 500, 2, "ties")
-    fixed = MultiScale().given(seen(probs))
-    values = fixed.standardised(labels[None])[0] * fixed.deviations
+    fixed = MultiScale().prepare(problem_of(seen(probs)))
+    values = standardised(fixed, labels)[0] * fixed.deviations
     for m, value in zip(fixed.m, values, strict=True):
         assert value == pytest.approx(DebiasedL2(int(m))(seen(probs, labels)), abs=1e-14)
     probs, labels = problem(4, 300, 4)
-    fixed = MultiScale([2, 8, 64]).given(seen(probs))
-    values = fixed.standardised(labels[None])[0] * fixed.deviations
+    fixed = MultiScale([2, 8, 64]).prepare(problem_of(seen(probs)))
+    values = standardised(fixed, labels)[0] * fixed.deviations
     for m, value in zip(fixed.m, values, strict=True):
         tree = ct.VarianceTree(-(-300 // int(m)))
         assert value == pytest.approx(DebiasedL2(tree)(probs, labels), abs=1e-14)
@@ -76,9 +82,9 @@ def test_scales_are_debiased_errors_and_cells_are_nested():
 @pytest.mark.parametrize(("k", "n"), [(2, 10), (3, 6)])
 def test_standardised_exactly(k, n):
     probs, _ = problem(7, n, k)
-    fixed = MultiScale([1, 2, 4]).given(seen(probs))
+    fixed = MultiScale([1, 2, 4]).prepare(problem_of(seen(probs)))
     for s in range(fixed.m.size):
-        law = enumerated_null(lambda y, s=s: fixed.standardised(y[None])[0, s], probs)
+        law = enumerated_null(lambda y, s=s: standardised(fixed, y)[0, s], probs)
         assert law.mean() == pytest.approx(0.0, abs=1e-12)
         assert law.std() == pytest.approx(1.0, rel=1e-12)
 
@@ -87,9 +93,9 @@ def test_standardised_exactly(k, n):
 def test_moved_residuals_against_pairs_of_rows(k):
     probs, labels = problem(k, 40, k)
     data = seen(probs, labels)
-    fixed = MultiScale([2, 4]).given(data)
+    fixed = MultiScale([2, 4]).prepare(problem_of(data))
     signs = np.random.default_rng(2).choice([-1.0, 1.0], size=(3, 40))
-    moved = fixed.of_residuals(data.residuals, signs)
+    moved = fixed.values(Flips(signs))
     for value, s in zip(moved, signs, strict=True):
         rows = s[:, None] * ref.residuals(probs, labels)
         scales = [ref.debiased(rows, cells_of(probs, m)) for m in fixed.m.tolist()]
@@ -134,7 +140,7 @@ def test_the_static_bin_pathology_is_caught():
 def test_data_that_cannot_vary_are_refused():
     for probs in ([[0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0, 0.0]] * 4):
         with pytest.raises(StatisticError, match="no scale has a cell of two rows"):
-            MultiScale().given(seen(probs))
+            MultiScale().prepare(problem_of(seen(probs)))
 
 
 def test_wrong_scales_are_refused():
@@ -152,6 +158,6 @@ def test_wrong_scales_are_refused():
 
 def test_cells_in_which_one_row_can_vary_are_no_scale():
     probs = np.array([[0.3, 0.3, 0.4], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.8, 0.0]])
-    assert MultiScale([1, 2]).given(seen(probs)).m.tolist() == [1]
+    assert MultiScale([1, 2]).prepare(problem_of(seen(probs))).m.tolist() == [1]
     with pytest.raises(StatisticError, match="no scale"):
-        MultiScale([1]).given(seen(probs[:3]))
+        MultiScale([1]).prepare(problem_of(seen(probs[:3])))

@@ -12,6 +12,7 @@ import scipy.stats
 
 import caltest as ct
 from caltest import StatisticError, presets
+from caltest.statistics.base import problem_of
 
 
 @pytest.fixture(scope="module")
@@ -100,13 +101,13 @@ def test_presets_take_the_facts_of_the_rows(well):
 def test_rows_in_no_bin_are_left_out_of_batches_and_laws(well, metric):
     preset = presets.calzone(metric, 5)
     data = preset.lens(well.take(np.arange(80)))
-    fixed = preset.statistic.given(data)
+    fixed = preset.statistic.prepare(problem_of(data))
     labels = np.stack([data.labels, 1 - data.labels])
     np.testing.assert_allclose(fixed.batch(labels), [fixed(y) for y in labels], rtol=1e-12)
     law = ct.calibration_test(data, None, preset.statistic, lens=ct.Canonical(), null="exact")
     drawn = ct.replicate(data, preset.statistic, ct.RedrawLabels(), n_resamples=4000, rng=1)
     assert law.null_mean == pytest.approx(drawn.mean(), abs=4.5 * law.null_std / 4000**0.5)
-    assert sorted(fixed.laws()) == sorted(fixed.inner.laws())
+    assert sorted(fixed.laws) == sorted(fixed.inner.laws)
 
 
 def test_hle_has_an_exact_law(well):

@@ -12,18 +12,14 @@ import caltest as ct
 from caltest import Predictions, StatisticError
 from caltest._base.ties import reaching
 from caltest.nulls import AsymptoticNull, SimulatedNull
-from caltest.statistics.prepared import event
 
 
 @dataclass(frozen=True, eq=False)
-class Fixed(ct.Prepared):
+class Fixed(ct.LabelStatistic):
     p: np.ndarray
 
-    def __call__(self, labels):
+    def of_labels(self, labels):
         return float(((labels == 0) - self.p).sum() / np.sqrt((self.p * (1 - self.p)).sum()))
-
-    def laws(self):
-        return {"asymptotic": lambda labels: AsymptoticNull(scipy.stats.norm())}
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,8 +28,9 @@ class MeanGap(ct.Statistic):
 
     essential = 0
 
-    def given(self, data):
-        return Fixed(data, event(data, self), two_sided=True)
+    def prepare(self, problem):
+        laws = {"asymptotic": lambda labels: AsymptoticNull(scipy.stats.norm())}
+        return Fixed(problem, problem.event(self), two_sided=True, laws=laws)
 
 
 FEW = Predictions.of([0.9, 0.8, 0.8, 0.7, 0.6, 0.95], [0, 0, 1, 0, 0, 1])
@@ -104,8 +101,8 @@ def test_the_default_lens_sees_a_shift_of_two_classes():
 
 
 def test_a_class_must_answer_somehow():
-    with pytest.raises(TypeError, match="must define __call__ or batch"):
-        type("Silent", (ct.Prepared,), {})
+    with pytest.raises(TypeError, match="must define batch or of_labels"):
+        type("Silent", (ct.LabelStatistic,), {})
 
 
 def test_one_statistic_is_asked_for():

@@ -15,7 +15,9 @@ import caltest as ct
 from caltest import StatisticError
 from caltest.exact import cell_null, enumerated_null
 from caltest.inference.cox import cox_recalibration
+from caltest.problem import Flips
 from caltest.simulate import RedrawLabels
+from caltest.statistics.base import problem_of
 from caltest.statistics.cox import CoxLR, CoxScore
 from caltest.statistics.ici import E50, E90, ICI, Emax
 from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
@@ -83,12 +85,11 @@ def test_moved_residuals_against_slow_twins(style):
         ),
         (CoxScore(), 2, slow.cox_score(p, y, signs)),
     ]:
-        fixed = statistic.given(data)
-        values = fixed.of_residuals(data.residuals, np.stack([np.ones(40), signs]))
+        fixed = statistic.prepare(problem_of(data))
+        values = fixed.values(Flips(np.stack([np.ones(40), signs])))
         np.testing.assert_allclose(values, [statistic(p, y), theirs], rtol=1e-10)
-        assert fixed.degree == degree
-    for statistic in (CoxLR(), ICI()):
-        assert statistic.given(data).degree is None
+        twice = (values - fixed.centre) * 2.0 ** (degree / 2) + fixed.centre
+        np.testing.assert_allclose(fixed.values(Flips(np.stack([np.ones(40), signs])), 2.0), twice)
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 100])
@@ -105,7 +106,7 @@ def test_spiegelhalter_of_many_classes_against_moments(k):
 def test_smooth_curve_against_slow_twin(style, span):
     p, y = problem(3, 30, style)
     data = induced(p, y)
-    curve = ICI(span=span, delta=0.0).given(data).curve(data.labels)
+    curve = ICI(span=span, delta=0.0).prepare(problem_of(data)).curve(data.labels)
     expected = [slow.lowess_at(x, p, y, span) for x in np.sort(p)]
     np.testing.assert_allclose(curve, expected, atol=1e-11)
     gaps = np.abs(np.array(expected) - np.sort(p))
@@ -288,7 +289,7 @@ def test_exact_laws_against_enumeration():
         HosmerLemeshow(three),
         HosmerLemeshow(three, variance="exact"),
     ]:
-        fixed = statistic.given(data)
+        fixed = statistic.prepare(problem_of(data))
         result = ct.calibration_test(data, None, statistic, lens=ct.Canonical())
         assert result.null == "exact"
         low, high = enumerated_null(fixed, data.probs).bracket(result.estimate, fixed.two_sided)
@@ -302,10 +303,10 @@ def test_first_two_moments_under_calibration():
         (Spiegelhalter(), 0.0, 1.0),
         (CalibrationInTheLarge(), 0.0, 1.0),
         (HosmerLemeshow(four, variance="exact"), 4.0, None),
-        (HosmerLemeshow(four), HosmerLemeshow(four).given(data).null_mean, None),
+        (HosmerLemeshow(four), HosmerLemeshow(four).prepare(problem_of(data)).null_mean, None),
         (CoxScore(), 2.0, None),
     ]:
-        fixed = statistic.given(data)
+        fixed = statistic.prepare(problem_of(data))
         law = enumerated_null(fixed, data.probs)
         assert law.mean() == pytest.approx(mean, abs=1e-9)
         assert fixed.null_mean == pytest.approx(mean, abs=1e-9)
@@ -315,9 +316,9 @@ def test_first_two_moments_under_calibration():
 def sizes(statistic, p, draws, seed=0):
     """How often the limit law rejects calibrated labels at 5 %, for these predictions."""
     data = induced(p)
-    fixed = statistic.given(data)
+    fixed = statistic.prepare(problem_of(data))
     values = fixed.batch(RedrawLabels().drawer(data)((seed, 1), 0, draws))
-    law = fixed.laws()["asymptotic"](data.labels)
+    law = fixed.laws["asymptotic"](data.labels)
     if fixed.two_sided:
         return float((2 * scipy.stats.norm.sf(np.abs(values)) <= 0.05).mean())
     return float((law.law.sf(values) <= 0.05).mean())
@@ -346,9 +347,9 @@ def test_the_limit_of_hosmer_lemeshow_is_liberal_for_rare_events_and_the_exact_l
     p = np.random.default_rng(2).beta(0.3, 12.0, 200).clip(1e-4)
     assert sizes(HosmerLemeshow(), p, 4000) > 0.07
     data = induced(p)
-    fixed = HosmerLemeshow().given(data)
+    fixed = HosmerLemeshow().prepare(problem_of(data))
     values = fixed.batch(RedrawLabels().drawer(data)((3, 1), 0, 1000))
-    law = cell_null(fixed.cell_law(), data.probs, float(np.quantile(values, 0.95)))
+    law = cell_null(fixed.cell_law(), float(np.quantile(values, 0.95)))
     rejected = sum(law.bracket(t)[1] <= 0.05 for t in values)
     assert rejected <= scipy.stats.binom.ppf(1 - 1e-5, 1000, 0.05)
 
@@ -404,7 +405,7 @@ def test_equal_predictions_leave_one_degree_of_freedom():
     p, y = np.full(20, 0.3), np.repeat([0, 1], 10)
     assert CoxScore()(p, y) == pytest.approx(CalibrationInTheLarge()(p, y) ** 2)
     for statistic in (CoxScore(), CoxLR()):
-        law = statistic.given(induced(p, y)).laws()["asymptotic"](y)
+        law = statistic.prepare(problem_of(induced(p, y))).laws["asymptotic"](y)
         assert law.mean() == pytest.approx(1.0)
 
 

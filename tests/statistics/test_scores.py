@@ -13,7 +13,8 @@ from reference_families import spiegelhalter
 
 import caltest as ct
 from caltest.inference.decompositions import brier_decomposition
-from caltest.statistics.prepared import as_problem
+from caltest.problem import Flips, RowProblem
+from caltest.statistics.base import problem_of
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
 
 SETTINGS = settings(max_examples=40, deadline=None)
@@ -31,9 +32,9 @@ def make(seed, n, k, style="plain"):
     return probs, generator.integers(0, k, n)
 
 
-def problem_of(probs, labels):
+def induced(probs, labels):
     """The problem as a statistic sees it."""
-    return as_problem(ct.Predictions.of(probs, labels))
+    return RowProblem.of(ct.Predictions.of(probs, labels)).predictions
 
 
 PROBLEMS = st.builds(
@@ -54,8 +55,8 @@ def test_scores_against_slow_twin(problem):
     for name, score in MEANS.items():
         rows = [slow.row_score(row, y, name) for row, y in zip(probs, labels, strict=True)]
         assert_allclose(score.per_row(probs, labels), rows, atol=1e-13)
-        data = problem_of(probs, labels)
-        fixed = score.given(data)
+        data = induced(probs, labels)
+        fixed = score.prepare(problem_of(data))
         for value in (score(probs, labels), fixed(data.labels), *fixed.batch(data.labels[None, :])):
             assert value == pytest.approx(np.mean(rows), abs=1e-13)
 
@@ -68,8 +69,8 @@ def test_gap_against_slow_twin(problem):
         if probs.max(axis=1).min() == 1.0:
             continue
         expected = slow.score_gap(probs, labels, name)
-        data = problem_of(probs, labels)
-        fixed = ScoreGap(name).given(data)
+        data = induced(probs, labels)
+        fixed = ScoreGap(name).prepare(problem_of(data))
         for value in (ScoreGap(name)(probs, labels), *fixed.batch(data.labels[None, :])):
             assert value == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
@@ -79,25 +80,24 @@ def test_gap_against_slow_twin(problem):
 def test_moved_residuals_against_slow_twin(problem, seed):
     probs, labels = problem
     labels = np.where(probs[np.arange(labels.size), labels] > 0, labels, probs.argmax(axis=1))
-    data = problem_of(probs, labels)
+    data = induced(probs, labels)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], labels.size)
     multipliers = np.stack([np.ones(labels.size), signs])
     for name in NAMES:
         if probs.max(axis=1).min() == 1.0:
             continue
-        fixed = ScoreGap(name).given(data)
+        fixed = ScoreGap(name).prepare(problem_of(data))
         expected = [slow.score_gap(probs, labels, name, s) for s in multipliers]
-        values = fixed.of_residuals(data.residuals, multipliers)
+        values = fixed.values(Flips(multipliers))
         assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
-        assert fixed.degree == 1
 
 
-def test_mean_scores_are_no_function_of_residuals_alone():
-    data = problem_of(*make(1, 20, 3))
-    fixed = BrierScore().given(data)
-    assert fixed.degree is None
-    with pytest.raises(ct.StatisticError, match="otherwise than by residuals"):
-        fixed.of_residuals(data.residuals, np.ones((1, 20)))
+def test_mean_scores_keep_their_promise_when_residuals_are_flipped():
+    data = induced(*make(1, 20, 3))
+    fixed, gap = (s.prepare(problem_of(data)) for s in (BrierScore(), ScoreGap()))
+    signs = np.random.default_rng(4).choice([-1.0, 1.0], (5, 20))
+    expected = fixed.null_mean + gap.values(Flips(signs)) * gap.divisor / fixed.divisor
+    assert_allclose(fixed.values(Flips(signs)), expected, rtol=1e-12)
 
 
 def test_published_by_uu_sml():
@@ -169,8 +169,8 @@ def test_impossible_labels():
     probs, labels = np.array([[0.0, 1.0], [0.5, 0.5], [0.25, 0.75]]), np.array([0, 1, 0])
     assert LogScore()(probs, labels) == ScoreGap("log")(probs, labels) == np.inf
     assert np.isfinite(BrierScore()(probs, labels))
-    possible = problem_of(probs, [1, 1, 0])
-    assert np.isfinite(ScoreGap("log").given(possible)(possible.labels))
+    possible = induced(probs, [1, 1, 0])
+    assert np.isfinite(ScoreGap("log").prepare(problem_of(possible))(possible.labels))
     with pytest.raises(ct.StatisticError, match="inf on the observed data"):
         ct.calibration_test(probs, labels, ScoreGap("log"), lens=ct.OneVsRest(0))
 
@@ -181,7 +181,7 @@ def test_impossible_labels():
 def test_gap_refuses_what_has_no_variance(name, k):
     for probs in (np.full((5, k), 1 / k), np.eye(k)):
         with pytest.raises(ct.StatisticError, match="not defined: every prediction is 0, ½ or 1"):
-            ScoreGap(name).given(problem_of(probs, np.arange(len(probs)) % k))
+            ScoreGap(name).prepare(problem_of(induced(probs, np.arange(len(probs)) % k)))
 
 
 def test_printed_and_refused():
@@ -245,11 +245,11 @@ def test_moments_and_tails_by_enumeration(name, problem):
     tail = weights[np.abs(values) >= abs(test.estimate) - 1e-9].sum()
     assert test.null == "exact"
     assert test.pvalue == pytest.approx(tail, abs=1e-10)
-    fixed = MEANS[name].given(ct.Canonical()(ct.Predictions.of(probs, labels)))
+    fixed = MEANS[name].prepare(problem_of(ct.Canonical()(ct.Predictions.of(probs, labels))))
     values, weights = ref.enumerated_law(fixed, probs)
     expected = (weights @ values, np.sqrt(weights @ (values - weights @ values) ** 2))
-    assert_allclose([fixed.null_mean, fixed.deviation], expected, atol=1e-12)
-    law = fixed.laws()["asymptotic"](labels)
+    assert_allclose([fixed.null_mean, fixed.laws["asymptotic"](labels).std()], expected, atol=1e-12)
+    law = fixed.laws["asymptotic"](labels)
     assert_allclose([law.mean(), law.std()], expected, atol=1e-12)
 
 

@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose
 from test_cumulative import make
 
 import caltest as ct
+from caltest.problem import Flips
 from caltest.statistics import smooth
+from caltest.statistics.base import problem_of
 from caltest.statistics.smooth import SmoothECE, smooth_curve
 
 
@@ -70,7 +72,7 @@ def test_against_direct_sums(n, style):
 def test_one_width_against_direct_sums(width):
     # Among them a grid with an even number of points, which has no middle.
     p, y = make(4, 60)
-    fixed = SmoothECE().given(induced(p, y))
+    fixed = SmoothECE().prepare(problem_of(induced(p, y)))
     transformed = smooth._transformed(p, (y - p)[None, :], smooth._grid_size(width))
     expected = slow.smooth_at(p, y, width)
     assert fixed.errors(width, transformed) == pytest.approx(expected, rel=1e-11)
@@ -81,11 +83,13 @@ def test_one_width_against_direct_sums(width):
 def test_moved_residuals_against_direct_sums(style):
     p, y = make(6, 25, style)
     data = induced(p, y)
-    fixed, signs = SmoothECE().given(data), np.random.default_rng(1).choice([-1.0, 1.0], 25)
-    values = fixed.of_residuals(data.residuals, np.stack([np.ones(25), signs]))
+    fixed, signs = (
+        SmoothECE().prepare(problem_of(data)),
+        np.random.default_rng(1).choice([-1.0, 1.0], 25),
+    )
+    values = fixed.values(Flips(np.stack([np.ones(25), signs])))
     expected = [SmoothECE()(p, y), slow.smooth_ece(p, y, signs)[0]]
     assert_allclose(values, expected, atol=1e-12)
-    assert fixed.degree == 1
 
 
 def test_curve_of_an_induced_problem_keeps_its_event():

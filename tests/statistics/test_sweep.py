@@ -11,6 +11,7 @@ import reference_families as slow
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
+from caltest.statistics.base import problem_of
 from caltest.statistics.sweep import Sweep
 
 
@@ -36,7 +37,7 @@ def test_against_slow_twin(n, norm, style):
         p, y = problem(seed, n, style)
         value, b = slow.sweep(p, y, 1 if norm == "l1" else 2)
         data = induced(p, y)
-        fixed = Sweep(norm=norm).given(data)
+        fixed = Sweep(norm=norm).prepare(problem_of(data))
         assert fixed.n_bins(data.labels) == b
         assert fixed(data.labels) == pytest.approx(value, abs=1e-12)
         assert fixed.batch(data.labels[None, :])[0] == pytest.approx(value, abs=1e-12)
@@ -44,7 +45,7 @@ def test_against_slow_twin(n, norm, style):
 
 def test_all_labels_of_few_rows_against_slow_twin():
     p = np.array([0.1, 0.3, 0.3, 0.5, 0.5, 0.8, 0.9])
-    fixed = Sweep().given(induced(p, np.zeros(7, int)))
+    fixed = Sweep().prepare(problem_of(induced(p, np.zeros(7, int))))
     every = np.array(list(itertools.product([0, 1], repeat=7)))
     expected = [slow.sweep(p, y)[0] for y in every]
     np.testing.assert_allclose(fixed.batch(1 - every), expected, atol=1e-13)
@@ -54,7 +55,7 @@ def test_all_labels_of_few_rows_against_slow_twin():
 def test_by_hand():
     p, y = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9]), np.array([0, 1, 0, 1, 0, 1])
     # two bins: 1/3, 2/3 rise; three bins: 1/2, 1/2, 1/2 do; four, (0, 1), (0), (1, 0), (1): no
-    fixed = Sweep().given(induced(p, y))
+    fixed = Sweep().prepare(problem_of(induced(p, y)))
     assert fixed.n_bins(1 - y) == 3
     assert fixed(1 - y) == pytest.approx((0.7 + 0.0 + 0.7) / 6)
     # sorted outcomes: every row is a bin
@@ -85,7 +86,7 @@ def test_the_published_loop_gives_the_same_bins():
 def test_the_bins_are_chosen_anew_for_every_set_of_labels():
     p, y = problem(6, 9, "plain")
     data = induced(p, y)
-    law = enumerated_null(Sweep().given(data), data.probs)
+    law = enumerated_null(Sweep().prepare(problem_of(data)), data.probs)
     result = ct.calibration_test(
         data, None, Sweep(), lens=ct.Canonical(), null=ct.RedrawLabels(), rng=1, n_resamples=4999
     )

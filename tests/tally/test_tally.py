@@ -5,12 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import cells_of
 
 import caltest as ct
 from caltest.inference import entry
 from caltest.inference.cell_noise import cell_noise
 from caltest.reports import questions
-from caltest.tally import MicroCells, TalliedCells
+from caltest.statistics.base import problem_of
+from caltest.tally import MicroCells
 from caltest.tally import rows as one_pass
 from caltest.tally.binomials import binomials
 from caltest.tally.grid import Grid, mean_position
@@ -234,9 +236,13 @@ def test_limit_laws_are_those_of_rows():
 
 def test_statistics_that_need_rows_say_so():
     tally = ct.Tally.of([0.2, 0.7], [0, 1])
-    for statistic in (ct.SKCE(), ct.CORP(), ct.ICI(), lambda p, y: 0.5, ct.ScoreGap("spherical")):
+    for statistic in (ct.SKCE(), ct.CORP(), ct.ICI(), lambda p, y: 0.5):
         with pytest.raises(ct.StatisticError, match="needs the rows"):
             ct.calibration_test(tally, None, statistic)
+    score = ct.calibration_test(tally, None, ct.ScoreGap("spherical"), n_resamples=9)
+    assert "spherical scores are those of mean predictions of micro-cells" in score.notes
+    score = ct.calibration_test(tally, None, ct.ScoreGap("spherical"), n_resamples=9)
+    assert "spherical scores are those of mean predictions of micro-cells" in score.notes
     tally = ct.Tally.of([0.25] * 40, [0, 1] * 20)
     with pytest.raises(ct.StatisticError, match="draws rows"):
         ct.calibration_test(tally, None, ct.ECE(), null=ct.ConsistencyResampling())
@@ -273,8 +279,8 @@ def laws_of(p, bins, grid):
     """The laws of the cells of rows and of their tally, with their bounds of the error."""
     probs = np.column_stack([p, 1.0 - p])
     cells = MicroCells.of(ct.Tally.of(p, np.zeros(p.size, int), grid=grid))
-    by_rows = ct.Cells.of(bins, probs).laws(probs)
-    return zip(by_rows, TalliedCells.made_of(bins, cells).laws(cells.probs), strict=True)
+    by_rows = cells_of(bins, probs).laws()
+    return zip(by_rows, ct.Cells.of(bins, problem_of(cells)).laws(), strict=True)
 
 
 def tails(first, pmf, n):
@@ -329,9 +335,9 @@ def test_weighted_intervals_are_those_of_rows(weights):
     data, tally = ct.Predictions.of(p, y, weights=w).in_ratios(), ct.Tally.of(p, y, weights=w)
     rows = ct.OneVsRest(1)(data)
     micro, bins = MicroCells.of(tally), ct.UniformBins(10)
-    cells = TalliedCells.made_of(bins, micro)
+    cells = ct.Cells.of(bins, problem_of(micro))
     assert cells.lawful == (weights[1] == 1.7)
-    a = cell_noise(rows, ct.Cells.of(bins, rows.probs, rows.weights), 4000, rng)
+    a = cell_noise(rows, cells_of(bins, rows.probs, rows.weights), 4000, rng)
     b = cell_noise(micro, cells, 4000, rng)
     scale = b.n / a.n  # weights in whole numbers, or not
     powers = {"size": 1, "predicted": 0, "sums": 1, "variance": 2, "hidden": 2}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.simulate.line import LineRedraws
 from caltest.statistics.kernel.pairs import Sums
 
 
@@ -44,12 +42,6 @@ class Line:
         totals, squares = np.empty(len(labels)), np.empty(len(labels))
         _line_sums(labels, self.order, self.p, self.decay, totals, squares)
         return 4.0 * totals, 2.0 * squares
-
-    def redraws(
-        self, probs: FloatArray, value: Callable[[FloatArray, FloatArray], FloatArray]
-    ) -> LineRedraws:
-        """Return a function of the sums for redrawn labels, in one pass."""
-        return LineRedraws.of(probs, self.order, self.decay, value)
 
     def rows(self, residuals: FloatArray) -> Sums:
         """Return the sums of every row, O(n)."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from caltest._base.checks import number, one_of
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate import RedrawLabels, Scheme, Shortcut
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import Flips, Problem
+from caltest.statistics.base import LabelStatistic, Prepared, Statistic, rows_of
 from caltest.statistics.kernel.line import Line
 from caltest.statistics.kernel.pairs import residuals_of
-from caltest.statistics.prepared import Prepared, Statistic, event
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,55 +58,53 @@ class MMCE(Statistic):
     bandwidth: float = 0.4
     balanced: bool = False
     essential: ClassVar[int] = 0
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         number("bandwidth", self.bandwidth, 0.0, np.inf)
         one_of("balanced", self.balanced, (True, False))
 
-    def given(self, data: Predictions) -> FixedMMCE:
+    def prepare(self, problem: Problem) -> Prepared:
         """Fix the predictions: sort them once."""
-        event(data, self)
+        problem.event(self)
+        data = rows_of(problem, self, weights=True)
         line = Line.of(data.probs, 1.0 / self.bandwidth, data.n)
-        return FixedMMCE(data, line, self.balanced, degree=None if self.balanced else 1)
+        return (BalancedMMCE if self.balanced else FixedMMCE)(problem, line)
+
+
+def _root(totals: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return √ of sums over both classes, halved: these have opposite residuals."""
+    return np.sqrt(np.maximum(0.5 * (totals + squares), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
 class FixedMMCE(Prepared):
-    """The MMCE of fixed predictions: a function of the labels."""
+    """The MMCE of fixed predictions."""
 
     line: Line
-    balanced: bool
 
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n)."""
-        if not self.balanced:
-            return self._value(*self.line.sums(labels))
-        return np.array([self._balanced(row) for row in labels])
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+        if isinstance(outcomes, Flips):
+            sums = self.line.weighted(self.data.residuals, outcomes.multipliers.T)
+        elif self.problem.weight is None:
+            sums = self.line.sums(outcomes)
+        else:
+            moved = (outcomes == 0).T - self.problem.probs[:, :1]
+            each = np.tile([1.0, -1.0], (self.problem.n, 1))
+            sums = self.line.weighted(each, self.problem.weight[:, None] * moved)
+        mass = self.problem.n if self.problem.weight is None else self.problem.weight.sum()
+        return np.asarray(factor**0.5 * _root(*sums) / mass)
 
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the values for moved residuals."""
-        if self.balanced:
-            return super().of_residuals(residuals, multipliers)
-        return self._value(*self.line.weighted(residuals, multipliers.T))
 
-    def fast(self, scheme: Scheme) -> Shortcut | None:
-        """Return one pass along the line for redrawn labels and equal weights."""
-        if self.balanced or not isinstance(scheme, RedrawLabels):
-            return None
-        return self.line.redraws(self.data.probs, self._value)
+@dataclass(frozen=True, eq=False)
+class BalancedMMCE(LabelStatistic):
+    """The MMCE of fixed predictions in which both outcomes weigh the same."""
 
-    def _value(self, totals: FloatArray, squares: FloatArray) -> FloatArray:
-        w = self.data.weights
-        return self._root(totals, squares) / (self.data.n if w is None else w.sum())
+    line: Line
 
-    def _balanced(self, labels: IntArray) -> float:
-        w = np.ones(labels.size) if self.data.weights is None else self.data.weights
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the value for one label vector (n,)."""
+        w = np.ones(labels.size) if self.problem.weight is None else self.problem.weight
         weights = w / np.bincount(labels, w)[labels]
-        residuals = residuals_of(self.data.probs, labels)
-        return float(self._root(*self.line.weighted(residuals, weights[:, None]))[0])
-
-    @staticmethod
-    def _root(totals: FloatArray, squares: FloatArray) -> FloatArray:
-        # The two classes of a row have opposite residuals: sums over both are twice those of one.
-        return np.sqrt(np.maximum(0.5 * (totals + squares), 0.0))
+        residuals = residuals_of(self.problem.probs, labels)
+        return float(_root(*self.line.weighted(residuals, weights[:, None]))[0])

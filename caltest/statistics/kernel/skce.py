@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,8 +11,10 @@ import numpy as np
 from caltest._base.checks import one_of, whole
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, SimulatedNull
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate import CHUNK, Batches, LabelScheme, RedrawLabels, Scheme, Shortcut
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import Flips, Problem
+from caltest.simulate import CHUNK, Batches, LabelScheme, Scheme, Shortcut, WildSigns
+from caltest.statistics.base import Law, Prepared, Statistic, normal, rows_of
 from caltest.statistics.kernel.features import Features
 from caltest.statistics.kernel.kernels import (
     DistanceKernel,
@@ -24,7 +26,6 @@ from caltest.statistics.kernel.kernels import (
 from caltest.statistics.kernel.line import Line
 from caltest.statistics.kernel.pairs import Pairs, residuals_of
 from caltest.statistics.kernel.tiles import Tiles
-from caltest.statistics.prepared import Law, Prepared, Statistic, normal
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
 DRAWS = 999
@@ -109,7 +110,6 @@ class SKCE(Statistic):
     block_size: int | None = None
     features: int | None = None
     essential: ClassVar[int] = 2
-    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not callable(self.kernel) or isinstance(self.kernel, type):
@@ -133,8 +133,9 @@ class SKCE(Statistic):
         if self.features % 2:
             raise StatisticError(f"features must be an even number ≥ 2, not {self.features!r}")
 
-    def given(self, data: Predictions) -> FixedSKCE:
+    def prepare(self, problem: Problem) -> FixedSKCE:
         """Fix the predictions: bandwidth, order and kernel values; what is left sees labels."""
+        data = rows_of(problem, self, weights=True)
         n, probs = data.n, data.probs
         size = n
         if self.estimator == "linear":
@@ -159,7 +160,9 @@ class SKCE(Statistic):
             pairs = Tiles(used, chosen, size)
         bounded = isinstance(chosen, DistanceKernel)
         options = (len(used), size, self.estimator, bounded, float(mass))
-        return FixedSKCE(data, pairs, *options, degree=2, null_mean=None if biased else 0.0)
+        mean = None if biased else 0.0
+        fixed = FixedSKCE(problem, pairs, *options, null_mean=mean, min_surprises=20.0)
+        return replace(fixed, laws=fixed.limit_laws())
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,36 +176,31 @@ class FixedSKCE(Prepared):
     bounded: bool
     #: Σ w_i w_j over the pairs that count.
     mass: float
-    enough: float = field(default=20.0, kw_only=True)
-    weighs: ClassVar[bool] = True
 
-    def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values for label vectors of shape (B, n)."""
-        labels = np.ascontiguousarray(labels[:, : self.n])
-        if self.data.weights is None:
-            return self._value(*self.pairs.sums(labels))
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+        if isinstance(outcomes, Flips):
+            moved = self.data.residuals[: self.n], outcomes.multipliers[:, : self.n].T
+            return factor * self._value(*self.pairs.weighted(*moved))
+        labels = np.ascontiguousarray(outcomes[:, : self.n])
+        if self.problem.weight is None:
+            return factor * self._value(*self.pairs.sums(labels))
         # Class by class: kernel values then serve all label vectors at once.
-        probs, w = self.data.probs[: self.n], self.data.weights[: self.n, None]
-        two = self.data.n_classes == 2
+        probs, w = self.problem.probs[: self.n], self.problem.weight[: self.n, None]
+        two = self.problem.n_classes == 2
         each = np.tile([1.0, -1.0] if two else [1.0], (self.n, 1))
-        classes = range(1 if two else self.data.n_classes)
-        moved = (w * ((labels == k).T - probs[:, [k]]) for k in classes)
-        totals, squares = zip(*(self.pairs.weighted(each, m) for m in moved), strict=True)
-        return self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
+        classes = range(self.problem.d)
+        residuals = (w * ((labels == k).T - probs[:, [k]]) for k in classes)
+        totals, squares = zip(*(self.pairs.weighted(each, r) for r in residuals), strict=True)
+        return factor * self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
-    def of_residuals(self, residuals: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return the values for moved residuals."""
-        return self._value(*self.pairs.weighted(residuals[: self.n], multipliers[:, : self.n].T))
-
-    def fast(self, scheme: Scheme) -> Shortcut | None:
-        """Return one pass along a line; larger batches where each makes kernel values anew."""
-        alike = self.data.weights is None
-        if isinstance(scheme, RedrawLabels) and isinstance(self.pairs, Line) and alike:
-            return self.pairs.redraws(self.data.probs[: self.n], self._value)
-        if self.pairs.kept or not isinstance(scheme, LabelScheme):
-            return None
-        data, at_once = self.data, max(CHUNK, min(4 * CHUNK, 2**24 // self.data.n))
-        return Batches(scheme.drawer(data), data.n, self.batch, labels_at_once=at_once * data.n)
+    def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
+        """Return draws in larger batches where each makes kernel values anew."""
+        if self.pairs.kept or not isinstance(scheme, LabelScheme) or isinstance(scheme, WildSigns):
+            return super().redraws(scheme, factor)
+        n, at_once = self.data.n, max(CHUNK, min(4 * CHUNK, 2**24 // self.data.n))
+        evaluate = partial(self.values, factor=factor)
+        return Batches(scheme.drawer(self.data), n, evaluate, labels_at_once=at_once * n)
 
     def row_means(self, labels: IntArray) -> FloatArray:
         """Return for every row the mean of h_ij over its pairs, shape (n,).
@@ -216,10 +214,10 @@ class FixedSKCE(Prepared):
             return (totals + squares) / self.n
         return totals / (self.size - 1)
 
-    def laws(self) -> Mapping[str, Law]:
+    def limit_laws(self) -> dict[str, Law]:
         """Return the asymptotic and the distribution-free null, where there is one."""
         laws: dict[str, Law] = {}
-        if self.data.weights is not None:
+        if self.problem.weight is not None:
             return laws
         if self.bounded:
             laws["distribution-free"] = self._bound

@@ -1,0 +1,24 @@
+"""What a statistic sees: units whose outcomes are random and whose predictions are fixed.
+
+``base`` says what every problem offers, ``cells`` are partitions of its units, ``rows`` and
+``tally`` the two kinds there are, ``counting`` the compiled loops that draw and count.
+"""
+
+from caltest.problem.base import LinearTerm, Problem, ResidualSums
+from caltest.problem.cells import MAX_MASS, CellLaw, Cells, Estimand
+from caltest.problem.rows import Flips, RowProblem
+from caltest.problem.tally import Counts, TallyProblem
+
+__all__ = [
+    "MAX_MASS",
+    "CellLaw",
+    "Cells",
+    "Counts",
+    "Estimand",
+    "Flips",
+    "LinearTerm",
+    "Problem",
+    "ResidualSums",
+    "RowProblem",
+    "TallyProblem",
+]

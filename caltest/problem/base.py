@@ -1,0 +1,243 @@
+"""A problem: units with fixed predictions, and the sums of residuals that statistics are made of.
+
+A unit is a row, or all rows of a micro-cell of a tally. Its residual is w (onehot(y) − p) summed
+over its rows. How outcomes arrive (labels, sign flips of the observed residuals, numbers of events)
+is known to the problem and to nobody else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from caltest._base.written import name_of
+from caltest.errors import StatisticError
+from caltest.predictions import FloatArray, IntArray
+from caltest.simulate import Scheme, Shortcut
+
+if TYPE_CHECKING:
+    from caltest.problem.cells import Cells
+
+#: Whether squares of residuals are wanted by cell, or all in one.
+Squares = Literal["cells", "whole"] | None
+#: Which norm of the sums of several classes is enough: their l1, squared l2, or largest.
+NORMS = ("l1", "l2 squared", "largest")
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSums:
+    """What a statistic sees of B sets of outcomes.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (B, L, d), optional
+        Sums of the residuals in the cells: d = 1, the event, for two classes, and K for more; or
+        their norms, d = 1. Not necessarily in C order.
+    squares : ndarray of shape (B, L) or (B, 1), optional
+        Sums of w² |r|², in the cells or in all.
+    linear : ndarray of shape (B, T), optional
+        Sums of w r · g_t for the score tables g_t of the statistic.
+    """
+
+    cells: FloatArray | None
+    squares: FloatArray | None = None
+    linear: FloatArray | None = None
+
+    def normed(self, norm: int | None) -> ResidualSums:
+        """Return norms (B, L, 1) in place of the sums of several classes; see ``NORMS``."""
+        if norm is None or self.cells is None or self.cells.shape[2] == 1:
+            return self
+        gaps = np.square(self.cells) if norm == 1 else np.abs(self.cells)
+        gaps = gaps.max(axis=2, keepdims=True) if norm == 2 else gaps.sum(axis=2, keepdims=True)
+        return ResidualSums(gaps, self.squares, self.linear)
+
+    def inflated(self, factor: float) -> ResidualSums:
+        """Return the sums of residuals that are √factor times as large, before any norm."""
+        if factor == 1.0:
+            return self
+        root = factor**0.5
+        return ResidualSums(
+            None if self.cells is None else root * self.cells,
+            None if self.squares is None else factor * self.squares,
+            None if self.linear is None else root * self.linear,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTerm:
+    """Σ w (g(y) − E g) for a score g of the units: a table for draws, and the numbers of the rows.
+
+    Attributes
+    ----------
+    table : ndarray of shape (U, K)
+        The score of every unit under every label.
+    observed, promised, variance : float
+        Σ w (g(y) − E g) and Σ w E g of the observed rows, and Σ w² Var g.
+    covariance : float
+        Σ w² Cov(y, g), of the event.
+    remark : str
+        In which way the table is coarser than the rows; "" if it is not.
+    """
+
+    table: FloatArray
+    observed: float
+    promised: float
+    variance: float
+    covariance: float = 0.0
+    remark: str = ""
+
+
+class Problem(ABC):
+    """Units whose outcomes are random, with their predictions fixed.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (U, K)
+        Predictions, of a unit of several rows their mean.
+    count : ndarray of shape (U,), optional
+        Rows of a unit; None where each is one.
+    weight : ndarray of shape (U,), optional
+        The weight of each of its rows; None where all count alike.
+    """
+
+    probs: FloatArray
+    count: FloatArray | None
+    weight: FloatArray | None
+    n_clusters: int | None
+    #: Widths of its micro-cells in [0, 1]; None for rows.
+    grid: int | None = None
+    #: Whether sums of drawn outcomes know as much of the rows as those of the observed ones.
+    exact: bool
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes K."""
+        return int(self.probs.shape[1])
+
+    @property
+    def d(self) -> int:
+        """Components of a residual that count: the event of two classes, or all."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @cached_property
+    def mass(self) -> FloatArray | None:
+        """The weight of all rows of a unit; None where it is 1."""
+        if self.count is None:
+            return self.weight
+        return self.count if self.weight is None else self.count * self.weight
+
+    def event(self, statistic: Any) -> FloatArray:
+        """Return the probability of the event, shape (U,); for two classes only.
+
+        After ``OneVsRest(c)`` the event is class c, after ``TopK(1)`` that the top class is right.
+        """
+        if self.n_classes != 2:
+            raise StatisticError(
+                f"{name_of(statistic)} is for two classes, but there are {self.n_classes}: look "
+                "through a two-class lens such as TopK(1) or OneVsRest(c)"
+            )
+        return np.ascontiguousarray(self.probs[:, 0])
+
+    @property
+    @abstractmethod
+    def data(self) -> Any:
+        """Where the problem comes from: predictions, or the micro-cells of a tally."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> IntArray:
+        """The observed labels, or numbers of events."""
+
+    @property
+    @abstractmethod
+    def observed(self) -> Any:
+        """The outcomes that were observed, as one set of B = 1."""
+
+    @abstractmethod
+    def outcomes(self, labels: Any) -> Any:
+        """Return outcomes for label vectors (B, n), or for numbers of events (B, U)."""
+
+    @abstractmethod
+    def numbers(self, bins: Any) -> IntArray:
+        """Return the number of the bin of every unit."""
+
+    def bins_remark(self, bins: Any) -> str:
+        """Return in which way the cells of these bins are not those of the rows; "" if they are."""
+        return ""
+
+    @property
+    @abstractmethod
+    def levels(self) -> IntArray:
+        """A number for every unit of two classes: equal and increasing as predictions are."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> FloatArray:
+        """Σ w² Var y of every unit, of the event; (U,)."""
+
+    @property
+    @abstractmethod
+    def squared_variance(self) -> FloatArray:
+        """Σ (w² Var y)² of every unit, of the event; (U,)."""
+
+    @abstractmethod
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        """Return a score of the units by its name and its function of probabilities (U, K)."""
+
+    @abstractmethod
+    def tables(self, scores: FloatArray) -> FloatArray:
+        """Return scores (T, U, K) as :meth:`sums` takes them."""
+
+    @abstractmethod
+    def sums(
+        self, outcomes: Any, cells: Cells | None, squares: Squares, tables: FloatArray | None
+    ) -> ResidualSums:
+        """Return the sums of the residuals of B sets of outcomes."""
+
+    def norms(self, outcomes: Any, cells: Cells, norm: int) -> FloatArray:
+        """Return norms (B, L, 1) of the sums over classes of each cell."""
+        sums = self.sums(outcomes, cells, None, None).normed(norm).cells
+        assert sums is not None
+        return sums
+
+    @abstractmethod
+    def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:
+        """Return those of every unit, Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
+
+    @abstractmethod
+    def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
+        """Return the law of the weight of the events of some units, as ``poisson_binomial``."""
+
+    @abstractmethod
+    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+        """Return what makes replicates of a prepared statistic, residuals inflated by √factor."""
+
+    @property
+    @abstractmethod
+    def surprises(self) -> float:
+        """How many outcomes that are not the likeliest a calibrated model expects.
+
+        Σ m with m = 1 − max p, of weighted rows (Σ w m)² / Σ w² m.
+        """
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a result says of where its numbers come from."""
+        return ()
+
+
+def gathered(squares: FloatArray, which: Squares) -> FloatArray | None:
+    """Return squares (B, L) by cell, or all of them (B, 1), or None."""
+    if which is None:
+        return None
+    return squares if which == "cells" else squares.sum(axis=1)[:, None]

@@ -1,0 +1,213 @@
+"""Compiled loops over rows: labels redrawn or given, and counted in cells.
+
+Sums are the work of these loops and formulas that of statistics: what a loop returns is residual
+sums, of which a statistic makes its value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caltest._base.compiled import dense_kernel, inlined, kernel
+from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE
+
+
+@inlined
+def _mixed(z, twist):  # type: ignore[no-untyped-def]
+    # As in simulate.labels, so that labels are the same: a kernel calls no helper of another file.
+    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
+    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
+    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
+
+
+@inlined
+def _shift_of(width):  # type: ignore[no-untyped-def]
+    # By how much a draw is shifted to tell in which of ``width`` equal parts it lies.
+    part, shift = WHOLE // width, 0
+    while part >> shift > 1:
+        shift += 1
+    return shift
+
+
+@kernel
+def redraw_two(  # type: ignore[no-untyped-def]
+    thresholds, order, starts, expected, weights, tables, whole, key, twist, sums_out, added_out
+):
+    # Two classes, O(n) per lane: residual sums (L, 1, B), and sums of tables (T, L, B), or
+    # (T, 1, B) where only the whole is wanted. Rows are outside, lanes inside: a row is read once
+    # for all lanes, and lanes are vectors.
+    lanes, weighted, n_tables = key.size, weights.size > 0, tables.shape[0]
+    event = np.empty(lanes, dtype=np.int64)
+    count = np.empty(lanes, dtype=np.int64)
+    mass = np.empty(lanes)
+    added_out[:] = 0.0
+    for b in range(starts.size - 1):
+        count[:] = 0
+        mass[:] = 0.0
+        place = 0 if whole else b
+        for i in range(starts[b], starts[b + 1]):
+            step, threshold = GAMMA * np.uint64(order[i]), thresholds[i]
+            if not weighted and n_tables == 0:
+                for q in range(lanes):
+                    count[q] += _mixed(key[q] + step, twist[q]) < threshold
+                continue
+            for q in range(lanes):
+                event[q] = _mixed(key[q] + step, twist[q]) < threshold
+            if weighted:
+                w = weights[i]
+                for q in range(lanes):
+                    mass[q] += w * event[q]
+            else:
+                for q in range(lanes):
+                    count[q] += event[q]
+            for t in range(n_tables):
+                hit, miss = tables[t, i, 0], tables[t, i, 1]
+                for q in range(lanes):
+                    added_out[t, place, q] += hit if event[q] > 0 else miss
+        for q in range(lanes):
+            sums_out[b, 0, q] = (mass[q] if weighted else count[q]) - expected[b, 0]
+
+
+@kernel
+def redraw_few(  # type: ignore[no-untyped-def]
+    thresholds, order, starts, expected, norm, key, twist, sums_out
+):
+    # Up to 40 classes, O(n K) per lane in vector instructions: residual sums (L, K, B), or with a
+    # norm (0 l1, 1 squared l2, 2 largest) that of each cell alone, (L, 1, B). below[k] counts the
+    # draws below threshold k − 1: the labels under k.
+    n_classes, lanes = expected.shape[1], key.size
+    below = np.zeros((n_classes + 1, lanes), dtype=np.int64)
+    draw, gap = np.empty(lanes, dtype=np.int64), np.empty(lanes)
+    for b in range(starts.size - 1):
+        below[1:] = 0
+        for i in range(starts[b], starts[b + 1]):
+            for q in range(lanes):
+                draw[q] = _mixed(key[q] + GAMMA * np.uint64(order[i]), twist[q])
+            for k in range(n_classes - 1):
+                threshold = thresholds[i, k]
+                for q in range(lanes):
+                    below[k + 1, q] += draw[q] < threshold
+        below[n_classes] = starts[b + 1] - starts[b]
+        gap[:] = 0.0
+        for k in range(n_classes):
+            less = expected[b, k]
+            for q in range(lanes):
+                d = below[k + 1, q] - below[k, q] - less
+                if norm < 0:
+                    sums_out[b, k, q] = d
+                elif norm == 0:
+                    gap[q] += abs(d)
+                elif norm == 1:
+                    gap[q] += d * d
+                else:
+                    gap[q] = max(gap[q], abs(d))
+        if norm >= 0:
+            sums_out[b, 0] = gap
+
+
+@kernel
+def redraw_many(  # type: ignore[no-untyped-def]
+    thresholds, guide, untouched, falling, order, starts, expected, norm, key, twist, labels,
+    norms_out,
+):  # fmt: skip
+    # More classes, O(n) per lane for l1: labels are looked up (Chen & Asau 1974), and the norm of a
+    # cell over all classes is corrected for those that occur in it. Norms (L, 1, B).
+    n_classes, lanes = expected.shape[1], key.size
+    shift = _shift_of(guide.shape[1])
+    draw = np.empty(lanes, dtype=np.int64)
+    counts = np.zeros(n_classes, dtype=np.int64)
+    for b in range(starts.size - 1):
+        first, size = starts[b], starts[b + 1] - starts[b]
+        for i in range(size):
+            for q in range(lanes):
+                draw[q] = _mixed(key[q] + GAMMA * np.uint64(order[first + i]), twist[q])
+            for q in range(lanes):
+                k = np.int64(guide[first + i, draw[q] >> shift])
+                # One step is mostly enough, and takes no branch that could be mispredicted.
+                k += thresholds[first + i, k] <= draw[q]
+                while thresholds[first + i, k] <= draw[q]:
+                    k += 1
+                labels[q, i] = k
+        for q in range(lanes):
+            for i in range(size):
+                counts[labels[q, i]] += 1
+            gap = untouched[b] if norm == 0 else 0.0
+            if norm == 2:
+                r = 0
+                while r < n_classes and counts[falling[b, r]] > 0:
+                    r += 1
+                gap = expected[b, falling[b, r]] if r < n_classes else 0.0
+            elif norm == 1:  # class by class: corrections would cancel, and roots show it
+                for c in range(n_classes):
+                    gap += (counts[c] - expected[b, c]) ** 2
+            for i in range(size):
+                k = labels[q, i]
+                count, less = counts[k], expected[b, k]
+                if norm == 0:  # a class met before counts 0 and adds 0
+                    gap += abs(count - less) - less
+                elif norm == 2 and count > 0:
+                    gap = max(gap, abs(count - less))
+                counts[k] = 0
+            norms_out[b, 0, q] = gap
+
+
+@kernel
+def count(  # type: ignore[no-untyped-def]
+    labels, cell, expected, weights, table, events_out, added_out
+):
+    # Weights of the labels in every cell less what is expected, (B, L, K) of which the first d
+    # count, and sums of a table in every cell (B, L): O(n + L K) per set of labels.
+    weighted, tabled = weights.size > 0, table.shape[0] > 0
+    for r in range(labels.shape[0]):
+        row, events, added = labels[r], events_out[r], added_out[r]
+        events[:] = 0.0
+        added[:] = 0.0
+        if weighted:
+            for i in range(row.size):
+                events[cell[i], row[i]] += weights[i]
+        else:
+            for i in range(row.size):
+                events[cell[i], row[i]] += 1.0
+        if tabled:
+            for i in range(row.size):
+                added[cell[i]] += table[i, row[i]]
+        for b in range(expected.shape[0]):
+            for k in range(expected.shape[1]):
+                events[b, k] -= expected[b, k]
+
+
+@kernel
+def count_norms(  # type: ignore[no-untyped-def]
+    labels, order, starts, expected, untouched, weights, norm, norms_out
+):
+    # Norms (B, L, 1) of the sums over classes, for more cells times classes than rows: O(n) per set
+    # of labels for l1, where a cell's sum over all classes is corrected for those that occur in it.
+    n_classes, weighted = expected.shape[1], weights.size > 0
+    seen = np.zeros(n_classes)
+    for r in range(labels.shape[0]):
+        row = labels[r]
+        for b in range(starts.size - 1):
+            first, last = starts[b], starts[b + 1]
+            for i in range(first, last):
+                seen[row[order[i]]] += weights[order[i]] if weighted else 1.0
+            gap = untouched[b] if norm == 0 else 0.0
+            if norm >= 1:  # class by class: corrections would cancel, and roots show it
+                for k in range(n_classes):
+                    d = abs(seen[k] - expected[b, k])
+                    gap = max(gap, d) if norm == 2 else gap + d * d
+            for i in range(first, last):
+                k = row[order[i]]
+                if norm == 0 and seen[k] > 0.0:
+                    gap += abs(seen[k] - expected[b, k]) - expected[b, k]
+                seen[k] = 0.0
+            norms_out[r, b, 0] = gap
+
+
+@dense_kernel
+def look_up(labels, table, sums_out):  # type: ignore[no-untyped-def]
+    # Σ_i table[i, y_i] of each set of labels.
+    for r in range(labels.shape[0]):
+        total = 0.0
+        for i in range(labels.shape[1]):
+            total += table[i, labels[r, i]]
+        sums_out[r] = total

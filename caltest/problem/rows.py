@@ -1,0 +1,270 @@
+"""The problem of predictions: a unit is a row, and its outcome a label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from caltest._base.arrays import largest
+from caltest._base.poisson_binomial import poisson_binomial
+from caltest.lenses import OneVsRest
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.cells import Cells
+from caltest.simulate import (
+    Batches,
+    LabelScheme,
+    RedrawLabels,
+    Scheme,
+    Shortcut,
+    WildSigns,
+)
+
+#: Replicates that share a pass over the rows at most, and numbers that a block of them may take.
+LANES, ROOM = 128, 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """Outcomes as multiples ``multipliers[b, i]`` of the observed residuals of the rows."""
+
+    multipliers: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class RowProblem(Problem):
+    """Predictions as a lens shows them: outcomes are label vectors (B, n), or :class:`Flips`."""
+
+    predictions: Predictions = field(repr=False)
+    exact = True
+    count = None
+
+    @classmethod
+    def of(cls, data: Predictions) -> RowProblem:
+        """Look at data as a statistic does: label 1 is the event, or what a lens has said."""
+        plain = data.n_classes == 2 and not data.induced
+        return cls(OneVsRest(1)(data) if plain else data)
+
+    @property
+    def probs(self) -> FloatArray:  # type: ignore[override]
+        """Predictions (n, K)."""
+        return self.predictions.probs
+
+    @property
+    def weight(self) -> FloatArray | None:  # type: ignore[override]
+        """The weight of every row."""
+        return self.predictions.weights
+
+    @property
+    def n_clusters(self) -> int | None:  # type: ignore[override]
+        """How many clusters rows come in; None where they are independent."""
+        return self.predictions.n_clusters
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.predictions.n
+
+    @property
+    def data(self) -> Predictions:
+        """The predictions."""
+        return self.predictions
+
+    @property
+    def labels(self) -> IntArray:
+        """The observed labels (n,)."""
+        return self.predictions.labels
+
+    @property
+    def observed(self) -> IntArray:
+        """The observed labels as one set."""
+        return self.labels[None, :]
+
+    def outcomes(self, labels: IntArray) -> IntArray:
+        """Return label vectors, which are outcomes as they are."""
+        return labels
+
+    def numbers(self, bins: Any) -> IntArray:
+        """Return the number of the bin of every row."""
+        return np.asarray(bins(self.probs))
+
+    @property
+    def levels(self) -> IntArray:
+        """A number for every row: equal and increasing as the predictions of the event are."""
+        return np.unique(self.probs[:, 0], return_inverse=True)[1].ravel()
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """w² p (1 − p) of every row."""
+        v = self.probs[:, 0] * self.probs[:, 1]
+        return v if self.weight is None else self.weight**2 * v
+
+    @property
+    def squared_variance(self) -> FloatArray:
+        """The square of that."""
+        return np.square(self.variance)
+
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        """Return the score of every row under every label."""
+        p, table = self.probs, score(self.probs)
+        w = np.ones(self.n) if self.weight is None else self.weight
+        # A class of probability 0 may have an infinite score, which is none of what is promised.
+        possible = np.where(p > 0.0, table, 0.0)
+        mean = (p * possible).sum(axis=1)
+        seen = table[np.arange(self.n), self.labels]
+        away = possible - mean[:, None]
+        return LinearTerm(
+            table,
+            observed=float(w @ (seen - mean)),
+            promised=float(w @ mean),
+            variance=float((w**2 * (p * away**2).sum(axis=1)).sum()),
+            covariance=float((w**2 * p[:, 0]) @ away[:, 0]),
+        )
+
+    def tables(self, scores: FloatArray) -> FloatArray:
+        """Return w (g(y) − E g) for scores (T, n, K)."""
+        possible = np.where(self.probs > 0.0, scores, 0.0)
+        table = scores - np.einsum("ik,tik->ti", self.probs, possible)[:, :, None]
+        return table if self.weight is None else self.weight[:, None] * table
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """w² |r|² of every row under every label, (n, K); of two classes that of the event.
+
+        Written so that small probabilities keep their digits.
+        """
+        p = self.probs
+        if self.n_classes == 2:
+            of_label = np.column_stack([np.square(1.0 - p[:, 0]), np.square(p[:, 0])])
+        else:
+            of_label = (1.0 + np.square(p).sum(axis=1))[:, None] - 2.0 * p
+        return of_label if self.weight is None else self.weight[:, None] ** 2 * of_label
+
+    def sums(
+        self,
+        outcomes: Any,
+        cells: Cells | None,
+        squares: Squares = None,
+        tables: FloatArray | None = None,
+    ) -> ResidualSums:
+        """Return the sums of the residuals of label vectors, or of flips."""
+        if isinstance(outcomes, Flips):
+            return self._of_flips(outcomes.multipliers, cells, squares, tables)
+        linear = None
+        if tables is not None:
+            from caltest.problem import counting
+
+            linear = np.empty((len(tables), len(outcomes)))
+            for table, sums in zip(tables, linear, strict=True):
+                counting.look_up(outcomes, table, sums)
+            linear = linear.T
+        if cells is None:
+            return ResidualSums(None, None, linear)
+        if len(outcomes) == 1:  # without compiled code, which takes half a second to load
+            return self._of_one(outcomes[0], cells, squares, linear)
+        from caltest.problem import counting
+
+        table = self.squares if squares else np.empty((0, 2))
+        events = np.empty((len(outcomes), len(cells), self.n_classes))
+        added = np.empty((len(outcomes), len(cells) if squares else 0))
+        weights = np.empty(0) if self.weight is None else self.weight
+        counting.count(outcomes, cells.of_unit, cells.expected, weights, table, events, added)
+        return ResidualSums(events[:, :, : self.d], gathered(added, squares), linear)
+
+    def _of_one(
+        self, labels: IntArray, cells: Cells, squares: Squares, linear: FloatArray | None
+    ) -> ResidualSums:
+        k, size = self.n_classes, len(cells)
+        flat = cells.of_unit * k + labels
+        events = np.bincount(flat, self.weight, size * k).reshape(1, size, k)
+        added = None
+        if squares is not None:
+            of_row = self.squares[np.arange(self.n), labels]
+            added = gathered(
+                np.bincount(cells.of_unit, of_row, size)[None].astype(np.float64), squares
+            )
+        return ResidualSums(events[:, :, : self.d] - cells.expected, added, linear)
+
+    def _of_flips(
+        self, m: FloatArray, cells: Cells | None, squares: Squares, tables: FloatArray | None
+    ) -> ResidualSums:
+        residuals = self.predictions.residuals[:, : self.d]
+        sums = added = linear = None
+        if cells is not None:
+            sums = np.stack([cells.sum(m * column, axis=1) for column in residuals.T], axis=-1)
+            if squares is not None:
+                own = np.square(m) * np.square(residuals).sum(axis=1)
+                added = gathered(cells.sum(own, axis=1), squares)
+        if tables is not None:  # w (g(y) − E g) of the observed label, flipped with its residual
+            linear = m @ tables[:, np.arange(self.n), self.labels].T
+        return ResidualSums(sums, added, linear)
+
+    def norms(self, outcomes: Any, cells: Cells, norm: int) -> FloatArray:
+        """Return norms (B, L, 1), by the labels that occur where most classes do not."""
+        many = len(cells) * self.n_classes > self.n
+        if isinstance(outcomes, Flips) or not many:
+            return super().norms(outcomes, cells, norm)
+        from caltest.problem import counting
+
+        values = np.empty((len(outcomes), len(cells), 1))
+        weights = np.empty(0) if self.weight is None else self.weight
+        fixed = (cells.order, cells.starts, cells.expected, cells.expected.sum(axis=1), weights)
+        counting.count_norms(outcomes, *fixed, norm, values)
+        return values
+
+    def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:
+        """Return w r (B, n, d) and w² |r|² (B, n)."""
+        if isinstance(outcomes, Flips):
+            moved = outcomes.multipliers[:, :, None] * self.predictions.residuals[:, : self.d]
+        else:
+            moved = (outcomes[:, :, None] == np.arange(self.d)) - self.probs[:, : self.d]
+            moved = moved if self.weight is None else self.weight[:, None] * moved
+        return moved, np.square(moved).sum(axis=2)
+
+    def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
+        """Return the law of the weight of the events of some rows; weights are whole numbers."""
+        p = self.probs[units]
+        if self.weight is not None:
+            return 0, *_weighted_law(p, self.weight[units].astype(np.int64))
+        if p[:, 0].sum() <= p[:, 1].sum():
+            return poisson_binomial(p[:, 0])
+        lowest, pmf, lost = poisson_binomial(p[:, 1])  # the rarer label has all its digits
+        return len(p) - (lowest + pmf.size - 1), pmf[::-1], lost
+
+    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+        """Return what makes replicates: drawing and counting in one where that is possible."""
+        if isinstance(scheme, WildSigns):
+            signs = scheme.drawer(self.predictions)
+            moved: Any = lambda m: statistic.values(Flips(m), factor)  # noqa: E731
+            return Batches(signs, self.n, moved)
+        if isinstance(scheme, RedrawLabels) and factor == 1.0 and statistic.counted_as_drawn:
+            from caltest.problem.redraws import CountedRedraws
+
+            return CountedRedraws.of(self, statistic)
+        assert isinstance(scheme, LabelScheme)
+        return Batches.of(scheme, self.predictions, partial(statistic.values, factor=factor))
+
+    @property
+    def surprises(self) -> float:
+        """How many outcomes that are not the likeliest a calibrated model expects."""
+        rare, w = 1.0 - largest(self.probs), self.weight
+        if w is None:
+            return float(rare.sum())
+        return float((w * rare).sum() ** 2 / max((w**2 * rare).sum(), 1e-300))
+
+
+def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
+    """Return the law of Σ k_i y_i, row by row in O(Σ k), and a bound on its rounding."""
+    law = np.zeros(int(multiples.sum()) + 1)
+    law[0], reach = 1.0, 0
+    for (p, rest), k in zip(probs, multiples, strict=True):
+        reach += k
+        moved = law[: reach - k + 1] * p
+        law[:reach] *= rest
+        law[reach] = 0.0
+        law[k : reach + 1] += moved
+    return law, 4e-16 * len(probs)

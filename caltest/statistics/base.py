@@ -1,0 +1,432 @@
+"""The seam: a statistic, the same with its predictions fixed, and what that offers.
+
+``statistic.prepare(problem)`` fixes the predictions and returns a :class:`Prepared`, a function of
+the outcomes. A subclass of one of four kinds implements one method, and the rest follows:
+
+* :class:`CellStatistic`, ``terms``: a sum, or the largest, of a term of every cell. Rows, weights,
+  clusters, tallies, random signs, and the exact law of two classes.
+* :class:`SumStatistic`, ``of_sums``: a function of residual sums. All of these but the exact law.
+* :class:`ResidualStatistic`, ``of_residuals``: a function of the residuals of all units. The same,
+  more slowly.
+* :class:`LabelStatistic`, ``batch``: any function of label vectors. Rows only.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from caltest._base.written import Written, name_of
+from caltest.errors import StatisticError
+from caltest.nulls import AsymptoticNull, NullDistribution
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem import CellLaw, Cells, Estimand, Problem, ResidualSums, RowProblem
+from caltest.problem.base import Squares
+from caltest.problem.tally import TallyProblem
+from caltest.simulate import BLOCK, CHUNK, RowScheme, Scheme, Shortcut
+from caltest.tally.cells import MicroCells
+
+#: What verbs accept: a statistic, or a function of an induced problem.
+StatisticLike = Callable[..., float]
+#: The names of limit laws.
+LimitName = Literal["asymptotic", "distribution-free", "betting"]
+#: A limit law, made for the labels it is asked about.
+Law = Callable[[IntArray], NullDistribution]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared(ABC):
+    """A statistic whose predictions are fixed: a function of the outcomes.
+
+    A subclass is one of the four kinds of this module. The fields below follow its own, by keyword.
+
+    Attributes
+    ----------
+    problem : Problem
+        The units and their fixed predictions.
+    cells : Cells, optional
+        The partition whose sums it is made of.
+    estimand : Estimand, optional
+        Which error the statistic estimates: opens intervals and comparisons.
+    two_sided : bool
+        Whether small values speak against calibration as well as large ones.
+    centre : float
+        From where a two-sided value is measured: evidence is the distance, on either side.
+    null_mean : float, optional
+        The mean under calibration, where it is known in closed form.
+    min_surprises : float
+        Surprising outcomes, Σ m with m = 1 − max p, that a calibrated model must expect for the
+        limit law to hold.
+    laws : mapping
+        Limit laws, by the name that ``null=`` takes.
+    law_caveat : str, optional
+        What else is known to speak against the limit law in these data.
+    usual_null : str, optional
+        The law that ``null="auto"`` asks, where it is not the exact one or redrawn labels.
+    remark : str
+        In which way the value is not that of the rows, besides cells; "" if it is.
+    """
+
+    problem: Problem = field(repr=False)
+    cells: Cells | None = field(default=None, kw_only=True, repr=False)
+    estimand: Estimand | None = field(default=None, kw_only=True)
+    two_sided: bool = field(default=False, kw_only=True)
+    centre: float = field(default=0.0, kw_only=True)
+    null_mean: float | None = field(default=None, kw_only=True)
+    min_surprises: float = field(default=0.0, kw_only=True)
+    laws: Mapping[str, Law] = field(default_factory=dict, kw_only=True, repr=False)
+    law_caveat: str | None = field(default=None, kw_only=True)
+    usual_null: LimitName | None = field(default=None, kw_only=True)
+    remark: str = field(default="", kw_only=True)
+    #: Whether residuals can be inflated by κ, the dependence that clusters leave unseen.
+    inflatable: ClassVar[bool] = True
+    #: Replicates that are evaluated together, so that an early stop wastes few.
+    replicates_at_once: ClassVar[int] = CHUNK
+
+    @abstractmethod
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+
+    @cached_property
+    def observed(self) -> float:
+        """The value of what was observed."""
+        return float(self.values(self.problem.observed)[0])
+
+    def __call__(self, labels: Any) -> float:
+        """Return the value for one label vector (n,), or the numbers of events of micro-cells."""
+        if labels is self.problem.labels:
+            return self.observed
+        return float(self.batch(labels[None, :])[0])
+
+    def batch(self, labels: Any) -> FloatArray:
+        """Return the values (B,) for label vectors (B, n), or numbers of events (B, U)."""
+        return self.values(self.problem.outcomes(labels))
+
+    @property
+    def data(self) -> Any:
+        """The predictions, or the micro-cells of a tally."""
+        return self.problem.data
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a result says of the numbers: their source, and in which ways they are coarser."""
+        of_cells = "" if self.cells is None else self.cells.remark
+        return (*self.problem.remarks, *filter(None, (of_cells, self.remark)))
+
+    def cell_law(self) -> CellLaw | None:
+        """Return how the value is made of the events in cells, where it is and has a law."""
+        return None
+
+    def limit_caveat(self) -> str | None:
+        """Return why the limit law is known to fail in data such as these, if it is."""
+        if self.law_caveat is not None:
+            return self.law_caveat
+        expected = self.problem.surprises
+        if expected >= self.min_surprises:
+            return None
+        return (
+            f"only {expected:.2g} surprising outcomes are expected, it takes {self.min_surprises:g}"
+        )
+
+    @property
+    def rows_per_cell(self) -> float | None:
+        """Rows in an occupied cell, on average; None without cells."""
+        return None if self.cells is None else float(self.cells.counts.mean())
+
+    def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
+        """Return what makes replicates on the draws of a scheme that keeps the predictions."""
+        return self.problem.redraws(scheme, self, factor)
+
+    def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
+        """Return what makes replicates on resampled rows faster than one by one, if anything."""
+        return None
+
+    @property
+    def counted_as_drawn(self) -> bool:
+        """Whether sums of redrawn labels are all it needs, without weights of many classes."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class SumStatistic(Prepared):
+    """A function of residual sums in cells, of their squares, and of scores of the units.
+
+    A subclass defines ``of_sums``; ``squares`` says which sums of squares it takes, ``norm`` which
+    norm of the sums of several classes is enough.
+    """
+
+    #: Score tables g_t (T, U, K) whose sums Σ w r · g_t it takes.
+    scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
+    #: The same sums of the observed rows, where a problem knows them better than its table.
+    observed_scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
+    squares: ClassVar[Squares] = None
+
+    @abstractmethod
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the values (B,) of the sums of B sets of outcomes."""
+
+    @property
+    def norm(self) -> int | None:
+        """Which norm of the sums of several classes is enough: an index of ``NORMS``, or None."""
+        return None
+
+    @property
+    def sum_cells(self) -> Cells | None:
+        """The partition whose residuals are added up."""
+        return self.cells
+
+    @cached_property
+    def tables(self) -> FloatArray | None:
+        """The scores as the problem adds them up."""
+        return None if self.scores is None else self.problem.tables(self.scores)
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+        plain = self.squares is None and self.scores is None and factor == 1.0
+        if plain and self.norm is not None and self.problem.d > 1:
+            assert self.sum_cells is not None
+            return self.of_sums(
+                ResidualSums(self.problem.norms(outcomes, self.sum_cells, self.norm))
+            )
+        sums = self.problem.sums(outcomes, self.sum_cells, self.squares, self.tables)
+        return self.of_sums(sums.inflated(factor).normed(self.norm)) + self._within
+
+    @cached_property
+    def observed(self) -> float:
+        """The value of what was observed, from the rows' own score sums."""
+        problem, outcomes = self.problem, self.problem.observed
+        linear = None if self.observed_scores is None else self.observed_scores[None, :]
+        sums = ResidualSums(None)
+        if self.sum_cells is not None:
+            sums = problem.sums(outcomes, self.sum_cells, self.squares, None)
+        sums = ResidualSums(sums.cells, sums.squares, linear).normed(self.norm)
+        return float(self.of_sums(sums)[0])
+
+    @cached_property
+    def _within(self) -> float:
+        """What the rows of a tally add to the value of its units: so that ties are ties."""
+        if self.problem.exact:
+            return 0.0
+        drawn_alike = self.problem.outcomes(self.problem.labels[None, :])
+        sums = self.problem.sums(drawn_alike, self.sum_cells, self.squares, self.tables)
+        return self.observed - float(self.of_sums(sums.normed(self.norm))[0])
+
+    @property
+    def counted_as_drawn(self) -> bool:
+        """Whether sums of redrawn labels are all it needs, without weights of many classes."""
+        problem = self.problem
+        if problem.n_classes == 2:
+            return True
+        plain = problem.weight is None and self.squares is None and self.scores is None
+        # Above 40 classes labels are looked up, and only norms are cheap to keep.
+        return (
+            plain
+            and self.sum_cells is not None
+            and (problem.n_classes <= 40 or self.norm is not None)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CellStatistic(SumStatistic):
+    """A sum, or the largest, of a term of every cell; of two classes its law can be computed.
+
+    A subclass defines ``terms``. ``unit`` is the step of a term from one count to the next where
+    all cells share it, ``root`` takes the root of the combined terms.
+    """
+
+    cells: Cells = field(kw_only=True, repr=False)
+    combine: Literal["sum", "max"] = field(default="sum", kw_only=True)
+    unit: float | None = field(default=None, kw_only=True)
+    root: bool = field(default=False, kw_only=True)
+
+    @abstractmethod
+    def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
+        """Return the terms (B, L) of residual sums (B, L, d), or norms, of the cells ``at``."""
+
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the values (B,) of the sums of B sets of outcomes."""
+        assert sums.cells is not None
+        terms = self.terms(sums.cells)
+        values = terms.max(axis=1) if self.combine == "max" else terms.sum(axis=1)
+        return np.asarray(np.sqrt(values) if self.root else values)
+
+    def cell_law(self) -> CellLaw | None:
+        """Return how the value is made of the events in cells, where their laws can be computed."""
+        if self.problem.n_classes != 2 or not self.cells.lawful:
+            return None
+        return CellLaw(self.cells, self._term, self.combine, self.unit, self.root)
+
+    def _term(self, cell: int, count: IntArray) -> FloatArray:
+        sums = count[:, None, None] - self.cells.expected[cell]
+        return self.terms(sums, slice(cell, cell + 1))[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualStatistic(Prepared):
+    """A function of the residuals of all units, and of their squares.
+
+    A subclass defines ``of_residuals``.
+    """
+
+    @abstractmethod
+    def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return the values (B,) of Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+        residuals, squares = self.problem.residuals(outcomes)
+        return self.of_residuals(factor**0.5 * residuals, factor * squares)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStatistic(Prepared):
+    """A function of the labels of rows, which no tally knows and no dependence inflates.
+
+    A subclass defines ``batch``, or ``of_labels`` for one label vector.
+    """
+
+    inflatable: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        own = cls.batch is not LabelStatistic.batch or cls.of_labels is not LabelStatistic.of_labels
+        if not own:
+            raise TypeError(f"{cls.__name__} must define batch or of_labels")
+
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the value for one label vector (n,)."""
+        return float(self.batch(labels[None, :])[0])
+
+    def __call__(self, labels: Any) -> float:
+        """Return the value for one label vector (n,)."""
+        return float(self.of_labels(labels))
+
+    def batch(self, labels: Any) -> FloatArray:
+        """Return the values (B,) for label vectors (B, n); they are not to be kept or changed."""
+        return np.array([self.of_labels(row) for row in labels], dtype=np.float64)
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for label vectors."""
+        if not isinstance(outcomes, np.ndarray):
+            raise StatisticError(f"{type(self).__name__} sees outcomes otherwise than by residuals")
+        if factor != 1.0:
+            raise StatisticError(f"{type(self).__name__} sees labels, which cannot be inflated")
+        return self.batch(outcomes)
+
+    @cached_property
+    def observed(self) -> float:
+        """The value of what was observed."""
+        return float(self(self.problem.labels))
+
+
+class Statistic(ABC, Written):
+    """A number that says how far predictions are from calibrated; large values speak against it."""
+
+    def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
+        """Return the value; arguments are those of :meth:`Predictions.of`, and checked as there.
+
+        Two classes are looked at as by ``OneVsRest(1)``, unless a lens has said otherwise. Arrays
+        cannot say so: a function that gets those of an induced problem passes
+        ``Predictions(probs, labels, induced=True)``.
+        """
+        data = Predictions.of(probs, labels, **facts).in_ratios()
+        return self.prepare(RowProblem.of(data)).observed
+
+    @abstractmethod
+    def prepare(self, problem: Problem) -> Prepared:
+        """Fix the predictions of a problem; what is left is a function of the outcomes."""
+
+
+def rows_of(problem: Problem, statistic: Any, *, weights: bool = False) -> Predictions:
+    """Return the rows of a problem, for a statistic that is a function of labels.
+
+    Raises
+    ------
+    StatisticError
+        When the problem is a tally, which has none; when rows are weighted and the statistic does
+        not take ``weights``.
+    """
+    if not isinstance(problem, RowProblem):
+        raise StatisticError(
+            f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
+            "keeps sums over micro-cells, come statistics that are made of sums, such as ECE, "
+            "DebiasedL2, CoxScore, Kuiper or ScoreGap"
+        )
+    if problem.weight is not None and not weights:
+        raise StatisticError(f"{name_of(statistic)} does not take weights yet")
+    return problem.predictions
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFunction(LabelStatistic):
+    """A plain function ``(probs, labels) -> float``, or with a third parameter ``weights``."""
+
+    function: StatisticLike
+    weighted: bool
+    replicates_at_once: ClassVar[int] = BLOCK
+
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the value for one label vector (n,)."""
+        if self.weighted:
+            return float(self.function(self.problem.probs, labels, self.problem.weight))
+        return float(self.function(self.problem.probs, labels))
+
+
+def prepare(statistic: StatisticLike, source: Any) -> Prepared:
+    """Fix the predictions of whatever may be used as a statistic: the one place that looks.
+
+    Raises
+    ------
+    StatisticError
+        When it is neither a statistic nor a function, or does not take the weights of the data.
+    """
+    problem = problem_of(source)
+    if isinstance(statistic, Statistic):
+        return statistic.prepare(problem)
+    if not callable(statistic) or isinstance(statistic, type):
+        raise StatisticError(
+            f"statistic must be a statistic such as ECE(15) or a function (probs, labels) -> "
+            f"float, not {statistic!r}"
+        )
+    rows_of(problem, statistic, weights=True)
+    weighted = _takes_weights(statistic)
+    if problem.weight is not None and not weighted:
+        raise StatisticError(
+            f"{name_of(statistic)} does not take weights: give it a third parameter named weights"
+        )
+    return PreparedFunction(problem, statistic, weighted)
+
+
+def problem_of(source: Problem | Predictions | MicroCells) -> Problem:
+    """Return the problem of predictions as a lens shows them, or of the micro-cells of a tally."""
+    if isinstance(source, Predictions):
+        return RowProblem(source)
+    if isinstance(source, MicroCells):
+        return TallyProblem(source)
+    return source
+
+
+def _takes_weights(function: StatisticLike) -> bool:
+    try:
+        return "weights" in inspect.signature(function).parameters
+    except ValueError:  # some builtins have no signature
+        return False
+
+
+def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:
+    """Return the normal law, the same for all labels."""
+    from scipy.stats import norm
+
+    return AsymptoticNull(norm(mean, deviation))
+
+
+def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
+    """Return the χ² law with ``df`` degrees of freedom, the same for all labels."""
+    from scipy.stats import chi2
+
+    return AsymptoticNull(chi2(df))
