@@ -204,11 +204,11 @@ class Problem(ABC):
     ) -> ResidualSums:
         """Return the sums of the residuals of B sets of outcomes."""
 
-    def norms(self, outcomes: Any, cells: Cells, norm: int) -> FloatArray:
-        """Return norms (B, L, 1) of the sums over classes of each cell."""
-        sums = self.sums(outcomes, cells, None, None).normed(norm).cells
-        assert sums is not None
-        return sums
+    def norms(
+        self, outcomes: Any, cells: Cells, norm: int, squares: Squares = None
+    ) -> ResidualSums:
+        """Return the sums with norms (B, L, 1) in place of the sums of several classes."""
+        return self.sums(outcomes, cells, squares, None).normed(norm)
 
     @abstractmethod
     def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:

@@ -61,10 +61,11 @@ class CountedRedraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``; blocks change no number."""
         lanes, values = self._lanes(), [np.empty(0)]
-        for start in range(first, first + count, lanes):
-            size = min(lanes, first + count - start)
-            # Never one lane alone: NumPy adds up a single column in another order.
-            key, twist = keys(seed, start, max(2, size))[:2]
+        # One more than needed: NumPy adds up a single column in another order, so none is alone.
+        words = keys(seed, first, count + 1)
+        for start in range(0, count, lanes):
+            size = min(lanes, count - start)
+            key, twist = np.ascontiguousarray(words[:2, start : start + max(2, size)])
             sums = self._of_two(key, twist) if self.problem.d == 1 else self._of_more(key, twist)
             values.append(self.statistic.of_sums(sums)[:size])
         return np.concatenate(values)

@@ -203,18 +203,26 @@ class RowProblem(Problem):
             linear = m @ tables[:, np.arange(self.n), self.labels].T
         return ResidualSums(sums, added, linear)
 
-    def norms(self, outcomes: Any, cells: Cells, norm: int) -> FloatArray:
-        """Return norms (B, L, 1), by the labels that occur where most classes do not."""
-        many = len(cells) * self.n_classes > self.n
-        if isinstance(outcomes, Flips) or not many:
-            return super().norms(outcomes, cells, norm)
+    def norms(
+        self, outcomes: Any, cells: Cells, norm: int, squares: Squares = None
+    ) -> ResidualSums:
+        """Return norms (B, L, 1) of the sums of several classes, without keeping those sums."""
+        if isinstance(outcomes, Flips) or len(outcomes) == 1:
+            return super().norms(outcomes, cells, norm, squares)
         from caltest.problem import counting
 
         values = np.empty((len(outcomes), len(cells), 1))
         weights = np.empty(0) if self.weight is None else self.weight
-        fixed = (cells.order, cells.starts, cells.expected, cells.expected.sum(axis=1), weights)
-        counting.count_norms(outcomes, *fixed, norm, values)
-        return values
+        if norm == 0 and squares is None and cells.expected.size > self.n:
+            untouched = cells.expected.sum(axis=1)
+            fixed = (cells.order, cells.starts, cells.expected, untouched, weights)
+            counting.count_l1(outcomes, *fixed, values)
+            return ResidualSums(values)
+        added = np.empty((len(outcomes), len(cells) if squares else 0))
+        table = self.squares if squares else np.empty((0, 2))
+        tables = (cells.of_unit, cells.expected, weights, table)
+        counting.count_norms(outcomes, *tables, norm, values, added)
+        return ResidualSums(values, gathered(added, squares))
 
     def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:
         """Return w r (B, n, d) and w² |r|² (B, n)."""

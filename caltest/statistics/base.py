@@ -32,6 +32,8 @@ from caltest.problem.tally import TallyProblem
 from caltest.simulate import BLOCK, CHUNK, RowScheme, Scheme, Shortcut
 from caltest.tally.cells import MicroCells
 
+#: Numbers in an array of sums, and cells, that are looked at together.
+AT_ONCE, CELLS_AT_ONCE = 2**17, 256
 #: What verbs accept: a statistic, or a function of an induced problem.
 StatisticLike = Callable[..., float]
 #: The names of limit laws.
@@ -136,8 +138,10 @@ class Prepared(ABC):
 
     @property
     def rows_per_cell(self) -> float | None:
-        """Rows in an occupied cell, on average; None without cells."""
-        return None if self.cells is None else float(self.cells.counts.mean())
+        """Rows in an occupied bin, on average; None without bins."""
+        if self.cells is None or self.cells.bins is None:
+            return None
+        return float(self.cells.counts.mean())
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
         """Return what makes replicates on the draws of a scheme that keeps the predictions."""
@@ -188,12 +192,17 @@ class SumStatistic(Prepared):
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
         """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
-        plain = self.squares is None and self.scores is None and factor == 1.0
-        if plain and self.norm is not None and self.problem.d > 1:
-            assert self.sum_cells is not None
-            return self.of_sums(
-                ResidualSums(self.problem.norms(outcomes, self.sum_cells, self.norm))
-            )
+        cells, problem = self.sum_cells, self.problem
+        if self.norm is not None and problem.d > 1 and self.scores is None and factor == 1.0:
+            assert cells is not None
+            return self.of_sums(problem.norms(outcomes, cells, self.norm, self.squares))
+        if isinstance(outcomes, np.ndarray) and cells is not None:
+            # Part by part, so that sums are still in a near cache when the formula reads them.
+            at_once = max(4, AT_ONCE // (len(cells) * problem.n_classes))
+            if len(outcomes) > at_once:
+                starts = range(0, len(outcomes), at_once)
+                parts = [self.values(outcomes[a : a + at_once], factor) for a in starts]
+                return np.concatenate(parts)
         sums = self.problem.sums(outcomes, self.sum_cells, self.squares, self.tables)
         return self.of_sums(sums.inflated(factor).normed(self.norm)) + self._within
 
@@ -252,8 +261,16 @@ class CellStatistic(SumStatistic):
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         """Return the values (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
-        terms = self.terms(sums.cells)
-        values = terms.max(axis=1) if self.combine == "max" else terms.sum(axis=1)
+        n_cells, largest = sums.cells.shape[1], self.combine == "max"
+        values = np.full(len(sums.cells), -np.inf if largest else 0.0)
+        # Some cells at a time, so that what a formula makes stays in a near cache; always as many,
+        # so that no number depends on how many sets of outcomes come together.
+        for first in range(0, n_cells, CELLS_AT_ONCE):
+            at = slice(first, first + CELLS_AT_ONCE)
+            terms = self.terms(sums.cells[:, at], at)
+            values = (
+                np.maximum(values, terms.max(axis=1)) if largest else values + terms.sum(axis=1)
+            )
         return np.asarray(np.sqrt(values) if self.root else values)
 
     def cell_law(self) -> CellLaw | None:

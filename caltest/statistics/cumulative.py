@@ -54,9 +54,14 @@ class TwoBins(SumStatistic):
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         """Return the errors (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
-        walks = np.cumsum(sums.cells[:, :, 0].T, axis=0)  # (L, B), as drawn sums lie in memory
-        squares = walks**2 + (walks[-1] - walks) ** 2
-        return np.asarray((self.widths[:, None] * squares).sum(axis=0))
+        # Drawn sums lie by cells in memory, and running sums along rows are three times as fast.
+        walks = np.cumsum(np.ascontiguousarray(sums.cells[:, :, 0]), axis=1)
+        rest = walks[:, -1:] - walks
+        walks *= walks
+        rest *= rest
+        walks += rest
+        walks *= self.widths
+        return np.asarray(walks.sum(axis=1))
 
 
 @kernel

@@ -29,8 +29,14 @@ class Excess(SumStatistic):
         """Return the values (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
         assert sums.squares is not None
-        excess = np.square(sums.cells).sum(axis=2) - sums.squares
-        return np.asarray((excess * self.pairs).sum(axis=1))
+        gaps = sums.cells[:, :, 0]
+        gaps = np.square(gaps) if self.norm is None else gaps
+        return np.asarray(((gaps - sums.squares) * self.pairs).sum(axis=1))
+
+    @property
+    def norm(self) -> int | None:
+        """Of several classes Σ_k S_k² is enough."""
+        return None if self.problem.d == 1 else 1
 
 
 @dataclass(frozen=True, eq=False)

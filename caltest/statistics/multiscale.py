@@ -35,6 +35,10 @@ class Scales(SumStatistic):
     deviations: FloatArray = field(repr=False)
     squares: ClassVar[Squares] = "cells"
 
+    @property
+    def rows_per_cell(self) -> None:
+        """Not asked for: the finest cells may hold a row each, for coarser ones count, too."""
+
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         """Return the values (B,) of the sums of B sets of outcomes."""
         return np.asarray(self.standardised(sums).max(axis=1))
