@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from caltest._base.compiled import dense_kernel, inlined, kernel
+from caltest._base.compiled import counter_kernel, dense_kernel, inlined, kernel
 from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE
 
 
@@ -29,7 +29,7 @@ def _shift_of(width):  # type: ignore[no-untyped-def]
     return shift
 
 
-@kernel
+@counter_kernel
 def redraw_two(  # type: ignore[no-untyped-def]
     thresholds, order, starts, expected, weights, tables, whole, key, twist, sums_out, added_out
 ):
@@ -68,7 +68,7 @@ def redraw_two(  # type: ignore[no-untyped-def]
             sums_out[b, 0, q] = (mass[q] if weighted else count[q]) - expected[b, 0]
 
 
-@kernel
+@counter_kernel
 def redraw_few(  # type: ignore[no-untyped-def]
     thresholds, order, starts, expected, norm, key, twist, sums_out
 ):
@@ -105,7 +105,7 @@ def redraw_few(  # type: ignore[no-untyped-def]
             sums_out[b, 0] = gap
 
 
-@kernel
+@counter_kernel
 def redraw_many(  # type: ignore[no-untyped-def]
     thresholds, guide, untouched, falling, order, starts, expected, norm, key, twist, labels,
     norms_out,
