@@ -60,11 +60,8 @@ def calzone_equal_count():
 
 def caltest_equal_count():
     p = (np.arange(100) + 0.5) / 100
-    return int(
-        ct.Cells.of(
-            ct.QuantileBins(10), ct.RowProblem.of(ct.Predictions.of(p, p > 0.5))
-        ).counts.sum()
-    )
+    rows = ct.RowProblem.of(ct.Predictions.of(p, np.arange(100) % 2))
+    return int(ct.Cells.of(ct.QuantileBins(10), rows).counts.sum())
 
 
 # --- p-values ----------------------------------------------------------------------------------

@@ -153,7 +153,9 @@ def confidence_interval(
         corrected=bounds.corrected,
         contains_zero=bounds.contains_zero,
         pvalue=bounds.pvalue,
-        n_cells=None if prepared.cells is None else len(prepared.cells),
+        n_cells=None
+        if prepared.cells is None or prepared.cells.bins is None
+        else len(prepared.cells),
         n_resamples=bounds.n_draws,
         ended=bounds.ended,
         notes=bounds.notes,

@@ -115,7 +115,7 @@ def comparison(task: Task) -> Found:
 
     def side(data: Predictions) -> Side:
         prepared = prepare(task.statistic, task.lens(data))
-        if prepared.cells is None:
+        if prepared.cells is None or prepared.cells.bins is None:
             raise StatisticError("comparisons are of binned errors: take DebiasedL2(bins)")
         return Side(SquaredError.of(prepared.cells, prepared.data), prepared.data)
 
