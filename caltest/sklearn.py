@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from caltest._base.containers import as_ndarray
 from caltest.errors import InvalidPredictionsError
 from caltest.inference import calibration_test
-from caltest.inference.entry import evaluated
+from caltest.inference.analysis import evaluated
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import FloatArray, IntArray, Predictions

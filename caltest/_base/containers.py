@@ -61,7 +61,7 @@ def opened(values: Any, name: str) -> Any:
     if lazy:
         raise InvalidPredictionsError(
             f"{name} is a {type(values).__name__}, whose rows are not there yet: pass what "
-            f"{lazy}() returns"
+            f"{lazy}() returns" + ", or tally it by ct.Tally.from_dask" * of_dask(values)
         )
     if _can(values, "fetchnumpy"):  # a duckdb relation
         return values.fetchnumpy()

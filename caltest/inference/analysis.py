@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from caltest._base.copies import n_copies
+from caltest._base.foreign import unknown
 from caltest._base.written import name_of
-from caltest.errors import StatisticError
-from caltest.inference.entry import (
-    admitted,
-    admitted_tally,
-    at_hand,
-    evaluated,
-    rows_where_needed,
-    seed_of,
-    seen_through,
-    told,
-)
+from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lens_choice import as_lens
-from caltest.lenses import Lens, LensLike
+from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
+from caltest.problem import TallyProblem
 from caltest.results.base import Result
-from caltest.simulate import Workers, check_run
-from caltest.statistics.base import Prepared, StatisticLike
-from caltest.tally import AnyTally, MicroCells
+from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare
+from caltest.tally import AnyTally, MicroCells, Tallies, Tally
 
 SomeResult = TypeVar("SomeResult", bound=Result)
+#: Rows above which questions are answered from sums over micro-cells, where these say the same.
+MANY = 100_000
 
-
-@dataclass(frozen=True)
-class Simulation:
-    """How replicates are drawn: how many, from which generator, by which workers."""
-
-    n_resamples: int
-    rng: Any = None
-    workers: Workers = 1
-
-    def __post_init__(self) -> None:
-        check_run(self.n_resamples, self.rng, self.workers)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The keywords by which verbs pass a simulation on."""
-        return {"n_resamples": self.n_resamples, "rng": self.rng, "workers": self.workers}
+_COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +79,6 @@ class Analysis:
             When the data carry a fact that the verb does not take.
         """
         if "tally" in takes:
-            probs, labels, facts = at_hand(verb, probs, labels, facts, lens, summable)
             statistics = [statistic] if statistic is not None else [*summable, None]
             probs = rows_where_needed(probs, [(s, lens) for s in statistics])
             if isinstance(probs, AnyTally):
@@ -174,6 +155,148 @@ class Analysis:
     ) -> SomeResult:
         """Make a result: what there is to say of the data and of the statistic, and the numbers."""
         named = {} if statistic is None else {"statistic": name_of(statistic)}
-        remarks = () if prepared is None else told(prepared)
+        remarks = () if prepared is None else prepared.remarks
         named["notes"] = tuple(dict.fromkeys((*self.data.notes, *notes, *remarks)))  # type: ignore[assignment]
         return kind(**self.facts | named | numbers)
+
+
+def admitted(
+    verb: str,
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    takes: Collection[str] = (),
+    *,
+    stakes: bool = False,
+) -> Predictions:
+    """Return predictions that a verb may test, of the arguments of :meth:`Predictions.of`.
+
+    Data that carry weights, clusters or subgroups are refused unless the verb ``takes`` them, and
+    rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
+    their ratios.
+    """
+    if isinstance(probs, AnyTally):
+        raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
+    strange = sorted(set(facts) - set(Facts.__annotations__))
+    if strange:
+        raise unknown(verb, strange[0], Facts.__annotations__)
+    data = Predictions.of(probs, labels, **facts)
+    data = data if stakes else data.in_ratios()
+    if data.provenance:
+        from caltest.recalibration import refuse_fitted_rows
+
+        refuse_fitted_rows(data)
+    carried = {"weights": data.weights, "clusters": data.n_clusters, "by": data.by}
+    for name, values in carried.items():
+        if values is not None and name not in takes:
+            raise StatisticError(f"{verb} does not take {name} yet")
+    looked = data.copies or data.induced or data.clusters is not None
+    copies = 0 if looked else _copies_in(data)
+    if not copies:
+        return data
+    note = (
+        f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
+        "errors look more certain than they are. Keep one row of each"
+        + (", or say by clusters= which rows belong together" if "clusters" in takes else "")
+    )
+    return replace(data, copies=copies, notes=(*data.notes, note))
+
+
+def rows_where_needed(
+    probs: Any, pairs: Iterable[tuple[StatisticLike | None, LensLike | None]]
+) -> Any:
+    """Return the sampled rows of tallies whose sums leave a pair open, all else as it is."""
+    if not isinstance(probs, Tallies) or probs.rows is None:
+        return probs
+    try:
+        for statistic, lens in pairs:
+            problem = probs.through(lens).problem()
+            if statistic is not None:
+                prepare(statistic, problem)
+    except StatisticError:
+        return probs.rows
+    return probs
+
+
+def _copies_in(data: Predictions) -> int:
+    """Count repeated rows, once for the same predictions."""
+    if data not in _COPIES:
+        _COPIES[data] = n_copies(data.probs, data.labels)
+    return _COPIES[data]
+
+
+def admitted_tally(
+    verb: str,
+    tally: AnyTally,
+    labels: Any,
+    facts: Facts,
+    lens: LensLike | None = None,
+    *,
+    whole: bool = False,
+) -> Any:
+    """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
+    for name in ["labels"] * (labels is not None) + sorted(facts):
+        raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
+    if whole:
+        return tally
+    return tally.through(lens)
+
+
+def seen_through(
+    data: Predictions, lens: Lens, statistics: Collection[StatisticLike], plain: bool = True
+) -> Any:
+    """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
+
+    Sums over micro-cells do so for two classes, rows that count alike, statistics whose estimate
+    they know to rounding, and nulls that are ``plain``: computed, or labels redrawn.
+    """
+    induced = lens(data)
+    alike = induced.weights is None and induced.n_clusters is None and induced.by is None
+    if plain and alike and induced.n > MANY and induced.n_classes == 2:
+        micro = MicroCells.of(Tally.of(induced, lens=Canonical()))
+        if all(_summed_exactly(statistic, micro) for statistic in statistics):
+            return micro
+    return induced
+
+
+def _summed_exactly(statistic: StatisticLike, micro: MicroCells) -> bool:
+    """Whether sums over micro-cells have the value of the rows, to rounding."""
+    if not isinstance(statistic, Statistic):
+        return False
+    problem = TallyProblem(micro)
+    try:
+        return statistic.prepare(problem).remarks == problem.remarks
+    except StatisticError:  # the rows say why, or have an answer
+        return False
+
+
+def evaluated(
+    statistic: StatisticLike, induced: Predictions | MicroCells
+) -> tuple[Prepared, float]:
+    """Return the statistic with its predictions fixed, and its value on the observed labels."""
+    if not isinstance(statistic, Statistic):
+        from caltest.presets import Preset
+
+        if isinstance(statistic, Preset):
+            raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
+    try:
+        prepared = prepare(statistic, induced)
+        value = prepared.observed
+    except (StatisticError, InvalidPredictionsError):
+        raise
+    except (TypeError, ValueError) as error:
+        raise StatisticError(
+            f"the statistic {name_of(statistic)} failed on probs of shape {induced.probs.shape} "
+            f"and labels of shape {induced.labels.shape}: {error}"
+        ) from error
+    if not np.isfinite(value):
+        raise StatisticError(
+            f"the statistic {name_of(statistic)} is {value} on the observed data; it must be a "
+            "finite number"
+        )
+    return prepared, value
+
+
+def seed_of(rng: Any) -> int | None:
+    """Return the seed, if the generator was given by one."""
+    return int(rng) if isinstance(rng, (int, np.integer)) else None

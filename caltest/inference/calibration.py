@@ -60,8 +60,7 @@ def calibration_test(
     probs, labels
         As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
         :class:`Tally`, which answers for statistics that are made of its sums, or
-        :class:`Tallies`, which ask a sample of the rows for all others. A Dask data frame is
-        tallied: ``labels`` names its column, or columns are found as in files.
+        :class:`Tallies`, which ask a sample of the rows for all others.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.

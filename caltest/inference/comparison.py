@@ -11,12 +11,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from caltest._base.checks import fraction, number, one_of
-from caltest._base.containers import of_dask
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.entry import admitted, admitted_tally, at_hand
+from caltest.inference.analysis import admitted, admitted_tally
 from caltest.inference.pair import (
     HYPOTHESES,
     Listed,
@@ -149,7 +148,7 @@ def compare(
         for each in (probs_a, probs_b):
             admitted_tally("compare", each, labels, facts, whole=True)
         data = _same_rows(dict(zip(names, probs_a.paired(probs_b), strict=True)), None, {})
-    elif any(isinstance(p, AnyTally) or of_dask(p) for p in (probs_a, probs_b)):
+    elif any(isinstance(p, AnyTally) for p in (probs_a, probs_b)):
         given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
         tallies, listed = _tallies(given, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
@@ -270,8 +269,7 @@ def _tallies(
     """Return two tallies as the lens sees them, and what lists rows in place of theirs."""
     if method == "swap":
         raise StatisticError("method='swap' needs the rows: tallies are compared by 'z'")
-    given = [at_hand("compare", probs, labels, facts, lens) for probs, labels in models]
-    a, b = (tally for tally, *_ in given)
+    (a, labels), (b, _) = models
     if not (isinstance(a, AnyTally) and isinstance(b, AnyTally)):
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
     if paired:
@@ -279,9 +277,9 @@ def _tallies(
             "two tallies do not say which rows go together: paired=False compares those of other "
             "observations; of the same observations compare two Tallies, which keep rows of both"
         )
-    found = [admitted_tally("compare", *each, lens) for each in given]
-    found[0].refuse_other(found[1], "cannot be compared")
-    return found, [MicroCells.listed] * 2
+    tallies = [admitted_tally("compare", each, labels, facts, lens) for each in (a, b)]
+    tallies[0].refuse_other(tallies[1], "cannot be compared")
+    return tallies, [MicroCells.listed] * 2
 
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:

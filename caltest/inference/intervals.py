@@ -14,11 +14,10 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.analysis import Analysis
-from caltest.inference.entry import (
+from caltest.inference.analysis import (
+    Analysis,
     admitted,
     admitted_tally,
-    at_hand,
     evaluated,
     rows_where_needed,
     seen_through,
@@ -179,7 +178,6 @@ def _in_subgroups(
 
 def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
     """Return data whose error can be bounded, rows or a tally."""
-    probs, labels, facts = at_hand(verb, probs, labels, facts, lens)
     probs = rows_where_needed(probs, [(None, lens)])
     if not isinstance(probs, AnyTally):
         by = {"by"} if verb == "confidence_interval" else set()

@@ -12,16 +12,15 @@ import numpy as np
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
-from caltest.inference.analysis import Analysis
-from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import (
+from caltest.inference.analysis import (
+    Analysis,
     admitted,
     admitted_tally,
-    at_hand,
     rows_where_needed,
     seed_of,
     seen_through,
 )
+from caltest.inference.calibration import calibration_test
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
@@ -105,10 +104,6 @@ def joint_test(
     """
     statistics, lenses = _unzipped(pairs)
     options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    lens = lenses[0] if all(x == lenses[0] for x in lenses) else None
-    probs, labels, facts = at_hand(
-        "joint_test", probs, labels, facts, lens, statistics, whole=len(set(map(repr, lenses))) > 1
-    )
     probs = rows_where_needed(probs, zip(statistics, lenses, strict=True))
     if isinstance(probs, AnyTally):
         tallies = admitted_tally("joint_test", probs, labels, facts, whole=True)

@@ -12,8 +12,8 @@ import numpy as np
 from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
+from caltest.inference.analysis import Analysis, evaluated
 from caltest.inference.calibration import calibration_test
-from caltest.inference.entry import design, evaluated, seed_of
 from caltest.inference.exchange import swapped_differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
@@ -153,10 +153,12 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         )
     found = _by_variance if settings.method == "z" else _by_swaps
     difference, evidence = a.estimate - b.estimate, found(settings, a, b, options)
+    facts = Analysis("compare", a.data, settings.lens, a.induced, options["rng"]).facts
+    notes = (f"{m.name}: {note}" for m in (a, b) for note in m.test.notes)
+    facts |= {"notes": (*notes, *evidence.notes), "copies": max(a.data.copies, b.data.copies)}
     return ComparisonResult(
         statistic=name_of(settings.statistic),
         tested=name_of(a.tested),
-        lens=name_of(settings.lens),
         method=settings.method,
         hypothesis=HYPOTHESES[settings.method],
         names=(a.name, b.name),
@@ -176,17 +178,9 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         interval_b=b.interval,
         scores=_score_differences(a, b, settings.paired, settings.level),
         paired=settings.paired,
-        n=a.induced.n,
-        n_classes=a.data.n_classes,
         n_resamples=evidence.n_resamples,
-        seed=seed_of(options["rng"]),
         ended=ending(a.test.ended, b.test.ended, evidence.ended),
-        notes=(
-            *(f"{m.name}: {note}" for m in (a, b) for note in m.test.notes),
-            *evidence.notes,
-        ),
-        **design(a.data if isinstance(a.data, Tally) else a.induced),
-        copies=max(a.data.copies, b.data.copies),
+        **facts,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.checks import fraction, number, one_of, whole
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import seed_of
+from caltest.inference.analysis import seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.planning.population import Population, Truth

@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.arrays import FloatArray
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, admitted_tally
+from caltest.inference.analysis import admitted, admitted_tally
 from caltest.lenses import Lens, OneVsRest
 from caltest.planning.alternatives import LogisticNormal
 from caltest.predictions import Facts, Predictions

@@ -14,8 +14,8 @@ from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
+from caltest.inference.analysis import admitted, admitted_tally
 from caltest.inference.dependence import warn_of_few
-from caltest.inference.entry import admitted, admitted_tally, at_hand
 from caltest.predictions import Facts, Predictions
 from caltest.reports.findings import NOTICED, Answer, report_of, row_of
 from caltest.reports.questions import Pair, Question, left_out, null_of, questions, summed
@@ -92,7 +92,6 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    probs, labels, facts = at_hand("audit", probs, labels, facts, None, whole=True)
     tally = isinstance(probs, AnyTally)
     data: Any = (
         admitted_tally("audit", probs, labels, facts, whole=True)

@@ -10,8 +10,7 @@ from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.analysis import Analysis
-from caltest.inference.entry import admitted, admitted_tally
+from caltest.inference.analysis import Analysis, admitted, admitted_tally
 from caltest.inference.intervals import bounded
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions

@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
-from caltest.inference.entry import MANY, rows_where_needed
+from caltest.inference.analysis import MANY, rows_where_needed
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import IntArray, Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
-from caltest.inference.entry import admitted, admitted_tally, at_hand, seed_of
+from caltest.inference.analysis import admitted, admitted_tally, seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View
@@ -114,7 +114,6 @@ def report(
     one_of("profile", profile, WORDING["profiles"])
     fraction("alpha", alpha)
     data: Any
-    probs, labels, facts = at_hand("report", probs, labels, facts, None)
     if tally := isinstance(probs, AnyTally):
         data = admitted_tally("report", probs, labels, facts)
     else:

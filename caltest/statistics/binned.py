@@ -51,7 +51,7 @@ class BinnedError(CellStatistic):
         """Return mass · d(observed, predicted) / total mass of the cells; for MCE d alone."""
         mass, largest = self.cells.mass[at], self.combine == "max"
         if not isinstance(self.distance, str):
-            gaps = self._by_function(sums / mass[:, None], at)
+            gaps = self._by_function(sums, at)
             return gaps if largest else gaps * (mass / self._divisor)
         gaps = _gaps(self.distance, sums[:, :, 0], mass, self.problem.n_classes == 2)
         return gaps / mass if largest else gaps / self._divisor
@@ -61,15 +61,19 @@ class BinnedError(CellStatistic):
         """The total mass; a root is of the squared error of one component of two."""
         return float(self.cells.mass.sum()) * (2.0 if self.root else 1.0)
 
-    def _by_function(self, moved: FloatArray, at: slice) -> FloatArray:
-        """Return the distances of observed and predicted means, for mean residuals (B, L, d)."""
-        mean = np.broadcast_to(self.cells.expected[at] / self.cells.mass[at, None], moved.shape)
-        observed = moved + mean
+    def _by_function(self, sums: FloatArray, at: slice) -> FloatArray:
+        """Return the distances of observed and predicted means, for residual sums (B, L, d)."""
+        mass, expected = self.cells.mass[at, None], self.cells.expected[at]
+        events = sums + expected
+        # Counts are whole: a rate of 0 has to be 0, since a distance may take its root.
+        near = np.rint(events)
+        events = np.where(np.abs(events - near) < 1e-12 * mass, near, events)
+        observed, mean = events / mass, np.broadcast_to(expected / mass, events.shape)
         if self.problem.n_classes == 2:
             observed, mean = (np.concatenate([x, 1.0 - x], axis=-1) for x in (observed, mean))
         k = mean.shape[-1]
         distances = rowwise(self.distance)(observed.reshape(-1, k), mean.reshape(-1, k))
-        return distances.reshape(moved.shape[:2])
+        return distances.reshape(sums.shape[:2])
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return compiled resampling of rows, for named distances without weights or clusters."""

@@ -277,7 +277,7 @@ def test_end_of_what_holds():
 
 
 def asked(statistic, probs, labels, **changes):
-    from caltest.inference.entry import evaluated
+    from caltest.inference.analysis import evaluated
 
     lens = changes.pop("lens", ct.OneVsRest(1))
     prepared, estimate = evaluated(statistic, lens(Predictions.of(probs, labels)))

@@ -8,7 +8,7 @@ import pytest
 from conftest import cells_of
 
 import caltest as ct
-from caltest.inference import entry
+from caltest.inference import analysis
 from caltest.inference.cell_noise import cell_noise
 from caltest.reports import questions
 from caltest.statistics.base import problem_of
@@ -469,7 +469,7 @@ def test_very_many_rows_are_summed_where_that_says_the_same(statistic, monkeypat
     data = ct.Predictions.of(p.clip(0.01, 0.99), y)
     options = {"statistic": statistic, "rng": 1, "n_resamples": 999}
     rows = ct.calibration_test(data, **options)
-    monkeypatch.setattr(entry, "MANY", 500)
+    monkeypatch.setattr(analysis, "MANY", 500)
     sums = ct.calibration_test(data, **options)
     assert any("micro-cells" in note for note in sums.notes)
     assert sums.estimate == pytest.approx(rows.estimate, rel=1e-9, abs=1e-12)
@@ -496,7 +496,7 @@ def test_very_many_rows_are_summed_where_that_says_the_same(statistic, monkeypat
 def test_rows_are_not_summed_where_sums_would_say_less(statistic, options, monkeypatch):
     p, y = problem(4, 900)
     options = {"n_resamples": 99, "rng": 1, **options}
-    monkeypatch.setattr(entry, "MANY", 500)
+    monkeypatch.setattr(analysis, "MANY", 500)
     found = ct.calibration_test(p.clip(0.01, 0.99), y, statistic, **options)
     assert not any("micro-cells" in note for note in found.notes)
 
@@ -518,7 +518,7 @@ def test_intervals_curves_and_joint_tests_of_very_many_rows(monkeypatch):
 
     rows, said = answers()
     assert not any(said)
-    monkeypatch.setattr(entry, "MANY", 500)
+    monkeypatch.setattr(analysis, "MANY", 500)
     sums, said = answers()
     assert all(said)
     assert sums == pytest.approx(rows, rel=1e-9, abs=1e-12)
