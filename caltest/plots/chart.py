@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import NullLocator
 
 from caltest.plots import canvas
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture
@@ -125,7 +126,7 @@ class Chart:
         self.ax.set(**{f"{which}scale": "log"})
         axis = self.ax.xaxis if which == "x" else self.ax.yaxis
         axis.set_ticks(ticks, texts or [f"{tick:g}" for tick in ticks])
-        axis.minorticks_off()
+        axis.set_minor_locator(NullLocator())
 
     def diagonal(self, ends: Sequence[float], words: str = "outcome = prediction") -> Any:
         """Draw where outcomes would be as predicted."""
