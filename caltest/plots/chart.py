@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import NullLocator
 
 from caltest.plots import canvas
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture
@@ -123,6 +122,8 @@ class Chart:
 
     def log(self, which: str, ticks: Any, texts: Sequence[str] | None = None) -> None:
         """Make an axis logarithmic, with ticks at these values only."""
+        from matplotlib.ticker import NullLocator
+
         self.ax.set(**{f"{which}scale": "log"})
         axis = self.ax.xaxis if which == "x" else self.ax.yaxis
         axis.set_ticks(ticks, texts or [f"{tick:g}" for tick in ticks])
