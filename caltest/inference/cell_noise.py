@@ -228,17 +228,34 @@ def cell_noise(
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
-    """Draw the sums of a calibrated model, with the dependence that a test allows for."""
-    scheme: Any = RedrawLabels()
+    """Draw the sums of a calibrated model, with the dependence that a test allows for.
+
+    Of two ways to depend on each other, that under which the sums vary more.
+    """
+    schemes: Any = [RedrawLabels()]
+    if induced.n_clusters is not None:
+        schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]
+    seed = int(rng.integers(2**63)), int(rng.integers(2**63))
+    widest, most = np.zeros(shape), -1.0
+    for scheme in schemes:
+        drawn = _redrawn_by(scheme, induced, cells, shape, seed)
+        spread = float((drawn**2 / cells.mass[:, None]).mean(axis=0).sum())
+        if spread > most:
+            widest, most = drawn, spread
+    return widest
+
+
+def _redrawn_by(
+    scheme: Any, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
+) -> FloatArray:
+    """Draw the sums of a calibrated model by a scheme."""
     factor = 1.0
     if induced.n_clusters is not None:
-        scheme, _ = clustered("auto", induced, stack=7)
-        agreement = Agreement.of(induced)
+        agreement = Agreement.of(induced, scheme.coupling)
         # κ of the test, but for residuals that are centred: here errors are no dependence
-        agreed = float(agreement(induced.labels[None, :])[0])
+        agreed = float(agreement(induced.labels[None, :])[0, 0])
         factor = float(np.sqrt(inflation(*agreement.sums(), agreed)))
     draw, k = scheme.drawer(induced), induced.n_classes
-    seed = int(rng.integers(2**63)), int(rng.integers(2**63))
     code, length = cells.of_unit * k, len(cells) * k
     expected = cells.sum(
         induced.probs if induced.weights is None else induced.weights[:, None] * induced.probs

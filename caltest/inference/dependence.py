@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from caltest.errors import FewClustersWarning, StatisticError
 from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary
 from caltest.simulate import Scheme, SharedRedraws, WildSigns
-from caltest.simulate.dependent import Agreement
+from caltest.simulate.dependent import Agreement, Dependence
 
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5
@@ -24,43 +24,64 @@ FEW = 10.0
 MANY = 50
 
 
-def clustered(null: Any, data: Predictions, stack: int) -> tuple[Scheme, ClusterSummary | None]:
-    """Return a scheme that keeps the dependence within clusters, and what it found out."""
+class Coupled(NamedTuple):
+    """A scheme that keeps dependence within clusters, and κ, by which its draws fall short."""
+
+    scheme: Scheme
+    inflation: float = 1.0
+
+
+def clustered(
+    null: Any, data: Predictions, stack: int
+) -> tuple[tuple[Coupled, ...], ClusterSummary | None]:
+    """Return the schemes whose largest p-value counts, and what was learnt of the clusters."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
         raise StatisticError(
             f"null={null!r} takes rows for independent, but they come in clusters: use "
             "null='auto', or OneRowPerCluster()"
         )
-    agreement = Agreement.of(data)
-    sizes = np.bincount(agreement.cluster)
+    sizes = np.unique(data.clusters, return_counts=True)[1]
     if isinstance(scheme, WildSigns) and sizes.size < MANY:
         _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", stack)
     if not isinstance(scheme, SharedRedraws):
-        return scheme, None
+        return (Coupled(scheme),), None
     if sizes.size < FEWEST:
         raise StatisticError(
             f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
             "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
         )
-    given = scheme.dependence
-    limit = agreement.limit() if given is None else given
-    variance, joint = agreement.sums()
-    agreed = float(agreement(data.labels[None, :], centred=False)[0])
-    spread = variance + limit * joint
+    schemes, limits, effective, size_effects = [], {}, [], []
+    for each in scheme.each(data):
+        agreement = Agreement.of(data, each.coupling or "label")
+        given = each.dependence
+        limit = agreement.limits() if given is None else Dependence.of(given)
+        variance, joint = agreement.sums()
+        agreed = float(agreement(data.labels[None, :], centred=False)[0, 0])
+        kappa = inflation(variance, joint, agreed)
+        schemes.append(Coupled(replace(each, dependence=limit), kappa))
+        spread = variance + limit.overall * joint
+        effective.append(float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)))
+        limits[agreement.coupling] = limit
+        size_effects.append(agreement.size_effect())
     commonest = data.probs[:, data.probs.mean(axis=0).argmax()]
+    shared = (1.0 - np.bincount(agreement.cluster, commonest) / agreement.counts).sum()
+    label, correctness = limits.get("label"), limits.get("correctness")
     summary = ClusterSummary(
         count=sizes.size,
         smallest=int(sizes.min()),
         largest=int(sizes.max()),
-        effective=float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)),
-        shared=float((1.0 - np.bincount(agreement.cluster, commonest) / sizes).sum()),
-        dependence=limit,
-        estimated=given is None,
-        inflation=inflation(variance, joint, agreed),
+        effective=min(effective),
+        shared=float(shared),
+        dependence=None if label is None else label.overall,
+        correctness=None if correctness is None else correctness.overall,
+        in_parts=max(limit.largest for limit in limits.values()),
+        estimated=scheme.dependence is None,
+        inflation=max(each.inflation for each in schemes),
+        size_effect=max(size_effects, key=abs),
     )
     warn_of_few([summary], stack + 1)
-    return replace(scheme, dependence=limit), summary
+    return tuple(schemes), summary
 
 
 def inflation(variance: FloatArray, joint: FloatArray, agreed: float) -> float:

@@ -20,7 +20,7 @@ from caltest.inference.dependence import clustered
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
 from caltest.problem import RowProblem
-from caltest.results import CalibrationTestResult
+from caltest.results import CalibrationTestResult, ending
 from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
 from caltest.statistics import Prepared, StatisticLike
 from caltest.statistics.base import prepare
@@ -98,17 +98,25 @@ def _of_clusters(
     run: Any,
     stopping: Any,
 ) -> SimulatedNull:
-    scheme, summary = clustered(null, prepared.data, stack=6)
-    factor = 1.0 if summary is None else summary.inflation
-    if factor > 1.0 and not prepared.inflatable:
+    schemes, summary = clustered(null, prepared.data, stack=6)
+    kappa = max(each.inflation for each in schemes)
+    if kappa > 1.0 and not prepared.inflatable:
         raise StatisticError(
             f"{name_of(statistic)} sees labels, to which the dependence that drawn clusters leave "
-            f"out (κ = {factor:.2f}) cannot be applied. Test with null=OneRowPerCluster(), or take "
+            f"out (κ = {kappa:.2f}) cannot be applied. Test with null=OneRowPerCluster(), or take "
             "a statistic of residuals, such as ECE, CoxScore or Kuiper"
         )
-    stop_when = stopping(estimate)
-    drawn = replicates_of(statistic, prepared, scheme, *run, factor=factor, stop_when=stop_when)
-    return replace(drawn, clusters=summary)
+    laws = [
+        replicates_of(
+            statistic, prepared, each.scheme, *run,
+            factor=each.inflation, stop_when=stopping(estimate),
+        )
+        for each in schemes
+    ]  # fmt: skip
+    share = partial(reaching, estimate, two_sided=prepared.two_sided, centre=prepared.centre)
+    largest = max(laws, key=lambda law: float(share(law.values).mean()))
+    ended = ending(*(law.ended for law in laws))
+    return replace(largest, ended=largest.ended if ended == "complete" else ended, clusters=summary)
 
 
 def replicates_of(
@@ -223,10 +231,12 @@ def result_of(
         sides = 2.0 * law.sf(beyond) if two_sided else law.sf(estimate)
         pvalue = max(min(1.0, sides), np.finfo(float).tiny)
         bracket = (float(pvalue), float(pvalue))
+    clusters = law.clusters if isinstance(law, SimulatedNull) else None
     return analysis.result(
         CalibrationTestResult,
         statistic,
         prepared=prepared,
+        notes=() if clusters is None else clusters.notes,
         null=null,
         two_sided=two_sided,
         centre=centre,
@@ -239,6 +249,6 @@ def result_of(
         n_resamples=drawn,
         impossible=prepared.data.impossible.size,
         ended=ended,
-        clusters=law.clusters if isinstance(law, SimulatedNull) else None,
+        clusters=clusters,
         null_distribution=law,
     )

@@ -18,6 +18,7 @@ from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells
+from caltest.results import ending
 from caltest.simulate import (
     Batches,
     Ended,
@@ -183,19 +184,26 @@ def simulated_bars(
     """
     if isinstance(scheme, LabelScheme):
         run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-        gaps, ended = _gap_replicates(data, cells, scheme, **run)
-    else:
-        named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
-        sampler = scheme.sampler(named)
-        values, ended = simulate(partial(_sums, cells), sampler, n_resamples, rng, workers)
-        sums, sizes = np.split(values, 2, axis=1)
-        with np.errstate(invalid="ignore"):
-            gaps = sums / sizes
+        parts = [_gap_replicates(data, cells, each, **run) for each in scheme.each(data)]
+        bars = [quantile_bars(gaps, level, simultaneous=simultaneous) for gaps, _ in parts]
+        return widest(bars), len(parts[0][0]), ending(*(ended for _, ended in parts))
+    named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
+    sampler = scheme.sampler(named)
+    values, ended = simulate(partial(_sums, cells), sampler, n_resamples, rng, workers)
+    sums, sizes = np.split(values, 2, axis=1)
+    with np.errstate(invalid="ignore"):
+        gaps = sums / sizes
     return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
 
 
+def widest(bars: Sequence[Bars]) -> Bars:
+    """Return bars that hold all of several."""
+    low, high = zip(*bars, strict=True)
+    return np.minimum.reduce(low), np.maximum.reduce(high)
+
+
 def drawn_pvalues(
-    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float, **run: Any
+    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float = 1.0, **run: Any
 ) -> tuple[FloatArray, FloatArray, int, Ended]:
     """Return p-values of all cells, those adjusted for all (max-T), how many draws, and the ending.
 

@@ -16,7 +16,7 @@ from caltest.errors import StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import RowProblem
-from caltest.reliability.bars import quantile_bars
+from caltest.reliability.bars import quantile_bars, widest
 from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View
 from caltest.results import ReliabilityFit, ending
@@ -140,9 +140,10 @@ def reliability_fit(
     if fit != "band":
         options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         if band is not None:
-            draws, ended = _drawn(induced, curves, options)
-            low, high = quantile_bars(draws, level, simultaneous=simultaneous)
-            shown, n_draws = band, len(draws)
+            parts = _drawn(induced, curves, options)
+            bands = [quantile_bars(draws, level, simultaneous=simultaneous) for draws, _ in parts]
+            (low, high), ended = widest(bands), ending(*(each for _, each in parts))
+            shown, n_draws = band, len(parts[0][0])
         test = view.test(statistic, induced, options)
         ended = ending(ended, test.ended)
     return ReliabilityFit(
@@ -212,9 +213,12 @@ def _honest(pools: Any, labels: IntArray, level: float, at: FloatArray, points: 
 
 
 def _drawn(induced: Predictions, curves: Any, options: dict[str, Any]) -> Any:
-    """Return curves of labels of a calibrated model, and how the run ended."""
+    """Return curves of labels of a calibrated model, of each scheme, and how the runs ended."""
     scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
-    return simulate_by(Batches(scheme.drawer(induced), induced.n, curves), **options)
+    return [
+        simulate_by(Batches(each.drawer(induced), induced.n, curves), **options)
+        for each in scheme.each(induced)
+    ]
 
 
 def _isotonic(pools: Pools, at: FloatArray, labels: IntArray) -> FloatArray:

@@ -13,13 +13,14 @@ from caltest._base.multiplicity import holm
 from caltest._base.written import Written, name_of
 from caltest.binning import EDGE_TOLERANCE, Binning, as_binning
 from caltest.errors import StatisticError
+from caltest.inference.dependence import Coupled, clustered
 from caltest.lenses import Canonical, LensLike, OneVsRest
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import MAX_MASS, Cells, RowProblem
 from caltest.reliability.bars import cell_pvalues, drawn_pvalues
 from caltest.reliability.view import View
 from caltest.results import CalibrationTestResult, ReliabilitySimplex, ending
-from caltest.simulate import RedrawLabels, SharedRedraws, Workers
+from caltest.simulate import RedrawLabels, Workers
 from caltest.statistics import ECE
 
 
@@ -184,6 +185,9 @@ def _pvalues(
         ]
         pvalue = np.minimum(1.0, k * np.min(pvalues, axis=0))
         return pvalue, np.array(holm(list(pvalue))), 0, "complete"
-    scheme = RedrawLabels() if clusters is None else SharedRedraws(clusters.dependence)
-    kappa = 1.0 if clusters is None else clusters.inflation
-    return drawn_pvalues(induced, cells, scheme, kappa, **options)
+    schemes = (Coupled(RedrawLabels()),)
+    if clusters is not None:
+        schemes, _ = clustered("auto", induced, stack=6)
+    parts = [drawn_pvalues(induced, cells, *each, **options) for each in schemes]
+    pvalues, adjusted, drawn, ended = zip(*parts, strict=True)
+    return np.max(pvalues, axis=0), np.max(adjusted, axis=0), drawn[0], ending(*ended)

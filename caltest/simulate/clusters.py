@@ -3,21 +3,29 @@
 Multiplying whole clusters of residuals by ±1 also respects clusters, but fails with few of them or
 rare events, and has less power. Here a row joins its cluster's common draw with probability √λ and
 draws alone otherwise: marginals are exact for every λ, and two rows of a cluster have the λ-fold of
-the largest covariance that a common draw gives them.
+the covariance that a common draw gives them. What is drawn in common is the label, or whether the
+likeliest label is right: neither can make the dependence of the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from caltest._base.checks import number, whole
+from caltest._base.checks import number, one_of, whole
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
-from caltest.simulate.dependent import Agreement, ClusterDrawer, by_appearance
+from caltest.simulate.dependent import (
+    COUPLINGS,
+    Agreement,
+    ClusterDrawer,
+    Coupling,
+    Dependence,
+    by_appearance,
+)
 from caltest.simulate.labels import LabelDrawer
 from caltest.simulate.schemes import Drawer, LabelScheme, RedrawLabels, Scheme
 from caltest.simulate.streams import Seed
@@ -28,37 +36,68 @@ class SharedRedraws(LabelScheme):
     """Keep the predictions, draw labels from them that depend on each other within clusters.
 
     Every row has the label distribution that was predicted for it. With probability √λ it takes
-    part in the draw that its cluster shares: two classes compare one uniform with the prediction of
-    each row, more classes take the largest of log p_k + γ_k with Gumbel variables γ of the
-    cluster. Residuals then have E[r_i · r_j] = λ c_ij exactly, c_ij ≥ 0 the value at λ = 1. Without
-    clusters this is :class:`RedrawLabels`.
+    part in the draw that its cluster shares, otherwise it draws alone. Rows may share two things:
+
+    * their *label*: two classes compare one uniform with the prediction of each row, more classes
+      take the largest of log p_k + γ_k with Gumbel variables γ of the cluster. Residuals then have
+      E[r_i · r_j] = λ c_ij exactly, c_ij ≥ 0 the value at λ = 1.
+    * their *correctness*, as in easy and difficult patients: one uniform is compared with the
+      largest probability of each row, and says whether that label is right; which other label a
+      row shows that is wrong, it draws alone.
+
+    A test draws both ways and takes the larger p-value, of each with its own λ. Without clusters
+    this is :class:`RedrawLabels`.
 
     Parameters
     ----------
     dependence : float in [0, 1], optional
         λ; by default the upper 95 % confidence limit of what the labels show: the largest of 0.1,
         0.2, …, 1 at which labels of a cluster agree no more than the observed ones in at least 5 %
-        of 199 draws (0 if there is none).
+        of 199 draws (0 if there is none). Rows of a quarter of the predictions, or in clusters of
+        about one size, have a larger λ of their own where they agree too much for the common one
+        (p ≤ 0.05), so that copies do not hide behind clusters whose labels exclude each other.
+    coupling : {"label", "correctness"}, optional
+        What rows share; by default both are tried.
 
     Notes
     -----
-    It assumes that a label follows its own prediction, given the other predictions of its cluster.
-    A label vector costs some 3 ns a row for two classes, and 2 ns more a class for more.
+    It assumes that a label follows its own prediction, given the other predictions of its cluster
+    and its size. A label vector costs some 3 ns a row for two classes, and 2 ns more a class for
+    more.
     """
 
-    dependence: float | None = None
+    dependence: float | Dependence | None = None
+    coupling: Coupling | None = None
     takes_clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.dependence is not None:
+        if self.dependence is not None and not isinstance(self.dependence, Dependence):
             number("dependence", self.dependence, 0.0, 1.0, "[]")
+        if self.coupling is not None:
+            one_of("coupling", self.coupling, COUPLINGS)
+
+    def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
+        """Return the schemes to try: both couplings, but one of two that draw the same.
+
+        Of two classes these are the same where the likelier label is one for all rows.
+        """
+        if self.coupling is not None:
+            return (self,)
+        label, correctness = (replace(self, coupling=coupling) for coupling in COUPLINGS)
+        one_label = data.n_classes == 2 and np.ptp(data.probs.argmax(axis=1)) == 0
+        return (label,) if one_label else (label, correctness)
 
     def drawer(self, data: Predictions) -> Drawer:
-        """Prepare the rows; O(n K), and without ``dependence`` some 2000 label vectors."""
+        """Prepare the rows; O(n K), and without ``dependence`` some 4000 label vectors.
+
+        Without ``coupling`` labels are shared.
+        """
         if data.n_clusters is None:
             return RedrawLabels().drawer(data)
-        known = self.dependence
-        return ClusterDrawer.of(data, Agreement.of(data).limit() if known is None else known)
+        coupling, dependence = self.coupling or "label", self.dependence
+        agreement = Agreement.of(data, coupling)
+        limits = agreement.limits() if dependence is None else Dependence.of(dependence)
+        return ClusterDrawer.of(data, agreement.of_rows(limits), coupling)
 
 
 @dataclass(frozen=True, repr=False)

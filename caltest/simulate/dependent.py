@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,37 +18,83 @@ from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, k
 DRAWS, STEPS, SEED = 199, 10, (0x5EED, 0xC1)
 #: Share of draws that must agree no more than the observed labels for a degree to be possible.
 POSSIBLE = 0.05
+#: Share of draws up to which rows agree too much in a part of the data for the draws of all rows.
+DISAGREE = 0.05
 #: Rows of a cluster above which not all pairs are looked at for the variance of its sum, and the
 #: number of others that each row then meets.
 LARGE, PARTNERS = 512, 64
 #: Labels that are drawn together.
 AT_ONCE = 2**18
 
+#: What rows of a cluster share: the draw of their label, or that of whether the likeliest is right.
+Coupling = Literal["label", "correctness"]
+COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
+
+
+class Dependence(NamedTuple):
+    """Limits of λ: of all rows, and of those of each quarter of the predictions and of sizes."""
+
+    overall: float
+    by_prediction: tuple[float, ...]
+    by_size: tuple[float, ...]
+
+    @classmethod
+    def of(cls, degree: float | Dependence) -> Dependence:
+        """Return one degree for all rows, or what is such a limit already."""
+        return (
+            degree if isinstance(degree, Dependence) else cls(degree, (degree,) * 4, (degree,) * 4)
+        )
+
+    @property
+    def largest(self) -> float:
+        """The limit of the part that depends most."""
+        return max(self.overall, *self.by_prediction, *self.by_size)
+
 
 @dataclass(frozen=True, eq=False)
 class ClusterDrawer:
-    """Draws label vectors with dependence: replicate r of a seed is always the same."""
+    """Draws label vectors with dependence: replicate r of a seed is always the same.
+
+    ``joining`` holds the chance √λ_i that row i takes part in the draw of its cluster, and
+    ``coupling`` says what that draw decides: the label, or whether the likeliest label is right.
+    """
 
     probs: FloatArray = field(repr=False)
     upto: FloatArray = field(repr=False)
     cluster: IntArray = field(repr=False)
-    joining: float
+    joining: FloatArray = field(repr=False)
+    coupling: Coupling
 
     @classmethod
-    def of(cls, data: Predictions, dependence: float) -> ClusterDrawer:
+    def of(
+        cls, data: Predictions, dependence: float | FloatArray, coupling: Coupling = "label"
+    ) -> ClusterDrawer:
         """Prepare the rows of data that have clusters."""
         upto = LabelSampler.of(data.probs).cumulative
-        cluster = by_appearance(data.clusters)
-        return cls(np.ascontiguousarray(data.probs), upto, cluster, float(np.sqrt(dependence)))
+        joining = np.sqrt(np.broadcast_to(dependence, data.n))
+        probs, cluster = np.ascontiguousarray(data.probs), by_appearance(data.clusters)
+        return cls(probs, upto, cluster, joining, coupling)
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
-        n = len(self.probs)
+        n, n_classes = self.probs.shape
         labels = np.empty((count, n), dtype=np.int64) if out is None else out[:count]
         streams = keys(seed, first, count)[:2]
-        common = np.empty((self.cluster.max() + 1, self.probs.shape[1] - (self.upto.shape[1] == 1)))
-        draw = _shared_pairs if self.upto.shape[1] == 1 else _shared_vectors
-        draw(self.probs, self.upto, self.cluster, self.joining, *streams, common, labels)
+        by_label, two = self.coupling == "label", n_classes == 2
+        common = np.empty((self.cluster.max() + 1, n_classes if by_label and not two else 1))
+        if two:
+            # Where label 0 is the less likely one a common draw of correctness is read backwards.
+            turned = (self.upto[:, 0] < 0.5) & (not by_label)
+            rows = self.upto, self.cluster, self.joining, turned
+            _shared_pairs(*rows, *streams, common, labels)
+        elif by_label:
+            _shared_vectors(
+                self.probs, self.upto, self.cluster, self.joining, *streams, common, labels
+            )
+        else:
+            likeliest = self.probs.argmax(axis=1)
+            rows = self.probs, likeliest, self.cluster, self.joining
+            _shared_correctness(*rows, *streams, common, labels)
         return labels
 
 
@@ -61,11 +108,12 @@ def _uniform(z, twist):  # type: ignore[no-untyped-def]
 
 @counter_kernel
 def _shared_pairs(  # type: ignore[no-untyped-def]
-    probs, upto, cluster, joining, key, twist, common, labels_out
+    upto, cluster, joining, turned, key, twist, common, labels_out
 ):
     # O(n) per label vector. One word a row says whether it joins, and is its own draw if not.
     n = labels_out.shape[1]
-    largest, alone = 1.0 - 2.0**-53, 1.0 / max(1.0 - joining, 1e-300)
+    largest = 1.0 - 2.0**-53
+    alone = 1.0 / np.maximum(1.0 - joining, 1e-300)
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -75,7 +123,9 @@ def _shared_pairs(  # type: ignore[no-untyped-def]
         for i in range(n):
             own = _uniform(counter, twist[r])
             shared = common[cluster[i], 0]
-            u = shared if own < joining else min((own - joining) * alone, largest)
+            if turned[i]:
+                shared = largest - shared
+            u = shared if own < joining[i] else min((own - joining[i]) * alone[i], largest)
             labels_out[r, i] = u >= upto[i, 0]
             counter += GAMMA
 
@@ -86,7 +136,8 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
 ):
     # O(n K). The largest of log p_k + γ_k is the smallest of e_k / p_k, e exponential.
     n, n_classes = probs.shape
-    largest, alone = 1.0 - 2.0**-53, 1.0 / max(1.0 - joining, 1e-300)
+    largest = 1.0 - 2.0**-53
+    alone = 1.0 / np.maximum(1.0 - joining, 1e-300)
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -98,7 +149,7 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
             own = _uniform(counter, twist[r])
             counter += GAMMA
             best = 0
-            if own < joining:
+            if own < joining[i]:
                 waiting = common[cluster[i]]
                 while probs[i, best] <= 0.0:
                     best += 1
@@ -106,10 +157,44 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
                     if waiting[k] * probs[i, best] < waiting[best] * probs[i, k]:
                         best = k
             else:
-                u = min((own - joining) * alone, largest)
+                u = min((own - joining[i]) * alone[i], largest)
                 while u >= upto[i, best]:
                     best += 1
             labels_out[r, i] = best
+
+
+@counter_kernel
+def _shared_correctness(  # type: ignore[no-untyped-def]
+    probs, likeliest, cluster, joining, key, twist, common, labels_out
+):
+    # O(n K). The likeliest label is right if a draw is below its probability; what a wrong row
+    # shows instead it draws alone, with the part of its word that has not been used.
+    n, n_classes = probs.shape
+    for r in range(key.size):
+        counter = key[r] + GAMMA * np.uint64(n)
+        for g in range(len(common)):
+            common[g, 0] = _uniform(counter, twist[r])
+            counter += GAMMA
+        counter = key[r]
+        for i in range(n):
+            own = _uniform(counter, twist[r])
+            counter += GAMMA
+            top, m = likeliest[i], probs[i, likeliest[i]]
+            if own < joining[i]:
+                u, rest = common[cluster[i], 0], own / joining[i]
+            else:
+                u = (own - joining[i]) / max(1.0 - joining[i], 1e-300)
+                rest = (u - m) / max(1.0 - m, 1e-300)
+            label = top
+            if u >= m and m < 1.0:
+                left = rest * (1.0 - m)
+                for k in range(n_classes):
+                    if k != top and probs[i, k] > 0.0:
+                        label = k
+                        left -= probs[i, k]
+                        if left < 0.0:
+                            break
+            labels_out[r, i] = label
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,56 +205,108 @@ class Agreement:
     -----
     N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Σ_{i∈g} w_i² |x_i|²), for residuals r or, ``centred``, for r
     less its mean among the rows with about the same prediction (quarters by rank), which keeps
-    miscalibration from passing for dependence. Of two classes one component counts.
-    O(n + G K) a label vector.
+    miscalibration from passing for dependence. Of two classes one component counts. The coupling
+    "correctness" looks at whether the likeliest label is right, with its probability. Next to N
+    stand its parts: pairs of rows of one quarter of the predictions, or of clusters of about one
+    size (quarters of the rows by it). O(n + G K) a label vector.
     """
 
     data: Predictions
+    coupling: Coupling
+    likeliest: IntArray = field(repr=False)
     cluster: IntArray = field(repr=False)
     quarter: IntArray = field(repr=False)
+    size: IntArray = field(repr=False)
     probs: FloatArray = field(repr=False)
     weights: FloatArray = field(repr=False)
 
     @classmethod
-    def of(cls, data: Predictions) -> Agreement:
+    def of(cls, data: Predictions, coupling: Coupling = "label") -> Agreement:
         """Rank the rows by the prediction of the event, or by the largest; O(n log n)."""
-        two = data.n_classes == 2
-        position = data.probs[:, 0] if two else largest(data.probs)
-        _, inverse, counts = np.unique(position, return_inverse=True, return_counts=True)
-        first = np.cumsum(counts) - counts
+        most = largest(data.probs)
+        # Of two classes rows of one quarter miss in one direction, whatever they share.
+        position = data.probs[:, 0] if data.n_classes == 2 else most
+        if coupling == "correctness":
+            columns = most[:, None]
+        else:
+            columns = data.probs[:, :1] if data.n_classes == 2 else data.probs
+        cluster = by_appearance(data.clusters)
         weights = np.ones(data.n) if data.weights is None else data.weights
-        columns = np.ascontiguousarray(data.probs[:, :1] if two else data.probs)
-        quarter = 4 * first[inverse.ravel()] // data.n
-        return cls(data, by_appearance(data.clusters), quarter, columns, weights)
+        quarters = _quarters(position), _quarters(np.bincount(cluster)[cluster])
+        likeliest = data.probs.argmax(axis=1)
+        columns = np.ascontiguousarray(columns)
+        return cls(data, coupling, likeliest, cluster, *quarters, columns, weights)
 
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
-        """Return N for label vectors of shape (B, n)."""
-        w, p = self.weights, self.probs
-        crossed = 4 * self.cluster + self.quarter
-        mass = np.bincount(crossed, w, 4 * (int(self.cluster.max()) + 1)).reshape(-1, 4)
-        expected = _summed(w[:, None] * p, self.cluster, len(mass))
-        sums = [_summed(w[:, None] ** e * p, self.quarter, 4) for e in (1, 2)]
-        squares = np.bincount(self.quarter, w**2, 4)
-        own = float((w[:, None] ** 2 * p**2).sum())
-        values = np.empty(len(labels))
-        rows = (self.cluster, self.quarter, p, w)
-        _agreements(labels, *rows, mass, expected, *sums, squares, own, centred, values)
+        """Return N and its parts for label vectors of shape (B, n): (B, 9)."""
+        if self.coupling == "correctness":
+            labels = (labels != self.likeliest).astype(np.int64)
+        values = np.empty((len(labels), 9))
+        rows = self.cluster, self.quarter, self.size, self.probs, self.weights
+        _agreements(np.ascontiguousarray(labels), *rows, centred, values)
         return values
 
-    def limit(self) -> float:
-        """Return the upper confidence limit of λ; see :class:`SharedRedraws`."""
+    @property
+    def counts(self) -> IntArray:
+        """The number of rows of every cluster."""
+        return np.bincount(self.cluster)
+
+    def size_effect(self) -> float:
+        """Return z of the association between the size of a cluster and the residuals in it.
+
+        z = Σ_g u_g / √Σ u_g², u_g = (s_g − s̄) Σ_{i∈g} w_i r_i, s̄ the mean size over rows. Sizes
+        that depend on outcomes make it large; so does an error that differs by size.
+        """
+        sizes = self.counts[self.cluster]
+        hits = self.data.labels == (0 if self.coupling == "label" else self.likeliest)
+        moved = (sizes - sizes.mean()) * self.weights * (hits - self.probs[:, 0])
+        sums = np.bincount(self.cluster, moved)
+        scale = float(np.sqrt((sums**2).sum()))
+        return float(sums.sum()) / scale if scale > 0.0 else 0.0
+
+    def limits(self) -> Dependence:
+        """Return the upper confidence limits of λ, of all pairs of rows and of parts of them.
+
+        A part has a limit of its own where its observed labels agree more than labels drawn with
+        the limit of all (p ≤ 0.05), as residuals or centred: clusters in which one label excludes
+        another then do not hide others that are copies. See :class:`SharedRedraws`.
+        """
         observed = self(self.data.labels[None, :])[0]
+        tried: list[FloatArray] = []
+
+        def limit(part: int) -> int:
+            highest = 0
+            for step in range(1, STEPS + 1):
+                if step > len(tried):
+                    tried.append(self._drawn(step / STEPS))
+                values, seen = tried[step - 1][:, part], observed[part]
+                if (values <= seen + 1e-9 * abs(seen)).mean() >= POSSIBLE:
+                    highest = step
+                elif step > 2:
+                    break
+            return highest
+
+        overall = limit(0)
+        too_much = np.zeros(9, dtype=bool)
+        for centred in (True, False):
+            seen = self(self.data.labels[None, :], centred)[0]
+            reached = self._drawn(overall / STEPS, centred) >= seen - 1e-9 * np.abs(seen)
+            too_much |= (1 + reached.sum(axis=0)) / (1 + DRAWS) <= DISAGREE
+        steps = [max(overall, limit(j)) if too_much[j] else overall for j in range(1, 9)]
+        of_parts = tuple(step / STEPS for step in steps)
+        return Dependence(overall / STEPS, of_parts[:4], of_parts[4:])
+
+    def _drawn(self, dependence: float, centred: bool = True) -> FloatArray:
+        """Return N and its parts for labels that are drawn with dependence."""
+        draw = ClusterDrawer.of(self.data, dependence, self.coupling)
         at_once = max(1, AT_ONCE // self.data.n)
-        found = 0.0
-        for step in range(1, STEPS + 1):
-            draw = ClusterDrawer.of(self.data, step / STEPS)
-            blocks = [(a, min(at_once, DRAWS - a)) for a in range(0, DRAWS, at_once)]
-            drawn = np.concatenate([self(draw(SEED, a, size)) for a, size in blocks])
-            if (drawn <= observed + 1e-9 * abs(observed)).mean() >= POSSIBLE:
-                found = step / STEPS
-            elif step > 2:
-                break
-        return found
+        blocks = [(first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once)]
+        return np.concatenate([self(draw(SEED, *block), centred) for block in blocks])
+
+    def of_rows(self, dependence: Dependence) -> FloatArray:
+        """Return λ of every row, the larger of those of its two parts."""
+        by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
+        return np.maximum(by_prediction[self.quarter], by_size[self.size])
 
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """Return Σ w² v and Σ_{i≠j} w_i w_j c_ij of every cluster: the variance of its sum.
@@ -179,10 +316,10 @@ class Agreement:
         O(K log K) a pair: of more than 512 rows of a cluster each meets 64 others, spread over
         the ranks of p_0, and their mean stands for all (within some 0.2 %).
         """
-        order = np.lexsort((self.data.probs[:, 0], self.cluster))
+        order = np.lexsort((self.probs[:, 0], self.cluster))
         starts = np.flatnonzero(np.diff(self.cluster[order], prepend=-1))
-        w, p = self.weights[order], self.data.probs[order]
-        if p.shape[1] > 2:
+        w, p = self.weights[order], self.probs[order]
+        if p.shape[1] > 1:
             joint = np.empty(starts.size)
             _joint_hits(np.ascontiguousarray(p), w, np.append(starts, len(p)), joint)
             return np.add.reduceat(w**2 * (1.0 - (p**2).sum(axis=1)), starts), joint
@@ -195,46 +332,73 @@ class Agreement:
         return variance, 2.0 * np.add.reduceat(w * p * later, starts) - squared
 
 
-def _summed(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
-    """Return the column sums of every group, shape (G, K)."""
-    return np.stack([np.bincount(group, column, n_groups) for column in values.T], axis=1)
+def _quarters(values: FloatArray | IntArray) -> IntArray:
+    """Return the quarter of the rows, by rank, in which each lies; equal values in one."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    first = np.cumsum(counts) - counts
+    return 4 * first[inverse.ravel()] // values.size
 
 
 @kernel
 def _agreements(  # type: ignore[no-untyped-def]
-    labels, cluster, quarter, p, w, mass, expected, sums, squared, squares, own, centred, out
+    labels, cluster, quarter, size, p, w, centred, out
 ):
-    # |x|² is multiplied out, so that a row costs O(1): x = hit − p − m, m the mean of its quarter.
-    n_clusters, n_classes = expected.shape
-    seen = np.empty((n_clusters, n_classes))
-    hits, hits_squared = np.empty((4, n_classes)), np.empty((4, n_classes))
-    mean = np.zeros((4, n_classes))
+    # x = hit − p − m, m the mean of its quarter: |x|² is multiplied out, so that a row costs O(1).
+    # A cluster is of one class of sizes, its rows may be of all quarters of the predictions.
+    n_clusters, n_classes = cluster.max() + 1, p.shape[1]
+    mass, size_of = np.zeros((n_clusters, 4)), np.zeros(n_clusters, dtype=np.int64)
+    expected = np.zeros((n_clusters, 4, n_classes))
+    alone, squares = np.zeros((4, 4)), np.zeros((4, 4))  # by size and quarter
+    squared, total = np.zeros((4, 4, n_classes)), np.zeros((4, n_classes))
+    for i in range(w.size):
+        g, q, s = cluster[i], quarter[i], size[i]
+        mass[g, q] += w[i]
+        size_of[g] = s
+        squares[s, q] += w[i] ** 2
+        for k in range(n_classes):
+            expected[g, q, k] += w[i] * p[i, k]
+            total[q, k] += w[i] * p[i, k]
+            squared[s, q, k] += w[i] ** 2 * p[i, k]
+            alone[s, q] += w[i] ** 2 * p[i, k] ** 2
+    seen = np.empty((n_clusters, 4, n_classes))
+    hits, hits_squared = np.empty((4, n_classes)), np.empty((4, 4, n_classes))
+    mean, rows = np.zeros((4, n_classes)), np.maximum(mass.sum(axis=0), 1e-300)
+    own = np.empty((4, 4))
     for r in range(labels.shape[0]):
         seen[:] = -expected
         hits[:] = 0.0
         hits_squared[:] = 0.0
-        total = own
+        own[:] = alone
         for i in range(w.size):
             k = labels[r, i]
             if k < n_classes:
-                seen[cluster[i], k] += w[i]
+                seen[cluster[i], quarter[i], k] += w[i]
                 hits[quarter[i], k] += w[i]
-                hits_squared[quarter[i], k] += w[i] ** 2
-                total += w[i] ** 2 * (1.0 - 2.0 * p[i, k])
-        for q in range(4 if centred else 0):
-            rows = max(mass[:, q].sum(), 1e-300)
-            for k in range(n_classes):
-                m = (hits[q, k] - sums[q, k]) / rows
-                mean[q, k] = m
-                total += m * (2.0 * (squared[q, k] - hits_squared[q, k]) + squares[q] * m)
-        value = -total
+                hits_squared[size[i], quarter[i], k] += w[i] ** 2
+                own[size[i], quarter[i]] += w[i] ** 2 * (1.0 - 2.0 * p[i, k])
+        if centred:
+            for q in range(4):
+                for k in range(n_classes):
+                    m = (hits[q, k] - total[q, k]) / rows[q]
+                    mean[q, k] = m
+                    for s in range(4):
+                        moved = squared[s, q, k] - hits_squared[s, q, k]
+                        own[s, q] += m * (2.0 * moved + squares[s, q] * m)
+        out[r, :] = 0.0
+        for s in range(4):
+            for q in range(4):
+                out[r, 0] -= own[s, q]
+                out[r, 1 + q] -= own[s, q]
+                out[r, 5 + s] -= own[s, q]
         for g in range(n_clusters):
             for k in range(n_classes):
-                s = seen[g, k]
+                whole = 0.0
                 for q in range(4):
-                    s -= mass[g, q] * mean[q, k]
-                value += s * s
-        out[r] = value
+                    x = seen[g, q, k] - mass[g, q] * mean[q, k]
+                    out[r, 1 + q] += x * x
+                    whole += x
+                out[r, 0] += whole * whole
+                out[r, 5 + size_of[g]] += whole * whole
 
 
 @inlined

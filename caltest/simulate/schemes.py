@@ -45,6 +45,10 @@ class Scheme(ABC, Written):
 class LabelScheme(Scheme):
     """A scheme that keeps the predictions and draws label vectors for them."""
 
+    def each(self, data: Predictions) -> tuple[LabelScheme, ...]:
+        """Return the schemes to try, of which the one that draws the widest counts."""
+        return (self,)
+
     @abstractmethod
     def drawer(self, data: Predictions) -> Drawer:
         """Prepare to draw label vectors, in batches; what is returned is shared by threads."""

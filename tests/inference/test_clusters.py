@@ -100,13 +100,13 @@ def test_sums_of_the_example():
     data = example()
     agreement = Agreement.of(data)
     assert agreement.quarter.tolist() == [0, 0, 1, 0, 2, 1, 2, 3, 2, 2, 3, 1]
-    assert agreement(data.labels[None], centred=False)[0] == pytest.approx(1.01, abs=1e-12)
-    assert agreement(data.labels[None])[0] == pytest.approx(0.577083333, abs=1e-8)
+    assert agreement(data.labels[None], centred=False)[0, 0] == pytest.approx(1.01, abs=1e-12)
+    assert agreement(data.labels[None])[0, 0] == pytest.approx(0.577083333, abs=1e-8)
     variance, joint = agreement.sums()
     assert (variance.sum(), joint.sum()) == pytest.approx((2.17, 1.79), abs=1e-12)
     for dependence, share in ((0.0, 0.91201188), (0.5, 0.79086361), (1.0, 0.63615984)):
         labels = ct.SharedRedraws(dependence=dependence).drawer(data)((1, 2), 0, 40_000)
-        below = (agreement(labels) <= 0.577083333 + 1e-8).mean()
+        below = (agreement(labels)[:, 0] <= 0.577083333 + 1e-8).mean()
         assert below == pytest.approx(share, abs=4 * (share * (1 - share) / 40_000) ** 0.5)
     summary = quiet(ct.calibration_test, P, Y, ct.ECE(5), clusters=G, n_resamples=99).clusters
     assert summary.dependence == 1.0
@@ -114,7 +114,10 @@ def test_sums_of_the_example():
     assert summary.effective == pytest.approx(4.0878751344, abs=1e-9)
     assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
     assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
-    assert str(summary).startswith("6 of 1–3 rows, effective 4.1 · dependence at most 1 (95 %")
+    assert str(summary).startswith(
+        "6 of 1–3 rows, effective 4.1 · dependence of labels at most 1, of being right at most 0.3 "
+        "(95 % limits) · κ "
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -140,30 +143,134 @@ def test_expected_agreement_is_proportional_to_the_dependence(rng, n_classes):
         share = np.stack([(labels == k).mean(axis=0) for k in range(n_classes)], axis=1)
         np.testing.assert_allclose(share, p, atol=5 * 0.5 / 60_000**0.5)
         assert not (labels[:, 0] == 0).any()  # of probability 0
-        values = agreement(labels, centred=False)
+        values = agreement(labels, centred=False)[:, 0]
         error = 4 * values.std() / values.size**0.5
         assert values.mean() == pytest.approx(dependence * joint.sum(), abs=error)
 
 
-def test_agreement_as_defined(rng):
-    for n_classes in (2, 4):
-        data = few(rng, n_classes, (4, 3, 5, 1, 2))
-        data = ct.Predictions.of(data, weights=rng.random(data.n))
-        agreement = Agreement.of(data)
-        w = data.weights[:, None]
-        residuals = (data.residuals / w)[:, : 1 if n_classes == 2 else None]
-        for centred in (True, False):
-            x = residuals.copy()
-            for q in range(4 if centred else 0):
-                rows = agreement.quarter == q
-                x[rows] -= (w * x)[rows].sum(axis=0) / w[rows].sum()
-            expected = sum(
-                ((w * x)[data.clusters == g].sum(axis=0) ** 2).sum()
-                - ((w * x)[data.clusters == g] ** 2).sum()
-                for g in range(5)
-            )
-            value = agreement(data.labels[None], centred=centred)[0]
-            assert value == pytest.approx(expected, abs=1e-12)
+def shared_correctness(probs, dependence, u, alone):
+    """Return labels of rows of one cluster, by the definition: one row of numbers a draw."""
+    joining, top = dependence**0.5, probs.argmax(axis=1)
+    labels = []
+    for i, p in enumerate(probs):
+        right = np.where(alone[0, i] < joining, u, alone[1, i]) < p[top[i]]
+        others = np.delete(p, top[i])
+        which = (alone[2, i][:, None] > others.cumsum() / max(others.sum(), 1e-300)).sum(axis=1)
+        wrong = np.delete(np.arange(p.size), top[i])[np.minimum(which, p.size - 2)]
+        labels.append(np.where(right, top[i], wrong))
+    return np.stack(labels, axis=1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("dependence", [0.0, 0.36, 1.0])
+def test_rows_that_share_correctness(rng, n_classes, dependence):
+    data = few(rng, n_classes, (3, 2))
+    draw = ct.SharedRedraws(dependence=dependence, coupling="correctness").drawer(data)
+    labels = draw((5, 6), 0, 60_000)
+    share = np.stack([(labels == k).mean(axis=0) for k in range(n_classes)], axis=1)
+    np.testing.assert_allclose(share, data.probs, atol=5 * 0.5 / 60_000**0.5)
+    assert not (labels[:, 0] == 0).any()  # of probability 0
+    code = n_classes ** np.arange(3)
+    seen = np.bincount(labels[:, :3] @ code, minlength=n_classes**3) / 60_000
+    slow = shared_correctness(
+        data.probs[:3], dependence, rng.random(60_000), rng.random((3, 3, 60_000))
+    )
+    expected = np.bincount(slow @ code, minlength=n_classes**3) / 60_000
+    error = 5 * np.sqrt(2 * np.maximum(expected, 1e-4) / 60_000)
+    assert (np.abs(seen - expected) < error).all()
+    agreement = Agreement.of(data, "correctness")
+    values = agreement(labels, centred=False)[:, 0]
+    _, joint = agreement.sums()
+    error = 4 * values.std() / values.size**0.5
+    assert values.mean() == pytest.approx(dependence * joint.sum(), abs=error)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("coupling", ["label", "correctness"])
+@pytest.mark.parametrize("centred", [True, False])
+def test_agreement_as_defined(rng, n_classes, coupling, centred):
+    data = few(rng, n_classes, (4, 3, 5, 1, 2))
+    data = ct.Predictions.of(data, weights=rng.random(data.n))
+    agreement = Agreement.of(data, coupling)
+    w, top = data.weights[:, None], data.probs.argmax(axis=1)
+    x = (data.residuals / w)[:, : 1 if n_classes == 2 else None]
+    if coupling == "correctness":
+        x = ((data.labels == top) - data.probs.max(axis=1))[:, None]
+    for q in range(4 if centred else 0):
+        rows = agreement.quarter == q
+        if rows.any():
+            x = x - rows[:, None] * (w * x)[rows].sum(axis=0) / w[rows].sum()
+    parts = [agreement.quarter == q for q in range(4)] + [agreement.size == s for s in range(4)]
+    values = agreement(data.labels[None], centred=centred)[0]
+    for part, value in zip([np.ones(data.n, bool), *parts], values, strict=True):
+        expected = sum(
+            ((w * x)[part & (data.clusters == g)].sum(axis=0) ** 2).sum()
+            - ((w * x)[part & (data.clusters == g)] ** 2).sum()
+            for g in range(5)
+        )
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+def easy_and_difficult(rng, n_classes, clusters, size):
+    """Return calibrated rows that are right or wrong together."""
+    probs = rng.dirichlet(np.ones(n_classes), clusters * size)
+    group = np.repeat(np.arange(clusters), size)
+    top, p = probs.argmax(axis=1), probs.copy()
+    wrong = rng.random(clusters)[group] >= probs.max(axis=1)
+    p[np.arange(p.shape[0]), top] = 0.0
+    other = (rng.random((len(p), 1)) > (p / p.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(
+        axis=1
+    )
+    return probs, np.where(wrong, other, top), group
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shared_correctness_does_not_pass_for_miscalibration(rng, n_classes):
+    rejected, alone = 0, 0
+    for _ in range(40):
+        probs, labels, clusters = easy_and_difficult(rng, n_classes, 40, 12)
+        test = ct.calibration_test(
+            probs, labels, ct.ScoreGap("brier"), lens=ct.Canonical(),
+            clusters=clusters, n_resamples=199, rng=1,
+        )  # fmt: skip
+        alone += ct.calibration_test(
+            probs, labels, ct.ScoreGap("brier"), lens=ct.Canonical(),
+            clusters=clusters, n_resamples=199, rng=1, null=ct.SharedRedraws(coupling="label"),
+        ).pvalue <= 0.05  # fmt: skip
+        rejected += test.pvalue <= 0.05
+        assert test.clusters.correctness >= 0.5
+    assert rejected <= 6 < alone
+
+
+def test_pairs_that_exclude_each_other_do_not_hide_copies(rng):
+    rejected, notes = 0, ""
+    for _ in range(40):
+        case = rng.integers(0, 2, 150)
+        copies = np.repeat(rng.uniform(0.6, 0.95, 12), 6)
+        p = np.append(np.full(300, 0.5), copies)
+        y = np.append(
+            np.stack([case, 1 - case], axis=1).ravel(), np.repeat(rng.random(12), 6) < copies
+        )
+        group = np.append(np.repeat(np.arange(150), 2), 150 + np.repeat(np.arange(12), 6))
+        test = ct.calibration_test(
+            p, y.astype(int), ct.CoxScore(), clusters=group, n_resamples=199, rng=1
+        )
+        rejected += test.pvalue <= 0.05
+        notes += "; ".join(test.notes)
+        assert test.clusters.dependence < test.clusters.in_parts
+    assert rejected <= 6
+    assert "some rows depend on others of their cluster more than all do (λ up to 1, " in notes
+
+
+def test_sizes_that_depend_on_outcomes_are_noted(rng):
+    y = (rng.random(300) < 0.3).astype(int)
+    group = np.repeat(np.arange(300), np.where(y == 1, 8, 1))
+    noted = ct.calibration_test(np.full(group.size, 0.3), y[group], clusters=group, n_resamples=99)
+    assert noted.clusters.size_effect > 3.29
+    assert "residuals change with the size of the cluster (z = +" in noted.notes[-1]
+    group = np.repeat(np.arange(300), rng.integers(1, 9, 300))
+    plain = ct.calibration_test(np.full(group.size, 0.3), y[group], clusters=group, n_resamples=99)
+    assert not any("size of the cluster" in note for note in plain.notes)
 
 
 def test_names_of_clusters_and_workers_change_nothing(rng):
@@ -186,7 +293,7 @@ def test_labels_that_agree_beyond_any_redraw_inflate_the_null(rng):
     assert test.clusters.inflation > 1.0
     square = ct.calibration_test(p, y[clusters], ct.CoxScore(), clusters=clusters, n_resamples=499)
     data = ct.OneVsRest(1)(ct.Predictions.of(p, y[clusters], clusters=clusters))
-    fixed = ct.SharedRedraws(dependence=test.clusters.dependence)
+    fixed = ct.SharedRedraws(test.clusters.dependence, coupling="label")
     for result, statistic, power in ((test, ct.Kuiper(), 0.5), (square, ct.CoxScore(), 1.0)):
         law = ct.replicate(data, statistic, fixed, n_resamples=499, rng=0)
         kappa = result.clusters.inflation
@@ -222,6 +329,8 @@ def test_other_nulls(rng):
         ct.calibration_test(P, Y, clusters=np.arange(12) % 3)
     with pytest.raises(ct.StatisticError, match="dependence must"):
         ct.SharedRedraws(dependence=1.5)
+    with pytest.raises(ct.StatisticError, match="coupling must be 'label' or 'correctness'"):
+        ct.SharedRedraws(coupling="labels")
 
 
 def test_few_clusters_and_rare_labels_warn(rng):
