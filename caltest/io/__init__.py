@@ -16,15 +16,11 @@ from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io import cells
 from caltest.io.assembly import FORMATS as FORMATS
-from caltest.io.assembly import predictions_of, source_of
+from caltest.io.assembly import chosen_of, read_chosen, source_of
 from caltest.io.columns import choose_labels, named
-from caltest.io.source import Column
+from caltest.io.opening import ENDINGS
+from caltest.io.source import Column, Request
 from caltest.predictions import Predictions
-
-#: What columns may say of the rows, besides their ids.
-FACTS = ("weights", "clusters", "by")
-#: Files whose last line may be unfinished.
-TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
 
 
 def read_predictions(
@@ -37,14 +33,17 @@ def read_predictions(
     clusters: str | None = None,
     by: str | None = None,
     ids: str | None = None,
-    classes: Sequence[Any] | None = None,
-    pos_label: Any = None,
+    classes: Sequence[object] | None = None,
+    pos_label: object = None,
     from_logits: bool = False,
     per_character: bool = False,
     drop_missing: bool = False,
     format: str | None = None,
 ) -> Predictions:
     """Read probabilities and labels from a file, and say what was understood.
+
+    One pass over the file, text by pyarrow where installed. Columns that are not needed are not
+    looked at.
 
     Parameters
     ----------
@@ -95,41 +94,29 @@ def read_predictions(
         possible, or the values are not predictions. Rows are counted from 1.
     ImportError
         Without what ``caltest[parquet]`` (also for Arrow and Zstandard) or ``caltest[excel]`` adds.
-
-    Notes
-    -----
-    One pass over the file, text by pyarrow where installed. Other columns are not looked at.
     """
-    facts = {"weights": weights, "clusters": clusters, "by": by, "ids": ids}
-    options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
-    settings: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
-    with source_of(path, label, format, per_character, from_logits) as source:
-        return predictions_of(source, probs, label, facts, **settings)[0]
+    request = Request(
+        *(probs, label, predicted_label, weights, clusters, by, ids, classes, pos_label),
+        *(from_logits, per_character, drop_missing, format),
+    )
+    with source_of(path, request) as source:
+        return read_chosen(source, request, chosen_of(source, request))[0]
 
 
 def read_forecasters(
-    path: str | PathLike[str],
-    probs: str,
-    label: Any = None,
-    *,
-    predicted_label: str | None = None,
-    ids: str | None = None,
-    per_character: bool = False,
-    drop_missing: bool = False,
-    format: str | None = None,
-    **options: Any,
+    path: str | PathLike[str], probs: str, label: Any = None, **options: Any
 ) -> dict[str, Predictions]:
     """Read several forecasters from one file, each a column or a pattern of columns.
 
     The arguments are those of :func:`read_predictions`. With ``drop_missing``, the rows are those
     on which all forecasters have something to say.
     """
-    facts = {name: options.pop(name, None) for name in FACTS} | {"ids": ids}
-    settings: Any = {"predicted": predicted_label, "drop_missing": drop_missing, "options": options}
-    with source_of(path, label, format, per_character) as source:
+    request = Request(probs, label, **options)
+    with source_of(path, request) as source:
         parts = [part.strip() for part in probs.split(",")]
         names = parts if len(parts) > 1 else named(source.names, parts).probs
-        read = {name: predictions_of(source, name, label, facts, **settings) for name in names}
+        requests = {name: replace(request, probs=name) for name in names}
+        read = {n: read_chosen(source, r, chosen_of(source, r)) for n, r in requests.items()}
     common = reduce(np.intersect1d, [rows for _, rows in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
@@ -144,11 +131,6 @@ def read_waiting(
     path: str | PathLike[str],
     probs: str | Sequence[str] | None = None,
     label: Any = None,
-    *,
-    ids: str | None = None,
-    predicted_label: str | None = None,
-    per_character: bool = False,
-    format: str | None = None,
     **options: Any,
 ) -> tuple[Predictions, BoolArray]:
     """Read a file that is still being written, and which rows wait for their label.
@@ -156,25 +138,24 @@ def read_waiting(
     The arguments are those of :func:`read_predictions`. The labels of such rows mean nothing. A
     last line without its end is such a row, too.
     """
-    with source_of(path, label, format, per_character) as source:
+    request = Request(probs, label, **options)
+    with source_of(path, request) as source:
         outcomes = choose_labels(source, label).probs
         absent = [cells.missing(np.atleast_1d(column)) for column in source.read(outcomes)]
         waits = np.any(absent, axis=0)
-        if Path(path).suffix.lower() in TEXT:
+        if Path(path).suffix.lower() in (*ENDINGS["csv"], ".jsonl", ".ndjson"):
             waits[-1] |= Path(path).read_bytes()[-1:] != b"\n"
 
         def read(wanted: Sequence[str]) -> list[Column]:
             columns = source.read(wanted)
-            held = [name in outcomes for name in wanted]
-            return [_held(c, waits) if h else c for h, c in zip(held, columns, strict=True)]
+            for place, name in enumerate(wanted):
+                column = columns[place]
+                if name in outcomes and waits.all():
+                    columns[place] = np.zeros(len(column), dtype=np.int64)
+                elif name in outcomes:  # any label that occurs, where there is none yet
+                    waiting = waits.reshape(-1, *[1] * (column.ndim - 1))
+                    columns[place] = np.where(waiting, column[~waits][0], column)
+            return columns
 
-        facts = {name: options.pop(name, None) for name in FACTS} | {"ids": ids}
-        settings: Any = {"predicted": predicted_label, "drop_missing": False, "options": options}
-        return predictions_of(replace(source, read=read), probs, label, facts, **settings)[0], waits
-
-
-def _held(column: Column, waits: BoolArray) -> Column:
-    """Return labels with another one in the place of those that are not there yet."""
-    if waits.all():
-        return np.zeros(len(column), dtype=np.int64)
-    return np.where(waits.reshape(-1, *[1] * (column.ndim - 1)), column[~waits][0], column)
+        complete = replace(source, read=read)
+        return read_chosen(complete, request, chosen_of(complete, request))[0], waits

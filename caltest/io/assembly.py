@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,11 +20,22 @@ from caltest._base.reading import in_a_file
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.io import cells
-from caltest.io import columns as choosing
-from caltest.io.columns import LABELS, PREDICTED, Choice, choose_labels, listing, refuse_unknown
+from caltest.io.columns import (
+    LABELS,
+    PREDICTED,
+    Choice,
+    choose_labels,
+    choose_probs,
+    listing,
+    named,
+    paired,
+    refuse_lone,
+    refuse_unknown,
+)
 from caltest.io.formats import READERS
-from caltest.io.opening import Opened, opened
-from caltest.io.source import Column, Source
+from caltest.io.logs import log_format, read_log
+from caltest.io.opening import opened
+from caltest.io.source import Column, Request, Source
 from caltest.predictions import Predictions
 
 #: So many rows of all columns fit into the cache.
@@ -35,24 +45,34 @@ FORMATS = (*READERS, "lm-eval", "inspect", "helm")
 
 
 @contextmanager
-def source_of(
-    path: Any,
-    label: Any,
-    format: str | None,
-    per_character: bool = False,
-    from_logits: bool = False,
-) -> Iterator[Source]:
+def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
     """Open a file, and a second one with the labels; errors name the file."""
-    one_of("format", format, (None, *FORMATS))
-    file = opened(path, format)
+    label = request.label
+    one_of("format", request.format, (None, *FORMATS))
+    file = opened(path, request.format)
     try:
         with file.file:
-            source = _read(file, format, per_character)
-            if source.known and from_logits:
-                raise InvalidPredictionsError("this log is not of logits: leave from_logits out")
+            log: str | None = file.format
+            source = Source([], lambda _: [])
+            if log != "inspect" or not zipfile.is_zipfile(file.file):
+                file.file.seek(0)
+                source = READERS.get(file.format, READERS["json"])(file)
+            if log in READERS:  # JSON may still be a log, if nobody has said that it is JSON
+                guessed = request.format is None and source.content is not None
+                log = log_format(source.content) if guessed else ""
+            if request.per_character and log != "lm-eval":
+                raise InvalidPredictionsError(
+                    "per_character is for samples of lm-evaluation-harness"
+                )
+            if log:
+                source = read_log(file, log, source.content, request.per_character)
+                if request.from_logits:
+                    raise InvalidPredictionsError(
+                        "this log is not of logits: leave from_logits out"
+                    )
             one = isinstance(label, (str, PathLike)) and str(label) not in source.names
-            if one and Path(label).is_file():
-                source = _with_labels(source, Path(label))
+            if one and Path(str(label)).is_file():
+                source = _with_labels(source, Path(str(label)))
             elif source.bare:
                 if one:
                     raise FileNotFoundError(f"there is no file {label}")
@@ -62,24 +82,6 @@ def source_of(
         raise InvalidPredictionsError(f"{file.name}: this is not a text file in UTF-8") from None
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"{file.name}: {error}") from None
-
-
-def _read(file: Opened, format: str | None, per_character: bool) -> Source:
-    zipped = file.format == "inspect" and zipfile.is_zipfile(file.file)
-    file.file.seek(0)
-    source = Source([], lambda _: []) if zipped else READERS.get(file.format, READERS["json"])(file)
-    log = file.format if file.format not in READERS else None
-    if format is None and log is None and source.content is not None:
-        from caltest.io.logs import log_format
-
-        log = log_format(source.content)
-    if per_character and log != "lm-eval":
-        raise InvalidPredictionsError("per_character is for samples of lm-evaluation-harness")
-    if log is None:
-        return source
-    from caltest.io.logs import read_log
-
-    return read_log(file, log, source.content, per_character)
 
 
 def _with_labels(source: Source, path: Path) -> Source:
@@ -92,14 +94,14 @@ def _with_labels(source: Source, path: Path) -> Source:
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
     def read(wanted: Sequence[str]) -> list[Column]:
-        own = source.read([n for n in wanted if n != str(path)])
-        columns, truth, n = iter(own), labels, len(own[0])
+        probs = source.read([n for n in wanted if n != str(path)])
+        columns, truth, n = iter(probs), labels, len(probs[0])
         named_so = name.lower() in (*LABELS[0], *LABELS[1])
         if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
             truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
         longer = source.bare and n == len(truth) + 1
-        if longer and np.array_equal(own[0][0], range(own[0].shape[1])):
-            columns = iter([own[0][1:]])  # it was one: a data frame numbers its columns
+        if longer and np.array_equal(probs[0][0], range(probs[0].shape[1])):
+            columns = iter([probs[0][1:]])  # it was one: a data frame numbers its columns
         return [truth if name == str(path) else next(columns) for name in wanted]
 
     return Source([*source.names, str(path)], read)
@@ -107,99 +109,90 @@ def _with_labels(source: Source, path: Path) -> Source:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which columns of a file are what."""
+    """Which columns of a file are probabilities, outcomes, facts, and perhaps predicted classes."""
 
-    labels: Choice
     choice: Choice
     outcomes: list[str]
-    marked: dict[str, str]
-    guess: list[str]
+    facts: dict[str, str]
+    predicted: str | None
 
     @property
     def wanted(self) -> list[str]:
         """The names of all of them."""
-        marks = self.marked.values()
-        return list(dict.fromkeys([*self.outcomes, *marks, *self.choice.probs, *self.guess]))
+        predicted = [] if self.predicted is None else [self.predicted]
+        names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
+        return list(dict.fromkeys(names))
 
 
-def chosen_of(
-    source: Source,
-    probs: str | Sequence[str] | None,
-    label: Any,
-    facts: dict[str, str | None],
-    *,
-    predicted: str | None,
-    options: dict[str, Any],
-) -> Chosen:
+def chosen_of(source: Source, request: Request) -> Chosen:
     """Find out which columns are what."""
-    known = source.known
-    label = known.get("label") if label is None else label
-    probs = known.get("probs") if probs is None else probs
+    label, probs, facts = request.label, request.probs, request.facts
+    if source.log:
+        label, probs = label or "label", probs or "probs"
+        facts = {"ids": "id"} | facts
     labels = choose_labels(source, str(label) if isinstance(label, PathLike) else label)
-    marked = {fact: name for fact, name in facts.items() if name is not None}
-    if known:
-        marked.setdefault("ids", known["ids"])
-    refuse_unknown(marked.values(), source.names)
-    others = [name for name in source.names if name not in (*labels.probs, *marked.values())]
+    refuse_unknown(facts.values(), source.names)
+    others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
     if probs is not None:
-        choice = choosing.named(others, probs)
+        choice = named(others, probs)
     else:
-        choice = choosing.choose_probs(source, others, labels, options.get("from_logits", False))
-    choosing.refuse_lone(choice)
-    outcomes = choosing.paired(labels, choice)
-    guess = [predicted] if predicted else _guess(others, labels, choice, options)
-    refuse_unknown(guess, source.names)
-    return Chosen(labels, choice, outcomes, marked, guess)
-
-
-def predictions_of(
-    source: Source,
-    probs: str | Sequence[str] | None,
-    label: Any,
-    facts: dict[str, str | None],
-    *,
-    predicted: str | None,
-    drop_missing: bool,
-    options: dict[str, Any],
-) -> tuple[Predictions, IntArray]:
-    """Return predictions, and which rows of the file they are."""
-    found = chosen_of(source, probs, label, facts, predicted=predicted, options=options)
-    return read_chosen(source, found, predicted=predicted, drop=drop_missing, options=options)
+        choice = choose_probs(source, others, labels, request.from_logits)
+    refuse_lone(choice)
+    outcomes, predicted = paired(labels, choice), request.predicted_label
+    if predicted is not None:
+        refuse_unknown([predicted], source.names)
+    elif request.classes is None and request.pos_label is None and len(choice.probs) == 1:
+        # one confidence may be about the one column of predicted classes
+        guesses = [n for n in others if n.lower() in PREDICTED and n not in choice.probs]
+        sure = len(guesses) == 1 and "correct" not in labels.probs[0].lower()
+        predicted = guesses[0] if sure else None
+    return Chosen(choice, outcomes, facts, predicted)
 
 
 def read_chosen(
-    source: Source,
-    chosen: Chosen,
-    *,
-    predicted: str | None,
-    drop: bool,
-    options: dict[str, Any],
-    before: int = 0,
+    source: Source, request: Request, chosen: Chosen, before: int = 0
 ) -> tuple[Predictions, IntArray]:
-    """Return the predictions in the chosen columns, of which ``before`` rows were read before."""
-    known, wanted, choice = source.known, chosen.wanted, chosen.choice
-    outcomes, marked, guess = chosen.outcomes, chosen.marked, chosen.guess
+    """Return the predictions in the chosen columns, and which rows of the file they are.
+
+    Rows are counted from ``before``, those that were read before.
+    """
+    wanted, choice, outcomes = chosen.wanted, chosen.choice, chosen.outcomes
     columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
-    rows, notes = _complete(columns, drop, before)
+    rows, notes = _complete(columns, request.drop_missing, before)
     if notes:
         columns = {name: column[rows] for name, column in columns.items()}
+    classes = request.classes
     with in_a_file(rows + before + 1, choice.probs):
-        values, truth = _stacked(columns, choice.probs), _stacked(columns, outcomes, labels=True)
+        values = _stacked(columns, choice.probs)
+        truth = _labels(columns, outcomes)
         remarks = [f"labels from {shortened(outcomes)}"]
-        if guess:
-            guessed = _stacked(columns, guess, labels=True)
-            right = cells.right(truth, guessed, values, choice.probs[0], predicted is not None)
+        if chosen.predicted is not None:
+            guesses, sure = cells.labels(columns[chosen.predicted]), request.predicted_label
+            right = cells.right(truth, guesses, values, choice.probs[0], sure is not None)
             if right is not None:
-                truth, options = right, options | {"classes": RIGHT}
-                remarks = [f"as the probability that {guess[0]} equals {outcomes[0]}"]
-        if options.get("classes") is None and not known:
-            options = options | {"classes": _class_values(choice, values, truth)}
+                truth, classes = right, RIGHT
+                remarks = [f"as the probability that {chosen.predicted} equals {outcomes[0]}"]
+        if classes is None and not source.log:
+            classes = _class_values(choice, values, truth)
             cells.refuse_indicator(values, truth, outcomes[0])
-        truth = truth if options.get("pos_label") is None else cells.marks(truth)
-        remarks += [f"{fact} from {name}" for fact, name in marked.items()]
-        marks: Any = {fact: cells.marks(columns[name]) for fact, name in marked.items()}
-        data = Predictions.of(values, truth, **options, **marks)
-    _doubt_predicted(data, outcomes[0])
+        remarks += [f"{fact} from {name}" for fact, name in chosen.facts.items()]
+        data = Predictions.of(
+            values,
+            truth if request.pos_label is None else cells.marks(truth),
+            classes,
+            from_logits=request.from_logits,
+            pos_label=request.pos_label,
+            **{fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()},
+        )
+    few_misses = (1.0 - data.probs.max(axis=1)).sum() < MISSES  # of many, Predictions.of warns
+    predicted = outcomes[0].lower() in PREDICTED and few_misses
+    if predicted and (data.labels == data.probs.argmax(axis=1)).all():
+        warnings.warn(
+            f"{outcomes[0]} is the class of the largest probability in every row: these may be "
+            "predicted classes, not what was observed",
+            DoubtfulInputWarning,
+            stacklevel=3,
+        )
     unused = [name for name in source.names if name not in wanted]
     remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
@@ -209,29 +202,7 @@ def read_chosen(
     return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), rows
 
 
-def _doubt_predicted(data: Predictions, name: str) -> None:
-    """Warn of labels that are called predicted, and are; if there are many, anyone is warned."""
-    if name.lower() not in PREDICTED or (1.0 - data.probs.max(axis=1)).sum() >= MISSES:
-        return
-    if (data.labels == data.probs.argmax(axis=1)).all():
-        warnings.warn(
-            f"{name} is the class of the largest probability in every row: these may be predicted "
-            "classes, not what was observed",
-            DoubtfulInputWarning,
-            stacklevel=4,
-        )
-
-
-def _guess(names: list[str], labels: Choice, choice: Choice, options: dict[str, Any]) -> list[str]:
-    """Return the column of predicted classes, if one confidence may be about it."""
-    explicit = any(options.get(name) is not None for name in ("classes", "pos_label"))
-    if explicit or len(choice.probs) > 1 or "correct" in labels.probs[0].lower():
-        return []
-    found = [n for n in names if n.lower() in PREDICTED and n not in choice.probs]
-    return found if len(found) == 1 else []
-
-
-def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[Any] | None:
+def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[object] | None:
     """Return the label values that the column names carry, if the labels are such values."""
     if choice.suffixes is None or values.ndim == 1:
         return None
@@ -251,33 +222,38 @@ def _complete(columns: dict[str, Column], drop: bool, before: int) -> tuple[IntA
     absent = {name: cells.missing(column) for name, column in columns.items()}
     absent = {name: rows for name, rows in absent.items() if rows.any()}
     n = next(iter(lengths.values()))
-    complete = np.flatnonzero(~np.any([np.zeros(n, dtype=bool), *absent.values()], axis=0))
-    if absent and (not drop or complete.size == 0):
-        name, rows = next(iter(absent.items()))
-        found = np.flatnonzero(rows) + before + 1
-        shown = ", ".join(map(str, found[:5])) + (", …" if found.size > 5 else "")
-        where = "row" if found.size == 1 else "rows"
+    if not absent:
+        return np.arange(n), []
+    complete = np.flatnonzero(~np.any(list(absent.values()), axis=0))
+    if not drop or complete.size == 0:
+        name, missing = next(iter(absent.items()))
+        rows = np.flatnonzero(missing) + before + 1
+        gaps = f"column {name} has {several(rows.size, 'missing cell')}"
+        if drop:
+            raise InvalidPredictionsError(f"no row is complete; {gaps}")
+        shown = ", ".join(map(str, rows[:5])) + (", …" if rows.size > 5 else "")
         raise InvalidPredictionsError(
-            f"column {name} has {several(found.size, 'missing cell')}, in {where} {shown} (counted "
-            "from 1, without the header); complete these rows, or leave them out with "
-            "drop_missing=True (--drop-missing)"
-            if not drop
-            else f"no row is complete; column {name} has {several(found.size, 'missing cell')}"
+            f"{gaps}, in {'row' if rows.size == 1 else 'rows'} {shown} (counted from 1, without "
+            "the header); complete these rows, or leave them out with drop_missing=True "
+            "(--drop-missing)"
         )
     counts = ", ".join(f"{name} {rows.sum()}" for name, rows in absent.items())
     remark = f"dropped {n - complete.size} of {several(n, 'row')} with missing cells ({counts})"
-    return complete, [remark] if absent else []
+    return complete, [remark]
 
 
-def _stacked(columns: dict[str, Column], names: list[str], labels: bool = False) -> Column:
-    if labels and len(names) == 1:
-        return cells.labels(columns[names[0]])
-    found = [cells.numbers(columns[name], name) for name in names]
-    if len(found) == 1:
-        return found[0]
-    table = np.empty((len(found[0]), len(found)))
+def _labels(columns: dict[str, Column], names: list[str]) -> Column:
+    return cells.labels(columns[names[0]]) if len(names) == 1 else _stacked(columns, names)
+
+
+def _stacked(columns: dict[str, Column], names: list[str]) -> Column:
+    """Return probabilities as one array, a column as it is."""
+    parts = [cells.numbers(columns[name], name) for name in names]
+    if len(parts) == 1:
+        return parts[0]
+    table = np.empty((len(parts[0]), len(parts)))
     for i in range(0, len(table), _BLOCK):
-        for j, column in enumerate(found):
+        for j, column in enumerate(parts):
             table[i : i + _BLOCK, j] = column[i : i + _BLOCK]
     return table
 

@@ -19,7 +19,7 @@ from caltest.errors import InvalidPredictionsError
 from caltest.io import cells
 from caltest.io.assembly import source_of
 from caltest.io.columns import listing
-from caltest.io.source import Source
+from caltest.io.source import Request, Source
 
 #: Columns that name a grade, where none is said to.
 NAMES = ("grade", "rating", "bin", "name")
@@ -40,7 +40,7 @@ class Grades(NamedTuple):
 def table_of(table: Any) -> Iterator[Source]:
     """Open a table at hand, or a file that has one, whose rows are counted from 1."""
     if isinstance(table, (str, PathLike)):
-        with source_of(table, None, None) as source, in_a_file(range(1, MOST), []):
+        with source_of(table, Request()) as source, in_a_file(range(1, MOST), []):
             yield source
         return
     frame = opened(table, "the table")

@@ -50,8 +50,7 @@ def read_log(opened: Opened, format: str, content: Any, per_character: bool) -> 
 
 def _source(columns: dict[str, Any], *notes: str) -> Source:
     arrays = {name: np.asarray(cells) for name, cells in columns.items()}
-    known = {"probs": "probs", "label": "label", "ids": "id"}
-    return Source(list(arrays), lambda names: [arrays[n] for n in names], known=known, notes=notes)
+    return Source(list(arrays), lambda names: [arrays[n] for n in names], log=True, notes=notes)
 
 
 def _ids(records: Records, *keys: str) -> list[str]:

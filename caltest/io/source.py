@@ -1,18 +1,42 @@
-"""What every reader of files returns: columns that can be asked for by name."""
+"""What is asked of a file, and what every reader returns: columns by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from os import PathLike
 
-from numpy.typing import NDArray
-
+from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError
 
-Column = NDArray[Any]
+Column = AnyArray
 #: Cells that say that nothing is known, in lower case.
 MISSING = ("", "na", "n/a", "nan", "null", "none")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to read in a file: the arguments of :func:`caltest.read_predictions` but the path."""
+
+    probs: str | Sequence[str] | None = None
+    label: str | PathLike[str] | Sequence[str] | None = None
+    predicted_label: str | None = None
+    weights: str | None = None
+    clusters: str | None = None
+    by: str | None = None
+    ids: str | None = None
+    classes: Sequence[object] | None = None
+    pos_label: object = None
+    from_logits: bool = False
+    per_character: bool = False
+    drop_missing: bool = False
+    format: str | None = None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The columns that say something of the rows."""
+        names = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
+        return {fact: name for fact, name in names.items() if name is not None}
 
 
 @dataclass(frozen=True)
@@ -21,27 +45,27 @@ class Source:
 
     ``read`` turns names into columns: text stays text, a column of lists becomes two-dimensional.
     ``bare`` is what to say of one array without names, whose labels must be in a file of their own;
-    ``content`` what JSON holds, before it is made into columns; ``known`` what the format says of
-    the columns (``probs``, ``label``, ``ids``); ``notes`` say how they were made.
+    ``content`` what JSON holds, before it is made into columns; ``log`` whether the format says
+    that the columns ``probs``, ``label`` and ``id`` are these; ``notes`` say how they were made.
     """
 
     names: list[str]
     read: Callable[[Sequence[str]], list[Column]]
     bare: str = ""
-    content: Any = None
-    known: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    content: object = None
+    log: bool = False
+    notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        if len(set(self.names)) < len(self.names):
-            for repeated in (name for name in self.names if name and self.names.count(name) > 1):
-                raise InvalidPredictionsError(f"the file names the column {repeated!r} twice")
+        for name in self.names:
+            if name and self.names.count(name) > 1:
+                raise InvalidPredictionsError(f"the file names the column {name!r} twice")
 
 
-def is_number(cell: Any) -> bool:
+def is_number(cell: object) -> bool:
     """Return whether a cell is a number, also one that is written."""
     try:
-        float(cell)
+        float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return False
     return True

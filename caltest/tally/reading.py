@@ -17,7 +17,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io import read_predictions
 from caltest.io.assembly import Chosen, chosen_of, read_chosen
 from caltest.io.opening import imported
-from caltest.io.source import Source
+from caltest.io.source import Request, Source
 from caltest.lens_choice import default_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Predictions
@@ -54,6 +54,12 @@ class Reading:
     bound: np.uint64 = UNBOUNDED
 
     @property
+    def request(self) -> Request:
+        """The same as it is asked of one file."""
+        facts: Any = {"predicted_label": self.predicted, "weights": self.weights}
+        return Request(self.probs, self.label, **facts, drop_missing=self.drop, **self.options)
+
+    @property
     def asked(self) -> dict[str, str]:
         """What decides what is counted, in words."""
         given = {
@@ -78,15 +84,14 @@ class Reading:
     def choose_in(self, head: Any) -> None:
         """Find out what columns mean, from the first rows, and warn of doubts."""
         source = _source(head)
-        asked: Any = {"predicted": self.predicted, "options": self.options}
-        chosen = chosen_of(source, self.probs, self.label, {"weights": self.weights}, **asked)
-        alike = replace(chosen, marked={})  # the first rows may have no weight
-        data, _ = read_chosen(source, alike, drop=self.drop, **asked)
-        if chosen.guess and self.predicted is None:
+        chosen = chosen_of(source, self.request)
+        alike = replace(chosen, facts={})  # the first rows may have no weight
+        data, _ = read_chosen(source, self.request, alike)
+        if chosen.predicted is not None and self.predicted is None:
             if data.classes == RIGHT:
-                self.predicted = chosen.guess[0]
+                self.predicted = chosen.predicted
             else:
-                chosen = replace(chosen, guess=[])
+                chosen = replace(chosen, predicted=None)
         self.chosen = chosen
         self._look(data)
 
@@ -105,10 +110,7 @@ class Reading:
         self.looks = tuple(looks)
 
     def _whole(self, part: Path) -> Predictions:
-        return read_predictions(
-            part, self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
-            drop_missing=self.drop, **self.options,
-        )  # fmt: skip
+        return read_predictions(part, **vars(self.request))
 
     def steps(self, part: Path, skipped: int = 0) -> Iterator[tuple[AnyTally | None, int]]:
         """Yield tallies of the rows of a file, after those that are skipped, and their numbers."""
@@ -132,12 +134,12 @@ class Reading:
     def part_key(self, table: Any) -> np.uint64:
         """Return what tells a part from others, from its first rows."""
         assert self.chosen is not None
-        asked: Any = {"predicted": self.predicted, "drop": True, "options": self.options}
-        alike = replace(self.chosen, marked={})  # the first rows may have no weight
+        request = replace(self.request, drop_missing=True)
+        alike = replace(self.chosen, facts={})  # the first rows may have no weight
         try:
             with warnings.catch_warnings(), as_they_are():
                 warnings.simplefilter("ignore")
-                data, _ = read_chosen(_source(table[:TELLING]), alike, **asked, before=0)
+                data, _ = read_chosen(_source(table[:TELLING]), request, alike)
         except InvalidPredictionsError:
             return np.uint64(0)  # what is wrong there is said when these rows are tallied
         return part_of(data.labels)
@@ -147,9 +149,8 @@ class Reading:
         if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
             return None
         assert self.chosen is not None
-        asked: Any = {"predicted": self.predicted, "drop": self.drop, "options": self.options}
         with as_they_are():
-            data, _ = read_chosen(_source(table), self.chosen, **asked, before=before)
+            data, _ = read_chosen(_source(table), self.request, self.chosen, before)
         return self.tallied(_named_alike(data, self.options), before, part)
 
     def tallied(
