@@ -4,58 +4,71 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import click
 
 import caltest as ct
-from caltest import statistics
 from caltest._base.foreign import refuse_misfit
+from caltest._base.written import Written
 
 BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
-#: What :mod:`caltest.statistics` has besides statistics.
-FORMS = ("SCE", "TACE", "Spiegelhalter")
-KERNELS = ("LaplaceKernel", "GaussianKernel", "TVKernel")
-PROTOCOL = (
-    *("Prepared", "prepare"),
-    *("Statistic", "StatisticLike"),
-    *("CellStatistic", "SumStatistic", "ResidualStatistic", "LabelStatistic"),
-)
-#: What an option may be in the end, by names: only what is written is imported.
-HEADS: dict[str, tuple[str, ...]] = {
-    "lens": ("TopK", "Partition", "OneVsRest", "Canonical"),
-    "statistic": tuple(
-        name for name in dir(statistics) if name not in {*FORMS, *KERNELS, *PROTOCOL}
-    ),
-    "null": (
-        *("RedrawLabels", "SharedRedraws", "WildSigns"),
-        *("OneRowPerCluster", "PopulationWeights", "ConsistencyResampling"),
-    ),
-    "bins": ("int", *BINNINGS, "SimplexGrid"),
-    "alternative": ("Slope", "Shift", "Bump"),
-    "like": ("LogisticNormal",),
-}
-#: What else it may be made of, or by.
-PARTS: dict[str, tuple[str, ...]] = {"statistic": (*FORMS, *KERNELS, *BINNINGS)}
-#: What may be written in it, as in Python.
-VOCABULARY: dict[str, tuple[str, ...]] = {
-    kind: tuple(head for head in (*heads, *PARTS.get(kind, ())) if head != "int")
-    for kind, heads in HEADS.items()
-}
-
-
-def known(name: str) -> Callable[..., Any]:
-    """Return what a name of the vocabulary stands for."""
-    home: Any = ct if name in dir(ct) else ct.planning
-    return getattr(home, name)
-
-
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
 LONGEST, SHOWN = 10_000, 100
 
 
-def parse(text: str, vocabulary: Sequence[str], words: tuple[str, ...] = ()) -> Any:
+class Vocabulary(Mapping[str, Callable[..., Any]]):
+    """What may be written in an option: what a module has of a kind, and ``parts`` by their names.
+
+    Only what is written is imported, and all of it for the list of what is known.
+    """
+
+    def __init__(self, module: str, *parts: str, head: str = "") -> None:
+        self.module, self.parts, self.head = module, parts, head
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        module: Any = import_module(self.module)
+        if name in self.parts:
+            return vars(module).get(name) or getattr(ct, name)
+        value: Any = getattr(module, name) if self.head and name in dir(module) else None
+        if inspect.isclass(value):
+            abstract = ABC in value.__bases__ or inspect.isabstract(value) or value is Written
+            null = not issubclass(value, ct.Scheme) or value.calibrated
+            if issubclass(value, Written) and not abstract and null:
+                return value
+        elif inspect.isfunction(value) and name[0].isupper():  # another name, such as SCE
+            return value
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        names = dir(import_module(self.module)) if self.head else ()
+        yield from (*(name for name in names if name in self), *self.parts)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def fits(self, kind: type) -> bool:
+        """Whether a value of a type may be that of the option, not only a part of it."""
+        return issubclass(kind, getattr(ct, self.head)) if self.head else kind in self.values()
+
+
+#: What the options are made of.
+VOCABULARY = {
+    "lens": Vocabulary("caltest.lenses", head="Lens"),
+    "statistic": Vocabulary("caltest.statistics", *BINNINGS, head="Statistic"),
+    "null": Vocabulary("caltest.simulate", head="Scheme"),
+    "bins": Vocabulary("caltest.reliability", *BINNINGS, "SimplexGrid"),
+    "alternative": Vocabulary("caltest.planning", "Slope", "Shift", "Bump"),
+    "like": Vocabulary("caltest.planning", "LogisticNormal"),
+}
+
+
+def parse(
+    text: str, vocabulary: Mapping[str, Callable[..., Any]], words: tuple[str, ...] = ()
+) -> object:
     """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``.
 
     Only the names of the vocabulary, numbers, strings and lists are understood; nothing is
@@ -67,15 +80,15 @@ def parse(text: str, vocabulary: Sequence[str], words: tuple[str, ...] = ()) -> 
         With what was not understood and what is known.
     """
 
-    def made(name: str, *values: Any, **options: Any) -> Any:
+    def made(name: str, *values: object, **options: object) -> object:
         if name not in vocabulary:
             raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
             raise ValueError(f"{name} is not made of statistics")
-        refuse_misfit(name, inspect.signature(known(name)), values, options)
-        return known(name)(*values, **options)
+        refuse_misfit(name, inspect.signature(vocabulary[name]), values, options)
+        return vocabulary[name](*values, **options)
 
-    def build(node: ast.expr) -> Any:
+    def build(node: ast.expr) -> object:
         if isinstance(node, ast.Name):
             if node.id not in vocabulary and node is not tree.body:
                 raise ValueError(f"there is no {node.id}; text goes in quotes: {node.id!r}")
@@ -110,17 +123,22 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
     name = "recipe"
 
     def __init__(self, kind: str, words: tuple[str, ...] = ()) -> None:
-        self.kind, self.words = kind, words
+        self.vocabulary, self.words = VOCABULARY[kind], words
+        self.numbers = ("a number",) * (kind == "bins")
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
         if not isinstance(value, str) or value in self.words:
             return value
         shown = repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")
         try:
-            built = parse(value, VOCABULARY[self.kind], self.words)
+            built = parse(value, self.vocabulary, self.words)
         except (TypeError, ValueError) as error:
             self.fail(f"{shown}: {error}", param, ctx)
-        if type(built).__name__ not in HEADS[self.kind]:
-            names = ", ".join("a number" if h == "int" else h for h in HEADS[self.kind])
-            self.fail(f"{shown} does not fit; choose one of {names}", param, ctx)
+        if not (self.vocabulary.fits(type(built)) or (self.numbers and type(built) is int)):
+            kinds = {name: made for name, made in self.vocabulary.items() if inspect.isclass(made)}
+            names = [name for name, kind in kinds.items() if self.vocabulary.fits(kind)]
+            known = ", ".join((*self.numbers, *names))
+            self.fail(f"{shown} does not fit; choose one of {known}", param, ctx)
         return built

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import cli, statistics
+from caltest import cli, simulate, statistics
 from caltest.cli import recipes
 
 
@@ -97,7 +97,10 @@ def test_exit_code_for_gates(capsys, csv):
     ("arguments", "message"),
     [
         (("audit", "nowhere.csv"), "there is no file nowhere.csv"),
-        (("test", "--lens", "Topk(1)"), "there is no Topk; known: TopK"),
+        (
+            ("test", "--lens", "Topk(1)"),
+            "there is no Topk; known: Canonical, OneVsRest, Partition, TopK",
+        ),
         (("test", "--lens", "TopK(99)"), "must be at most 9"),
         (("test", "--lens", "TopK(1"), "not written as in Python"),
         (("test", "--lens", "TopK(1 + 1)"), "'1 + 1' is not understood"),
@@ -284,8 +287,20 @@ def test_recipes_name_every_statistic():
         and issubclass(value, ct.Statistic)
         and not inspect.isabstract(value)
     }
-    assert set(recipes.HEADS["statistic"]) == known
-    assert all(callable(recipes.known(n)) for names in recipes.VOCABULARY.values() for n in names)
+    statistic = recipes.VOCABULARY["statistic"]
+    assert known == {
+        n for n, made in statistic.items() if isinstance(made, type) and statistic.fits(made)
+    }
+
+
+def test_a_scheme_is_found_by_its_export(monkeypatch):
+    class Coins(ct.LabelScheme):
+        def drawer(self, data):
+            raise NotImplementedError
+
+    monkeypatch.setattr(simulate, "Coins", Coins, raising=False)
+    assert isinstance(recipes.Recipe("null").convert("Coins()", None, None), Coins)
+    assert not {"Scheme", "LabelScheme", "Bootstrap"} & set(recipes.VOCABULARY["null"])
 
 
 @pytest.mark.parametrize(
@@ -305,7 +320,7 @@ def test_recipes_name_every_statistic():
     ids=repr,
 )
 def test_values_print_as_they_are_parsed(value):
-    vocabulary = [name for words in recipes.VOCABULARY.values() for name in words]
+    vocabulary = dict(item for words in recipes.VOCABULARY.values() for item in words.items())
     assert recipes.parse(repr(value), vocabulary) == value
 
 

@@ -634,7 +634,7 @@ audit two.csv --label nolabel -> there is no column 'nolabel' among p, label, si
 audit two.csv --classes a,a -> classes holds a name twice: a, a
 audit two.csv --probs site -> 's0' is not a number
 audit . -> is a folder, not a file
-test two.csv --lens top -> there is no top; known: TopK, Partition, OneVsRest, Canonical
+test two.csv --lens top -> there is no top; known: Canonical, OneVsRest, Partition, TopK
 test two.csv --lens TopK(0) -> k must be a whole number ≥ 1, not 0
 test two.csv --lens TopK(True) -> k must be a whole number ≥ 1, not True
 test two.csv --lens TopK(K=1) -> TopK has no argument 'K'
