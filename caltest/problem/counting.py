@@ -70,16 +70,15 @@ def redraw_two(  # type: ignore[no-untyped-def]
 
 @counter_kernel
 def redraw_few(  # type: ignore[no-untyped-def]
-    thresholds, order, starts, expected, norm, key, twist, sums_out
-):
+    thresholds, order, starts, expected, norm, key, twist, draw, below, gap,
+    sums_out,
+):  # fmt: skip
     # Up to 40 classes, O(n K) per lane in vector instructions: residual sums (L, K, B), or with a
-    # norm (0 l1, 1 squared l2, 2 largest) that of each cell alone, (L, 1, B). below[k] counts the
-    # draws below threshold k − 1: the labels under k.
+    # norm (0 l1, 1 squared l2, 2 largest) that of each cell alone, (L, 1, B). below[k], of K + 1
+    # rows of zeros, counts the draws below threshold k − 1: the labels under k.
     n_classes, lanes = expected.shape[1], key.size
-    below = np.zeros((n_classes + 1, lanes), dtype=np.int64)
-    draw, gap = np.empty(lanes, dtype=np.int64), np.empty(lanes)
     for b in range(starts.size - 1):
-        below[1:] = 0
+        below[1:n_classes] = 0
         for i in range(starts[b], starts[b + 1]):
             for q in range(lanes):
                 draw[q] = _mixed(key[q] + GAMMA * np.uint64(order[i]), twist[q])
@@ -102,7 +101,8 @@ def redraw_few(  # type: ignore[no-untyped-def]
                 else:
                     gap[q] = max(gap[q], abs(d))
         if norm >= 0:
-            sums_out[b, 0] = gap
+            for q in range(lanes):  # assigning arrays would compile their errors, for 3 s
+                sums_out[b, 0, q] = gap[q]
 
 
 @counter_kernel
@@ -156,18 +156,12 @@ def count(  # type: ignore[no-untyped-def]
     labels, cell, expected, weights, table, events_out, added_out
 ):
     # Weights of the labels in every cell less what is expected, (B, L, K) of which the first d
-    # count, and sums of a table in every cell (B, L): O(n + L K) per set of labels.
+    # count, and sums of a table in every cell (B, L), both added to zeros: O(n + L K) per set.
     weighted, tabled = weights.size > 0, table.shape[0] > 0
     for r in range(labels.shape[0]):
         row, events, added = labels[r], events_out[r], added_out[r]
-        events[:] = 0.0
-        added[:] = 0.0
-        if weighted:
-            for i in range(row.size):
-                events[cell[i], row[i]] += weights[i]
-        else:
-            for i in range(row.size):
-                events[cell[i], row[i]] += 1.0
+        for i in range(row.size):
+            events[cell[i], row[i]] += weights[i] if weighted else 1.0
         if tabled:
             for i in range(row.size):
                 added[cell[i]] += table[i, row[i]]

@@ -169,8 +169,8 @@ class RowProblem(Problem):
         from caltest.problem import counting
 
         table = self.squares if squares else np.empty((0, 2))
-        events = np.empty((len(outcomes), len(cells), self.n_classes))
-        added = np.empty((len(outcomes), len(cells) if squares else 0))
+        events = np.zeros((len(outcomes), len(cells), self.n_classes))
+        added = np.zeros((len(outcomes), len(cells) if squares else 0))
         weights = np.empty(0) if self.weight is None else self.weight
         counting.count(outcomes, cells.of_unit, cells.expected, weights, table, events, added)
         return ResidualSums(events[:, :, : self.d], gathered(added, squares), linear)

@@ -66,26 +66,31 @@ class LabelDrawer:
         They are written into ``out`` where it is given, which saves the making of large arrays.
         """
         labels = np.empty((count, len(self.guide)), dtype=np.int64) if out is None else out[:count]
-        if self.guide.shape[1] == 0:
-            _climb(self.thresholds, *keys(seed, first, count)[:2], labels)
+        counters = keys(seed, first, count)[:2]
+        if self.guide.shape[1] > 0:
+            _look_up(self.thresholds, self.guide, *counters, labels)
+        elif len(self.thresholds) > 1:
+            _climb(self.thresholds, *counters, np.empty(512, dtype=np.int64), labels)
         else:
-            _look_up(self.thresholds, self.guide, *keys(seed, first, count)[:2], labels)
+            _toss(self.thresholds[0], *counters, labels)
         return labels
 
 
 @counter_kernel
-def _climb(thresholds, key, twist, labels_out):  # type: ignore[no-untyped-def]
+def _toss(thresholds, key, twist, labels_out):  # type: ignore[no-untyped-def]
+    # Two classes, O(n) per replicate, in vector instructions.
+    for r in range(key.size):
+        counter, twisted = key[r], twist[r]
+        for i in range(thresholds.size):
+            labels_out[r, i] = _mixed(counter, twisted) >= thresholds[i]
+            counter += GAMMA
+
+
+@counter_kernel
+def _climb(thresholds, key, twist, draw, labels_out):  # type: ignore[no-untyped-def]
     # O(n K) per replicate, in vector instructions: a label is the number of thresholds passed.
-    # The thresholds of a stretch of rows stay in the nearest cache.
+    # The thresholds of a stretch of rows, as long as ``draw``, stay in the nearest cache.
     n = labels_out.shape[1]
-    draw = np.empty(512, dtype=np.int64)
-    if thresholds.shape[0] == 1:
-        for r in range(key.size):
-            counter, twisted, labels = key[r], twist[r], labels_out[r]
-            for i in range(n):
-                labels[i] = _mixed(counter, twisted) >= thresholds[0, i]
-                counter += GAMMA
-        return
     for start in range(0, n, draw.size):
         size = min(draw.size, n - start)
         rows = slice(start, start + size)
@@ -127,29 +132,24 @@ def label_tables(
 ) -> tuple[IntArray, NDArray[np.int32]]:
     """Return the thresholds between labels for rows in this order, and where to look for them."""
     n, n_classes = probs.shape
-    thresholds = np.empty((n, n_classes), dtype=np.int64)
+    # Label k is drawn when thresholds[k - 1] <= draw < thresholds[k].
+    thresholds = np.ceil(np.cumsum(probs[order], axis=1) * WHOLE).astype(np.int64)
+    # Rounding may leave the sum below 1: the last possible label takes what is left.
+    last = n_classes - 1 - (probs[order, ::-1] > 0.0).argmax(axis=1)
+    thresholds[np.arange(n_classes) >= last[:, None]] = WHOLE
     guide = np.empty((n, guided << (n_classes - 1).bit_length()), dtype=np.int32)
-    _tables(np.ascontiguousarray(probs, dtype=np.float64), order, thresholds, guide)
+    if guided:
+        _guide(thresholds, guide)
     return thresholds, guide
 
 
 @kernel
-def _tables(probs, order, thresholds_out, guide_out):  # type: ignore[no-untyped-def]
-    # O(n K). Label k is drawn when thresholds[k - 1] <= draw < thresholds[k]; guide[j] is the label
-    # of the smallest draw in the j-th of equal parts.
-    n_classes, width = thresholds_out.shape[1], guide_out.shape[1]
-    for i in range(order.size):
-        row = order[i]
-        last = n_classes - 1
-        while probs[row, last] <= 0.0:
-            last -= 1
-        cumulative = 0.0
-        for k in range(n_classes):
-            cumulative += probs[row, k]
-            # Rounding may leave the sum below 1: the last possible label takes what is left.
-            thresholds_out[i, k] = np.int64(np.ceil(cumulative * WHOLE)) if k < last else WHOLE
+def _guide(thresholds, guide_out):  # type: ignore[no-untyped-def]
+    # O(n K): guide[j] is the label of the smallest draw in the j-th of equal parts.
+    width = guide_out.shape[1]
+    for i in range(thresholds.shape[0]):
         k = 0
         for j in range(width):
-            while thresholds_out[i, k] <= j * (WHOLE // width):
+            while thresholds[i, k] <= j * (WHOLE // width):
                 k += 1
             guide_out[i, j] = k

@@ -35,8 +35,8 @@ class Walk(SumStatistic):
             walk = np.cumsum(steps[0])
             lowest, highest = np.array([[walk.min(initial=0.0)], [walk.max(initial=0.0)]])
         else:
-            lowest, highest = np.empty((2, len(steps)))
-            _turning_points(np.ascontiguousarray(steps.T), lowest, highest)
+            walk, lowest, highest = np.zeros((3, len(steps)))
+            _turning_points(np.ascontiguousarray(steps.T), walk, lowest, highest)
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)
 
@@ -65,16 +65,14 @@ class TwoBins(SumStatistic):
 
 
 @kernel
-def _turning_points(steps, lowest_out, highest_out):  # type: ignore[no-untyped-def]
-    # O(L) per walk; steps (L, B), so that walks are the lanes of vectors.
-    walk = np.zeros(steps.shape[1])
-    lowest_out[:] = 0.0
-    highest_out[:] = 0.0
+def _turning_points(steps, walk, lowest, highest):  # type: ignore[no-untyped-def]
+    # O(L) per walk; steps (L, B), so that walks are the lanes of vectors. All start from 0.
     for g in range(steps.shape[0]):
         for q in range(walk.size):
-            walk[q] += steps[g, q]
-            lowest_out[q] = min(lowest_out[q], walk[q])
-            highest_out[q] = max(highest_out[q], walk[q])
+            place = walk[q] + steps[g, q]
+            walk[q] = place
+            lowest[q] = place if place < lowest[q] else lowest[q]
+            highest[q] = place if place > highest[q] else highest[q]
 
 
 @dataclass(frozen=True, repr=False)
