@@ -6,6 +6,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Literal
+
+#: How a simulation ends: with all replicates, by sequential stopping or by Ctrl-C.
+Ended = Literal["complete", "early", "interrupted"]
 
 #: Held by the one bar that may be shown.
 _SHOWING = Lock()

@@ -41,6 +41,7 @@ def clustered(
             f"null={null!r} takes rows for independent, but they come in clusters: use "
             "null='auto', or OneRowPerCluster()"
         )
+    assert data.clusters is not None
     sizes = np.unique(data.clusters, return_counts=True)[1]
     if isinstance(scheme, WildSigns) and sizes.size < MANY:
         _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", stack)

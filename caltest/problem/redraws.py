@@ -97,12 +97,10 @@ class CountedRedraws:
         fixed = (self.cells.order, self.cells.starts, self.cells.expected)
         if not self.guide.shape[1]:
             code = -1 if norm is None else norm
-            room = (
-                np.empty(key.size, np.int64),
-                np.zeros((self.problem.n_classes + 1, key.size), int),
-            )
-            gap = np.empty(key.size)
-            counting.redraw_few(self.thresholds, *fixed, code, key, twist, *room, gap, sums)
+            label, gap = np.empty(key.size, np.int64), np.empty(key.size)
+            counts = np.zeros((self.problem.n_classes + 1, key.size), int)
+            scratch = (label, counts, gap)
+            counting.redraw_few(self.thresholds, *fixed, code, key, twist, *scratch, sums)
         else:
             expected = self.cells.expected
             falling = np.argsort(-expected if norm == 2 else expected[:, :0], axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from caltest.problem import MAX_MASS, Cells, RowProblem
 from caltest.reliability.bars import cell_pvalues, drawn_pvalues
 from caltest.reliability.view import View
 from caltest.results import CalibrationTestResult, ReliabilitySimplex, ending
-from caltest.simulate import RedrawLabels, Workers
+from caltest.simulate import LabelScheme, RedrawLabels, Workers
 from caltest.statistics import ECE
 
 
@@ -185,9 +185,12 @@ def _pvalues(
         ]
         pvalue = np.minimum(1.0, k * np.min(pvalues, axis=0))
         return pvalue, np.array(holm(list(pvalue))), 0, "complete"
-    schemes = (Coupled(RedrawLabels()),)
+    schemes: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
     if clusters is not None:
         schemes, _ = clustered("auto", induced, stack=6)
-    parts = [drawn_pvalues(induced, cells, *each, **options) for each in schemes]
-    pvalues, adjusted, drawn, ended = zip(*parts, strict=True)
-    return np.max(pvalues, axis=0), np.max(adjusted, axis=0), drawn[0], ending(*ended)
+    parts = [
+        drawn_pvalues(induced, cells, cast(LabelScheme, law), kappa, **options)
+        for law, kappa in schemes
+    ]
+    pvalue, adjusted = np.max([part[:2] for part in parts], axis=0)
+    return pvalue, adjusted, parts[0][2], ending(*(ended for *_, ended in parts))

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from caltest._base.progress import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
 from caltest.results import tables
@@ -48,7 +49,7 @@ def short(name: str) -> str:
     return name.partition("(")[0]
 
 
-def ending(*ends: str) -> str:
+def ending(*ends: str) -> Ended:
     """Return how several runs ended together."""
     return "interrupted" if "interrupted" in ends else "complete"
 

@@ -6,13 +6,13 @@ counting for binned errors, ``line`` with sums over pairs, ``clusters`` dependen
 are the ways to draw that people name; ``engine`` runs them.
 """
 
+from caltest._base.progress import Ended
 from caltest.simulate.clusters import OneRowPerCluster, PopulationWeights, SharedRedraws, WildSigns
 from caltest.simulate.engine import (
     BLOCK,
     CHUNK,
     EXCEEDING,
     Batches,
-    Ended,
     Reaching,
     Shortcut,
     Workers,

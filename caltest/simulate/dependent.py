@@ -85,8 +85,8 @@ class ClusterDrawer:
         if two:
             # Where label 0 is the less likely one a common draw of correctness is read backwards.
             turned = (self.upto[:, 0] < 0.5) & (not by_label)
-            rows = self.upto, self.cluster, self.joining, turned
-            _shared_pairs(*rows, *streams, common, labels)
+            within = self.cluster, self.joining, turned
+            _shared_pairs(self.upto, *within, *streams, common, labels)
         elif by_label:
             _shared_vectors(
                 self.probs, self.upto, self.cluster, self.joining, *streams, common, labels

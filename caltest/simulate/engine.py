@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from caltest._base.checks import MOST_REPLICATES, is_whole, whole
-from caltest._base.progress import progress
+from caltest._base.progress import Ended, progress
 from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
 from caltest.simulate.labels import LADDER_CLASSES
@@ -28,7 +28,6 @@ AT_ONCE, MANY_AT_ONCE = 2**18, 2**22
 #: Replicates at least as large as the observed value after which sequential stopping stops.
 EXCEEDING = 20
 
-Ended = Literal["complete", "early", "interrupted"]
 Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 

@@ -175,16 +175,16 @@ def fit_logistic(
         fitted = scipy.special.expit(logits)
         information = (weighted * (fitted * (1.0 - fitted))[:, None]).T @ design
         step = np.linalg.lstsq(information, weighted.T @ (events - fitted), rcond=None)[0]
-        gain = -1.0
+        gain, rounding = -np.inf, 1e-13 * max(1.0, abs(value))
         for _ in range(60):
             moved = logits + design @ step
             gain = log_likelihood(moved, events, weights) - value
-            if gain >= 0.0:
+            if gain >= -rounding:
                 break
             step = step / 2.0
-        if gain < 0.0:
+        if gain < -rounding:
             break
         beta, logits, value = beta + step, moved, value + gain
-        if gain < 1e-13 * max(1.0, abs(value)):
+        if gain < rounding:
             break
     return value, beta
