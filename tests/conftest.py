@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis import strategies as st
 
 import caltest as ct
 
 # The same examples every time; `pytest --hypothesis-profile=default` looks for others.
-settings.register_profile("fixed", derandomize=True)
+settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("fixed")
 
 
@@ -147,6 +148,37 @@ def drawn(n: int, k: int, seed: int = 0, style: str = "smooth") -> ct.Prediction
         probs = generator.multinomial(20, probs) / 20
     labels = (generator.random((n, 1)) >= probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
     return seen(probs, np.minimum(labels, k - 1 - (probs[:, ::-1] > 0).argmax(axis=1)))
+
+
+def problem(seed: int, n: int, k: int, style: str = "plain") -> tuple[Any, Any]:
+    """Return probabilities with ties, zeros and ones as asked, and labels that ignore them."""
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet(np.full(k, 0.5), n)
+    if style == "decimals":
+        probs = generator.multinomial(20, probs) / 20
+    elif style == "ties":
+        probs = probs[generator.integers(0, max(1, n // 4), n)]
+    elif style == "corners":
+        probs[: n // 2] = np.eye(k)[generator.integers(0, k, n // 2)]
+    return probs, generator.integers(0, k, n)
+
+
+def two(seed: int, n: int, style: str = "plain") -> tuple[Any, Any]:
+    """Return probabilities of label 1 and labels."""
+    probs, labels = problem(seed, n, 2, style)
+    return probs[:, 1], labels
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+STYLES = st.sampled_from(["plain", "decimals", "ties", "corners"])
+PROBLEMS = st.builds(problem, SEEDS, st.integers(1, 60), st.sampled_from([2, 3, 10]), STYLES)
+EVENTS = st.builds(two, SEEDS, st.integers(1, 40), STYLES)
+
+
+def event(p: Any, y: Any = None) -> ct.Predictions:
+    """Return probabilities of label 1 as a lens shows them that asks for it."""
+    y = np.zeros(len(p), dtype=np.int64) if y is None else y
+    return ct.OneVsRest(1)(ct.Predictions.of(p, y))
 
 
 def seen(probs: Any, labels: Any = None) -> ct.Predictions:

@@ -16,7 +16,7 @@ def cumulative(p, y, signs=None):
     p, n = [Fraction(float(v)) for v in p], len(p)
     rows = list(zip(p, y, [1] * n if signs is None else signs, strict=True))
     edges = [Fraction(-1), *set(p)]
-    walk = [sum(int(s) * (int(b) - a) for a, b, s in rows if a <= edge) for edge in edges]
+    walk = [sum(Fraction(s) * (int(b) - a) for a, b, s in rows if a <= edge) for edge in edges]
     return float(max(map(abs, walk)) / n), float((max(walk) - min(walk)) / n)
 
 

@@ -102,23 +102,6 @@ def test_any_function_is_a_lens(four):
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: TopK(0), "k must be a whole number ≥ 1"),
-        (lambda: TopK(1.5), "whole number"),
-        (lambda: OneVsRest(True), "whole number or a name"),
-        (lambda: Partition([0, 1]), "lists of classes"),
-        (lambda: Partition([[0, 1]]), "two groups"),
-        (lambda: Partition([[0, 1], []]), "none of them empty"),
-        (lambda: Partition([[0, 1], [1, 2]]), "class 1 more than once"),
-    ],
-)
-def test_refuses_at_construction(make, message):
-    with pytest.raises(StatisticError, match=message):
-        make()
-
-
-@pytest.mark.parametrize(
     ("lens", "message"),
     [
         (TopK(4), "at most 3"),

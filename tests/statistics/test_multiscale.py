@@ -4,69 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference as ref
-import reference_families as slow
-from conftest import seen
+from conftest import problem, seen
+from test_twins import multiscale
 
 import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
-from caltest.problem import Flips
 from caltest.statistics import DebiasedL2, MultiScale
 from caltest.statistics.base import problem_of
-
-
-def problem(seed, n, k, style="plain"):
-    generator = np.random.default_rng(seed)
-    probs = generator.dirichlet(np.full(k, 0.7), n)
-    if style == "ties":
-        probs = generator.multinomial(8, probs) / 8
-    elif style == "corners":
-        probs[: n // 3] = np.eye(k)[generator.integers(0, k, n // 3)]
-    return probs, generator.integers(0, k, n)
-
-
-def cells_of(probs, m):
-    if probs.shape[1] == 2:
-        return ref.uniform_cells(probs[:, 0], m)
-    return ref.tree_cells(probs, max(1, -(-len(probs) // m)))
-
-
-def twin(probs, labels, m):
-    """T_m and its standard deviation, from pairs of rows."""
-    d = 1 if probs.shape[1] == 2 else probs.shape[1]
-    residuals = (labels[:, None] == np.arange(probs.shape[1])) - probs
-    covariances = [(np.diag(p) - np.outer(p, p))[:d, :d] for p in probs]
-    cells = cells_of(probs, m)
-    variance = slow.debiased_variance(covariances, cells)
-    return ref.debiased(residuals[:, :d], cells), np.sqrt(variance)
 
 
 def standardised(fixed, labels):
     return fixed.standardised(fixed.problem.sums(labels[None], fixed.cells, "cells"))
 
 
-@pytest.mark.parametrize("style", ["plain", "ties", "corners"])
-@pytest.mark.parametrize(("k", "n"), [(2, 9), (2, 45), (3, 45), (10, 33)])
-def test_against_slow_twin(k, n, style):
-    probs, labels = problem(n + k, n, k, style)
-    fixed = MultiScale().prepare(problem_of(seen(probs)))
-    expected = [twin(probs, labels, 2**b) for b in range(1, int(np.log2(n)) + 1)][::-1]
-    expected = [(value, sd) for value, sd in expected if sd > 1e-12]
-    np.testing.assert_allclose(fixed.deviations, [sd for _, sd in expected], rtol=1e-9)
-    (ours,) = standardised(fixed, labels)
-    np.testing.assert_allclose(ours, [v / sd for v, sd in expected], rtol=1e-9, atol=1e-9)
-    assert MultiScale()(seen(probs, labels)) == pytest.approx(max(v / sd for v, sd in expected))
-
-
 @pytest.mark.slow
 def test_a_hundred_classes():
     probs, labels = problem(1, 40, 100)
-    assert MultiScale([4])(probs, labels) == pytest.approx(np.divide(*twin(probs, labels, 4)))
+    assert MultiScale()(probs, labels) == pytest.approx(multiscale(probs, labels))
 
 
 def test_scales_are_debiased_errors_and_cells_are_nested():
-    probs, labels = problem(3, 500, 2, "ties")
+    probs, labels = problem(3, 500, 2, "decimals")
     fixed = MultiScale().prepare(problem_of(seen(probs)))
     values = standardised(fixed, labels)[0] * fixed.deviations
     for m, value in zip(fixed.m, values, strict=True):
@@ -87,19 +46,6 @@ def test_standardised_exactly(k, n):
         law = enumerated_null(lambda y, s=s: standardised(fixed, y)[0, s], probs)
         assert law.mean() == pytest.approx(0.0, abs=1e-12)
         assert law.std() == pytest.approx(1.0, rel=1e-12)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_moved_residuals_against_pairs_of_rows(k):
-    probs, labels = problem(k, 40, k)
-    data = seen(probs, labels)
-    fixed = MultiScale([2, 4]).prepare(problem_of(data))
-    signs = np.random.default_rng(2).choice([-1.0, 1.0], size=(3, 40))
-    moved = fixed.values(Flips(signs))
-    for value, s in zip(moved, signs, strict=True):
-        rows = s[:, None] * ref.residuals(probs, labels)
-        scales = [ref.debiased(rows, cells_of(probs, m)) for m in fixed.m.tolist()]
-        assert value == pytest.approx(max(np.array(scales) / fixed.deviations), rel=1e-9)
 
 
 def waves(generator, n):
@@ -141,19 +87,6 @@ def test_data_that_cannot_vary_are_refused():
     for probs in ([[0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0, 0.0]] * 4):
         with pytest.raises(StatisticError, match="no scale has a cell of two rows"):
             MultiScale().prepare(problem_of(seen(probs)))
-
-
-def test_wrong_scales_are_refused():
-    for scales in ([3], [0], [2.0], [-2]):
-        with pytest.raises(StatisticError, match="powers of two"):
-            MultiScale(scales)
-    for scales in ([], [4, 2], [2, 2]):
-        with pytest.raises(StatisticError, match="increasing and at least one"):
-            MultiScale(scales)
-    assert [repr(MultiScale()), repr(MultiScale((2, 8)))] == [
-        "MultiScale()",
-        "MultiScale(scales=[2, 8])",
-    ]
 
 
 def test_cells_in_which_one_row_can_vary_are_no_scale():

@@ -61,12 +61,6 @@ def test_sklearn(well, strategy, expected):
     np.testing.assert_allclose(rates, expected, atol=6e-9)
 
 
-def test_tcal():
-    z, y = np.array([0.1, 0.2, 0.35, 0.6, 0.8, 0.95]), np.array([0, 1, 0, 1, 1, 1])
-    cells = ct.DebiasedL2(ct.UniformBins(2, closed="left"), estimator="tcal")
-    assert cells(z, y) == pytest.approx(-0.0238889, abs=1e-7)
-
-
 def test_tcal_published(data_dir):
     with np.load(data_dir / "toplabel" / "cifar100_mobilenetv2_x1_4_tcal.npz") as file:
         p, right = file["probs"], file["labels"].astype(int)
@@ -129,15 +123,6 @@ def test_monai_counts_an_edge_below():
     cells = presets.monai(class_index=1).statistic.bins(np.array([0.05, 0.1, 0.5]))
     assert cells.tolist() == [0, 1, 9]
     assert presets.monai(class_index=1)(p, y) == ct.ECE(20)(p, y)
-
-
-def test_refuses_unknown_names():
-    with pytest.raises(StatisticError, match="metric must be one of expected, not"):
-        presets.monai("maximum")
-    with pytest.raises(StatisticError, match="metric must be one of ece-h"):
-        presets.calzone("ece")
-    with pytest.raises(StatisticError, match="task must be one of multiclass, binary"):
-        presets.relplot(task="top")
 
 
 def test_bins_by_the_cube_root_of_the_rows():
