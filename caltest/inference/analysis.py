@@ -160,6 +160,12 @@ class Analysis:
         return kind(**self.facts | named | numbers)
 
 
+def refuse_strange(verb: str, facts: Facts) -> None:
+    """Refuse a keyword that is no fact, with the fact that is called nearly so."""
+    for name in sorted(set(facts) - set(Facts.__annotations__)):
+        raise unknown(verb, name, Facts.__annotations__)
+
+
 def admitted(
     verb: str,
     probs: Any,
@@ -177,9 +183,7 @@ def admitted(
     """
     if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
-    strange = sorted(set(facts) - set(Facts.__annotations__))
-    if strange:
-        raise unknown(verb, strange[0], Facts.__annotations__)
+    refuse_strange(verb, facts)
     data = Predictions.of(probs, labels, **facts)
     data = data if stakes else data.in_ratios()
     if data.provenance:

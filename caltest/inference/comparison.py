@@ -15,7 +15,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.analysis import admitted, admitted_tally
+from caltest.inference.analysis import admitted, admitted_tally, refuse_strange
 from caltest.inference.pair import (
     HYPOTHESES,
     Listed,
@@ -136,9 +136,12 @@ def compare(
     >>> result.finding, result.pvalue < 1e-6
     ('right is better calibrated', True)
     """
-    _refuse_settings(level, margin, method)
+    _refuse_settings("compare", level, margin, method, facts)
     if isinstance(probs_a, Mapping):
         raise StatisticError("several models are compared by compare_models(models, labels)")
+    for name, probs in {"probs_a": probs_a, "probs_b": probs_b}.items():
+        if probs is None:
+            raise InvalidPredictionsError(f"{name} is missing: pass the predictions of both models")
     one_of("paired", paired, (True, False))
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
@@ -218,7 +221,7 @@ def compare_models(
     >>> table.names, table.pair("-2", "-8").finding
     (('-2', '-4', '-8'), '-2 is better calibrated')
     """
-    _refuse_settings(level, margin, method)
+    _refuse_settings("compare_models", level, margin, method, facts)
     data = _same_rows(dict(models), labels, facts) if models else {}
     if any(d.by is not None for d in data.values()):
         raise StatisticError("by is of two models on the same rows: compare them two by two")
@@ -230,7 +233,8 @@ def compare_models(
     )
 
 
-def _refuse_settings(level: float, margin: float, method: str) -> None:
+def _refuse_settings(verb: str, level: float, margin: float, method: str, facts: Facts) -> None:
+    refuse_strange(verb, facts)
     fraction("level", level)
     number("margin", margin, 0.0, 1.0, "[]")
     one_of("method", method, ("auto", *HYPOTHESES))

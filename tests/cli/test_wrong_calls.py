@@ -508,7 +508,12 @@ interval(n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
 interval(rng="a") -> rng must be a seed ≥ 0 or a Generator
 interval(clusters=[0] * 12) -> at least two of them
 interval(alpha=0.05) -> no argument 'alpha': use level=
-compared(p) -> labels are missing
+compared(p) -> probs_b is missing: pass the predictions of both models
+compared(p, labels=y) -> probs_b is missing
+compared(D) -> probs_b is missing
+compared(None, p, y) -> probs_a is missing
+compared(p, p, y, weight=y) -> compare has no argument 'weight': did you mean weights=
+several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight'.*weights=
 compared(p, y) -> labels are missing
 compared(y, p, p) -> model A: probs and labels look swapped
 several({{}}, y) -> a comparison needs two models
