@@ -139,9 +139,8 @@ def compare(
     _refuse_settings("compare", level, margin, method, facts)
     if isinstance(probs_a, Mapping):
         raise StatisticError("several models are compared by compare_models(models, labels)")
-    for name, probs in {"probs_a": probs_a, "probs_b": probs_b}.items():
-        if probs is None:
-            raise InvalidPredictionsError(f"{name} is missing: pass the predictions of both models")
+    if probs_b is None and probs_a is not None:
+        raise InvalidPredictionsError("probs_b is missing: pass the predictions of both models")
     one_of("paired", paired, (True, False))
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")

@@ -511,9 +511,9 @@ interval(alpha=0.05) -> no argument 'alpha': use level=
 compared(p) -> probs_b is missing: pass the predictions of both models
 compared(p, labels=y) -> probs_b is missing
 compared(D) -> probs_b is missing
-compared(None, p, y) -> probs_a is missing
-compared(p, p, y, weight=y) -> compare has no argument 'weight': did you mean weights=
-several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight'.*weights=
+compared(None, p, y) -> model A: probs is None, not an array
+compared(p, p, y, weight=y) -> compare has no argument 'weight': did you mean weights=?
+several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight': did you mean weights=?
 compared(p, y) -> labels are missing
 compared(y, p, p) -> model A: probs and labels look swapped
 several({{}}, y) -> a comparison needs two models
