@@ -512,8 +512,8 @@ compared(p) -> probs_b is missing: pass the predictions of both models
 compared(p, labels=y) -> probs_b is missing
 compared(D) -> probs_b is missing
 compared(None, p, y) -> model A: probs is None, not an array
-compared(p, p, y, weight=y) -> compare has no argument 'weight': did you mean weights=?
-several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight': did you mean weights=?
+compared(p, p, y, weight=y) -> no argument 'weight': did you mean weights=?
+several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight'
 compared(p, y) -> labels are missing
 compared(y, p, p) -> model A: probs and labels look swapped
 several({{}}, y) -> a comparison needs two models
