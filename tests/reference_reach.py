@@ -62,7 +62,7 @@ class Model:
         full = residuals if k > 2 else residuals * math.sqrt(2.0) * np.array([1.0, 0.0])
         self.gone = omitting(probs, labels, cells)
         self.changes = linear_labels(probs, labels, cells)
-        self.missing, self.lone, worst = np.zeros(n), [], [0.0]
+        self.missing, self.lone, worst = np.zeros(n), [], []
         for i in range(n):
             rows = in_cell(cells, i)
             centre = full[rows].mean(axis=0)
@@ -70,10 +70,7 @@ class Model:
             promised = sum(1.0 - float(probs[j] @ probs[j]) for j in rows)
             missing = max(0.0, 1.0 - scatter / promised) if promised > 0.0 else 0.0
             self.missing[i] = 4.0 / (4.0 + len(rows)) * missing
-            seen = sum(length(residuals[j], k) for j in rows)
-            half = 2.0 if k == 2 else 1.0
-            worst.append((seen - promised / half) / len(rows) / n)
-            worst.append(self.gone.mean() - self.gone[rows].mean())
+            worst.append(sum(length(residuals[j], k) for j in rows) / len(rows) / n)
             if len(rows) == 1:
                 self.lone.append(length(residuals[i], k) / n)
         self.worst = max(worst) ** 2
@@ -91,9 +88,9 @@ def quadratic(a, b, what, paired):
 
 
 def variance(a, b, paired, z, better):
-    """Base + max(H, z² ū / 2) + ¾ z² X²."""
+    """Base + max(H, z² ū / 2) + 2 z² X²."""
     base, hidden, anywhere = parts(a, b, paired)
-    return base + max(hidden, z * z * anywhere / 2.0) + 0.75 * z * z * better.worst
+    return base + max(hidden, z * z * anywhere / 2.0) + 2.0 * z * z * better.worst
 
 
 @cache

@@ -138,6 +138,14 @@ def gross(share, rng, n):
     return two(a), two(b), rng.binomial(1, 0.005, n)
 
 
+def one_cell(share, gap, rng, n):
+    """One wrong by ``gap`` in a cell of its own, one wrong everywhere, by as much together."""
+    bad = rng.random(n) < share
+    q = np.where(bad, 0.633 - gap, rng.uniform(0.02, 0.58, n))
+    a, b = np.where(bad, 0.633, q), q + gap * share**0.5
+    return two(a), two(b), rng.binomial(1, q)
+
+
 def few_values(count, rng, n):
     """Predictions of few distinct values, too high and too low by as much."""
     q = np.linspace(0.2, 0.8, count)[rng.integers(0, count, n)]
@@ -174,6 +182,12 @@ CALIBRATED = [
     *pairs("calibrated", "sharp and vague, 32 bits", partial(in_single, SHARP), (500,)),
     *pairs("calibrated", "sharp and vague, other rows", SHARP, UP_TO_2000, **OTHER_ROWS),
 ]
+#: How wrong in one cell, its share of the rows, and the number of rows.
+ONE_CELL = [
+    (0.133, 0.1, 200), (0.3, 0.1, 200), (0.133, 0.02, 500), (0.3, 0.02, 500), (0.116, 0.07, 400),
+    (0.116, 0.03, 2000), (0.3, 0.005, 2000), (0.2, 0.02, 2000), (0.133, 0.0021, 20_000),
+    (0.133, 0.0042, 20_000), (0.3, 0.001, 20_000), (0.2, 0.01, 20_000),
+]  # fmt: skip
 MULTICLASS = [
     *pairs("equal", "10 classes, top class, both overconfident",
            partial(noisy_logits, 10, 2.0, (2.0, 2.0)), SIZES, **TOP),
@@ -202,6 +216,11 @@ EQUAL = [
            (50, 200, 1000)),
     *pairs("equal", "five distinct values, too high and too low", partial(few_values, 5),
            (50, 200, 1000)),
+    *[
+        Pair(f"wrong by {gap} in {share:g} of rows, and everywhere", "equal",
+             partial(one_cell, share, gap), n)
+        for gap, share, n in ONE_CELL
+    ],
     *MULTICLASS,
     *pairs("equal", "own features, both steep, other rows", BOTH_STEEP, UP_TO_2000, **OTHER_ROWS),
 ]  # fmt: skip

@@ -11,8 +11,10 @@ sums over rows or cells, so that nothing is resampled; z is the normal quantile 
   were drawn from p_i, by the model that makes more of it.
 * *Labels anywhere.* z²/2 labels more than were seen, wherever they would fall (Agresti & Coull
   1998): z²/2 times the mean squared change of a label, where that is more.
-* *The worst cell* of the model that looks better may have fewer bad rows than it could: ¾ z² times
-  the square of what one more row of it would add.
+* *The least favourable cell.* The error of the model that looks better may all lie in one cell, in
+  which |S_b| is small by luck: T is then near the bottom of its law, where it also varies least. A
+  unit of cell b adds Σ_u |S_ub|² / (W_b W) to T whatever its sign, on average; the variance gains
+  2 z² times the square of that in the cell where it is largest.
 * *Rows alone in their cell* count nothing in T. Those of the model that looks better may carry an
   error of Σ \|r_i\|² / n; U(z) is its upper limit, of a weighted count (Fay & Feuer 1997).
 
@@ -32,8 +34,8 @@ from caltest.predictions import FloatArray, Predictions
 
 #: Rows of a cell that count as much as what was promised of it.
 PRIOR = 4.0
-#: Share of z² at which one more row of the worst cell enters.
-MORE = 0.75
+#: Times z² at which the least favourable cell enters: the smallest that holds in validation/pairs.
+MORE = 2.0
 #: Where the search for a p-value ends: 2Φ(−z) is the smallest number there.
 LARGEST_Z = 38.0
 
@@ -83,13 +85,9 @@ class Side:
 
     @cached_property
     def worst_cell(self) -> float:
-        """The square of what one more unit of the worst cell would add."""
-        parts, mass = self.error.parts, self.error.mass
-        mean = self.error.in_cells(parts.mass * self.error.omitting[parts.unit]) / mass
-        times = self.error.times
-        without = times @ self.error.omitting / times.sum() - mean
-        excess = (self._squares - self._promised) / (self._units * self._components * mass.sum())
-        return float(max(without.max(), excess.max(), 0.0)) ** 2
+        """The square of what one unit of the least favourable cell adds to T."""
+        squares = self.error.in_cells((self.error.parts.sums**2).sum(axis=1)) / self.error.mass
+        return float(squares.max() / self.error.mass.sum()) ** 2
 
     @cached_property
     def lone(self) -> FloatArray:

@@ -233,10 +233,24 @@ def test_verdicts(rng):
     enough = compare(a, b, y, margin=0.5, **options)
     assert enough.verdict == "tied"  # a difference that is real, and does not matter
     assert "although they are not equal" in str(enough)
-    assert compare(a, two(ndtr(1.01 * (-stats.norm.isf(a[:, 1])))), y, **options).verdict == "tied"
     few = compare(a[:60], b[:60], y[:60], **options)
     assert few.verdict == "cannot tell"
     assert "may be equal, or differ by up to" in str(few)
+    a, _, y = right_and_steep(rng, 20_000)
+    nearly = two(ndtr(1.01 * (-stats.norm.isf(a[:, 1]))))
+    assert compare(a, nearly, y, **options).verdict == "tied"
+
+
+@pytest.mark.parametrize("seed", [31, 38])
+def test_an_error_in_one_cell_that_cancels_by_luck_does_not_make_a_model_better(seed):
+    # One is wrong by .133 in 42 rows, the other by .0061 everywhere: the squared errors are equal.
+    rng, n = np.random.default_rng(seed), 20_000
+    bad = np.arange(n) < 42
+    q = np.where(bad, 0.5, rng.uniform(0.02, 0.58, n))
+    y = (rng.random(n) < q).astype(int)
+    answer = compare(two(np.where(bad, 0.633, q)), two(q + 0.0061), y, lens=EVENT)
+    assert answer.difference < 0.0
+    assert 0.05 < answer.pvalue < 0.1  # without the least favourable cell .021 and .015
 
 
 def test_an_l1_error_is_tested_by_its_squares(rng):
