@@ -44,9 +44,7 @@ class Lens(ABC, Written):
 
     def components(self, data: Predictions) -> tuple[str, ...]:
         """Return what the induced classes are called; of two, what the event is called."""
-        seen = self(data)
-        shown = 1 if seen.n_classes == 2 else seen.n_classes
-        return tuple(f"class {seen.class_name(j)}" for j in range(shown))
+        return _names(self(data))
 
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function from labels to induced labels, for predictions that stay as they are.
@@ -313,9 +311,18 @@ class Canonical(Lens):
     def __call__(self, data: Predictions) -> Predictions:
         return replace(data, induced=True)
 
+    def components(self, data: Predictions) -> tuple[str, ...]:
+        """Return the names of the classes; of two, that of the event."""
+        return _names(data)
+
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function that turns labels into induced labels."""
         return _same
+
+
+def _names(seen: Predictions) -> tuple[str, ...]:
+    shown = 1 if seen.n_classes == 2 else seen.n_classes
+    return tuple(f"class {seen.class_name(j)}" for j in range(shown))
 
 
 def _class(c: Any) -> int | str:

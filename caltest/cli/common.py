@@ -61,7 +61,7 @@ def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> 
 
         # What no tally can say is refused before hours of reading.
         few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
-        prepare(given["statistic"], TallyProblem(few.problem()))
+        prepare(given["statistic"], TallyProblem.of(few))
     asked |= {name: given.get(name) for name in ("resume", "scheduler")}
     asked["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
     return ct.scan(files, *columns, **asked)

@@ -16,10 +16,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.problem import TallyProblem
+from caltest.problem import Problem, RowProblem, TallyProblem
 from caltest.results.base import Result
-from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare
-from caltest.tally import AnyTally, MicroCells, Tallies, Tally
+from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare, problem_of
+from caltest.tally import AnyTally, Tallies, Tally
 
 SomeResult = TypeVar("SomeResult", bound=Result)
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
@@ -40,7 +40,7 @@ class Analysis:
         What the caller passed, checked.
     lens : Lens
         Which aspect is asked about.
-    problem : Predictions or MicroCells
+    problem : Predictions or TallyProblem
         What the lens shows: rows, or sums over micro-cells.
     rng : None, int, Generator or SeedSequence
         As the caller gave it: a seed is named in the result.
@@ -104,18 +104,17 @@ class Analysis:
     @classmethod
     def of_tally(cls, verb: str, tally: AnyTally, rng: Any = None) -> Self:
         """Look at the sums of a tally; its lens is the one it was made with."""
-        return cls(verb, tally, tally.lens, tally.problem(), rng)
+        return cls(verb, tally, tally.lens, TallyProblem.of(tally), rng)
+
+    @property
+    def units(self) -> Problem:
+        """What the lens shows, as statistics see it."""
+        return problem_of(self.problem)
 
     @property
     def from_sums(self) -> bool:
         """Whether what is looked at are sums over micro-cells, which have no rows."""
-        return isinstance(self.problem, MicroCells)
-
-    @property
-    def designed(self) -> bool:
-        """Whether rows have clusters or weights of their own."""
-        problem = self.problem
-        return not self.from_sums and not (problem.weights is problem.n_clusters is None)
+        return not self.units.exact
 
     def evaluate(self, statistic: StatisticLike) -> tuple[Prepared, float]:
         """Return a statistic with the predictions fixed, and its value, a finite number."""
@@ -214,9 +213,9 @@ def rows_where_needed(
         return probs
     try:
         for statistic, lens in pairs:
-            problem = probs.through(lens).problem()
+            tally = probs.through(lens)
             if statistic is not None:
-                prepare(statistic, problem)
+                prepare(statistic, TallyProblem.of(tally))
     except StatisticError:
         return probs.rows
     return probs
@@ -246,6 +245,13 @@ def admitted_tally(
     return tally.through(lens)
 
 
+def problem_through(data: Any, lens: LensLike | None) -> Problem:
+    """Return what a lens shows of checked data: rows, or the sums of a tally."""
+    if isinstance(data, AnyTally):
+        return TallyProblem.of(data.through(lens))
+    return RowProblem(as_lens(lens, data)(data))
+
+
 def seen_through(
     data: Predictions, lens: Lens, statistics: Collection[StatisticLike], plain: bool = True
 ) -> Any:
@@ -257,26 +263,23 @@ def seen_through(
     induced = lens(data)
     alike = induced.weights is None and induced.n_clusters is None and induced.by is None
     if plain and alike and induced.n > MANY and induced.n_classes == 2:
-        micro = MicroCells.of(Tally.of(induced, lens=Canonical()))
-        if all(_summed_exactly(statistic, micro) for statistic in statistics):
-            return micro
+        sums = TallyProblem.of(Tally.of(induced, lens=Canonical()))
+        if all(_summed_exactly(statistic, sums) for statistic in statistics):
+            return sums
     return induced
 
 
-def _summed_exactly(statistic: StatisticLike, micro: MicroCells) -> bool:
+def _summed_exactly(statistic: StatisticLike, problem: TallyProblem) -> bool:
     """Whether sums over micro-cells have the value of the rows, to rounding."""
     if not isinstance(statistic, Statistic):
         return False
-    problem = TallyProblem(micro)
     try:
         return statistic.prepare(problem).remarks == problem.remarks
     except StatisticError:  # the rows say why, or have an answer
         return False
 
 
-def evaluated(
-    statistic: StatisticLike, induced: Predictions | MicroCells
-) -> tuple[Prepared, float]:
+def evaluated(statistic: StatisticLike, induced: Predictions | Problem) -> tuple[Prepared, float]:
     """Return the statistic with its predictions fixed, and its value on the observed labels."""
     if not isinstance(statistic, Statistic):
         from caltest.presets import Preset

@@ -15,11 +15,10 @@ from caltest._base.poisson_binomial import poisson_binomial
 from caltest.inference.dependence import clustered, inflation
 from caltest.inference.squared_error import Parts, added, summed
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Cells
+from caltest.problem import Cells, TallyProblem
 from caltest.problem.tally import CountDraws
 from caltest.simulate import RedrawLabels
 from caltest.simulate.dependent import Agreement
-from caltest.tally import MicroCells
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
@@ -173,7 +172,7 @@ def _events(mean: FloatArray, z: FloatArray) -> FloatArray:
 
 
 def cell_noise(
-    induced: Predictions | MicroCells, cells: Cells, n_draws: int, rng: Rng
+    induced: Predictions | TallyProblem, cells: Cells, n_draws: int, rng: Rng
 ) -> CellNoise:
     """Sum residuals in cells and draw their noise.
 
@@ -182,7 +181,7 @@ def cell_noise(
     component, and the law of a calibrated model is that of the labels that a test redraws.
     O(n d + B L d); of several classes O(n d² + B L d²), with clusters or weights O(B n).
     """
-    if isinstance(induced, MicroCells):
+    if not isinstance(induced, Predictions):
         return _tally_noise(induced, cells, n_draws, rng)
     order, starts = cells.order, cells.starts
     probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]
@@ -269,18 +268,18 @@ def _redrawn_by(
     return drawn
 
 
-def _tally_noise(micro: MicroCells, cells: Any, n_draws: int, rng: Rng) -> CellNoise:
+def _tally_noise(micro: TallyProblem, cells: Any, n_draws: int, rng: Rng) -> CellNoise:
     """Read the same off a tally."""
 
     def within(values: FloatArray) -> FloatArray:
         return np.asarray(cells.sum(values))[:, None]
 
-    w, p = micro.weight, micro.probs[:, 0]
-    mass, own, size = (within(v) for v in (micro.weights, w**2 * micro.count, micro.count))
-    sums, predicted = within(w * micro.residuals), within(micro.weights * p) / mass
-    plain, null_variance = within(w * micro.variance), within(w**2 * micro.variance)
+    w, p = micro.row_weight, micro.probs[:, 0]
+    mass, own, size = (within(v) for v in (micro.mass, w**2 * micro.count, micro.count))
+    sums, predicted = within(w * micro.excess), within(micro.mass * p) / mass
+    plain, null_variance = within(micro.variance / w), within(micro.variance)
     products = within(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
-    hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.residuals)), 0.0)
+    hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.excess)), 0.0)
     squares = within(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
     squares = np.maximum(mass**2 * squares - own * sums**2, 0.0)
     variance = np.where(size > 1, squares / np.where(size > 1, mass**2 - own, 1.0), 0.0)

@@ -18,7 +18,6 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.analysis import admitted, admitted_tally, refuse_strange
 from caltest.inference.pair import (
     HYPOTHESES,
-    Listed,
     Method,
     Model,
     Settings,
@@ -33,7 +32,7 @@ from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, MicroCells, Tallies, Tally
+from caltest.tally import AnyTally, Tallies, Tally
 
 
 def compare(
@@ -144,7 +143,6 @@ def compare(
     one_of("paired", paired, (True, False))
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
-    listed: list[Listed] = [MicroCells.listed] * 2
     data: dict[str, Any]
     if paired and isinstance(probs_a, Tallies) and isinstance(probs_b, Tallies):
         for each in (probs_a, probs_b):
@@ -152,7 +150,7 @@ def compare(
         data = _same_rows(dict(zip(names, probs_a.paired(probs_b), strict=True)), None, {})
     elif any(isinstance(p, AnyTally) for p in (probs_a, probs_b)):
         given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
-        tallies, listed = _tallies(given, paired, method, facts, lens)
+        tallies = _tallies(given, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
     elif paired and labels_b is None:
         data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
@@ -172,9 +170,7 @@ def compare(
         kind: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
         kind |= {"names": names, "statistic": statistic}
         return _in_subgroups(data, partial(compare, **kind, **options))
-    settings, (a, b) = _models(
-        data, listed, (statistic, lens, method, paired), level, margin, options
-    )
+    settings, (a, b) = _models(data, (statistic, lens, method, paired), level, margin, options)
     return compared(settings, a, b, options)
 
 
@@ -225,10 +221,9 @@ def compare_models(
     if any(d.by is not None for d in data.values()):
         raise StatisticError("by is of two models on the same rows: compare them two by two")
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    listed: list[Listed] = [MicroCells.listed] * len(data)
     method = "z" if method == "auto" else method
     return _all_pairs(
-        *_models(data, listed, (statistic, lens, method, True), level, margin, options), options
+        *_models(data, (statistic, lens, method, True), level, margin, options), options
     )
 
 
@@ -241,7 +236,6 @@ def _refuse_settings(verb: str, level: float, margin: float, method: str, facts:
 
 def _models(
     data: dict[str, Any],
-    listed: list[Listed],
     question: tuple[StatisticLike, LensLike | None, Method, bool],
     level: float,
     margin: float,
@@ -254,8 +248,7 @@ def _models(
     first = next(iter(data.values()))
     through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
     settings = Settings(statistic, through, method, paired, level, margin)
-    sides = zip(data.items(), listed, strict=True)
-    return settings, [Model.of(*side, settings, options, rows) for side, rows in sides]
+    return settings, [Model.of(*side, settings, options) for side in data.items()]
 
 
 def _in_subgroups(data: dict[str, Predictions], ask: Any) -> ComparisonResult:
@@ -268,8 +261,8 @@ def _in_subgroups(data: dict[str, Predictions], ask: Any) -> ComparisonResult:
 
 def _tallies(
     models: Any, paired: bool, method: str, facts: Facts, lens: LensLike | None
-) -> tuple[list[Tally], list[Listed]]:
-    """Return two tallies as the lens sees them, and what lists rows in place of theirs."""
+) -> list[Tally]:
+    """Return two tallies as the lens sees them."""
     if method == "swap":
         raise StatisticError("method='swap' needs the rows: tallies are compared by 'z'")
     (a, labels), (b, _) = models
@@ -282,7 +275,7 @@ def _tallies(
         )
     tallies = [admitted_tally("compare", each, labels, facts, lens) for each in (a, b)]
     tallies[0].refuse_other(tallies[1], "cannot be compared")
-    return tallies, [MicroCells.listed] * 2
+    return tallies
 
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:

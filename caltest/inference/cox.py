@@ -14,11 +14,10 @@ from caltest.inference.analysis import Analysis
 from caltest.inference.squared_error import added
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import RowProblem
+from caltest.problem import RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
 from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
-from caltest.tally import MicroCells
 
 #: Log-odds, outcomes, and how much each row counts.
 Likelihood = tuple[FloatArray, FloatArray, FloatArray | None]
@@ -158,18 +157,18 @@ def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
     return z, y
 
 
-def _of_sums(micro: MicroCells) -> Likelihood:
+def _of_sums(micro: TallyProblem) -> Likelihood:
     """Return log-odds, outcomes and multiplicities of rows that have the likelihood of a tally.
 
     Outcomes enter by Σ y and Σ y z only, which are made up of fractions, linear in z.
     """
-    _of_rows(micro.listed()[0])
+    _of_rows(micro.expand()[0])
     atoms = micro.atoms
     kept = atoms.times > 0.0
     p, rest, times = atoms.p[kept], atoms.rest[kept], atoms.times[kept]
     z = log_odds(Predictions(np.column_stack([p, rest]), np.zeros(p.size, int)))
     design = np.column_stack([np.ones(z.size), z])
-    found = [micro.residuals.sum(), micro.total("cut_rz")]
+    found = [micro.excess.sum(), micro.total("cut_rz")]
     gap = design @ np.linalg.solve((design * times[:, None]).T @ design, found)
     return z, p + gap, times
 

@@ -16,7 +16,6 @@ from caltest.problem import Cells, RowProblem, TallyProblem
 from caltest.results import BrierDecomposition, CORPDecomposition
 from caltest.statistics import CORP, BrierScore, LogScore
 from caltest.statistics.isotonic import Score, best_score
-from caltest.tally import MicroCells
 
 
 def corp_decomposition(
@@ -66,7 +65,7 @@ def corp_decomposition(
     one_of("score", score, ("brier", "log"))
     takes = {"clusters", "weights", "tally"}
     analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens, takes=takes)
-    induced = analysis.problem.pooled() if analysis.from_sums else analysis.problem
+    induced = analysis.problem.weighted_rows() if analysis.from_sums else analysis.problem
     fixed = CORP(score).prepare(RowProblem(induced))
     if analysis.from_sums:
         mean_score = analysis.evaluate(BrierScore() if score == "brier" else LogScore())[1]
@@ -155,10 +154,10 @@ def brier_decomposition(
     return analysis.result(BrierDecomposition, bins=name_of(bins), **parts)
 
 
-def _of_sums(micro: MicroCells, bins: Binning) -> dict[str, Any]:
+def _of_sums(micro: TallyProblem, bins: Binning) -> dict[str, Any]:
     """Return the parts of a tally, whose moments say all of them."""
-    w, cells = micro.weight, Cells.of(bins, TallyProblem(micro))
-    size, p, y = (cells.sum(w * v) for v in (micro.count, micro.residuals, micro.labels))
+    w, cells = micro.row_weight, Cells.of(bins, micro)
+    size, p, y = (cells.sum(w * v) for v in (micro.count, micro.excess, micro.labels))
     p = y - p
     squares, products = (cells.sum(w * v).sum() for v in (micro.squares, micro.event_sums))
     n, overall = size.sum(), y.sum() / size.sum()

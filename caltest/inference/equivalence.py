@@ -17,7 +17,6 @@ from caltest.predictions import Facts
 from caltest.results import EquivalenceTestResult
 from caltest.simulate import Workers
 from caltest.statistics import ECE, StatisticLike
-from caltest.tally import Tally
 
 
 def equivalence_test(
@@ -96,7 +95,7 @@ def equivalence_test(
     estimand = asked.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or asked.prepared.cells is None
-    weighted = isinstance(data, Tally) and data.weights is not None
+    weighted = asked.prepared.problem.weight is not None
     if unknown or (largest and (asked.designed or weighted)):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "

@@ -20,7 +20,6 @@ from caltest.problem import Cells, Estimand
 from caltest.simulate import Bootstrap, Workers
 from caltest.statistics.base import Prepared, StatisticLike, prepare
 from caltest.statistics.binned import BinnedError
-from caltest.tally import MicroCells
 
 #: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
 MAX_DRAWN, MIN_DRAWS = 2**17, 999
@@ -75,9 +74,7 @@ class Asked:
     @property
     def designed(self) -> bool:
         """Whether rows have clusters or weights."""
-        if isinstance(self.induced, MicroCells):
-            return False
-        return self.induced.n_clusters is not None or self.induced.weights is not None
+        return self.prepared.problem.designed
 
     @property
     def cells(self) -> Cells:
@@ -196,16 +193,14 @@ def by_cells(asked: Asked) -> Bounds:
 
 def _in_cells(asked: Asked) -> tuple[IntArray, FloatArray, IntArray]:
     """Return how many rows the cells hold, their mean prediction, and how many events."""
-    cells, data, size = asked.cells, asked.induced, asked.cells.counts
-    if isinstance(data, MicroCells):
-        return size, cells.sum(data.count * data.probs[:, 0]) / size, cells.sum(data.labels)
-    return size, cells.sum(data.probs[:, 0]) / size, cells.sum(data.labels == 0)
+    cells, size = asked.cells, asked.cells.counts
+    return size, cells.expected[:, 0] / size, cells.sum(cells.problem.events)
 
 
 def _redrawn(asked: Asked) -> FloatArray:
     """Return the largest gap of rows drawn with replacement from those of a tally."""
     micro: Any = asked.induced
-    rows, times, place = micro.listed()
+    rows, times, place = micro.expand()
     cell, draws = asked.cells.of_unit[place], (_n_draws(asked), _generator(asked.rng))
     gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
     return np.array([_gap(asked, float(gap)) for gap in gaps])
@@ -287,7 +282,7 @@ def noise_floor(asked: Asked) -> float:
         return asked.prepared.null_mean
     run = (asked.n_resamples, asked.rng, asked.workers)
     prepared = asked.prepared
-    if asked.induced.clusters is not None:  # marginal law
+    if asked.induced.n_clusters is not None:  # marginal law
         prepared = prepare(asked.statistic, replace(asked.induced, clusters=None))
     return null_distribution(asked.statistic, prepared, asked.estimate, "auto", *run).mean()
 

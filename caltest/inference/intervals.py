@@ -27,12 +27,12 @@ from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.problem import Estimand
+from caltest.problem import Estimand, TallyProblem
 from caltest.results import ConfidenceIntervalResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, MicroCells, Tally
+from caltest.tally import AnyTally, Tally
 
 Method = Literal["auto", "inversion", "bootstrap"]
 Side = Literal["two-sided", "lower", "upper"]
@@ -199,7 +199,7 @@ def ask(
     through: Lens
     induced: Any
     if isinstance(data, Tally):
-        through, induced = data.lens, MicroCells.of(data)
+        through, induced = data.lens, TallyProblem.of(data)
     else:
         through = as_lens(lens, data)
         inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
@@ -213,16 +213,15 @@ def ask(
 
 def _fitting(asked: Asked, method: str) -> Callable[[Asked], Bounds]:
     """Return what computes bounds by a method, or refuse one that does not fit the statistic."""
-    estimand, tally = asked.prepared.estimand, isinstance(asked.induced, MicroCells)
-    if method == "bootstrap" and not tally:
+    estimand, problem = asked.prepared.estimand, asked.prepared.problem
+    if method == "bootstrap" and problem.exact:
         return methods.by_bootstrap
     if method != "bootstrap" and estimand is not None and asked.prepared.cells is not None:
-        weighted = isinstance(asked.induced, MicroCells) and asked.induced.tally.weights is not None
         if estimand.size != "largest":
             return methods.by_inversion
-        if not (asked.designed or weighted):
+        if not (asked.designed or problem.weight is not None):
             return methods.by_cells
-    if tally:
+    if not problem.exact:
         raise StatisticError(
             f"this interval of {name_of(asked.statistic)} needs the rows: from a tally come "
             "those of ECE, RMSCE, DebiasedL1 and DebiasedL2, without weights of MCE, by "

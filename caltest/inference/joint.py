@@ -41,7 +41,7 @@ from caltest.simulate import (
     simulate_by,
 )
 from caltest.statistics.base import Prepared, StatisticLike
-from caltest.tally import AnyTally, MicroCells
+from caltest.tally import AnyTally
 
 #: What a joint result says of its data; lens and statistic are those of its tests.
 OF_ALL_PAIRS = ("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters")
@@ -124,7 +124,7 @@ def joint_test(
     looks = [as_lens(lens, data) for lens in lenses]
     if all(lens == looks[0] for lens in looks):
         sums = seen_through(data, looks[0], statistics)
-        if isinstance(sums, MicroCells):
+        if isinstance(sums, TallyProblem):
             many = [sums.tally for _ in looks]
             return _of_tallies(data, statistics, looks, many, (n_resamples, rng, workers))
     seen = [lens(data) for lens in looks]
@@ -166,15 +166,15 @@ def _of_tallies(
 ) -> JointTestResult:
     """Draw numbers of events once for all statistics, of a tally and of its top class."""
     tally: Any = data if isinstance(data, AnyTally) else seen[0]
-    own = tally.problem()
+    own = TallyProblem.of(tally)
     top = next((t for t in seen if t is not tally), tally)
-    folded = own if top is tally else top.problem()
+    folded = own if top is tally else TallyProblem.of(top)
     cells = [own if t is tally else folded for t in seen]
     analyses = [
         Analysis("joint_test", data, lens, c, run[1]) for lens, c in zip(looks, cells, strict=True)
     ]
     observed = [a.evaluate(s) for a, s in zip(analyses, statistics, strict=True)]
-    fold = own.folding(folded) if folded is not own else None
+    fold = own.top_class_map(folded) if folded is not own else None
 
     def jointly(counts: Counts) -> FloatArray:
         turned: Any = counts.events if fold is None else fold(counts.events)
@@ -183,7 +183,7 @@ def _of_tallies(
             [x.values(counts if c is own else Counts(turned)) for (x, _), c in both]
         )
 
-    drawn = simulate_by(CountDraws(TallyProblem(own), jointly), *run)
+    drawn = simulate_by(CountDraws(own, jointly), *run)
     return _stepped(tally.n, statistics, analyses, observed, drawn)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.analysis import Analysis, evaluated
+from caltest.inference.analysis import Analysis, evaluated, problem_through
 from caltest.inference.calibration import calibration_test
 from caltest.inference.exchange import swapped_differences
 from caltest.inference.intervals import confidence_interval
@@ -27,10 +26,8 @@ from caltest.simulate.dependent import by_appearance
 from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.base import prepare
 from caltest.statistics.binned import BinnedError
-from caltest.tally import MicroCells, Tally
+from caltest.tally import Tally
 
-#: What lists rows that stand for those of a tally, with multiplicities and micro-cells.
-Listed = Callable[[MicroCells], tuple[Predictions, FloatArray, IntArray]]
 Method = Literal["auto", "z", "swap"]
 
 #: What each method tests, in words.
@@ -71,18 +68,10 @@ class Model:
     times: FloatArray | None
 
     @classmethod
-    def of(
-        cls,
-        name: str,
-        data: Any,
-        settings: Settings,
-        options: dict[str, Any],
-        listed: Listed = MicroCells.listed,
-    ) -> Model:
+    def of(cls, name: str, data: Any, settings: Settings, options: dict[str, Any]) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
-        seen: Any = MicroCells.of(data) if isinstance(data, Tally) else lens(data)
-        prepared, estimate = evaluated(statistic, seen)
+        prepared, estimate = evaluated(statistic, problem_through(data, lens))
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
             test = calibration_test(data, None, statistic, lens=lens, **options)
@@ -93,8 +82,8 @@ class Model:
         if settings.method == "z":
             assert prepared.cells is not None
             cells = prepared.cells
-            if isinstance(seen, MicroCells):
-                rows, times, place = listed(seen)
+            if not prepared.problem.exact:
+                rows, times, place = prepared.problem.expand()
                 cells = Cells.by_number(cells.of_unit[place], RowProblem(rows))
             error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
             if error.alone == error.n:
@@ -236,7 +225,7 @@ def _score_differences(
 
     Means of tallies are those of the rows; their variances lack what lies within micro-cells.
     """
-    tallies = isinstance(a.data, Tally)
+    tallies = a.times is not None
     if tallies and a.data.n_classes > 2:
         return ()
     found: list[ScoreDifference] = []
@@ -245,7 +234,7 @@ def _score_differences(
         for model in (a, b):
             rows = model.rows if tallies else model.data
             values = score.of_rows(rows)
-            mean = prepare(score, MicroCells.of(model.data)).observed if tallies else None
+            mean = prepare(score, model.induced).observed if tallies else None
             sides.append(_Scored.of(values, rows, model.times, mean))
         found.append(_score_difference(name, sides[0], sides[1], paired, level))
     return tuple(found)

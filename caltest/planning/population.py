@@ -15,8 +15,9 @@ from caltest.inference.analysis import admitted, admitted_tally
 from caltest.lenses import Lens, OneVsRest
 from caltest.planning.alternatives import LogisticNormal
 from caltest.predictions import Facts, Predictions
+from caltest.problem import TallyProblem
 from caltest.recalibration import PlattScaling, TemperatureScaling
-from caltest.tally import AnyTally, MicroCells
+from caltest.tally import AnyTally
 
 Truth = Callable[[FloatArray], FloatArray]
 #: Rows from which formulas are computed where a model is drawn from.
@@ -34,7 +35,7 @@ class LikeTally:
     up_to: FloatArray
 
     @classmethod
-    def of(cls, micro: MicroCells) -> LikeTally:
+    def of(cls, micro: TallyProblem) -> LikeTally:
         """Take the atoms of the cells, which have their moments."""
         atoms = micro.atoms
         kept = atoms.times > 0.0
@@ -151,8 +152,8 @@ def _of_tally(tally: AnyTally, labels: Any, facts: Facts) -> tuple[LikeTally, Pr
     """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
-    micro = MicroCells.of(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
-    rows, times, _ = micro.listed()
+    micro = TallyProblem.of(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
+    rows, times, _ = micro.expand()
     return LikeTally.of(micro), Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Scheme, Shortcut
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class Problem(ABC):
     ----------
     probs : ndarray of shape (U, K)
         Predictions, of a unit of several rows their mean.
+    labels : ndarray of shape (U,)
+        The observed labels, or numbers of events.
     count : ndarray of shape (U,), optional
         Rows of a unit; None where each is one.
     weight : ndarray of shape (U,), optional
@@ -106,13 +108,16 @@ class Problem(ABC):
     """
 
     probs: FloatArray
+    labels: IntArray
     count: FloatArray | None
     weight: FloatArray | None
     n_clusters: int | None
     #: Widths of its micro-cells in [0, 1]; None for rows.
     grid: int | None = None
-    #: Whether sums of drawn outcomes know as much of the rows as those of the observed ones.
+    #: Whether its units are rows: drawn outcomes then know as much of them as the observed ones.
     exact: bool
+    #: Whether its rows have clusters or weights.
+    designed: bool = False
 
     @property
     @abstractmethod
@@ -155,8 +160,8 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def labels(self) -> IntArray:
-        """The observed labels, or numbers of events."""
+    def events(self) -> IntArray:
+        """How many rows of every unit show the event."""
 
     @property
     @abstractmethod
@@ -221,6 +226,24 @@ class Problem(ABC):
     @abstractmethod
     def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
         """Return what makes replicates of a prepared statistic, residuals inflated by √factor."""
+
+    @abstractmethod
+    def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
+        """Return rows that stand for all, how many each stands for, and of which unit it is."""
+
+    def quantiles(self, shares: Any) -> FloatArray:
+        """Return the nearest quantiles of the predictions of the event, to the width of a unit."""
+        p = self.probs[:, 0]
+        order, ranks = np.argsort(p), np.rint(np.asarray(shares) * (self.n - 1))
+        count = np.ones(p.size) if self.count is None else self.count[order]
+        return p[order[np.searchsorted(np.cumsum(count), ranks, side="right")]]
+
+    def means(self) -> tuple[float, float]:
+        """Return the mean prediction of the event, and how often it occurred."""
+        w = np.ones(len(self.probs)) if self.weight is None else self.weight
+        mass = w if self.count is None else w * self.count
+        shares = float(mass @ self.probs[:, 0]), float(w @ self.events)
+        return shares[0] / float(mass.sum()), shares[1] / float(mass.sum())
 
     @property
     @abstractmethod

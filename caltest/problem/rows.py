@@ -75,9 +75,20 @@ class RowProblem(Problem):
         return self.predictions
 
     @property
-    def labels(self) -> IntArray:
+    def labels(self) -> IntArray:  # type: ignore[override]
         """The observed labels (n,)."""
         return self.predictions.labels
+
+    @property
+    def events(self) -> IntArray:
+        return (self.labels == 0).astype(np.int64)
+
+    @property
+    def designed(self) -> bool:  # type: ignore[override]
+        return self.weight is not None or self.n_clusters is not None
+
+    def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
+        return self.predictions, np.ones(self.n), np.arange(self.n)
 
     @property
     def observed(self) -> IntArray:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from caltest.binning import QuantileBins
+from caltest._base.facts import in_whole_numbers
+from caltest._base.written import name_of
+from caltest.binning import EdgeBins, QuantileBins, UniformBins
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.simulate import RedrawLabels, Scheme, Shortcut
+from caltest.tally.base import AnyTally
 from caltest.tally.binomials import binomials
-from caltest.tally.cells import MicroCells, bin_numbers
+from caltest.tally.grid import Grid, mean_position, total
+from caltest.tally.laws import Atoms
+from caltest.tally.rows import UNIT
+from caltest.tally.tally import Tally
 
 #: Numbers of events that are drawn together.
 AT_ONCE = 2**22
@@ -34,104 +40,183 @@ class Counts:
 class TallyProblem(Problem):
     """Sums over micro-cells in place of rows.
 
-    Observed sums know the rows by their moments; drawn events have the mean prediction of their
-    micro-cell.
+    ``labels`` (U,) are the observed numbers of events. Observed sums know the rows by their
+    moments; drawn events have the mean prediction of their micro-cell.
     """
 
-    micro: MicroCells = field(repr=False)
+    tally: Tally = field(repr=False)
+    key: IntArray = field(repr=False)
+    stratum: IntArray = field(repr=False)
+    moments: IntArray = field(repr=False)
+    probs: FloatArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    count: FloatArray = field(repr=False)
+    #: The weight of each row of a micro-cell, in whole numbers where ratios allow.
+    row_weight: FloatArray = field(repr=False)
+    #: Centres, 1 − centres and half widths.
+    centre: FloatArray = field(repr=False)
+    rest: FloatArray = field(repr=False)
+    half: FloatArray = field(repr=False)
+    #: Where a micro-cell lies, in widths of the grid: edges are whole.
+    place: FloatArray = field(repr=False)
+
     exact = False
     n_clusters = None
 
+    @classmethod
+    def of(cls, source: AnyTally) -> Self:
+        """Read the sums of a tally, of several that of its usual lens; O(U)."""
+        tally: Tally = source.through(None)
+        if tally.n == 0:
+            raise StatisticError("the tally is empty: add rows first")
+        order = np.lexsort((tally.stratum, tally.key))
+        key, stratum, sums = tally.key[order], tally.stratum[order], tally.sums[order]
+        centre, rest, half, place = Grid(tally.grid).of(key)
+        moved = half * mean_position(sums)
+        weights = in_whole_numbers(tally.strata)[stratum]
+        return cls(
+            tally, key, stratum, sums, np.column_stack([centre + moved, rest - moved]), sums[:, 5],
+            sums[:, 0].astype(np.float64), weights, centre, rest, half, place,
+        )  # fmt: skip
+
     @property
     def grid(self) -> int:  # type: ignore[override]
-        """Widths of its micro-cells in [0, 1]."""
-        return self.micro.tally.grid
+        return self.tally.grid
 
     @property
     def n(self) -> int:
-        """Number of rows."""
-        return self.micro.n
+        return self.tally.n
 
     @property
-    def probs(self) -> FloatArray:  # type: ignore[override]
-        """Mean predictions (U, 2)."""
-        return self.micro.probs
-
-    @property
-    def count(self) -> FloatArray:  # type: ignore[override]
-        """Rows of each micro-cell."""
-        return self.micro.count
+    def weight(self) -> FloatArray | None:  # type: ignore[override]
+        return None if self.tally.weights is None else self.row_weight
 
     @cached_property
-    def weight(self) -> FloatArray | None:  # type: ignore[override]
-        """The weight of each row of a micro-cell."""
-        return None if self.micro.tally.weights is None else self.micro.weight
+    def mass(self) -> FloatArray:
+        return self.count * self.row_weight
 
     @property
-    def data(self) -> MicroCells:
-        """The micro-cells."""
-        return self.micro
+    def data(self) -> TallyProblem:
+        return self
 
     @property
-    def labels(self) -> IntArray:
-        """The observed numbers of events."""
-        return self.micro.labels
+    def events(self) -> IntArray:
+        return self.labels
 
     @property
     def observed(self) -> Counts:
-        """The observed numbers of events as one set, with the sums of their predictions."""
-        return Counts(self.labels[None, :].astype(np.float64), self.micro.event_sums[None, :])
+        return Counts(self.labels[None, :].astype(np.float64), self.event_sums[None, :])
 
     def outcomes(self, labels: Any) -> Counts:
-        """Return numbers of events whose predictions are not known."""
         return Counts(np.asarray(labels, dtype=np.float64))
 
     def numbers(self, bins: Any) -> IntArray:
-        """Return the bin of every micro-cell; bins are made of these."""
-        return bin_numbers(bins, self.micro)
+        if isinstance(bins, QuantileBins):
+            return self._by_mass(bins)
+        if isinstance(bins, (UniformBins, EdgeBins)):
+            edges = np.asarray(bins.edges) * self.grid
+            if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
+                side: Any = "left" if bins.closed == "right" else "right"
+                return np.searchsorted(np.rint(edges), self.place, side=side)
+        raise StatisticError(
+            f"{name_of(bins)} is not made of the cells of a tally of grid={self.grid}: take "
+            "UniformBins or EdgeBins whose edges are whole multiples of 1/grid, or QuantileBins, "
+            "or tally on another grid"
+        )
+
+    def _by_mass(self, bins: QuantileBins) -> IntArray:
+        """Cut as ``QuantileBins`` cuts rows, with those of one micro-cell for ties."""
+        cell, j, n = self.levels, np.arange(1, bins.n_bins), self.n
+        ends = np.cumsum(np.bincount(cell, self.count))
+        if bins.closed == "right":
+            cuts = np.searchsorted(ends, -(-j * n // bins.n_bins), side="left")
+            return np.searchsorted(np.unique(cuts), cell, side="left")
+        cuts = np.searchsorted(ends, j * n // bins.n_bins, side="right")
+        return np.searchsorted(np.unique(cuts[cuts > 0]), cell, side="right")
 
     def bins_remark(self, bins: Any) -> str:
-        """Return in which way the cells of these bins are not those of the rows."""
         equal = isinstance(bins, QuantileBins)
         return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
 
     @property
     def levels(self) -> IntArray:
         """A number for every micro-cell: equal for those that differ by the weight of rows only."""
-        return np.unique(self.micro.key, return_inverse=True)[1].ravel()
+        return np.unique(self.key, return_inverse=True)[1].ravel()
+
+    def moment(self, *coefficients: Any) -> FloatArray:
+        """Return Σ_i Σ_k c_k (p_i − centre)^k of every micro-cell, for coefficients (U,)."""
+        sums = [self.count, self.count * mean_position(self.moments)]
+        sums += [self.moments[:, k] / UNIT for k in range(2, 5)]
+        powers = (self.half**k * sums[k] for k in range(5))
+        return np.asarray(sum(c * m for c, m in zip(coefficients, powers, strict=False)))
+
+    # With a = centre (1 − centre), b = 1 − 2 centre and d = p − centre: p (1 − p) = a + b d − d².
+    @property
+    def _curve(self) -> tuple[FloatArray, FloatArray]:
+        return self.centre * self.rest, self.rest - self.centre
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Σ w² p (1 − p) of the rows of every micro-cell."""
-        return self.micro.weight**2 * self.micro.variance
+        return self.row_weight**2 * self.moment(*self._curve, -1.0)
+
+    @cached_property
+    def squared_variance(self) -> FloatArray:
+        a, b = self._curve
+        return self.row_weight**4 * self.moment(a * a, 2.0 * a * b, b * b - 2.0 * a, -2.0 * b, 1.0)
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """Σ p² of the rows of every micro-cell."""
+        return self.moment(self.centre**2, 2.0 * self.centre, 1.0)
+
+    @cached_property
+    def excess(self) -> FloatArray:
+        """Σ (y − p) of the rows of every micro-cell."""
+        return self.labels - self.count * self.probs[:, 0]
+
+    @cached_property
+    def event_sums(self) -> FloatArray:
+        """Σ y p of the rows of every micro-cell."""
+        return self.labels * self.centre + self.half * self.moments[:, 6] / UNIT
+
+    def total(self, name: str, power: int = 1) -> float:
+        """Return a total over all rows, weighted by a power of their weights."""
+        return float(in_whole_numbers(self.tally.strata) ** power @ total(self.tally.totals, name))
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Predictions that stand for the rows."""
+        return Atoms.of(self.moments, self.centre, self.rest, self.half)
 
     @property
-    def squared_variance(self) -> FloatArray:
-        """Σ (w² p (1 − p))² of the rows of every micro-cell."""
-        return self.micro.weight**4 * self.micro.squared_variance
+    def impossible(self) -> IntArray:
+        """As many zeros as outcomes had probability 0."""
+        sure = np.where(self.rest == 0.0, self.count - self.labels, 0.0)
+        sure = np.where(self.centre == 0.0, self.labels, sure)
+        return np.broadcast_to(np.int64(0), (int(sure.sum()),))
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
         """Return a score: exact for those whose moments a tally keeps, else of mean predictions."""
-        micro, w, p = self.micro, self.micro.weight, self.probs
+        w, p, a_total = self.row_weight, self.probs, self.total
         cut = np.clip(p, 1e-300, None) if name == "log" else p
         table = np.where(cut > 0.0, score(cut), 0.0)
         if name == "brier":  # Σ r (1 − 2p) = Σ y − 2 Σ y p − Σ p + 2 Σ p²
-            gap = micro.labels - 2.0 * micro.event_sums - micro.count * p[:, 0]
-            gap = gap + 2.0 * micro.squares
-            promised = float(w @ micro.variance)
-            return LinearTerm(table, float(w @ gap), promised, float(w**2 @ micro.brier_variance))
+            a, b = self._curve  # p (1 − p) (1 − 2p)² in powers of p − centre
+            each = a * b * b, b**3 - 4.0 * a * b, 4.0 * a - 5.0 * b * b, 8.0 * b, -4.0
+            gap = self.excess + 2.0 * (self.squares - self.event_sums)
+            promised = float((self.variance / w).sum())
+            return LinearTerm(table, float(w @ gap), promised, float(w**2 @ self.moment(*each)))
         if name == "log":
-            lost = np.inf if micro.impossible.size else -micro.total("rz")
-            return LinearTerm(table, lost, micro.total("entropy"), micro.total("vzz", 2))
+            lost = np.inf if self.impossible.size else -a_total("rz")
+            return LinearTerm(table, lost, a_total("entropy"), a_total("vzz", 2))
         if name == "logit":
-            level = micro.total("cut_vz_low", 2) + micro.total("cut_vz_high", 2)
-            total = micro.total("cut_rz"), 0.0, micro.total("cut_vzz", 2)
-            return LinearTerm(table, *total, level)
+            level = a_total("cut_vz_low", 2) + a_total("cut_vz_high", 2)
+            return LinearTerm(table, a_total("cut_rz"), 0.0, a_total("cut_vzz", 2), level)
         slope, mean = table[:, 0] - table[:, 1], (p * table).sum(axis=1)
         return LinearTerm(
             table,
-            observed=float((w * micro.residuals) @ slope),
-            promised=float(micro.weights @ mean),
+            observed=float((w * self.excess) @ slope),
+            promised=float(self.mass @ mean),
             variance=float(self.variance @ slope**2),
             covariance=float(self.variance @ slope),
             remark=f"{name} scores are those of mean predictions of micro-cells",
@@ -142,11 +227,10 @@ class TallyProblem(Problem):
         return np.asarray(scores[:, :, 0] - scores[:, :, 1])
 
     def residuals(self, outcomes: Counts) -> tuple[FloatArray, FloatArray]:
-        """Return Σ w r (B, U, 1) and Σ w² r² (B, U)."""
-        w, events, p = self.micro.weight, outcomes.events, self.probs[:, 0]
+        w, events, p = self.row_weight, outcomes.events, self.probs[:, 0]
         products = events * p if outcomes.products is None else outcomes.products
-        moved = w * (events - self.micro.count * p)
-        return moved[:, :, None], w**2 * (events - 2.0 * products + self.micro.squares)
+        moved = w * (events - self.count * p)
+        return moved[:, :, None], w**2 * (events - 2.0 * products + self.squares)
 
     def sums(
         self,
@@ -155,23 +239,22 @@ class TallyProblem(Problem):
         squares: Squares = None,
         tables: FloatArray | None = None,
     ) -> ResidualSums:
-        """Return the sums of the residuals of numbers of events."""
         sums = added = linear = None
-        weighted = outcomes.events * self.micro.weight
+        weighted = outcomes.events * self.row_weight
         if cells is not None:
             sums = (cells.sum(weighted, axis=1) - cells.expected[:, 0])[:, :, None]
             if squares is not None:
                 added = gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
         if tables is not None:
-            linear = (weighted - self.micro.weights * self.probs[:, 0]) @ tables.T
+            linear = (weighted - self.mass * self.probs[:, 0]) @ tables.T
         return ResidualSums(sums, added, linear)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         """Return the law of the weight of the events of some micro-cells, by their moments."""
         low, pmf, lost = 0, np.ones(1), 0.0
-        weights = self.micro.weight[units]
+        weights = self.row_weight[units]
         for weight in np.unique(weights):
-            start, law, error = self.micro.atoms.take(units[weights == weight]).law()
+            start, law, error = self.atoms.take(units[weights == weight]).law()
             step = int(weight)
             stretched = np.zeros((law.size - 1) * step + 1)
             stretched[::step] = law
@@ -180,20 +263,55 @@ class TallyProblem(Problem):
         return low, pmf, lost
 
     def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
-        """Return what draws numbers of events in place of labels."""
         if not isinstance(scheme, RedrawLabels):
             raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
         return CountDraws(self, lambda counts: statistic.values(counts, factor))
 
     @property
     def surprises(self) -> float:
-        """How many outcomes that are not the likeliest a calibrated model expects."""
-        return self.micro.surprising
+        rare, w = self.count * self.probs.min(axis=1), self.row_weight
+        return float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the rows were summed over."""
-        return (f"from sums over {self.micro.said}",)
+        return (f"from sums over micro-cells (Tally, grid {self.grid})",)
+
+    def expand(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
+        """Return a row for the events of each micro-cell, and one for what was none.
+
+        Each has their mean prediction; with ``tied`` both have that of the cell. Besides, how many
+        rows it stands for, and its micro-cell.
+        """
+        events = np.concatenate([self.labels, self.count - self.labels])
+        (some,) = np.nonzero(events)
+        position = self.moments[:, 6] / UNIT
+        position = np.concatenate([position, self.count * mean_position(self.moments) - position])
+        cell, label = some % self.key.size, some // self.key.size
+        moved = self.half[cell] * np.clip(position[some] / events[some], -1.0, 1.0)
+        probs = np.column_stack([self.centre[cell] + moved, self.rest[cell] - moved])
+        probs = self.probs[cell] if tied else probs
+        weights = None if self.weight is None else self.weight[cell]
+        return Predictions(probs, label, weights=weights), events[some], cell
+
+    def weighted_rows(self) -> Predictions:
+        """Return the tied rows of :meth:`expand`, weighted by all that they stand for."""
+        rows, times, cell = self.expand(tied=True)
+        return replace(rows, weights=times * self.row_weight[cell])
+
+    def top_class_map(self, top: TallyProblem) -> Callable[[FloatArray], FloatArray]:
+        """Return the function from numbers of events (B, U) to those of the top class of two."""
+        last = Grid(self.grid).last
+        below, strata = 2 * self.key <= last, self.tally.strata.size
+        code = np.where(below, last - self.key, self.key) * strata + self.stratum
+        target = np.searchsorted(top.key * strata + top.stratum, code)
+        order = np.argsort(target, kind="stable")
+        starts = np.searchsorted(target[order], np.arange(top.key.size))
+
+        def folded(events: FloatArray) -> FloatArray:
+            turned = np.where(below, self.count - events, events)
+            return np.add.reduceat(turned[:, order], starts, axis=1)
+
+        return folded
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import Cells
+from caltest.problem import Cells, Problem
 from caltest.reliability.bars import (
     Bars,
     bootstrap_bars,
@@ -27,7 +27,7 @@ from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
 from caltest.simulate import LabelScheme, RedrawLabels, RowScheme, SharedRedraws, Workers
 from caltest.statistics import ECE
 from caltest.statistics.base import problem_of
-from caltest.tally import MicroCells, Tally
+from caltest.tally import Tally
 
 #: What is honoured besides probabilities and labels.
 FACTS = {"by", "clusters", "weights"}
@@ -121,25 +121,24 @@ def reliability_curve(
     view = View.of(
         "reliability_curve", probs, labels, facts, lens=lens, rng=rng, takes=takes, summable=sums_of
     )
-    tally = isinstance(view.data, Tally)
     band = _for_weights(_for_clusters(band, view.problem), view.data.weights)
-    if tally and not (band is None or isinstance(band, str)):
+    if isinstance(view.data, Tally) and not (band is None or isinstance(band, str)):
         raise StatisticError(f"{band!r} draws rows, which a tally does not have")
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     names, groups, tests, notes = _tested(view, binning, options)
     parts = [part for induced in groups for part in two_class_problems(induced)]
-    cells = [_cells(binning, part) for part in parts]
+    cells = [Cells.of(binning, problem_of(part)) for part in parts]
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
     low = high = np.full(sum(map(len, cells)), np.nan)
     n_draws, ended = 0, "complete"
-    table = _joined([_table(p, c, binning) for p, c in zip(parts, cells, strict=True)])
+    table = _joined([_table(c, binning) for c in cells])
     if isinstance(band, (LabelScheme, RowScheme)) and band.calibrated:
         options |= {"simultaneous": simultaneous}
         (low, high), n_draws, ended = _simulated(groups, cells, band, level, options)
         low, high = low + table["predicted"], high + table["predicted"]
     elif name in ("exact", *CONFIDENCE):
-        low, high = _bars(name, parts, cells, level, simultaneous, n_resamples, rng)
+        low, high = _bars(name, cells, level, simultaneous, n_resamples, rng)
         n_draws = n_resamples if name == "bootstrap" else 0
     elif band is not None:
         raise StatisticError(
@@ -151,7 +150,7 @@ def reliability_curve(
         **{column: values[order] for column, values in table.items()},
         low=low[order],
         high=high[order],
-        spread=np.array([_spread(part) for part in parts]),
+        spread=np.array([_spread(c.problem) for c in cells]),
         names=names,
         subject=view.lens.subject,
         bins=name_of(binning),
@@ -180,14 +179,12 @@ def _tested(
                 raise
             notes.append(f"subgroup {group} is left out: {error}")
             continue
-        data: Any = view.data
-        tally = isinstance(data, Tally)
-        components = data.components() if tally else view.lens.components(data)
+        components = view.lens.components(view.data)
         inner = components if len(components) > 1 or not group else ("",)
         names += [" · ".join(filter(None, (group, component))) for component in inner]
         tests += results
         problems.append(induced)
-    summed = tests[0].notes if isinstance(view.problem, MicroCells) else ()
+    summed = tests[0].notes if view.from_sums else ()
     return tuple(names), problems, tests, tuple(dict.fromkeys((*notes, *summed)))
 
 
@@ -231,27 +228,17 @@ def _for_weights(band: Band, weights: FloatArray | None) -> Band:
     return band if whole or band != "consistency" else RedrawLabels()  # without a lattice
 
 
-def _cells(bins: Binning, part: Predictions | MicroCells) -> Cells:
-    return Cells.of(bins, problem_of(part))
+def _spread(problem: Problem) -> IntArray:
+    counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
+    return counts.astype(np.int64)
 
 
-def _events(part: Predictions, weigh: bool) -> FloatArray | IntArray:
-    """Return the events of every row, or micro-cell."""
-    if not isinstance(part, MicroCells):
-        return (part.labels == 0).astype(np.int64)
-    return part.labels * part.weight / part.weights if weigh else part.labels
-
-
-def _spread(part: Predictions) -> IntArray:
-    count = part.count.astype(np.int64) if isinstance(part, MicroCells) else None
-    return np.histogram(part.probs[:, 0], SPREAD_EDGES, weights=count)[0]
-
-
-def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
+def _table(cells: Cells, bins: Binning) -> dict[str, Any]:
     """Return the columns of one curve, in the order of its cells."""
-    first = cells.starts[:-1]
-    p = part.probs[cells.order, 0]
-    number = cells.problem.numbers(bins)[cells.order[first]].astype(np.int64)
+    first, problem = cells.starts[:-1], cells.problem
+    p = problem.probs[cells.order, 0]
+    weight = 1.0 if problem.weight is None else problem.weight
+    number = problem.numbers(bins)[cells.order[first]].astype(np.int64)
     bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
     if isinstance(bins, FIXED):
         edges = np.array([0.0, *bins.edges, 1.0])
@@ -261,8 +248,8 @@ def _table(part: Predictions, cells: Cells, bins: Binning) -> dict[str, Any]:
         "bin_low": bin_low,
         "bin_high": bin_high,
         "count": cells.counts,
-        "predicted": cells.mean(part.probs[:, 0]),
-        "observed": cells.mean(_events(part, weigh=True)),
+        "predicted": cells.mean(problem.probs[:, 0]),
+        "observed": cells.sum(weight * problem.events) / cells.mass,
     }
 
 
@@ -274,7 +261,6 @@ def _joined(tables: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _bars(
     kind: str,
-    parts: list[Predictions],
     cells: list[Cells],
     level: float,
     simultaneous: bool,
@@ -286,8 +272,8 @@ def _bars(
         level = 1.0 - (1.0 - level) / len(cells)
     together: dict[str, Any] = {"simultaneous": simultaneous}
     bars: list[Bars] = []
-    for part, cell in zip(parts, cells, strict=True):
-        hits = cell.sum(_events(part, weigh=False))
+    for cell in cells:
+        hits = cell.sum(cell.problem.events)
         if kind == "exact":
             bars.append(consistency_bars(cell, level, **together))
         elif kind == "bootstrap":

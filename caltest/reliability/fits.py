@@ -15,7 +15,7 @@ from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import RowProblem
+from caltest.problem import RowProblem, TallyProblem
 from caltest.reliability.bars import quantile_bars, widest
 from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View
@@ -25,7 +25,7 @@ from caltest.simulate import Batches, RedrawLabels, SharedRedraws, Workers, simu
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import smooth_curve
-from caltest.tally import AnyTally, MicroCells
+from caltest.tally import AnyTally
 
 Fit = Literal["isotonic", "smooth", "band"]
 #: Steps of the grid on which residuals are smoothed.
@@ -121,7 +121,7 @@ def reliability_fit(
         raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     view = View.of("reliability_fit", probs, labels, facts, lens=lens, rng=rng, takes=takes)
     view.needs_two_classes("a curve")
-    if isinstance(view.problem, MicroCells):
+    if view.from_sums:
         return _of_sums(view, view.problem, level, points)
     induced, p = view.problem, view.problem.probs[:, 0]
     at = _points(p, points)
@@ -171,13 +171,13 @@ def _points(p: FloatArray, points: int) -> FloatArray:
     return np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
 
 
-def _of_sums(view: View, micro: MicroCells, level: float, points: int) -> ReliabilityFit:
+def _of_sums(view: View, micro: TallyProblem, level: float, points: int) -> ReliabilityFit:
     """Return the band of a tally, whose cells are rounded outward as distinct predictions are."""
     if view.data.weights is not None:
         raise StatisticError("reliability_fit does not take weights yet")
     if micro.n > MOST_ROWS:
         raise StatisticError(f"the band of more than {MOST_ROWS} rows takes too much room")
-    x, rows, count = micro.probs[:, 0], micro.pooled(), micro.count.astype(np.int64)
+    x, rows, count = micro.probs[:, 0], micro.weighted_rows(), micro.count.astype(np.int64)
     several = (micro.count > 1) & (micro.half > EDGE_TOLERANCE)
     least = np.where(several, np.maximum(micro.centre - micro.half, 0.0), x)
     most = np.where(several, np.minimum(micro.centre + micro.half, 1.0), x)

@@ -21,8 +21,6 @@ from caltest.reliability.view import View
 from caltest.results import BinSensitivity, ending
 from caltest.simulate import Workers
 from caltest.statistics import ECE
-from caltest.statistics.base import problem_of
-from caltest.tally import MicroCells
 
 #: Binnings that are named by a number of bins.
 NUMBERED = (UniformBins, QuantileBins, SimplexGrid)
@@ -79,9 +77,9 @@ def bin_sensitivity(
         raise StatisticError("bins must be a list of numbers or binnings, such as [5, 15, 50]")
     takes = {"clusters", "weights", "tally"}
     view = View.of("bin_sensitivity", probs, labels, facts, lens=lens, rng=rng, takes=takes)
-    micro = view.problem if isinstance(view.problem, MicroCells) else None
-    if micro is not None and bins is COUNTS:
-        bins = [count for count in COUNTS if micro.tally.grid % count == 0]
+    grid = view.units.grid
+    if grid is not None and bins is COUNTS:
+        bins = [count for count in COUNTS if grid % count == 0]
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     binnings = [as_binning(one) for one in bins]
     rows, tests = [], []
@@ -95,7 +93,7 @@ def bin_sensitivity(
     estimate, mean, low, high, pvalue = np.array(rows).T
 
     def occupied(binning: Binning) -> int:
-        return len(Cells.of(binning, problem_of(view.problem)))
+        return len(Cells.of(binning, view.units))
 
     sizes = [b.n_bins if isinstance(b, NUMBERED) else occupied(b) for b in binnings]
     return BinSensitivity(

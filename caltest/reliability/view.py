@@ -12,9 +12,9 @@ from caltest.inference import calibration_test
 from caltest.inference.analysis import Analysis
 from caltest.lenses import Canonical, OneVsRest
 from caltest.predictions import Predictions
+from caltest.problem import TallyProblem
 from caltest.results import CalibrationTestResult
 from caltest.statistics import StatisticLike
-from caltest.tally import MicroCells, Tally
 
 
 class View(Analysis):
@@ -28,13 +28,12 @@ class View(Analysis):
     @property
     def event(self) -> str:
         """What the first class of the induced problem is called."""
-        data: Any = self.data
-        return (data.components() if isinstance(data, Tally) else self.lens.components(data))[0]
+        return self.lens.components(self.data)[0]
 
     @property
     def groups(self) -> dict[str, Any]:
         """The induced problem of every subgroup, by its name; of all rows, "", without ``by``."""
-        if isinstance(self.problem, MicroCells):
+        if self.from_sums:
             return {"": self.problem}
         plain = replace(self.problem, by=None)
         return {n: plain.take(rows) for n, rows in self.problem.subgroups().items()} or {"": plain}
@@ -45,7 +44,7 @@ class View(Analysis):
         """Test what is shown; a statistic that can show one value only is no news there."""
         data: Any = part
         lens: Any = Canonical()
-        if isinstance(part, MicroCells):
+        if isinstance(part, TallyProblem):
             data, lens = part.tally, part.tally.lens
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)

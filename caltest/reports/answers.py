@@ -31,7 +31,7 @@ from caltest.statistics import (
     Statistic,
 )
 from caltest.statistics.base import prepare
-from caltest.tally import MicroCells, Tally
+from caltest.tally import Tally
 
 #: What parts, profiles and measures are called and mean.
 WORDING: dict[str, Any] = tomllib.loads(
@@ -173,7 +173,7 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
 
     def smooth(statistic: Statistic) -> Callable[[], Triple]:
         def compute() -> Triple:
-            if isinstance(induced, MicroCells):
+            if view.from_sums:
                 raise StatisticError("needs the rows, and a tally has none")
             if n > MOST_SMOOTHED:
                 raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
@@ -224,16 +224,12 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
 
 def _event(view: View) -> tuple[Predictions, FloatArray]:
     """Return rows that show the event, and how many each stands for: more than one in a tally."""
-    if isinstance(view.problem, MicroCells):
-        return view.problem.listed()[:2]
-    return view.problem, np.ones(view.problem.n)
+    return view.units.expand()[:2]
 
 
 def _value(statistic: Statistic, view: View) -> float:
     """Return a measure, from sums where there are no rows."""
-    if not isinstance(view.problem, MicroCells):
-        return float(statistic(view.problem))
-    if isinstance(statistic, ScaledBrierScore):
+    if view.from_sums and isinstance(statistic, ScaledBrierScore):
         parts = brier_decomposition(view.data, bins=2)
         return 1.0 - parts.mean_score / parts.uncertainty
     return prepare(statistic, view.problem).observed

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from caltest._base.facts import RIGHT
 from caltest.errors import StatisticError
 from caltest.inference import (
@@ -25,7 +23,7 @@ from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, 
 from caltest.reports.document import Section
 from caltest.results import AuditReport, ReliabilityCurve, Result
 from caltest.statistics import StatisticLike
-from caltest.tally import MicroCells, Tally
+from caltest.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,7 @@ def _curve(asked: Asked) -> ReliabilityCurve:
 
 def _band(asked: Asked) -> Shown:
     fit = reliability_fit(**asked.seen, fit="band", level=asked.level)
-    seen, middle = asked.view.problem, (0.05, 0.95)
-    most = np.quantile(seen.probs[:, 0], middle, method="nearest")
-    most = seen.quantiles(middle) if isinstance(seen, MicroCells) else most
+    most = asked.view.units.quantiles((0.05, 0.95))
     test = fit.band_test(asked.audit.tolerance or 0.0, between=(most[0], most[1]))
     return (test, fit), "band"
 

@@ -7,6 +7,7 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
 from caltest._base.written import several
+from caltest.inference.analysis import problem_through
 from caltest.lenses import OneVsRest, TopK
 from caltest.predictions import Predictions
 from caltest.reports.questions import Question, impossible_in
@@ -20,7 +21,7 @@ from caltest.results import (
     Subgroups,
 )
 from caltest.results.tables import format_p
-from caltest.tally import AnyTally, MicroCells
+from caltest.tally import AnyTally
 
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups.
@@ -291,20 +292,12 @@ def _not_rejected(
 
 def _top(data: Predictions | AnyTally) -> tuple[float, float]:
     """Return the mean confidence in the top class, and how often it is right."""
-    if isinstance(data, AnyTally):
-        return MicroCells.of(data.through(TopK(1))).means()
-    columns = data.probs.max(axis=1), data.probs.argmax(axis=1) == data.labels
-    mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
-    return mean, rate
+    return problem_through(data, TopK(1)).means()
 
 
 def _means(data: Predictions | AnyTally, c: int) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
-    if isinstance(data, AnyTally):
-        return MicroCells.of(data.source(OneVsRest(c))).means()
-    columns = data.probs[:, c], data.labels == c
-    mean, rate = (float(np.average(column, weights=data.weights)) for column in columns)
-    return mean, rate
+    return problem_through(data, OneVsRest(c)).means()
 
 
 def _what_is_wrong(

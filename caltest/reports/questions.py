@@ -11,12 +11,13 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
-from caltest.inference.analysis import MANY, rows_where_needed
+from caltest.inference.analysis import MANY, problem_through, rows_where_needed
 from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import IntArray, Predictions
+from caltest.problem import TallyProblem
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
 from caltest.statistics.scores import ScoreSum
-from caltest.tally import AnyTally, MicroCells, Tallies, Tally
+from caltest.tally import AnyTally, Tallies, Tally
 from caltest.tally.grid import SUMS
 
 Pair = tuple[StatisticLike, Lens]
@@ -70,7 +71,7 @@ def impossible_in(data: Predictions | AnyTally) -> IntArray:
     if isinstance(data, Predictions):
         return data.impossible
     if isinstance(data, Tally):
-        return MicroCells.of(data).impossible
+        return TallyProblem.of(data).impossible
     if isinstance(data, Tallies) and data.rows is not None and data.rows.impossible.size:
         return data.rows.impossible
     members = data.members if isinstance(data, Tallies) else ()
@@ -158,8 +159,7 @@ def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Questi
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
                 source = rows_where_needed(asked_of, [(statistic, lens)])
-                tally = isinstance(source, AnyTally)
-                prepare(statistic, source.through(lens).problem() if tally else lens(source))
+                prepare(statistic, problem_through(source, lens))
                 pairs.append((statistic, lens))
         answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
     return answerable

@@ -19,11 +19,11 @@ from caltest.inference.analysis import admitted, admitted_tally
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import Facts, Predictions
-from caltest.problem import RowProblem
+from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Watch, odds, shown, steps_of
-from caltest.tally import AnyTally, MicroCells, Tally
+from caltest.tally import AnyTally, Tally
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -189,7 +189,7 @@ class Monitor(Watch):
                 f"{tally.n} rows at once are more than a false alarm in {self.run_length} allows: "
                 "take a longer run_length, or tallies of fewer rows"
             )
-        new, micro = self._begun(tally, tally.lens, 2), MicroCells.of(tally)
+        new, micro = self._begun(tally, tally.lens, 2), TallyProblem.of(tally)
         steps, last = steps_of(1, None if time is None else [time], self.steps, self.time)
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
         bet_sums(micro, CHANGE if self.change else MONITOR, states[steps[0] % self.horizon])

@@ -8,14 +8,14 @@ from caltest._base.arrays import FloatArray
 from caltest.bets import kernels
 from caltest.bets.kernels import CLIP, LEAVES, SCALARS
 from caltest.errors import StatisticError
-from caltest.tally import MicroCells
+from caltest.problem import TallyProblem
 from caltest.tally.rows import UNIT
 
 #: What is lost beside the largest wealth, and where shares and pools are cut off, in logs.
 LEAST, CUT = 1e-280, 575.0
 
 
-def bet_sums(micro: MicroCells, mode: int, state: FloatArray) -> None:
+def bet_sums(micro: TallyProblem, mode: int, state: FloatArray) -> None:
     """Bet on all rows of a tally at once; the state of two classes is moved on in place.
 
     An expert says q of a prediction p. In micro-cell c he tilts by θ = logit q − logit p at its
@@ -65,7 +65,7 @@ def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[flo
     return float(pool.sum()), scale + top
 
 
-def _earned(micro: MicroCells) -> tuple[FloatArray, FloatArray]:
+def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
     """Return what flat experts earn, and shifts at every node of the tree, in logarithms."""
     open_cells = np.flatnonzero((micro.centre > 0.0) & (micro.rest > 0.0))
     p, rest = micro.centre[open_cells], micro.rest[open_cells]

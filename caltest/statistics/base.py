@@ -28,9 +28,7 @@ from caltest.nulls import AsymptoticNull, NullDistribution
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import CellLaw, Cells, Estimand, Problem, ResidualSums, RowProblem
 from caltest.problem.base import Squares
-from caltest.problem.tally import TallyProblem
 from caltest.simulate import BLOCK, CHUNK, RowScheme, Scheme, Shortcut
-from caltest.tally.cells import MicroCells
 
 #: Numbers in an array of sums, and cells, that are looked at together.
 AT_ONCE, CELLS_AT_ONCE = 2**17, 256
@@ -419,13 +417,9 @@ def prepare(statistic: StatisticLike, source: Any) -> Prepared:
     return PreparedFunction(problem, statistic, weighted)
 
 
-def problem_of(source: Problem | Predictions | MicroCells) -> Problem:
-    """Return the problem of predictions as a lens shows them, or of the micro-cells of a tally."""
-    if isinstance(source, Predictions):
-        return RowProblem(source)
-    if isinstance(source, MicroCells):
-        return TallyProblem(source)
-    return source
+def problem_of(source: Problem | Predictions) -> Problem:
+    """Return the problem of predictions as a lens shows them; a problem is one."""
+    return RowProblem(source) if isinstance(source, Predictions) else source
 
 
 def _takes_weights(function: StatisticLike) -> bool:

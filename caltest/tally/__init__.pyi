@@ -1,7 +1,6 @@
 """Tallies: sums over micro-cells, of any number of rows, from which exact answers follow."""
 
 from .base import AnyTally as AnyTally
-from .cells import MicroCells as MicroCells
 from .files import scan as scan
 from .sample import RowSample as RowSample
 from .sql import tally_sql as tally_sql

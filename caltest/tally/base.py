@@ -60,10 +60,6 @@ class AnyTally(NoRows, ABC):
     def through(self, lens: LensLike | None) -> Any:
         """Return what a lens shows; StatisticError where no sums were kept for it."""
 
-    @abstractmethod
-    def problem(self) -> Any:
-        """Return what stands where statistics have their predictions."""
-
     def source(self, lens: LensLike | None) -> Any:
         """Return the tally of one lens from which another is seen."""
         return self

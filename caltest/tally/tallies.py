@@ -246,10 +246,6 @@ class Tallies(AnyTally):
             f"{', '.join(there)}{more}: tally the rows with that lens, too"
         )
 
-    def problem(self) -> Any:
-        """Return what stands where statistics have their predictions, without a lens."""
-        return self.through(None).problem()
-
     def __eq__(self, other: object) -> bool:
         return self.members == other.members if isinstance(other, Tallies) else NotImplemented
 

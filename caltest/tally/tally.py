@@ -13,7 +13,7 @@ import numpy as np
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.lens_choice import as_lens
-from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
+from caltest.lenses import Lens, LensLike, OneVsRest, TopK
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions
 from caltest.tally import stored
 from caltest.tally.base import AnyTally
@@ -176,11 +176,6 @@ class Tally(AnyTally, Counted):
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 
-    def components(self: Any) -> tuple[str, ...]:
-        """Return what the event is called."""
-        whole = isinstance(self.lens, Canonical)
-        return ("class 0",) if whole else tuple(self.lens.components(self))
-
     @property
     def _question(self) -> dict[str, Any]:
         return {
@@ -283,12 +278,6 @@ class Tally(AnyTally, Counted):
             for kept in [order[below[order] == turned]]
         ]  # fmt: skip
         return parts[0] + parts[1]
-
-    def problem(self) -> Any:
-        """Return what stands where statistics have their predictions."""
-        from caltest.tally.cells import MicroCells
-
-        return MicroCells.of(self)
 
     def to_json(self) -> str:
         """Return the tally as JSON, of whole numbers only."""

@@ -10,9 +10,9 @@ from conftest import cells_of
 import caltest as ct
 from caltest.inference import analysis
 from caltest.inference.cell_noise import cell_noise
+from caltest.problem import TallyProblem
 from caltest.reports import questions
 from caltest.statistics.base import problem_of
-from caltest.tally import MicroCells
 from caltest.tally import rows as one_pass
 from caltest.tally.binomials import binomials
 from caltest.tally.grid import Grid, mean_position
@@ -269,7 +269,7 @@ def test_top_class_of_two():
 
 def test_impossible_outcomes_are_counted():
     tally = ct.Tally.of([0.0, 0.0, 1.0, 1.0, 0.5], [1, 0, 0, 1, 1])
-    assert MicroCells.of(tally).impossible.size == 2
+    assert TallyProblem.of(tally).impossible.size == 2
     assert ct.calibration_test(tally).impossible == 2
     with pytest.raises(ct.StatisticError, match="finite"):
         ct.calibration_test(tally, None, ct.LogScore())
@@ -278,7 +278,7 @@ def test_impossible_outcomes_are_counted():
 def laws_of(p, bins, grid):
     """The laws of the cells of rows and of their tally, with their bounds of the error."""
     probs = np.column_stack([p, 1.0 - p])
-    cells = MicroCells.of(ct.Tally.of(p, np.zeros(p.size, int), grid=grid))
+    cells = TallyProblem.of(ct.Tally.of(p, np.zeros(p.size, int), grid=grid))
     by_rows = cells_of(bins, probs).laws()
     return zip(by_rows, ct.Cells.of(bins, problem_of(cells)).laws(), strict=True)
 
@@ -334,7 +334,7 @@ def test_weighted_intervals_are_those_of_rows(weights):
     y, w = (rng.random(1500) < p * 0.8).astype(int), rng.choice(weights, 1500)
     data, tally = ct.Predictions.of(p, y, weights=w).in_ratios(), ct.Tally.of(p, y, weights=w)
     rows = ct.OneVsRest(1)(data)
-    micro, bins = MicroCells.of(tally), ct.UniformBins(10)
+    micro, bins = TallyProblem.of(tally), ct.UniformBins(10)
     cells = ct.Cells.of(bins, problem_of(micro))
     assert cells.lawful == (weights[1] == 1.7)
     a = cell_noise(rows, cells_of(bins, rows.probs, rows.weights), 4000, rng)
@@ -558,6 +558,6 @@ def test_the_most_rows_overflow_no_sum():
     grade = {"n": [2**33], "events": [0], "probability": [p]}
     with pytest.raises(ct.StatisticError, match="at most 8589934591 rows"):
         ct.Tally.from_table(grade)
-    most = ct.Tally.from_table(grade | {"n": [2**33 - 1]}).problem()
+    most = TallyProblem.of(ct.Tally.from_table(grade | {"n": [2**33 - 1]}))
     assert most.probs[0, 0] == pytest.approx(p, rel=1e-12)
     assert most.variance[0] == pytest.approx(most.n * p * (1 - p), rel=1e-9)

@@ -12,10 +12,10 @@ import pytest
 import caltest as ct
 from caltest import cli
 from caltest.bets import kernels, mixture
+from caltest.problem import TallyProblem
 from caltest.reports.answers import Measures
 from caltest.reports.words import first
 from caltest.sequential.sums import bet_sums
-from caltest.tally import MicroCells
 
 
 def sloped(n, slope=0.7, seed=0):
@@ -30,7 +30,7 @@ def chance(p, y):
 
 def wealth_of(tally, mode, state):
     moved = state.copy()
-    bet_sums(MicroCells.of(tally), mode, moved)
+    bet_sums(TallyProblem.of(tally), mode, moved)
     return moved
 
 
