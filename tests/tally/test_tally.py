@@ -1,6 +1,5 @@
 """Tallies: sums that do not depend on order, and answers that those of the rows confirm."""
 
-import json
 import warnings
 
 import numpy as np
@@ -91,8 +90,6 @@ def test_weights_are_kept_apart():
     assert whole.n == (w > 0).sum()
     assert whole == tally_of_parts(p, y, 9, weights=w)
     assert whole.strata.tolist() == [0.5, 2.0, 3.0]
-    with pytest.raises(ct.StatisticError, match="2000 different weights"):
-        ct.Tally.of(np.full(2000, 0.5), np.zeros(2000, int), weights=np.arange(1, 2001))
 
 
 def test_stored_and_read_again():
@@ -101,48 +98,6 @@ def test_stored_and_read_again():
     assert ct.Tally.from_json(tally.to_json()) == tally
     partition = ct.Tally.of(ct.examples.digits(), lens=ct.Partition([[0, 1], list(range(2, 10))]))
     assert ct.Tally.from_json(partition.to_json()) == partition
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": {}}', "null", "3"])
-def test_what_is_no_tally_is_refused(text):
-    with pytest.raises(ct.InvalidPredictionsError, match="not a tally"):
-        ct.Tally.from_json(text)
-
-
-def test_damaged_tallies_are_refused():
-    content = json.loads(ct.Tally.of([0.2, 0.7], [0, 1]).to_json())
-    with pytest.raises(ct.InvalidPredictionsError, match="damaged"):
-        ct.Tally.from_json(json.dumps(content | {"n": 3}))
-    with pytest.raises(ct.InvalidPredictionsError, match="form 2"):
-        ct.Tally.from_json(json.dumps(content | {"caltest tally": 2}))
-
-
-def test_different_questions_do_not_add_up():
-    p, y = [0.2, 0.7], [0, 1]
-    tally = ct.Tally.of(p, y)
-    others = {
-        "grids": ct.Tally.of(p, y, grid=100),
-        "lenses": ct.Tally.of(p, y, lens=ct.TopK(1)),
-        "classes": ct.Tally.of(p, y, classes=["a", "b"]),
-    }
-    for name, other in others.items():
-        with pytest.raises(ct.StatisticError, match=f"different {name}"):
-            tally + other
-        assert tally != other
-    with pytest.raises(TypeError):
-        tally + 1
-
-
-def test_refuses_what_sums_cannot_hold():
-    p, y = [0.2, 0.7, 0.1], [0, 1, 1]
-    with pytest.raises(ct.StatisticError, match="keeps no clusters"):
-        ct.Tally.of(p, y, clusters=[1, 1, 2])
-    with pytest.raises(ct.StatisticError, match="keeps no by"):
-        ct.Tally.of(p, y, by=["a", "b", "a"])
-    with pytest.raises(ct.StatisticError, match="two-class question"):
-        ct.Tally.of(ct.examples.digits(), lens=ct.Canonical())
-    with pytest.raises(ct.StatisticError, match="cannot name"):
-        ct.Tally.of(p, y, lens=lambda data: data)
 
 
 # --- the grid ----------------------------------------------------------------------------------
@@ -190,11 +145,7 @@ def test_quantile_bins_are_those_of_rows_where_rows_are_ties():
         assert found.pvalue == pytest.approx(ct.calibration_test(p, y, ct.ECE(bins)).pvalue)
 
 
-def test_other_bins_are_refused():
-    tally = ct.Tally.of([0.2, 0.7], [0, 1])
-    for bins in (ct.UniformBins(7), ct.EdgeBins([1 / 7]), ct.VarianceTree(1), lambda p: p):
-        with pytest.raises(ct.StatisticError, match="not made of the cells"):
-            ct.calibration_test(tally, None, ct.ECE(bins))
+def test_another_grid_has_other_bins():
     sevens = ct.Tally.of([0.2, 0.7], [0, 1], grid=700)
     assert ct.calibration_test(sevens, None, ct.ECE(7)).estimate == pytest.approx(0.25)
 
@@ -205,10 +156,8 @@ def test_other_bins_are_refused():
 def both(p, y, statistic, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [
-            ct.calibration_test(*data, statistic, **options)
-            for data in ((p, y), (ct.Tally.of(p, y), None))
-        ]
+        options["statistic"] = statistic
+        return [ct.calibration_test(*d, **options) for d in ((p, y), (ct.Tally.of(p, y),))]
 
 
 @pytest.mark.parametrize("statistic", EXACT, ids=repr)
@@ -234,24 +183,10 @@ def test_limit_laws_are_those_of_rows():
         assert tally.pvalue == pytest.approx(rows.pvalue, rel=1e-9)
 
 
-def test_statistics_that_need_rows_say_so():
+def test_scores_of_mean_predictions_say_so():
     tally = ct.Tally.of([0.2, 0.7], [0, 1])
-    for statistic in (ct.SKCE(), ct.CORP(), ct.ICI(), lambda p, y: 0.5):
-        with pytest.raises(ct.StatisticError, match="needs the rows"):
-            ct.calibration_test(tally, None, statistic)
     score = ct.calibration_test(tally, None, ct.ScoreGap("spherical"), n_resamples=9)
     assert "spherical scores are those of mean predictions of micro-cells" in score.notes
-    score = ct.calibration_test(tally, None, ct.ScoreGap("spherical"), n_resamples=9)
-    assert "spherical scores are those of mean predictions of micro-cells" in score.notes
-    tally = ct.Tally.of([0.25] * 40, [0, 1] * 20)
-    with pytest.raises(ct.StatisticError, match="draws rows"):
-        ct.calibration_test(tally, None, ct.ECE(), null=ct.ConsistencyResampling())
-    with pytest.raises(ct.StatisticError, match="its own labels"):
-        ct.calibration_test(tally, [0, 1])
-    with pytest.raises(ct.StatisticError, match="tally the rows with that lens"):
-        ct.calibration_test(tally, None, lens=ct.OneVsRest(0))
-    with pytest.raises(ct.StatisticError, match="needs the rows"):
-        ct.reliability_fit(tally)
 
 
 def test_top_class_of_two():
@@ -260,19 +195,14 @@ def test_top_class_of_two():
     assert np.array_equal(top.key, tally.key)
     assert np.array_equal(top.sums[:, [0, 5]], tally.sums[:, [0, 5]])
     for statistic in (ct.ECE(), ct.CoxScore(), ct.ScoreGap("log")):
-        a, b = (ct.calibration_test(t, None, statistic, null=n, n_resamples=99, rng=1)
-                for t, n in ((top, "auto"), (tally, "auto")))  # fmt: skip
+        a, b = (ct.calibration_test(t, None, statistic, n_resamples=99) for t in (top, tally))
         assert a.estimate == pytest.approx(b.estimate, rel=1e-9)
-    with pytest.raises(ct.StatisticError, match="event of two classes"):
-        top.top()
 
 
 def test_impossible_outcomes_are_counted():
     tally = ct.Tally.of([0.0, 0.0, 1.0, 1.0, 0.5], [1, 0, 0, 1, 1])
     assert TallyProblem.of(tally).impossible.size == 2
     assert ct.calibration_test(tally).impossible == 2
-    with pytest.raises(ct.StatisticError, match="finite"):
-        ct.calibration_test(tally, None, ct.LogScore())
 
 
 def laws_of(p, bins, grid):
@@ -392,30 +322,12 @@ def test_comparisons_are_those_of_rows(grid, weighted, size):
         assert [note for note in found.notes if "alone" in note] == list(rows.notes)
 
 
-def test_comparisons_of_tallies_that_cannot_be_made_say_so():
-    a, b = ct.Tally.of([0.1, 0.2, 0.1], [1, 0, 0]), ct.Tally.of([0.1, 0.2], [1, 0], grid=60)
-    for models, options, said in [
-        ((a, a), {}, "paired=False compares those of other observations"),
-        ((a, a), {"paired": False, "method": "swap"}, "compared by 'z'"),
-        ((a, b), {"paired": False}, "different grids cannot be compared: 4800 and 60"),
-        ((a, [0.1]), {"paired": False, "labels_b": [1]}, "tally the rows of both models"),
-        (([0.1], a), {"paired": False}, "tally the rows of both models"),
-        ((a, a, [1]), {"paired": False}, "leave out labels"),
-        ((a, a), {"paired": False, "weights": [1]}, "leave out weights"),
-        ((a, a), {"paired": False, "statistic": ct.SKCE()}, "needs the rows"),
-    ]:
-        with pytest.raises(ct.StatisticError, match=said):
-            ct.compare(*models, **options)
-
-
 def test_audit_of_the_top_class_of_many():
     data = ct.examples.digits("overfit")
     rows, tally = ct.audit(data, rng=0), ct.audit(ct.Tally.of(data), rng=0)
     assert tally.verdict == rows.verdict
     assert tally.rows[0].pvalue == pytest.approx(rows.rows[0].pvalue, abs=1e-10)
     assert tally.accuracy == pytest.approx(rows.accuracy)
-    with pytest.raises(ct.StatisticError, match="top class or the event"):
-        ct.audit(ct.Tally.of(data, lens=ct.OneVsRest(3)))
 
 
 @pytest.mark.slow
@@ -555,9 +467,7 @@ def test_numbers_of_events_are_binomial(rows):
 
 def test_the_most_rows_overflow_no_sum():
     p = 0.5 / 4800  # at the end of a cell: all powers of t are 1
-    grade = {"n": [2**33], "events": [0], "probability": [p]}
-    with pytest.raises(ct.StatisticError, match="at most 8589934591 rows"):
-        ct.Tally.from_table(grade)
-    most = TallyProblem.of(ct.Tally.from_table(grade | {"n": [2**33 - 1]}))
+    grade = {"n": [2**33 - 1], "events": [0], "probability": [p]}
+    most = TallyProblem.of(ct.Tally.from_table(grade))
     assert most.probs[0, 0] == pytest.approx(p, rel=1e-12)
     assert most.variance[0] == pytest.approx(most.n * p * (1 - p), rel=1e-9)

@@ -13,30 +13,6 @@ KINDS = {
     "Tally": ct.Tally.of(TWO),
     "Tallies": ct.Tallies.of(TWO),
 }
-NEED_ROWS = {
-    "statistic": lambda t: ct.ECE()(t),
-    "statistic and labels": lambda t: ct.ECE()(t, TWO.labels),
-    "labels": lambda t: ct.calibration_test(TWO.probs, t),
-    "predictions": ct.Predictions.of,
-    "tally": ct.Tally.of,
-    "tallies": ct.Tallies.of,
-    "fit": lambda t: ct.recalibration.PlattScaling().fit(t),
-    "array": np.asarray,
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("use", NEED_ROWS)
-def test_tallies_say_that_they_are_no_rows(kind, use):
-    with pytest.raises(ct.InvalidPredictionsError, match=f"a {kind} has no rows"):
-        NEED_ROWS[use](KINDS[kind])
-
-
-@pytest.mark.parametrize("lens", [ct.OneVsRest(1), ct.TopK(1), ct.Partition([[0], [1]])])
-@pytest.mark.parametrize("kind", ["Tally", "Tallies"])
-def test_lenses_do_not_take_tallies_themselves(kind, lens):
-    with pytest.raises(ct.InvalidPredictionsError, match="has no rows"):
-        lens(KINDS[kind])
 
 
 def test_scan_says_that_a_tally_is_no_file():
@@ -58,13 +34,6 @@ def test_scan_refuses_in_words(words_file, given, words):
         ct.scan(**{"paths": words_file, "probs": "p", "pos_label": "yes"} | given)
 
 
-def test_tallies_refuse_in_words():
-    with pytest.raises(ct.StatisticError, match="give a list of lenses"):
-        ct.Tallies.of(DIGITS, lenses=ct.TopK(1))
-    with pytest.raises(ct.StatisticError, match="grid must be a whole number"):
-        ct.Tallies.of(TWO, grid=0)
-
-
 def test_tallies_of_two_classes_do_what_their_tally_does():
     several, one = KINDS["Tallies"], KINDS["Tally"]
     assert str(ct.Monitor().update(several)) == str(ct.Monitor().update(one))
@@ -74,11 +43,6 @@ def test_tallies_of_two_classes_do_what_their_tally_does():
     assert found.checks == ct.gate(one, against=ct.Tally.of(OTHER), **options).checks
     truth = {"alternative": ct.planning.Slope(0.8), "n_datasets": 100, "rng": 1}
     assert ct.plan(several, **truth).n == ct.plan(one, **truth).n
-
-
-def test_refusals_say_what_a_tally_can_do():
-    with pytest.raises(ct.StatisticError, match="from a tally comes fit='band'"):
-        ct.reliability_fit(KINDS["Tally"])
 
 
 def test_an_audit_of_a_tally_says_once_where_its_numbers_come_from():
