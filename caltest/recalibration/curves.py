@@ -8,8 +8,8 @@ curves are all 0 becomes uniform, as in scikit-learn.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -18,12 +18,8 @@ from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.recalibration.fitting import FLOOR, Penalised, Recalibration, SoftmaxLoss
 
-
-class Curve(Protocol):
-    """A function of log p and log(1 − p), both of shape (n,), to probabilities of shape (n,)."""
-
-    def __call__(self, log_p: FloatArray, log_rest: FloatArray) -> FloatArray:
-        """Return the recalibrated probabilities."""
+#: From log p and log(1 − p), both of shape (n,), to recalibrated probabilities of shape (n,).
+Curve = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -53,22 +49,44 @@ def _log_rest(scores: FloatArray) -> FloatArray:
     return np.log(np.clip(rest, FLOOR, 1.0))
 
 
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One class against the rest: its log-probabilities, whether it happened, and weights, (n,)."""
+
+    log_p: FloatArray
+    log_rest: FloatArray
+    happened: BoolArray
+    weights: FloatArray
+
+    def logistic(self, features: FloatArray, identity: FloatArray, penalty: float) -> SoftmaxLoss:
+        """Return the loss of logistic regression of the event on features, shape (n, d)."""
+
+        def forward(theta: FloatArray) -> FloatArray:
+            return np.column_stack([np.zeros(len(features)), features @ theta])
+
+        def adjoint(residual: FloatArray) -> FloatArray:
+            return features.T @ residual[:, 1]
+
+        labels = self.happened.astype(np.int64)
+        return SoftmaxLoss(forward, adjoint, labels, identity, penalty, self.weights)
+
+
 class _ByCurves(Recalibration):
     """A method that learns one curve at a time."""
 
     def _learn(
         self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
     ) -> Curves:
+        w = np.ones(len(scores)) if weights is None else weights
         if scores.shape[1] == 2:
-            event = labels == 1
-            return Curves((self._curve(scores[:, 1], scores[:, 0], event, weights),))
+            return Curves((self._curve(Event(scores[:, 1], scores[:, 0], labels == 1, w)),))
         columns = enumerate(zip(scores.T, _log_rest(scores).T, strict=True))
-        return Curves(tuple(self._curve(p, rest, labels == k, weights) for k, (p, rest) in columns))
+        return Curves(
+            tuple(self._curve(Event(p, rest, labels == k, w)) for k, (p, rest) in columns)
+        )
 
     @abstractmethod
-    def _curve(
-        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
-    ) -> Curve: ...
+    def _curve(self, event: Event) -> Curve: ...
 
 
 @dataclass(frozen=True)
@@ -85,52 +103,26 @@ class BetaCurve:
         return expit(self.a * log_p - self.b * log_rest + self.c)
 
 
-def _logistic_fit(
-    features: FloatArray,
-    event: BoolArray,
-    identity: FloatArray,
-    penalty: float,
-    weights: FloatArray | None,
-) -> SoftmaxLoss:
-    """Return the loss of logistic regression of an event on features, shape (n, d)."""
-
-    def forward(theta: FloatArray) -> FloatArray:
-        return np.column_stack([np.zeros(event.size), features @ theta])
-
-    def adjoint(residual: FloatArray) -> FloatArray:
-        return features.T @ residual[:, 1]
-
-    return SoftmaxLoss(forward, adjoint, event.astype(np.int64), identity, penalty, weights)
-
-
 @dataclass(frozen=True)
 class PlattScaling(_ByCurves, Penalised):
     """Platt scaling: logistic regression on the logit (Platt 1999; Guo et al. 2017, §4.1).
 
         logit q = a logit p + b
 
-    Fitted by maximum likelihood on the labels as they are, without the smoothed targets of Platt's
-    paper. O(n K) for each of some ten steps.
-
-    Parameters
-    ----------
-    penalty : float, default 1e-6
-        Weight λ of (λ/2)((a − 1)² + b²), which keeps the curve finite when p separates the classes.
+    Maximum likelihood, without the smoothed targets of Platt's paper; ``penalty`` is the weight λ
+    of (λ/2)((a − 1)² + b²), which keeps the curve finite when p separates the classes. O(n K) for
+    each of some ten steps.
 
     Examples
     --------
-    >>> from caltest.recalibration import PlattScaling
-    >>> scaled = PlattScaling().fit([0.9] * 4 + [0.1] * 4, [1, 1, 1, 0, 0, 0, 0, 1])
-    >>> scaled([0.9, 0.5]).round(4)
+    >>> PlattScaling().fit([0.9] * 4 + [0.1] * 4, [1, 1, 1, 0, 0, 0, 0, 1])([0.9, 0.5]).round(4)
     array([0.75, 0.5 ])
     """
 
-    def _curve(
-        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
-    ) -> BetaCurve:
-        features = np.column_stack([log_p - log_rest, np.ones(event.size)])
-        identity = np.array([1.0, 0.0])
-        a, b = _logistic_fit(features, event, identity, self.penalty, weights).minimised()
+    def _curve(self, event: Event) -> BetaCurve:
+        logit = event.log_p - event.log_rest
+        features = np.column_stack([logit, np.ones(logit.size)])
+        a, b = event.logistic(features, np.array([1.0, 0.0]), self.penalty).minimised()
         return BetaCurve(float(a), float(a), float(b))
 
 
@@ -141,34 +133,25 @@ class BetaCalibration(_ByCurves, Penalised):
         logit q = a log p − b log(1 − p) + c,  a, b ≥ 0
 
     The odds are a ratio of two beta densities; a = b gives Platt scaling, a = b = 1 and c = 0 the
-    identity. O(n K) for each of some ten steps.
-
-    Parameters
-    ----------
-    penalty : float, default 1e-6
-        Weight λ of (λ/2)((a − 1)² + (b − 1)² + c²), which keeps the curve finite when p separates
-        the classes.
+    identity. ``penalty`` is the weight λ of (λ/2)((a − 1)² + (b − 1)² + c²). O(n K) for each of
+    some ten steps.
 
     Examples
     --------
-    >>> from caltest.recalibration import BetaCalibration
-    >>> scaled = BetaCalibration().fit([0.9, 0.9, 0.6, 0.4, 0.1, 0.1], [1, 0, 1, 0, 0, 1])
-    >>> scaled([0.9, 0.5]).round(2)
-    array([0.55, 0.5 ])
+    >>> BetaCalibration().fit([0.9, 0.9, 0.6, 0.4, 0.1, 0.1], [1, 0, 1, 0, 0, 1])([0.9]).round(2)
+    array([0.55])
     """
 
-    def _curve(
-        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
-    ) -> BetaCurve:
-        features = np.column_stack([log_p, -log_rest, np.ones(event.size)])
+    def _curve(self, event: Event) -> BetaCurve:
+        features = np.column_stack([event.log_p, -event.log_rest, np.ones(event.log_p.size)])
         identity = np.array([1.0, 1.0, 0.0])
-        whole = _logistic_fit(features, event, identity, self.penalty, weights)
+        whole = event.logistic(features, identity, self.penalty)
         # A convex loss with two bounds: the optimum is that of the free parameters for which no
         # gradient leads away from a bound.
         for free in ([0, 1, 2], [1, 2], [0, 2], [2]):
             theta = np.zeros(3)
-            loss = _logistic_fit(features[:, free], event, identity[free], self.penalty, weights)
-            theta[free] = loss.minimised()
+            part = event.logistic(features[:, free], identity[free], self.penalty)
+            theta[free] = part.minimised()
             bound = np.setdiff1d(range(3), free)
             if (theta[:2] >= 0.0).all() and (whole.value(theta)[1][bound] >= 0.0).all():
                 break
@@ -177,7 +160,7 @@ class BetaCalibration(_ByCurves, Penalised):
 
 @dataclass(frozen=True, eq=False)
 class Polyline:
-    """The map of :class:`IsotonicRegression`: values at knots, straight between, flat outside."""
+    """The curve of isotonic regression: values at knots, straight between, flat outside."""
 
     knots: FloatArray
     values: FloatArray
@@ -196,21 +179,16 @@ class IsotonicRegression(_ByCurves):
 
     Examples
     --------
-    >>> from caltest.recalibration import IsotonicRegression
-    >>> repaired = IsotonicRegression().fit([0.1, 0.2, 0.3, 0.8, 0.9], [0, 1, 0, 1, 1])
-    >>> repaired([0.1, 0.2, 0.3, 0.55])
-    array([0.  , 0.5 , 0.5 , 0.75])
+    >>> IsotonicRegression().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])([0.1, 0.2, 0.55])
+    array([0.  , 0.5 , 0.75])
     """
 
-    def _curve(
-        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
-    ) -> Polyline:
+    def _curve(self, event: Event) -> Polyline:
         from scipy.optimize import isotonic_regression
 
-        knots, member = np.unique(np.exp(log_p), return_inverse=True)
-        w = np.ones(event.size) if weights is None else weights
-        mass = np.bincount(member.ravel(), w)
-        means = np.bincount(member.ravel(), w * event) / mass
+        knots, member = np.unique(np.exp(event.log_p), return_inverse=True)
+        mass = np.bincount(member.ravel(), event.weights)
+        means = np.bincount(member.ravel(), event.weights * event.happened) / mass
         values = isotonic_regression(means, weights=mass).x
         bent = np.append(True, np.diff(values) != 0.0)
         corners = bent | np.append(bent[1:], True)  # both ends of every level stretch
@@ -232,22 +210,15 @@ class Steps:
 class HistogramBinning(_ByCurves):
     """Histogram binning: the frequency of the class in each bin (Zadrozny & Elkan 2001).
 
-    An empty bin of equal width keeps its centre. The result has ties, may be exactly 0 or 1, and
-    can be less likely on the fitting set than the predictions. O(n log n) for each class.
-
-    Parameters
-    ----------
-    bins : UniformBins or QuantileBins, default UniformBins(15)
-        Along the probability of a class. With many classes bins of equal mass spend themselves on
-        small probabilities, and accuracy suffers.
+    ``bins`` lie along the probability of a class; with many classes those of equal mass spend
+    themselves on small probabilities, and accuracy suffers. An empty bin of equal width keeps its
+    centre. The result has ties, may be exactly 0 or 1, and can be less likely on the fitting set
+    than the predictions. O(n log n) for each class.
 
     Examples
     --------
-    >>> from caltest import UniformBins
-    >>> from caltest.recalibration import HistogramBinning
-    >>> repaired = HistogramBinning(UniformBins(2)).fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
-    >>> repaired([0.1, 0.45]).round(3)
-    array([0.333, 0.333])
+    >>> HistogramBinning(UniformBins(2)).fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])([0.1]).round(3)
+    array([0.333])
     """
 
     bins: UniformBins | QuantileBins = UniformBins(15)
@@ -257,15 +228,11 @@ class HistogramBinning(_ByCurves):
             known = "UniformBins or QuantileBins, such as UniformBins(15)"
             raise StatisticError(f"bins must be {known}, not {self.bins!r}")
 
-    def _curve(
-        self, log_p: FloatArray, log_rest: FloatArray, event: BoolArray, weights: FloatArray | None
-    ) -> Steps:
-        p = np.exp(log_p)
-        edges = self._edges(p)
-        cells = np.searchsorted(edges, p)
-        w = np.ones(event.size) if weights is None else weights
-        count = np.bincount(cells, w, minlength=edges.size + 1)
-        events = np.bincount(cells, w * event, minlength=edges.size + 1)
+    def _curve(self, event: Event) -> Steps:
+        edges = self._edges(np.exp(event.log_p))
+        cells = np.searchsorted(edges, np.exp(event.log_p))
+        count = np.bincount(cells, event.weights, minlength=edges.size + 1)
+        events = np.bincount(cells, event.weights * event.happened, minlength=edges.size + 1)
         bounds = np.concatenate([[0.0], edges, [1.0]])
         centres = 0.5 * (bounds[1:] + bounds[:-1])
         return Steps(edges, np.where(count > 0, events / np.where(count > 0, count, 1), centres))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,8 @@ CHANCE = 0.01
 ALIKE = 0.01
 
 
-class Map(Protocol):
-    """What a method has learned: log-probabilities to recalibrated probabilities, (n, K) both."""
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return the recalibrated probabilities."""
+#: What a method has learned: log-probabilities to recalibrated probabilities, (n, K) both.
+Map = Callable[[FloatArray], FloatArray]
 
 
 class Recalibration(ABC):
@@ -46,17 +43,9 @@ class Recalibration(ABC):
     def fit(self, probs: Any, labels: Any = None, **facts: Unpack[Facts]) -> Recalibrated:
         """Fit the map on held-out predictions and their labels.
 
-        Parameters
-        ----------
-        probs, labels, **facts
-            As in :meth:`Predictions.of`, of rows that the model was not trained on. Logits that
-            differ by a constant in each row give the same map. By ``ids`` the rows of the fit are
-            known again. ``weights`` weigh the rows of the loss; only their ratios count.
-
-        Returns
-        -------
-        Recalibrated
-            The fitted map; call it on new predictions.
+        Arguments are those of :meth:`Predictions.of`, for rows that the model was not trained on.
+        Logits that differ by a constant in each row give the same map. By ``ids`` the rows of the
+        fit are known again; ``weights``, of which only ratios count, weigh the rows of the loss.
 
         Raises
         ------
@@ -69,13 +58,11 @@ class Recalibration(ABC):
         data = Predictions.of(probs, **given)
         scores = _scores(data, probs, facts.get("from_logits", False))
         w = data.weights
-        if w is None:
-            learned = self._learn(scores, data.labels)
-        else:
-            kept = w > 0.0
-            learned = self._learn(scores[kept], data.labels[kept], w[kept] / w[kept].mean())
+        rows = slice(None) if w is None else w > 0.0
+        mean_one = None if w is None else w[rows] / w[rows].mean()
+        learned = self._learn(scores[rows], data.labels[rows], mean_one)
         likely = np.maximum(_of_labels(learned(scores), data.labels), np.finfo(float).tiny)
-        rows, count = np.unique(_row_numbers(scores), return_counts=True)
+        numbers, count = np.unique(_row_numbers(scores), return_counts=True)
         return Recalibrated(
             method=self,
             map=learned,
@@ -83,7 +70,7 @@ class Recalibration(ABC):
             n_classes=data.n_classes,
             nll_before=-float(np.average(_of_labels(scores, data.labels), weights=w)),
             nll_after=-float(np.average(np.log(likely), weights=w)),
-            rows=rows[count == 1],
+            rows=numbers[count == 1],
             alike=float(2 * (count == 2).sum() / data.n),
             ids=data.ids,
         )
@@ -149,15 +136,12 @@ class Recalibrated:
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any: ...
 
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any:
-        """Return the recalibrated probabilities, of the kind and shape of ``probs``.
-
-        These are (n,) or (n, K), or Predictions; with ``from_logits=True`` they are logits.
-        """
-        labelled = isinstance(probs, Predictions)
+        """Return recalibrated probabilities, (n,), (n, K) or Predictions, as ``probs`` are."""
+        labelled, unknown = isinstance(probs, Predictions), None
         if not labelled:
             refuse_form(probs, "probs")
             probs = as_ndarray(probs, "probs")
-        unknown = None if labelled else np.zeros(len(probs), dtype=np.int64)
+            unknown = np.zeros(len(probs), dtype=np.int64)
         data = Predictions.of(probs, unknown, from_logits=from_logits)
         scores = _scores(data, probs, from_logits)
         if data.n_classes != self.n_classes:
@@ -167,8 +151,8 @@ class Recalibrated:
             )
         repaired = self.map(scores)
         if not labelled:
-            column = len(np.shape(probs)) == 1 or np.shape(probs)[1] == 1
-            return repaired[:, 1].reshape(np.shape(probs)) if column else repaired
+            column = probs.ndim == 1 or probs.shape[1] == 1
+            return repaired[:, 1].reshape(probs.shape) if column else repaired
         step = Provenance(repr(self.method), self.n, self._known(data, scores))
         notes = [*data.notes, f"recalibrated by {step.method}, fitted on {self.n} rows"]
         if step.n_known:
@@ -203,10 +187,7 @@ class Recalibrated:
 
 
 def refuse_fitted_rows(data: Predictions) -> None:
-    """Raise StatisticError when predictions were recalibrated on the rows that are to be tested.
-
-    Labels that made the predictions cannot test them. Up to 5 % of the rows may be of the fit.
-    """
+    """Refuse predictions of which more than 5 % of the rows are those of a recalibration's fit."""
     for step in data.provenance:
         if step.n_known > KNOWN * data.n:
             raise StatisticError(
@@ -234,7 +215,6 @@ def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
 
 
 def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
-    """Return a 64-bit number for every row, equal for rows that agree to nine decimals."""
     return row_numbers(np.rint(scores * 10.0**DECIMALS).astype(np.int64))
 
 
@@ -264,10 +244,8 @@ class SoftmaxLoss:
 
         logs = log_softmax(self.forward(theta), axis=1)
         shift = theta - self.identity
-        loss = (
-            -np.average(_of_labels(logs, self.labels), weights=self.weights)
-            + 0.5 * self.penalty * shift @ shift
-        )
+        unlikely = -np.average(_of_labels(logs, self.labels), weights=self.weights)
+        loss = unlikely + 0.5 * self.penalty * shift @ shift
         q = np.exp(logs)
         self._latest[:] = [(theta.copy(), q), *self._latest[:1]]
         residual = q.copy()

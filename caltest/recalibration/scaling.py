@@ -7,6 +7,7 @@ log-probabilities minus their mean over the classes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,11 +35,6 @@ class Temperature:
         return probs
 
 
-def centred(scores: FloatArray) -> FloatArray:
-    """Return the log-probabilities minus their mean over the classes."""
-    return scores - scores.mean(axis=1, keepdims=True)
-
-
 @dataclass(frozen=True, eq=False)
 class Linear:
     """The map of vector and matrix scaling: softmax(W z + b), z the centred logits.
@@ -52,9 +48,41 @@ class Linear:
     def __call__(self, scores: FloatArray) -> FloatArray:
         from scipy.special import softmax
 
-        z = centred(scores)
+        return softmax(self.logits(_centred(scores)), axis=1)
+
+    def logits(self, z: FloatArray) -> FloatArray:
+        """Return W z + b."""
         moved = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
-        return softmax(moved + self.bias, axis=1)
+        return moved + self.bias
+
+
+def _centred(scores: FloatArray) -> FloatArray:
+    return scores - scores.mean(axis=1, keepdims=True)
+
+
+class _LinearScaling(Penalised):
+    """A method that learns a linear map of the centred logits."""
+
+    full: ClassVar[bool]
+
+    def _learn(
+        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> Linear:
+        z, k = _centred(scores), scores.shape[1]
+        identity = np.eye(k) if self.full else np.ones(k)
+
+        def linear(theta: FloatArray) -> Linear:
+            return Linear(theta[:-k].reshape(identity.shape), theta[-k:])
+
+        def adjoint(residual: FloatArray) -> FloatArray:
+            slopes = residual.T @ z if self.full else (residual * z).sum(axis=0)
+            return np.append(slopes, residual.sum(axis=0))
+
+        loss = SoftmaxLoss(
+            lambda theta: linear(theta).logits(z), adjoint, labels,
+            np.append(identity, np.zeros(k)), self.penalty, weights,
+        )  # fmt: skip
+        return linear(loss.minimised())
 
 
 @dataclass(frozen=True)
@@ -63,14 +91,10 @@ class TemperatureScaling(Penalised):
 
         q = softmax(z / T),  z the logits or log-probabilities
 
-    T > 1 makes predictions less certain, T < 1 more; no predicted class changes. The loss is convex
-    in 1/T; O(n K) for each of some ten steps.
-
-    Parameters
-    ----------
-    penalty : float, default 1e-6
-        Weight λ of (λ/2)(1/T − 1)², which keeps T > 0 when every row of the fit is classified
-        correctly. Where some are not, its effect is of order λ.
+    T > 1 makes predictions less certain, T < 1 more; no predicted class changes. ``penalty`` is the
+    weight λ of (λ/2)(1/T − 1)², which keeps T > 0 when every row of the fit is classified
+    correctly; else its effect is of order λ. The loss is convex in 1/T; O(n K) for each of some ten
+    steps.
 
     Raises
     ------
@@ -80,23 +104,18 @@ class TemperatureScaling(Penalised):
     Examples
     --------
     >>> import caltest as ct
-    >>> from caltest.recalibration import TemperatureScaling
     >>> scaled = TemperatureScaling().fit(ct.examples.digits("overfit", "validation"))
     >>> round(scaled.map.temperature, 2)
     1.69
-    >>> ct.audit(scaled(ct.examples.digits("overfit", "test")), rng=0).rows[0].verdict
-    'no evidence'
     """
 
     def _learn(
         self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
     ) -> Temperature:
-        def forward(theta: FloatArray) -> FloatArray:
-            return theta[0] * scores
-
         def adjoint(residual: FloatArray) -> FloatArray:
             return np.array([np.vdot(residual, scores)])
 
+        forward = lambda theta: theta[0] * scores  # noqa: E731
         loss = SoftmaxLoss(forward, adjoint, labels, np.ones(1), self.penalty, weights)
         if loss.value(np.zeros(1))[1][0] >= 0.0:
             raise StatisticError(
@@ -107,85 +126,43 @@ class TemperatureScaling(Penalised):
 
 
 @dataclass(frozen=True)
-class VectorScaling(Penalised):
+class VectorScaling(_LinearScaling):
     """Vector scaling, a slope and an intercept for every class (Guo et al. 2017, §4.2).
 
         q = softmax(w ⊙ z + b),  z_k = log p_k − mean_j log p_j
 
-    Slopes that differ see the constant of raw logits, which the centred z leaves out. O(n K) for
+    Slopes that differ see the constant of raw logits, which the centred z leaves out. ``penalty``
+    is the weight λ of (λ/2)(‖w − 1‖² + ‖b‖²), which makes the optimum unique and finite. O(n K) for
     each of some dozens of steps.
-
-    Parameters
-    ----------
-    penalty : float, default 1e-6
-        Weight λ of (λ/2)(‖w − 1‖² + ‖b‖²), which makes the optimum unique and finite.
 
     Examples
     --------
     >>> import caltest as ct
-    >>> from caltest.recalibration import VectorScaling
     >>> scaled = VectorScaling().fit(ct.examples.digits("overfit", "validation"))
     >>> round(scaled.nll_before, 3), round(scaled.nll_after, 3)
     (0.736, 0.555)
     """
 
-    def _learn(
-        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
-    ) -> Linear:
-        z, k = centred(scores), scores.shape[1]
-
-        def forward(theta: FloatArray) -> FloatArray:
-            return z * theta[:k] + theta[k:]
-
-        def adjoint(residual: FloatArray) -> FloatArray:
-            return np.concatenate([(residual * z).sum(axis=0), residual.sum(axis=0)])
-
-        identity = np.concatenate([np.ones(k), np.zeros(k)])
-        loss = SoftmaxLoss(forward, adjoint, labels, identity, self.penalty, weights)
-        theta = loss.minimised()
-        return Linear(theta[:k], theta[k:])
+    full: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
-class MatrixScaling(Penalised):
+class MatrixScaling(_LinearScaling):
     """Matrix scaling, a full linear map of the logits (Guo et al. 2017, §4.2).
 
         q = softmax(W z + b),  z_k = log p_k − mean_j log p_j
 
     With log p in place of z this would be Dirichlet calibration (Kull et al. 2019). K² + K
     parameters fit the noise of small sets: the result can be worse than none (Guo et al. 2017,
-    Table 1) and needs a larger ``penalty``. O(n K²) for each of dozens to hundreds of steps.
-
-    Parameters
-    ----------
-    penalty : float, default 1e-6
-        Weight λ of (λ/2)(‖W − I‖² + ‖b‖²), which makes the optimum unique and finite.
+    Table 1) and needs a larger ``penalty`` λ, of (λ/2)(‖W − I‖² + ‖b‖²). O(n K²) for each of dozens
+    to hundreds of steps.
 
     Examples
     --------
     >>> import caltest as ct
-    >>> from caltest.recalibration import MatrixScaling
-    >>> validation, test = (ct.examples.digits("overfit", s) for s in ("validation", "test"))
-    >>> for penalty in (1e-6, 0.1):
-    ...     scaled = MatrixScaling(penalty).fit(validation)
-    ...     repaired = ct.TopK(1)(scaled(test))
-    ...     print(f"{scaled.nll_after:.3f}", f"{ct.ECE()(repaired.probs, repaired.labels):.3f}")
-    0.331 0.108
-    0.445 0.049
+    >>> validation = ct.examples.digits("overfit", "validation")
+    >>> [round(MatrixScaling(penalty).fit(validation).nll_after, 3) for penalty in (1e-6, 0.1)]
+    [0.331, 0.445]
     """
 
-    def _learn(
-        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
-    ) -> Linear:
-        z, k = centred(scores), scores.shape[1]
-
-        def forward(theta: FloatArray) -> FloatArray:
-            return z @ theta[: k * k].reshape(k, k).T + theta[k * k :]
-
-        def adjoint(residual: FloatArray) -> FloatArray:
-            return np.concatenate([(residual.T @ z).ravel(), residual.sum(axis=0)])
-
-        identity = np.concatenate([np.eye(k).ravel(), np.zeros(k)])
-        loss = SoftmaxLoss(forward, adjoint, labels, identity, self.penalty, weights)
-        theta = loss.minimised()
-        return Linear(theta[: k * k].reshape(k, k), theta[k * k :])
+    full: ClassVar[bool] = True
