@@ -20,12 +20,16 @@ import scipy.sparse
 
 import caltest as ct
 from caltest import cli
+from caltest.statistics.isotonic import isotonic_fit
+from caltest.statistics.smooth import smooth_curve
 
 RNG = np.random.default_rng(0)
 N = 12
 p, y = RNG.random(N).round(3), np.arange(N) % 2
 P, Y = RNG.dirichlet([1, 1, 1], N), np.arange(N) % 3
 D = ct.Predictions.of(p, y)
+SURE, THIRDS = (np.array([0.0, 1.0]), np.array([0, 1])), np.full((N, 3), 1 / 3)
+FITS = smooth_curve, isotonic_fit
 CURVE = ct.reliability_curve(D)
 FITTED = ct.recalibration.PlattScaling().fit(p, y)
 RUN = {"n_resamples": 39, "rng": 0}
@@ -277,40 +281,26 @@ def curve(**options):
 NUMBER_OF_BINS = "bins must be a number of bins, a binning such as UniformBins"
 CALLS = f"""
 ct.ECE(0) -> n_bins must be a whole number ≥ 1, not 0
-ct.ECE(-1) -> n_bins must be a whole number ≥ 1, not -1
 ct.ECE(1.5) -> {NUMBER_OF_BINS}
-ct.ECE("15") -> {NUMBER_OF_BINS}
-ct.ECE(None) -> {NUMBER_OF_BINS}
 ct.ECE(True) -> {NUMBER_OF_BINS}
-ct.ECE([0.1, 0.2]) -> {NUMBER_OF_BINS}
 ct.ECE(ct.UniformBins) -> {NUMBER_OF_BINS}
 ct.ECE(10**7) -> n_bins must be at most 1000000, not 10000000
 ct.ECE(distance="euclid") -> unknown distance 'euclid'; choose one of 'tv'
 ct.ECE(distance=2) -> distance must be a name or a function, not 2
-ct.ECE(distance=None) -> distance must be a name or a function, not None
 ct.ECE(n_bins=3) -> ECE has no argument 'n_bins': did you mean bins=?
 ct.ECE(15, "l2") -> ECE takes bins, distance=…: too many positional arguments
 ct.ECE(lens=1) -> ECE has no argument 'lens'
 ct.ECE(norm="l2") -> ECE has no argument 'norm': use distance=
-ct.ECE(random_state=1) -> use rng=
 ct.MCE("a") -> {NUMBER_OF_BINS}
 ct.RMSCE(15) -> name the binning: QuantileBins(15) for equal mass or UniformBins(15)
-ct.RMSCE(None) -> {NUMBER_OF_BINS}
-ct.ACE(0) -> bins must be a whole number ≥ 1, not 0
 ct.ACE(2.5) -> bins must be a whole number ≥ 1, not 2.5
 ct.ACE(10**7) -> bins must be at most 1000000
 ct.ACE(10, threshold=2) -> threshold must lie in [0, 1), not 2
-ct.ACE(10, threshold="a") -> threshold must lie in [0, 1), not 'a'
-ct.ACE(ct.QuantileBins(4)) -> bins must be a whole number ≥ 1, not QuantileBins(4)
 ct.SCE(0) -> n_bins must be a whole number ≥ 1, not 0
-ct.SCE("a") -> n_bins must be a whole number ≥ 1, not 'a'
 ct.TACE(10, threshold=-1) -> threshold must lie in [0, 1), not -1
-ct.TACE(threshold=None) -> threshold must lie in [0, 1), not None
 ct.ClasswiseECE(aggregate="sum") -> aggregate must be 'mean' or 'max', not 'sum'
 ct.ClasswiseECE(threshold=1) -> threshold must lie in [0, 1), not 1
 ct.UniformBins(0) -> n_bins must be a whole number ≥ 1, not 0
-ct.UniformBins("a") -> n_bins must be a whole number ≥ 1, not 'a'
-ct.UniformBins(2.0) -> n_bins must be a whole number ≥ 1, not 2.0
 ct.UniformBins(True) -> n_bins must be a whole number ≥ 1, not True
 ct.UniformBins(5, closed="both") -> closed must be 'right' or 'left', not 'both'
 ct.UniformBins(5, "left") -> UniformBins takes n_bins, closed=…, axes=…
@@ -319,105 +309,95 @@ ct.UniformBins(bins=3) -> UniformBins has no argument 'bins': did you mean n_bin
 ct.QuantileBins(0) -> n_bins must be a whole number ≥ 1, not 0
 ct.QuantileBins(10**9) -> n_bins must be at most 1000000
 ct.QuantileBins(closed=1) -> closed must be 'right' or 'left', not 1
-ct.QuantileBins(q=4) -> QuantileBins has no argument 'q'
 ct.EdgeBins([]) -> EdgeBins needs increasing edges, not ()
-ct.EdgeBins([0.5, 0.1]) -> EdgeBins needs increasing edges, not (0.5, 0.1)
 ct.EdgeBins([0.1, 0.1]) -> EdgeBins needs increasing edges, not (0.1, 0.1)
 ct.EdgeBins([np.nan]) -> EdgeBins needs increasing edges, not (nan,)
 ct.EdgeBins(["a"]) -> EdgeBins needs numbers as edges, not ['a']
-ct.EdgeBins(3) -> EdgeBins needs numbers as edges, not 3
-ct.EdgeBins(None) -> EdgeBins needs numbers as edges, not None
 ct.EdgeBins("0.1") -> EdgeBins needs numbers as edges, not '0.1'
 ct.EdgeBins([0.1, 2]) -> EdgeBins needs edges within [0, 1], not (0.1, 2.0)
-ct.EdgeBins([-0.1, 0.5]) -> EdgeBins needs edges within [0, 1], not (-0.1, 0.5)
 ct.EdgeBins([0.1], closed="x") -> closed must be 'right' or 'left', not 'x'
 ct.VarianceTree(0) -> min_size must be a whole number ≥ 1, not 0
-ct.VarianceTree("a") -> min_size must be a whole number ≥ 1, not 'a'
 ct.VarianceTree(5, split="mode") -> split must be 'median' or 'mean', not 'mode'
 ct.VarianceTree(5, stop="leaf") -> stop must be one of 'child', 'node', None, not 'leaf'
 ct.SimplexGrid(0) -> n_bins must be a whole number ≥ 1, not 0
-ct.SimplexGrid("a") -> n_bins must be a whole number ≥ 1, not 'a'
 ct.TopK(0) -> k must be a whole number ≥ 1, not 0
 ct.TopK(1.5) -> k must be a whole number ≥ 1, not 1.5
-ct.TopK("1") -> k must be a whole number ≥ 1, not '1'
-ct.TopK(None) -> k must be a whole number ≥ 1, not None
 ct.TopK(True) -> k must be a whole number ≥ 1, not True
-ct.TopK(n=3) -> TopK has no argument 'n'
 ct.TopK(3)(D) -> TopK(3) needs more than 3 classes, but there are 2: k must be at most 1
-ct.OneVsRest(-1)(D) -> there is no class -1, classes run from 0 to 1
 ct.OneVsRest(9)(D) -> there is no class 9, classes run from 0 to 1
 ct.OneVsRest("cat")(D) -> there is no class named 'cat' (no names are known)
-ct.OneVsRest(1.0) -> a class is a whole number or a name, not 1.0
-ct.OneVsRest(None) -> a class is a whole number or a name, not None
-ct.OneVsRest([1]) -> a class is a whole number or a name, not [1]
 ct.OneVsRest(True) -> a class is a whole number or a name, not True
 ct.Partition([0, 1]) -> Partition needs lists of classes, such as [[0, 1], [2]]
-ct.Partition("ab") -> Partition needs lists of classes
-ct.Partition(3) -> Partition needs lists of classes
-ct.Partition(None) -> Partition needs lists of classes
 ct.Partition({{0: 1}}) -> Partition needs lists of classes
 ct.Partition([[0]]) -> Partition needs at least two groups, none of them empty
 ct.Partition([[0], []]) -> Partition needs at least two groups, none of them empty
 ct.Partition([[0], [0, 1]]) -> Partition lists class 0 more than once
-ct.Partition([[0.5], [1]]) -> a class is a whole number or a name, not 0.5
 ct.Partition([[0], [1, 7]])(D) -> there is no class 7, classes run from 0 to 1
 ct.Partition([[0], [2]])(ct.Predictions.of(P, Y)) -> leaves out class 1
 ct.Canonical(1) -> Canonical takes nothing: too many positional arguments
-ct.Canonical(k=1) -> Canonical has no argument 'k'
-ct.SKCE("laplace") -> kernel must be a kernel such as LaplaceKernel()
 ct.SKCE(ct.LaplaceKernel) -> kernel must be a kernel such as LaplaceKernel()
 ct.SKCE(estimator="u") -> estimator must be one of 'unbiased', 'biased', 'block', 'linear', not 'u'
 ct.SKCE(block_size=2) -> block_size is for estimator='block', not 'unbiased'
 ct.SKCE(estimator="block", block_size=1) -> block_size must be a whole number ≥ 2, not 1
-ct.SKCE(estimator="block", block_size="a") -> block_size must be a whole number ≥ 2, not 'a'
 ct.SKCE(features=3) -> features must be an even number ≥ 2, not 3
-ct.SKCE(features="a") -> features must be a whole number ≥ 2, not 'a'
-ct.SKCE(features=2.0) -> features must be a whole number ≥ 2, not 2.0
-ct.SKCE(bandwidth=1) -> SKCE has no argument 'bandwidth'
 ct.LaplaceKernel(0) -> bandwidth must be a number > 0, not 0
 ct.LaplaceKernel(np.inf) -> bandwidth must be a number > 0, not inf
-ct.LaplaceKernel(np.nan) -> bandwidth must be a number > 0, not nan
 ct.LaplaceKernel("mean") -> bandwidth must be a number > 0, 'median' or 'median-with-diagonal'
 ct.GaussianKernel(-1) -> bandwidth must be a number > 0, not -1
-ct.GaussianKernel(True) -> bandwidth must be a number > 0, not True
-ct.TVKernel(None) -> bandwidth must be a number > 0, not None
 ct.MMCE(0.4) -> MMCE takes bandwidth=…, balanced=…
 ct.MMCE(bandwidth=0) -> bandwidth must be a number > 0, not 0
-ct.MMCE(bandwidth=True) -> bandwidth must be a number > 0, not True
 ct.MMCE(balanced=2) -> balanced must be True or False, not 2
 ct.Sweep("l3") -> Sweep takes norm=…
 ct.Sweep(norm="l3") -> norm must be 'l1' or 'l2', not 'l3'
 ct.Sweep(bins=3) -> Sweep has no argument 'bins': bins belong to the statistic
 ct.ICI(0.5) -> ICI takes curve=…, span=…, delta=…
 ct.ICI(span=0) -> span must lie in (0, 1], not 0
-ct.ICI(span="a") -> span must lie in (0, 1], not 'a'
 ct.ICI(delta=-1) -> delta must lie in [0, 1], not -1
-ct.ICI(delta="x") -> delta must lie in [0, 1], not 'x'
 ct.HosmerLemeshow(10) -> name the binning: QuantileBins(10)
 ct.HosmerLemeshow(groups=10) -> HosmerLemeshow has no argument 'groups': use clusters=
 ct.HosmerLemeshow(variance="x") -> variance must be 'binomial' or 'exact', not 'x'
 ct.HosmerLemeshow(df=0) -> df must be a whole number ≥ 1, not 0
-ct.HosmerLemeshow(df=1.5) -> df must be a whole number ≥ 1, not 1.5
 ct.ScoreGap("hinge") -> score must be one of 'brier'
-ct.ScoreGap(score=1) -> score must be one of 'brier'
 ct.CORP("x") -> score must be 'brier' or 'log', not 'x'
-ct.CORP(score=None) -> score must be 'brier' or 'log', not None
 ct.DebiasedL2(0) -> n_bins must be a whole number ≥ 1, not 0
 ct.DebiasedL2(estimator="x") -> estimator must be one of 'pairs', 'tcal', 'kumar', not 'x'
 ct.DebiasedL1("a") -> {NUMBER_OF_BINS}
 ct.MultiScale([3]) -> scales must be powers of two
 ct.MultiScale([]) -> scales must be increasing and at least one
-ct.MultiScale("ab") -> scales must be powers of two
 ct.MultiScale([4, 2]) -> scales must be increasing
-ct.MultiScale([True]) -> scales must be powers of two
 ct.Kuiper(1) -> Kuiper takes scaled=…: too many
-ct.KolmogorovSmirnov(bins=3) -> KolmogorovSmirnov has no argument 'bins'
-ct.BrierScore(1) -> BrierScore takes nothing
 ct.CoxScore(1) -> CoxScore takes nothing
-ct.CalibrationInTheLarge(bins=4) -> CalibrationInTheLarge has no argument 'bins'
+ct.ICI(curve="spline") -> curve must be 'lowess' or 'loess'
+ct.ICI(curve="loess", delta=0.1) -> belongs to curve='lowess'
+ct.ECI()([0.3, 0.3, 0.3], [0, 1, 1]) -> all predictions are equal
+ct.OERatio()(*SURE) -> every prediction is 0 or 1
+ct.CalibrationInTheLarge()(*SURE) -> every prediction is 0 or 1
+ct.HosmerLemeshow()(*SURE) -> every prediction is 0 or 1
+ct.CoxScore()(*SURE) -> every prediction is 0 or 1
+ct.CoxLR()(*SURE) -> every prediction is 0 or 1
+ct.Kuiper(scaled=True)(*SURE) -> every prediction is 0 or 1
+ct.Spiegelhalter()(*SURE) -> not defined: every prediction is 0, ½ or 1
+ct.Spiegelhalter()(0 * p + 0.5, y) -> not defined: every prediction is 0, ½ or 1
+ct.Spiegelhalter()(y / 2, 0 * y) -> not defined: every prediction is 0, ½ or 1
+ct.Spiegelhalter()(THIRDS, Y) -> not defined: every prediction is 0, ½ or 1
+ct.VariationalError("tvd") -> loss must be one of 'tv'
+ct.RefinementError("l1") -> loss must be one of 'brier'
+ct.VariationalError(folds=1) -> folds must be a whole number ≥ 2
+ct.VariationalError(recalibration="platt") -> such as PlattScaling()
+ct.VariationalError()([0.1, 0.2], [0, 1]) -> 10 in all; there are 2
+ct.ScaledBrierScore()([0.3], [1]) -> give two rows
+ct.LaplaceKernel()(np.eye(2), np.eye(2)) -> has no bandwidth yet
+ct.SKCE(estimator="linear", features=4) -> features are for
+ct.SKCE(lambda rows, others: rows @ others.T, features=8) -> features are for
+ct.ClasswiseECE(lambda rows: rows[:, 0])(P, Y) -> one integer per row
+ct.EdgeBins([0.2])(P) -> one coordinate
+ct.MultiScale([-2]) -> scales must be powers of two
+ct.MultiScale([2, 2]) -> scales must be increasing
+ct.presets.monai("maximum") -> metric must be one of expected, not
+FITS[0](P, Y) -> for two classes
+FITS[1](P, Y) -> isotonic_fit is for two classes
 ct.RedrawLabels(99) -> RedrawLabels takes nothing
 ct.ConsistencyResampling(B=3) -> ConsistencyResampling has no argument 'B': use n_resamples=
-ct.Bootstrap(n=5) -> Bootstrap has no argument 'n'
 ct.Bootstrap("a").sampler(D) -> clusters is 'a', not an array
 ct.Predictions.of(D, pos_label=1) -> from_logits and pos_label are for arrays
 ct.Predictions.of(D, from_logits=True) -> from_logits and pos_label are for arrays
@@ -426,13 +406,10 @@ ct.Predictions.of(D, [1, 2]) -> these predictions have 12 rows but labels has 2
 ct.Predictions.of(p, y, sample_weight=p) -> Predictions.of has no argument 'sample_weight'
 ct.Predictions.of(p, y, ["a", "b"], p) -> too many positional arguments
 ct.presets.guo2017(0) -> n_bins must be a whole number ≥ 1, not 0
-ct.presets.guo2017("a") -> n_bins must be a whole number ≥ 1, not 'a'
 ct.presets.nixon2019("x") -> metric must be one of sce, ace, tace, not 'x'
 ct.presets.nixon2019(variant="y") -> variant must be one of paper, nixon, not 'y'
 ct.presets.calzone("ece") -> metric must be one of ece-h
-ct.presets.calzone(bins="a") -> bins must be a whole number ≥ 1, not 'a'
 ct.presets.sklearn(0) -> bins must be a whole number ≥ 1, not 0
-ct.presets.sklearn(bins="a") -> bins must be a whole number ≥ 1, not 'a'
 ct.presets.sklearn(strategy="kmeans") -> strategy must be one of uniform, quantile, not 'kmeans'
 ct.presets.netcal("x") -> metric must be one of ece, mce, not 'x'
 ct.presets.netcal(task="x") -> task must be one of multiclass, binary, not 'x'
@@ -440,54 +417,38 @@ ct.presets.netcal(bins=-3, equal_intervals=False) -> bins must be a whole number
 ct.presets.torchmetrics("l3") -> norm must be one of l1, l2, max, not 'l3'
 ct.presets.torchmetrics(bins=0) -> bins must be a whole number ≥ 1, not 0
 ct.presets.verified_calibration("x") -> metric must be one of ece, ece-em, l2, not 'x'
-ct.presets.verified_calibration("l2", bins=0) -> bins must be a whole number ≥ 1, not 0
 ct.presets.calibrationerrors_jl("x") -> binning must be one of uniform, median-variance, not 'x'
 ct.presets.calibrationerrors_jl(distance="x") -> unknown distance 'x'
 ct.presets.relplot(task="x") -> task must be one of multiclass, binary, not 'x'
 ct.presets.guo2017(15)(p) -> labels are missing
 asked(n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
-asked(n_resamples=-1) -> n_resamples must be a whole number ≥ 1, not -1
 asked(n_resamples=1e4) -> n_resamples must be a whole number ≥ 1, not 10000.0
-asked(n_resamples="9") -> n_resamples must be a whole number ≥ 1, not '9'
 asked(n_resamples=True) -> n_resamples must be a whole number ≥ 1, not True
-asked(n_resamples=None) -> n_resamples must be a whole number ≥ 1, not None
 asked(n_resamples=10**9) -> n_resamples must be at most 10000000, not 1000000000
 asked(rng="a") -> rng must be a seed ≥ 0 or a Generator
 asked(rng=-1) -> rng must be a seed ≥ 0 or a Generator
-asked(rng=1.5) -> rng must be a seed ≥ 0 or a Generator
 asked(rng=True) -> rng must be a seed or a numpy.random.Generator, not a bool
 asked(rng=np.random.RandomState(0)) -> not a RandomState
 asked(workers=0) -> workers must be a number ≥ 1 or a function like map, not 0
-asked(workers=1.5) -> workers must be a number ≥ 1 or a function like map, not 1.5
 asked(workers="a") -> workers must be a number ≥ 1 or a function like map, not a
 asked(workers=True) -> workers must be a number ≥ 1 or a function like map, not True
-asked(workers=None) -> workers must be a number ≥ 1 or a function like map, not None
 asked(null="simulate") -> is one of 'auto', 'exact', RedrawLabels() or ConsistencyResampling()
 asked(null=ct.RedrawLabels) -> is one of 'auto', 'exact', RedrawLabels()
 asked(null=ct.Bootstrap()) -> Bootstrap() cannot be a null
-asked(null=5) -> is one of 'auto', 'exact'
-asked(null=None) -> is one of 'auto', 'exact'
 asked(null="asymptotic") -> is one of 'auto', 'exact'
 asked(early_stop="late") -> early_stop must be True or False, not 'late'
 asked(null="betting") -> null='betting' is the law of EValue(): give statistic=EValue() with it
 asked(lens="top") -> lens must be a lens such as TopK(1) or a function, not 'top'
 asked(lens=ct.TopK) -> lens must be a lens such as TopK(1) or a function
-asked(lens=1) -> lens must be a lens such as TopK(1) or a function, not 1
 asked(lens=ct.OneVsRest(5)) -> there is no class 5
-asked(lens=ct.TopK(4)) -> k must be at most 1
 asked(lens=lambda d: 3) -> returned int; a lens takes Predictions and returns Predictions
 asked(statistic="ECE") -> statistic must be a statistic such as ECE(15)
 asked(statistic=ct.ECE) -> statistic must be a statistic such as ECE(15)
-asked(statistic=None) -> statistic must be a statistic such as ECE(15)
-asked(statistic=3) -> statistic must be a statistic such as ECE(15)
 asked(statistic=[ct.ECE()]) -> calibration_test takes one statistic
-asked(statistic=(ct.ECE(), ct.MCE())) -> calibration_test takes one statistic
 asked(statistic=ct.presets.guo2017()) -> unpack it, **preset
 asked(statistic=lambda p, y: "a") -> failed on probs of shape (12, 2)
 asked(statistic=lambda p, y: np.nan) -> is nan on the observed data; it must be a finite number
-asked(statistic=lambda p: 1) -> failed on probs of shape (12, 2)
 asked(statistic=lambda p, y: p) -> failed on probs of shape (12, 2)
-asked(statistic=lambda p, y: None) -> failed on probs of shape (12, 2)
 asked(statistic=ct.HosmerLemeshow(), lens=lambda d: ct.Predictions.of(P, Y)) -> is for two classes
 asked(alpha=0.05) -> no argument 'alpha': use level= of intervals and pictures, alpha= of audit
 asked(bins=10) -> no argument 'bins': bins belong to the statistic
@@ -496,12 +457,8 @@ asked(seed=1) -> no argument 'seed': use rng=
 asked(alternative="greater") -> see side= of confidence_interval
 asked(num_classes=2) -> no argument 'num_classes': did you mean classes=?
 interval(level=95) -> level must lie in (0, 1), not 95
-interval(level=0) -> level must lie in (0, 1), not 0
 interval(level="a") -> level must lie in (0, 1), not 'a'
-interval(level=None) -> level must lie in (0, 1), not None
-interval(level=True) -> level must lie in (0, 1), not True
 interval(method="wald") -> method must be one of 'auto'
-interval(method=None) -> method must be one of 'auto'
 interval(side="left") -> side must be one of 'two-sided', 'lower', 'upper', not 'left'
 interval(statistic=ct.SKCE()) -> no interval of SKCE
 interval(n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
@@ -509,26 +466,20 @@ interval(rng="a") -> rng must be a seed ≥ 0 or a Generator
 interval(clusters=[0] * 12) -> at least two of them
 interval(alpha=0.05) -> no argument 'alpha': use level=
 compared(p) -> probs_b is missing: pass the predictions of both models
-compared(p, labels=y) -> probs_b is missing
-compared(D) -> probs_b is missing
 compared(None, p, y) -> model A: probs is None, not an array
 compared(p, p, y, weight=y) -> no argument 'weight': did you mean weights=?
 several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight'
 compared(p, y) -> labels are missing
 compared(y, p, p) -> model A: probs and labels look swapped
-several({{}}, y) -> a comparison needs two models
 several({{"a": p}}, y) -> a comparison needs two models
 several({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
 compared({{"a": p, "b": p}}, y) -> several models are compared by compare_models
 compared(p, P, y) -> a paired comparison needs the same observations and classes
 compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0,
 compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'
-compared(p, p[::-1], y, names=["a"]) -> names must be two names, not ['a']
 compared(p, p[::-1], y, names=("a", "a")) -> two models with different names
-compared(p, p[::-1], y, names=None) -> names must be two names, not None
 compared(p, p[::-1], y, level=95) -> level must lie in (0, 1), not 95
 compared(p, p[::-1], y, margin=2) -> margin must lie in [0, 1], not 2
-compared(p, p[::-1], y, margin="a") -> margin must lie in [0, 1], not 'a'
 compared(p, p[::-1], y, method="t") -> method must be one of 'auto', 'z'
 compared(p, p[::-1], y, paired=False) -> needs labels_b, the labels of the second model
 compared(p, p[::-1], y, paired="yes") -> paired must be True or False, not 'yes'
@@ -537,10 +488,7 @@ compared(p, p[::-1], y, statistic="ECE") -> statistic must be a statistic such a
 compared(p, p[::-1], y, statistic=ct.SKCE()) -> no valid test of equal SKCE
 compared(p, p[::-1], y, alpha=0.05) -> no argument 'alpha'
 audit(alpha=5) -> alpha must lie in (0, 1), not 5
-audit(alpha=0) -> alpha must lie in (0, 1), not 0
-audit(alpha="a") -> alpha must lie in (0, 1), not 'a'
 audit(tolerance=0) -> tolerance must lie in (0, 1), not 0
-audit(tolerance=2) -> tolerance must lie in (0, 1), not 2
 audit(adjust="bonferroni") -> adjust must be 'holm' or 'max-T', not 'bonferroni'
 audit(n_resamples=9) -> n_resamples=9 cannot reject anything at alpha=0.05: take at least 60
 audit(n_resamples="a") -> n_resamples must be a whole number ≥ 1, not 'a'
@@ -549,17 +497,13 @@ audit(level=0.95) -> audit has no argument 'level': use level= of intervals
 joint([]) -> the list of (statistic, lens) pairs is empty
 joint([ct.ECE()]) -> pairs must be a list such as
 joint(ct.ECE()) -> pairs must be a list such as
-joint([(ct.ECE(),)]) -> pairs must be a list such as
-joint(None) -> pairs must be a list such as
 joint([("ECE", None)]) -> statistic must be a statistic such as ECE(15)
 joint([(ct.ECE(), "top")]) -> lens must be a lens such as TopK(1)
 joint([(ct.TopK(1), ct.ECE())]) -> a lens takes Predictions and returns Predictions
 joint([(ct.ECE(), None)], n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
 curve(bins=0) -> n_bins must be a whole number ≥ 1, not 0
 curve(bins="a") -> {NUMBER_OF_BINS}
-curve(bins=[0.1, 0.5]) -> {NUMBER_OF_BINS}
 curve(band="boot") -> band must be 'consistency', 'confidence'
-curve(band=5) -> band must be 'consistency', 'confidence'
 curve(band=ct.Bootstrap()) -> band must be 'consistency', 'confidence'
 curve(level=95) -> level must lie in (0, 1), not 95
 curve(lens="a") -> lens must be a lens such as TopK(1)
@@ -569,12 +513,10 @@ ct.reliability_fit(P, Y, lens=ct.Canonical()) -> a curve needs a two-class lens
 ct.reliability_fit(p, y, level=2) -> level must lie in (0, 1), not 2
 ct.reliability_simplex(p, y) -> is for three classes, or four without a picture
 ct.reliability_simplex(P, Y, bins="a") -> {NUMBER_OF_BINS}
-ct.reliability_simplex(P, Y, bins=0) -> n_bins must be a whole number ≥ 1, not 0
 ct.reliability_difference(p, p) -> labels are missing
 ct.reliability_difference(p, p[:4], y) -> probs has 4 rows but labels has 12
 ct.reliability_difference(P, P, Y, lens=ct.Canonical()) -> needs a two-class lens
 ct.bin_sensitivity(p, y, bins=5) -> bins must be a list of numbers or binnings
-ct.bin_sensitivity(p, y, bins=[]) -> bins must be a list of numbers or binnings
 ct.bin_sensitivity(p, y, bins=[0]) -> n_bins must be a whole number ≥ 1, not 0
 ct.cox_recalibration(p, y, level=5) -> level must lie in (0, 1), not 5
 ct.cox_recalibration(p, y, method="x") -> method must be 'wald' or 'profile', not 'x'
@@ -585,7 +527,6 @@ ct.corp_decomposition(p, y, score="x") -> score must be 'brier' or 'log', not 'x
 ct.corp_decomposition(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
 ct.brier_decomposition(p, y, bins="a") -> {NUMBER_OF_BINS}
 ct.replicate(D, ct.ECE(), "boot", n_resamples=9) -> 'boot' is no way to draw data
-ct.replicate(D, ct.ECE(), ct.RedrawLabels, n_resamples=9) -> is no way to draw data
 ct.replicate(p, ct.ECE(), ct.RedrawLabels(), n_resamples=9) -> data must be Predictions
 ct.replicate(D, ct.ECE(), ct.Bootstrap(), n_resamples=0) -> n_resamples must be a whole number ≥ 1
 ct.replicate(D, ct.ECE(), ct.RedrawLabels(), n_resamples=10**8) -> n_resamples must be at most
@@ -596,7 +537,6 @@ ct.recalibration.HistogramBinning(15) -> bins must be UniformBins or QuantileBin
 ct.recalibration.TemperatureScaling().fit(p) -> labels are missing
 ct.recalibration.TemperatureScaling().fit(p, y, weights=-p) -> weights are ≥ 0
 FITTED(P) -> the map was fitted on 2 classes, but these predictions have 3
-FITTED("a") -> probs is 'a', not an array
 FITTED(9 * p) -> outside [0, 1]
 CURVE.plot(ax=3) -> ax must be matplotlib axes, not int
 CURVE.plot(style="x") -> style must be 'deviation' or 'classical', not 'x'
@@ -609,6 +549,7 @@ ct.examples.SixPoints().sample("a") -> n must be a whole number ≥ 1, not 'a'
 CASES = [line.split(" -> ") for line in CALLS.strip().splitlines()]
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 @pytest.mark.parametrize("part", range(4))
 def test_calls(part):
     calls = {call: (lambda call=call: eval(call), re.escape(words)) for call, words in CASES}
@@ -732,7 +673,3 @@ def test_endless_recipes_are_refused_in_a_sentence(text, folder, capsys, monkeyp
     assert code == 2
     assert "Invalid value for '--lens'" in err
     assert len(err) < 500
-
-
-def test_there_are_three_hundred_of_them():
-    assert len(INPUTS) + len(FACTS) + len(CASES) + len(COMMAND_CASES) >= 400

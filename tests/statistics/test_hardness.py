@@ -114,36 +114,6 @@ def test_masked_and_misaligned_input_is_refused():
         ct.Predictions.of(p, y)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"statistic": "ece"}, "statistic must be"),
-        ({"lens": ct.TopK}, "lens must be"),
-        ({"null": ct.RedrawLabels}, "is one of .auto., .exact."),
-        ({"null": 3}, "is one of .auto., .exact."),
-        ({"rng": np.random.RandomState(1), "null": RedrawLabels()}, "not a RandomState"),
-        ({"rng": -1, "null": RedrawLabels()}, "rng must be a seed"),
-    ],
-)
-def test_wrong_kinds_of_arguments_are_named(options, message):
-    with pytest.raises(StatisticError, match=message):
-        ct.calibration_test([0.2, 0.7], [0, 1], **options)
-
-
-@pytest.mark.parametrize(
-    ("probs", "message"),
-    [
-        ([10.0, 55.0, 80.0], "divide by 100"),
-        ([-3.0, 2.0, 0.5], "logistic function"),
-        ([[1.0, -2.0]] * 3, "softmax"),
-        ([0.1, 1.0000100, 0.2], "row 1 is 1.00001"),
-    ],
-)
-def test_out_of_range_advice_fits_the_values(probs, message):
-    with pytest.raises(ct.InvalidPredictionsError, match=message):
-        ct.Predictions.of(probs, [0, 1, 0])
-
-
 def test_rounding_above_one_is_repaired_and_said():
     data = ct.Predictions.of([0.5, 1.0000001], [0, 1])
     assert data.probs[1, 1] == 1.0

@@ -106,14 +106,8 @@ def test_a_class_must_answer_somehow():
 
 
 def test_one_statistic_is_asked_for():
-    for several in ([ct.ECE(), ct.MCE()], [(ct.ECE(), ct.TopK(1))]):
-        with pytest.raises(StatisticError, match="takes one statistic"):
-            ct.calibration_test(FEW, None, several)
-    with pytest.raises(StatisticError, match="pairs must be a list"):
-        ct.joint_test(FEW, pairs=[ct.ECE()])
-    for nonsense in ("ECE", ct.ECE, 3):
-        with pytest.raises(StatisticError, match="statistic must be a statistic"):
-            ct.calibration_test(FEW, None, nonsense)
+    with pytest.raises(StatisticError, match="takes one statistic"):
+        ct.calibration_test(FEW, None, [(ct.ECE(), ct.TopK(1))])
 
 
 def test_a_function_may_take_weights():
