@@ -4,8 +4,6 @@
 by running them (``test_presets.py`` does so again where they are installed), or are published.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

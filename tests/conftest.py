@@ -1,7 +1,5 @@
 """Fixtures shared by all tests, and the tables over which every invariant runs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

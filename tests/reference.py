@@ -4,16 +4,12 @@ Plain Python and NumPy: loops, dictionaries, long doubles and exact fractions. N
 caltest.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
-
-# --- the data of the ECE tutorial (9 × 2 and 10 × 5) -------------------------------------------
 
 TUTORIAL_BINARY = np.array(
     [
@@ -38,8 +34,6 @@ TUTORIAL_MULTI = np.array(
 )
 TUTORIAL_MULTI_LABELS = np.array([0, 2, 3, 4, 2, 0, 1, 3, 3, 2])
 
-# --- distances ---------------------------------------------------------------------------------
-
 
 def hellinger(r, g):
     """A distance that has no name in the package."""
@@ -57,9 +51,6 @@ DISTANCES = {
 
 def distance_function(distance):
     return DISTANCES[distance] if isinstance(distance, str) else distance
-
-
-# --- partitions --------------------------------------------------------------------------------
 
 
 def uniform_bin(x, m, closed="right"):
@@ -131,9 +122,6 @@ def as_groups(cells):
     return sorted(groups.values())
 
 
-# --- lenses ------------------------------------------------------------------------------------
-
-
 def top_k(probs, labels, k):
     out, induced = [], []
     for row, y in zip(probs, labels, strict=True):
@@ -146,9 +134,6 @@ def top_k(probs, labels, k):
 def partition(probs, labels, groups):
     out = [[sum(row[c] for c in g) for g in groups] for row in probs]
     return np.array(out), np.array([[y in g for g in groups].index(True) for y in labels])
-
-
-# --- statistics --------------------------------------------------------------------------------
 
 
 def gaps(probs, labels, cells, distance="tv"):
@@ -168,9 +153,6 @@ def ece(probs, labels, cells, distance="tv"):
 
 def mce(probs, labels, cells, distance="tv"):
     return max(gap for _, gap in gaps(probs, labels, cells, distance))
-
-
-# --- laws --------------------------------------------------------------------------------------
 
 
 def draw_label(row, u):

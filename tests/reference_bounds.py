@@ -1,7 +1,5 @@
 """Slow twins of the bounds of binned errors, cell by cell and draw by draw, in plain Python."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Slow twins of the comparison of two models, written from the definitions."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

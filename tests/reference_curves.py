@@ -1,14 +1,10 @@
 """Slow twins of the bin-free statistics, written from the papers. Nothing here imports caltest."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import scipy.stats
-
-# --- cumulative errors (Arrieta-Ibarra et al. 2022) ---------------------------------------------
 
 
 def cumulative(p, y, signs=None):
@@ -22,9 +18,6 @@ def cumulative(p, y, signs=None):
 
 def walk_sigma(p):
     return math.sqrt(math.fsum(float(v) * (1 - float(v)) for v in p)) / len(p)
-
-
-# --- isotonic regression (Dimitriadis et al. 2021) ----------------------------------------------
 
 
 def isotonic(p, y):
@@ -58,9 +51,6 @@ def corp(p, y, score):
     best = two_class_score([fit[float(v)] for v in p], y, score)
     base = two_class_score([sum(map(int, y)) / len(p)] * len(p), y, score)
     return raw - best, base - best, base
-
-
-# --- smooth ECE (Błasiok & Nakkiran 2024, as relplot 1.0.3 discretises it) ----------------------
 
 
 def smooth_at(p, y, width, signs=None):
@@ -98,9 +88,6 @@ def smooth_ece(p, y, signs=None):
         else:
             wide = middle
     return smooth_at(p, y, wide, signs), wide
-
-
-# --- proper scores -------------------------------------------------------------------------------
 
 
 def row_score(row, y, score):

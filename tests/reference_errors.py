@@ -1,7 +1,5 @@
 """Slow twins of ATB, loess curves, scaled scores and cross-fitted errors, from the papers."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 
@@ -26,9 +24,6 @@ def atb_mean(p):
     """Σ p (1 − p) / n² in rational arithmetic."""
     exact = [Fraction(float(a)) for a in p]
     return float(sum(a * (1 - a) for a in exact) / len(exact) ** 2)
-
-
-# --- loess -------------------------------------------------------------------------------------
 
 
 def tricube(u):
@@ -86,9 +81,6 @@ def quantile(values, q, w):
         before, reached = reached, reached + own / sum(w)
         total += n * value * max(0.0, min(end, reached) - max(start, before))
     return total
-
-
-# --- scores and cross-fitted errors --------------------------------------------------------------
 
 
 def brier(row, label):

@@ -4,8 +4,6 @@ Written from the papers: plain loops, exact fractions where they decide somethin
 imports caltest. ``p`` is the probability of the event and ``y`` is 1 where it happened.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -71,9 +69,6 @@ def score_equations(a, b, p, y):
     return residual.sum(), (residual * z).sum()
 
 
-# --- lowess ------------------------------------------------------------------------------------
-
-
 def lowess_at(x0, p, y, span, row_weights=None):
     """Cleveland's local line: tricube weights up to the ⌊span n⌋-th nearest neighbour."""
     n = len(p)
@@ -89,9 +84,6 @@ def lowess_at(x0, p, y, span, row_weights=None):
         return level
     cross = sum(a * (x - mean) * o for a, x, o in zip(w, p, y, strict=True)) / total
     return level + cross / square * (x0 - mean)
-
-
-# --- class-wise errors ---------------------------------------------------------------------------
 
 
 def nixon_edges(p, m):
@@ -142,9 +134,6 @@ def by_class(probs, labels, threshold, error):
     return values
 
 
-# --- sweep ---------------------------------------------------------------------------------------
-
-
 def sweep(p, y, norm=1):
     """ECE_sweep, equal mass: bins end at ranks ⌈jn/b⌉, or after the ties there."""
     order = sorted(range(len(p)), key=lambda i: p[i])
@@ -171,9 +160,6 @@ def sweep(p, y, norm=1):
         len(part) * abs(sum(y[i] - p[i] for i in part) / len(part)) ** norm for part in bins(b)
     )
     return (total / n) ** (1 / norm), b
-
-
-# --- scales --------------------------------------------------------------------------------------
 
 
 def debiased_variance(covariances, cells):

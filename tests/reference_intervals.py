@@ -1,7 +1,5 @@
 """Slow twins of the intervals, written from the papers and never from the package's code."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from statistics import NormalDist

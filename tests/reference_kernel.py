@@ -1,7 +1,5 @@
 """Slow twins of the kernel errors, from the papers: double loops and plain sums, no caltest."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

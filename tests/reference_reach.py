@@ -3,8 +3,6 @@
 Debiased errors, their jackknife and their kernels come from :mod:`reference_comparison`.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache, cached_property
 

@@ -1,7 +1,5 @@
 """Slow twins of the recalibration methods, written from the papers and with other algorithms."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

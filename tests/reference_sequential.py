@@ -1,7 +1,5 @@
 """The mixture by its definition: every expert's product from every start, added up."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import expit
 

@@ -1,7 +1,5 @@
 """caltest in scikit-learn: classes by name, folds that lack one, and scikit-learn's own checks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The metric over batches gives what all rows at once give, also from several processes."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

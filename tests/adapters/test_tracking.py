@@ -1,7 +1,5 @@
 """What reaches MLflow and Weights & Biases, shown by small modules in their place, and by them."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

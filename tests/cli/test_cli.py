@@ -1,7 +1,5 @@
 """The command line, as its users meet it."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from dataclasses import replace

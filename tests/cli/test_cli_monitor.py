@@ -1,7 +1,5 @@
 """``caltest monitor``: no row twice, none lost, whatever happens."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ A refusal must come from a ``raise`` of caltest, be one line, and say what the t
 are tried in every verb; the other tables hold one call a line, with what is said behind the arrow.
 """
 
-from __future__ import annotations
-
 import linecache
 import re
 import traceback
@@ -62,8 +60,6 @@ def complaints(calls):
     found = {name: complaint(call, words) for name, (call, words) in calls.items()}
     return {name: wrong for name, wrong in found.items() if wrong}
 
-
-# --- what is passed ------------------------------------------------------------------------------
 
 VERBS = {
     "calibration_test": lambda a, b, **o: ct.calibration_test(a, b, **RUN, **o),
@@ -178,9 +174,6 @@ def test_inputs_and_facts(verb):
     assert complaints(facts) == {}
 
 
-# --- what is accepted, and what is said of it ----------------------------------------------------
-
-
 def confident(rows):
     """Return predictions of three classes, every one of which comes true."""
     probs = np.tile([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]], (rows // 2, 1))
@@ -245,9 +238,6 @@ def test_a_few_draws_do_not_say_that_nothing_else_can_be_shown(n_resamples):
     assert "cannot be tested" not in str(result)
     with pytest.warns(ct.DegenerateDataWarning, match="can show nothing else"):
         ct.calibration_test(probs, np.zeros(40, int), null=null, n_resamples=99)
-
-
-# --- calls, one a line ---------------------------------------------------------------------------
 
 
 def asked(**options):
@@ -555,8 +545,6 @@ def test_calls(part):
     calls = {call: (lambda call=call: eval(call), re.escape(words)) for call, words in CASES}
     assert complaints(dict(list(calls.items())[part::4])) == {}
 
-
-# --- the command line ----------------------------------------------------------------------------
 
 COMMANDS = """
 audit --bins 10 -> Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins.

@@ -1,7 +1,5 @@
 """The documentation tells the truth: no public name is missing, and its sessions are real."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import re

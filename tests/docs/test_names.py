@@ -1,7 +1,5 @@
 """Words that cross a file are nouns of the field."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Other packages, on the data of :mod:`validation.peers`; none of them is needed here."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

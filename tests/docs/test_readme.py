@@ -1,7 +1,5 @@
 """The README tells the truth."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The replications that take a moment, the runner, and the report. ``--quick`` in CI runs all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -136,9 +134,6 @@ def test_checks_can_fail():
     result.share("share", np.arange(1000) < 300, 0.32)
     result.share("never", np.zeros(100, dtype=bool), 0.0)
     assert all(check.passed for check in result.checks)
-
-
-# --- what the items share -------------------------------------------------------------------------
 
 
 def test_network_is_the_one_of_the_examples():

@@ -1,7 +1,5 @@
 """The machinery of the studies: parts that survive a kill, extend each other, and go stale."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

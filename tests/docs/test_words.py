@@ -1,7 +1,5 @@
 """What is printed: on narrow terminals, in ASCII, and with names that would steer a terminal."""
 
-from __future__ import annotations
-
 import io
 import sys
 

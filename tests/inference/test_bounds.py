@@ -1,7 +1,5 @@
 """Bounds of binned errors piece by piece: noise of cells, tests of a size, formulas, methods."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -271,9 +269,6 @@ def test_end_of_what_holds():
     inversion._boundary(lambda x: calls.append(x) or x < 3.0, 1.0)
     assert calls[:3] == [1.0, 2.0, 4.0]
     assert len(calls) < 20
-
-
-# --- methods -----------------------------------------------------------------------------------
 
 
 def asked(statistic, probs, labels, **changes):

@@ -1,7 +1,5 @@
 """Rows in clusters: the shared redraw, its strength, and what the verbs make of it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from itertools import product

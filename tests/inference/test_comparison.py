@@ -1,7 +1,5 @@
 """Comparing two models and more: against definitions, enumeration, theory, and as users meet it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,9 +54,6 @@ def by_rows(statistic):
 def error_of(bins, data):
     """Return the squared error of data in cells."""
     return SquaredError.of(cells_of(as_binning(bins), data.probs), data)
-
-
-# --- the variance ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])
@@ -116,9 +111,6 @@ def test_power(rng):
     assert "B is better calibrated" not in found
 
 
-# --- swaps -------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("statistic", [ct.ECE(4), DebiasedL2(2)])
 def test_swap_against_enumeration(rng, statistic):
@@ -174,9 +166,6 @@ def test_ctrl_c_keeps_what_was_drawn(rng):
     assert "Interrupted" in str(result)
 
 
-# --- invariants --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("lens", [ct.TopK(1), ct.TopK(2), ct.Canonical(), ct.OneVsRest(0)])
 def test_order_of_models_and_rows(rng, lens):
     a, b, y = (
@@ -218,9 +207,6 @@ def test_two_rows_and_one():
     assert result.low < 0.0 < result.high
     with pytest.raises(ct.StatisticError, match="no two rows of A share a cell"):
         compare([0.9], [0.6], [1], lens=EVENT, n_resamples=9)
-
-
-# --- what it says ------------------------------------------------------------------------------
 
 
 def test_verdicts(rng):
@@ -303,9 +289,6 @@ def test_scores_against_scipy(rng):
     assert "infinite" in str(compare(*vectors(rng, 50, 3), n_resamples=1))
 
 
-# --- several models ----------------------------------------------------------------------------
-
-
 def test_all_pairs(rng):
     u = rng.normal(size=1500)
     y = (u + rng.normal(size=1500) > 0).astype(int)
@@ -347,9 +330,6 @@ def test_real_networks(data_dir):
     assert set(table.indistinguishable[1]) == {"vgg11_bn", "vgg16_bn"}
 
 
-# --- refusals ----------------------------------------------------------------------------------
-
-
 def test_refusals(rng):
     a, b, y = right_and_steep(rng, 30)
     data, other = ct.Predictions(a, y), ct.Predictions(b, np.where(np.arange(30) == 7, 1 - y, y))
@@ -388,9 +368,6 @@ def test_labels_may_come_with_the_first_model(rng):
     assert compare(ct.Predictions(a, y), b, n_resamples=9, rng=1) == expected
     other = ct.Predictions(a, 1 - y), ct.Predictions(b, 1 - y)
     assert compare(*other, y, n_resamples=9, rng=1) == expected  # labels that are given count
-
-
-# --- command line ------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Rows that occur several times are noticed, and ties by rounding are not taken for them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

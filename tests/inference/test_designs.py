@@ -1,7 +1,5 @@
 """Clusters and weights in comparisons, intervals and the other verbs, against definitions."""
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 

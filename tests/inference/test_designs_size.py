@@ -1,7 +1,5 @@
 """Sizes and power of tests with clusters and subgroups, in designs that others fail in."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

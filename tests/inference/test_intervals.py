@@ -1,7 +1,5 @@
 """Intervals against the papers, against their own tests, and against the truth."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference_intervals as twin
@@ -41,9 +39,6 @@ def interval(data, statistic=TEN, n_resamples=999, rng=0, **options):
 def cells_of(statistic, data):
     bins = getattr(statistic, "bins", statistic)
     return ct.Cells.of(bins, problem_of(data)).of_unit.tolist()
-
-
-# --- what the interval promises ----------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -142,9 +137,6 @@ def test_one_full_cell_gives_the_normal_interval(rng):
     assert np.sqrt(squared.low) == pytest.approx(d - 1.96 * 0.5 / np.sqrt(n), abs=0.15 * sd)
 
 
-# --- clusters ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("statistic", [ct.ECE(5), ct.ECE(5, distance="sqeuclidean"), DebiasedL2(5)])
 def test_repeated_rows_in_clusters_are_one_row(rng, statistic):
     data = drawn(rng, 400, slope(0.5))
@@ -157,9 +149,6 @@ def test_repeated_rows_in_clusters_are_one_row(rng, statistic):
     assert -0.06 * width < clustered.high - once.high < 0.15 * width
     assert blind.high - blind.low < 0.7 * width
     assert clustered.n_clusters == 400
-
-
-# --- twins -------------------------------------------------------------------------------------
 
 
 def test_largest_gap_against_its_twin(rng):
@@ -198,9 +187,6 @@ def test_percentile_of_a_calibrated_model_misses_zero_and_says_so(rng):
     answer = interval(drawn(rng, 1000), method="bootstrap")
     assert not answer.contains_zero
     assert "lies too high" in str(answer)
-
-
-# --- invariants --------------------------------------------------------------------------------
 
 
 def test_distances_of_two_classes_are_multiples(rng):
@@ -268,9 +254,6 @@ def test_certain_predictions():
     assert wrong.low <= 0.2 <= wrong.high
 
 
-# --- the answer --------------------------------------------------------------------------------
-
-
 def test_report_reads_well():
     answer = confidence_interval(
         [0.8] * 30, [1] * 18 + [0] * 12, lens=ct.OneVsRest(1), n_resamples=999, rng=1
@@ -328,9 +311,6 @@ def test_what_is_refused(rng, options, message):
     data = ct.Predictions(probs, rng.integers(0, 3, 60))
     with pytest.raises((ct.StatisticError, ct.InvalidPredictionsError), match=message):
         interval(data, **{"lens": ct.TopK(1), **options})
-
-
-# --- counts that meet predictions, and errors that cancel ----------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Several tests at once: Holm, max-T, and tests on the same draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.stats

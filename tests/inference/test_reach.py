@@ -1,7 +1,5 @@
 """The limits of a difference of two squared errors, against their slow twin and by hand."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers of 32 and 16 bits give the p-values of the numbers that they round."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

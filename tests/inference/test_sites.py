@@ -1,7 +1,5 @@
 """Calibration over sites: random effects against published numbers, a slow twin and simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit

@@ -1,7 +1,5 @@
 """The same test in every subgroup, and one p-value for all of them."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 
@@ -305,9 +303,6 @@ def test_published_by_calzone(data_dir):
         assert found.tests[1].estimate == pytest.approx(value, rel=1e-6)
         assert found.adjusted[0] > 0.05 >= found.adjusted[1]
         assert found.alike_pvalue == 1 / 200
-
-
-# --- intervals and comparisons -------------------------------------------------------------------
 
 
 def three_groups(seed, n=900):

@@ -1,7 +1,5 @@
 """Rows that do not count alike: sums, exact laws and verbs with weights."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 

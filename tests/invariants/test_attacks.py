@@ -1,7 +1,5 @@
 """Regressions found by attacking the package with awkward data."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Whatever is passed, caltest answers or says in a sentence why not: no crash, no hang."""
 
-from __future__ import annotations
-
 import warnings
 
 import click

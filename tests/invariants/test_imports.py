@@ -1,7 +1,5 @@
 """Importing is light, and nothing global is touched."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Properties that hold for all inputs, and agreement of the compiled, NumPy and slow paths."""
 
-from __future__ import annotations
-
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -72,9 +70,6 @@ def slow_cells(bins, probs):
     return ref.tree_cells(probs, bins.min_size, bins.split, bins.stop)
 
 
-# --- three paths, one number -------------------------------------------------------------------
-
-
 def check_all_paths(probs, labels, bins):
     cells = slow_cells(bins, probs)
     assert ref.as_groups(bins(probs)) == ref.as_groups(cells)
@@ -132,9 +127,6 @@ def test_a_number_of_bins_is_uniform_bins():
     assert ct.ECE()(probs, labels) == ct.ECE(ct.UniformBins(15), distance="tv")(probs, labels)
 
 
-# --- symmetries --------------------------------------------------------------------------------
-
-
 @SETTINGS
 @given(PROBLEMS, st.integers(1, 30), st.sampled_from(["right", "left"]), SEEDS)
 def test_names_of_classes_do_not_matter_on_the_full_grid(problem, m, closed, seed):
@@ -190,9 +182,6 @@ def test_one_column_and_two_columns_agree(seed, n, m):
     for lens in (ct.TopK(1), ct.OneVsRest(0), ct.OneVsRest(1), ct.Canonical()):
         a, b = lens(one), lens(two)
         assert ct.ECE(m)(a) == pytest.approx(ct.ECE(m)(b), abs=1e-13)
-
-
-# --- partitions --------------------------------------------------------------------------------
 
 
 @SETTINGS
@@ -283,9 +272,6 @@ def test_constant_predictions_make_one_cell():
         assert len(set(ct.QuantileBins(7, closed=closed)(np.full(20, 0.3)).tolist())) == 1
 
 
-# --- lenses ------------------------------------------------------------------------------------
-
-
 @SETTINGS
 @given(PROBLEMS, st.integers(1, 9))
 def test_top_k_against_slow_twin(problem, k):
@@ -338,9 +324,6 @@ def test_lens_of_drawn_labels_follows_the_induced_predictions(problem, seed, k):
     seen = ct.TopK(k)(ct.Predictions.of(probs, labels))
     assert (seen.probs[np.arange(len(labels)), seen.labels] > 0).all()
     assert seen.impossible.size == 0
-
-
-# --- the label sampler and the engine ----------------------------------------------------------
 
 
 @SETTINGS
@@ -409,9 +392,6 @@ def test_replicates_against_a_slow_consistency_bootstrap():
     error = np.hypot(np.std(slow) / 20, fast.std() / np.sqrt(4000))
     assert abs(np.mean(slow) - fast.mean()) < 4.5 * error
     assert np.std(slow) == pytest.approx(fast.std(), rel=0.17)
-
-
-# --- p-values ----------------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)

@@ -3,8 +3,6 @@
 A row of ``STATISTICS`` in ``conftest.py`` runs through all of them. Nothing internal is used.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """What must hold for every statistic, lens, partition and scheme there is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -111,9 +109,6 @@ def test_the_null_mean_in_closed_form_is_the_mean(row):
     assert law.mean() == pytest.approx(prepared.null_mean, abs=4.5 * law.std() / 4000**0.5)
 
 
-# --- lenses, partitions, schemes -----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("lens", LENSES, ids=repr)
 def test_facts_survive_every_lens(lens):
     probs, labels = drawn(40, 4, 1).probs, drawn(40, 4, 1).labels
@@ -212,3 +207,24 @@ def test_a_new_scheme_needs_nothing_of_a_statistic(row):
     top = replace(data, labels=data.probs.argmax(axis=1))
     np.testing.assert_allclose(np.asarray(law), row.statistic(top), rtol=1e-9, atol=1e-12)
     assert len(ct.replicate(data, row.statistic, Halves(), n_resamples=3, rng=0)) == 3
+
+
+OF_AN_EVENT = [s for s in STATISTICS if s.two_classes and s.statistic != ct.VariationalError()]
+
+
+@pytest.mark.parametrize("row", OF_AN_EVENT, ids=str)
+def test_more_classes_are_refused(row):
+    with pytest.raises(ct.StatisticError, match=r"for two classes, but there are 3|two-class lens"):
+        row.statistic(np.full((30, 3), 1 / 3), np.arange(30) % 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Kuiper()", "KolmogorovSmirnov(scaled=True)", "BrierScore()", "LogScore()"),
+        *("SphericalScore()", "ScoreGap('brier')", "CORP('log')", "Sweep()", "Sweep(norm='l2')"),
+        *("MultiScale()", "MultiScale(scales=[2, 8])", "EdgeBins([0.5], closed='left')"),
+    ],
+)
+def test_printed_as_written(text):
+    assert repr(eval(text, {name: getattr(ct, name) for name in ct.__all__})) == text

@@ -4,8 +4,6 @@ Limits are binomial: a correct test fails one of these with probability below 1e
 are fixed.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

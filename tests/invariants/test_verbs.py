@@ -1,7 +1,5 @@
 """Every verb gives the same answer from every representation of its rows, and survives JSON."""
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

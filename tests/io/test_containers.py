@@ -1,7 +1,5 @@
 """Tables and tensors of other libraries give what the same numbers give as arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Files as people have them: every kind is read rightly, or refused with what to do."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Random bytes, and valid files that were damaged: an answer or a sentence."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

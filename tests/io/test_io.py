@@ -1,7 +1,5 @@
 """Files that are read, and files that are refused."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 

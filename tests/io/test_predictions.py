@@ -1,7 +1,5 @@
 """What is accepted, and what is refused with which words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What is accepted and refused at the very borders, and the advice that a refusal gives."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures hold the computed numbers, and leave matplotlib as they found it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Recalibration against slow twins, first-order conditions, scikit-learn, and published numbers."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -51,9 +49,6 @@ def log(probs):
 
 def centred(probs):
     return log(probs) - log(probs).mean(axis=1, keepdims=True)
-
-
-# --- the right optimum ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "n_classes"), [(50, 2), (300, 3), (400, 20)])
@@ -223,9 +218,6 @@ def test_many_classes_are_curves_one_against_the_rest(method):
     )
 
 
-# --- promises -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_classes", [2, 3, 30])
 @pytest.mark.parametrize("method", SCALING)
 def test_likelihood_never_worse(method, n_classes):
@@ -311,9 +303,6 @@ def test_fitted_maps_can_be_pickled_and_printed(method):
     assert str(fitted).startswith(f"{method!r} fitted on 60 rows of 3 classes")
 
 
-# --- corners --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_probabilities_of_zero_and_one(method):
     probs = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5], [0.0, 0.5, 0.5]] * 5)
@@ -382,9 +371,6 @@ def test_a_row_of_zero_curves_is_uniform():
     fitted = HistogramBinning(ct.UniformBins(2)).fit(sure, [0, 1, 2])
     np.testing.assert_allclose(fitted([[0.4, 0.3, 0.3], [0.1, 0.1, 0.8]])[0], np.full(3, 1 / 3))
     np.testing.assert_array_equal(fitted(sure), np.eye(3))
-
-
-# --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -537,9 +523,6 @@ def test_inputs_are_left_alone():
         before = logits.copy()
         method.fit(logits, labels, from_logits=True)(logits, from_logits=True)
         np.testing.assert_array_equal(logits, before)
-
-
-# --- against others -------------------------------------------------------------------------------
 
 
 def test_against_published_temperature_of_digits():

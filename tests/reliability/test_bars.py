@@ -1,7 +1,5 @@
 """Exact consistency bars."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.stats

@@ -1,7 +1,5 @@
 """The honest band: against a slow twin, at every sample size, and the published table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from reference_curves import clopper_pearson_band
@@ -90,9 +88,6 @@ def test_crossings_against_the_published_table(s, n, published):
         crossed += bool((low > high).any())
     error = np.sqrt(published * (1.0 - published) * (1.0 / trials + 1.0 / 1000.0))
     assert crossed / trials == pytest.approx(published, abs=4.0 * error + 0.005)
-
-
-# --- what it proves ------------------------------------------------------------------------------
 
 
 def test_what_the_band_proves(rng):

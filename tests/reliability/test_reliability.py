@@ -1,7 +1,5 @@
 """Reliability curves: the table, and bars that hold what they promise."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -32,9 +30,6 @@ def _cells(p, m):
 def _limits(level, trials):
     """Return where the number of hits lies, but for a chance of 2e-6, if the level is held."""
     return scipy.stats.binom.ppf(1e-6, trials, level), scipy.stats.binom.isf(1e-6, trials, level)
-
-
-# --- the table -----------------------------------------------------------------------------------
 
 
 def test_table_against_a_loop_over_the_bins(rng):
@@ -196,9 +191,6 @@ def test_what_ctrl_c_cut_short_says_so(monkeypatch):
         assert "Interrupted" in str(curve)
 
 
-# --- consistency bars ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n", "m"), [(40, 4), (300, 10)])
 def test_simultaneous_bars_hold_all_outcomes_with_their_level(rng, n, m):
     p = rng.random(n)
@@ -306,9 +298,6 @@ def test_cell_pvalues_against_the_binomial_law():
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-# --- confidence bars -----------------------------------------------------------------------------
-
-
 def test_intervals_against_scipy():
     s, n = np.array([0, 1, 7, 20]), np.array([10, 12, 20, 20])
     for method, name in (("clopper-pearson", "exact"), ("wilson", "wilson")):
@@ -353,9 +342,6 @@ def test_names_of_the_bars_say_what_they_are():
         curve = reliability_curve(data, band=band, n_resamples=99, rng=1)
         assert text in curve.recipe
     assert reliability_curve(data, simultaneous=True).shown_band.startswith("90 % simultaneous")
-
-
-# --- differences and numbers of bins -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("simultaneous", [False, True])
@@ -411,9 +397,6 @@ def test_sensitivity_is_a_row_of_tests():
         assert test.null_distribution.sf(table.low[j]) >= 0.94
     np.testing.assert_array_equal(table.size, [5, 20])
     assert str(BinSensitivity.from_json(table.to_json())) == str(table)
-
-
-# --- published pictures --------------------------------------------------------------------------
 
 
 def test_densenet_is_overconfident_in_every_bin_that_tells(data_dir):

@@ -1,7 +1,5 @@
 """Reliability on the simplex."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.stats

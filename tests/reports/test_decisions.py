@@ -1,7 +1,5 @@
 """Close enough, and how many rows: equivalence, tolerance, gates and plans."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -184,9 +182,6 @@ def test_two_million_rows_an_error_of_four_thousandths_and_a_tolerance_of_a_hund
     assert 0.002 < report.low < 0.004 < report.high < 0.006
     assert "between 0.00" in report.summary[-1]
     assert json.loads(report.to_json())["high"] == report.high
-
-
-# --- gates ---------------------------------------------------------------------------------------
 
 
 def two_models(n, seed=1, slope=1.5):
@@ -372,9 +367,6 @@ def test_assert_calibrated_fails_with_the_report(pytester):
 def test_the_testing_module_needs_no_pytest():
     code = "import caltest.testing, sys; assert 'pytest' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# --- plans ---------------------------------------------------------------------------------------
 
 
 def uniform(rng, n):
@@ -597,9 +589,6 @@ def test_alternatives_are_distributions_and_mean_what_they_say():
     ranks = np.argsort(np.argsort(draws))
     auc = (ranks[y].mean() - (y.sum() - 1) / 2) / (~y).sum()
     assert auc == pytest.approx(0.75, abs=0.01)
-
-
-# --- the command line ----------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The report: right, complete, one file, and only text where names are anything."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import re
@@ -64,9 +62,6 @@ class Elements(HTMLParser):
         self.names.add(tag)
         self.attributes += attrs
         self.ids += [value for name, value in attrs if name == "id"]
-
-
-# --- what is in it -------------------------------------------------------------------------------
 
 
 def test_everything_is_said(page):
@@ -217,9 +212,6 @@ def test_classes_are_told_in_standard_deviations(rng):
     assert table.in_sd[0] == pytest.approx(gap / sd)
 
 
-# --- as a page -----------------------------------------------------------------------------------
-
-
 def test_forms(page, tmp_path):
     for kind in ct.Report.endings:
         page.save(path := tmp_path / f"report{kind}")
@@ -300,9 +292,6 @@ def test_a_browser_shows_it(page, tmp_path, width):
         check=True, timeout=120, capture_output=True,
     )  # fmt: skip
     assert (tmp_path / "page.png").stat().st_size > 20_000
-
-
-# --- how it is asked for -------------------------------------------------------------------------
 
 
 def test_command_line(tmp_path):

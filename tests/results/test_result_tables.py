@@ -1,7 +1,5 @@
 """Results in notebooks, Markdown and LaTeX: the same cells everywhere, and names stay text."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from html.parser import HTMLParser

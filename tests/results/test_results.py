@@ -1,7 +1,5 @@
 """Reports as their readers see them, and the way to JSON and back."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -215,9 +215,6 @@ def test_the_query_in_postgresql():
     assert f"4800,0,-2,{p.size}" in asked(f"{bad}{query};")
 
 
-# --- grades and bins -----------------------------------------------------------------------------
-
-
 def expanded(n, events, p):
     labels = [np.arange(a) < b for a, b in zip(n, events, strict=True)]
     return np.repeat(p, n), np.concatenate(labels).astype(int)

@@ -1,7 +1,5 @@
 """Monitors: the mixture against its definition, exact martingales, states, and what they say."""
 
-from __future__ import annotations
-
 import json
 import math
 from datetime import date, timedelta
@@ -34,9 +32,6 @@ def sloped(n, slope=0.7, seed=0):
     rng = np.random.default_rng(seed)
     p = rng.random(n)
     return p, (rng.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
-
-
-# --- the mixture ----------------------------------------------------------------------------------
 
 
 @pytest.mark.interpreted
@@ -137,9 +132,6 @@ def test_underflow_and_overflow_are_met_by_scaling():
         assert monitor.log_evidence > least
     wrong = ct.Monitor().update(np.full(3000, 1e-300), np.ones(3000, int))
     assert wrong.log_evidence > 1e5
-
-
-# --- the value ------------------------------------------------------------------------------------
 
 
 def test_any_splitting_gives_the_same_monitor():
@@ -406,9 +398,6 @@ def test_betting_null_and_its_result():
     assert simulated.null_mean < 10
 
 
-# --- two forecasters ------------------------------------------------------------------------------
-
-
 def test_brier_evidence_is_that_of_henzi_and_ziegel():
     rng = np.random.default_rng(0)
     p, q, y = rng.random(200), rng.random(200), rng.integers(0, 2, 200)
@@ -514,9 +503,6 @@ def test_the_better_forecaster_wins():
         assert monitor.evidence[1] > 1e6
         assert monitor.evidence[0] < 1e-6
         assert monitor.high > monitor.low > 0
-
-
-# --- promises -------------------------------------------------------------------------------------
 
 
 def test_false_alarms_are_as_rare_as_promised():

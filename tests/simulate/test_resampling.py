@@ -1,7 +1,5 @@
 """The engine: same numbers for any workers, early stopping, interruption, refusals."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time
@@ -197,9 +195,6 @@ def test_consistency_resampling_warns_when_cells_are_sparse():
             n_resamples=32,
         )
     assert found[0].filename == __file__
-
-
-# --- bootstrap ------------------------------------------------------------------------------------
 
 
 def test_bootstrap_against_enumeration():

@@ -1,7 +1,5 @@
 """Resampled rows against enumeration, the binomial law, copies of rows, and the generic path."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -64,9 +62,6 @@ def compare(statistic, probs, labels):
         value = resamples(statistic, scheme, probs, labels)
         ours = value.replicates(SEED, 0, 12)
         np.testing.assert_allclose(ours, copied(statistic, value, 12), rtol=1e-9, atol=1e-12)
-
-
-# --- the right law --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("short", [0.0, 1.0, 3.0])
@@ -169,9 +164,6 @@ def test_ties_stay_ties():
     assert wins.max() < 1e-14
 
 
-# --- the right value ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("bins", [*QUANTILES, *TREES, ct.UniformBins(6)], ids=repr)
 @pytest.mark.parametrize("kind", [ct.ECE, ct.MCE])
 def test_against_copies_for_two_classes(bins, kind):
@@ -201,9 +193,6 @@ def test_distances(bins, distance, kind):
 @pytest.mark.parametrize("n_classes", [2, 4, 41])
 def test_class_wise_errors_against_copies(aggregate, n_classes):
     compare(ct.ClasswiseECE(7, aggregate=aggregate), *problem(120, n_classes))
-
-
-# --- independence of how it is run ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("statistic", [
@@ -246,9 +235,6 @@ def test_interpreted_as_compiled(statistic, n_classes, monkeypatch):
         if module is None:
             compiled = value
     np.testing.assert_allclose(value, compiled, rtol=1e-13)
-
-
-# --- what takes the generic path ------------------------------------------------------------------
 
 
 def test_what_cannot_be_counted_is_copied():

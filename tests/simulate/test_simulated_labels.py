@@ -1,7 +1,5 @@
 """Redrawn labels, alone and fused with counting: NumPy twins, enumeration, the right law."""
 
-from __future__ import annotations
-
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -52,9 +50,6 @@ def twin(statistic, probs, seed, first, count):
     return np.array([fixed(draw(u)) for u in uniforms(seed, first, count, len(probs))])
 
 
-# --- the same numbers -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 6, 10, LADDER_CLASSES, LADDER_CLASSES + 1, 300])
 def test_drawn_labels_against_numpy_twin(n_classes):
     probs = predictions(1100, n_classes)
@@ -93,9 +88,6 @@ def test_against_numpy_twin(n_classes, bins, distance, kind):
     expected = twin(statistic, probs, SEED, 5, 20)
     # Squares cancel: a gap of 0 leaves the root of some 1e-16.
     np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-7 if distance == "l2" else 1e-13)
-
-
-# --- the right law --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, BIG])
@@ -154,9 +146,6 @@ def test_sums_short_of_one_leave_the_rest_to_the_last_possible_label():
     assert LabelDrawer.of(probs)(SEED, 0, 5000).max() == 9
 
 
-# --- the generator --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", [SEED, (0, 0), (1, 0), (0, 1)])
 def test_uniforms(seed):
     u = uniforms(seed, 0, 1000, 1000)
@@ -202,9 +191,6 @@ def test_shifted_streams_share_nothing():
             assert abs(12.0 * (centred[0] * centred[1]).mean()) * np.sqrt(9997) < 4.5
 
 
-# --- independence of how it is run ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_classes", [3, BIG])
 def test_same_for_any_chunks_and_threads(n_classes):
     run = redraws(ct.ECE(ct.VarianceTree(20)), predictions(200, n_classes)).replicates
@@ -227,9 +213,6 @@ def test_distances_of_many_classes_need_a_name():
     probs = predictions(5, LADDER_CLASSES + 1)
     fixed = ct.ECE(distance=lambda r, g: 0.0).prepare(problem_of(seen(probs)))
     assert isinstance(fixed.redraws(ct.RedrawLabels()), Batches)
-
-
-# --- draws that meet a threshold ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])

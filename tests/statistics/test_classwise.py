@@ -1,7 +1,5 @@
 """Class-wise errors of redrawn labels: all classes at once against one class after the other."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cumulative errors: published values, slow twins, enumeration, the Brownian laws, size."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.integrate
@@ -23,9 +21,6 @@ BOTH = [KolmogorovSmirnov, Kuiper]
 def redraws(batch, data):
     """Replicates of a function of label vectors, by seed, first number and count."""
     return Batches(RedrawLabels().drawer(data), data.n, batch).replicates
-
-
-# --- symmetries -----------------------------------------------------------------------------------
 
 
 def test_ties_enter_together():
@@ -50,16 +45,11 @@ def test_certain_predictions_have_a_walk_without_a_scale():
     assert Kuiper()([0.0, 1.0], [0, 1]) == 0.0
 
 
-# --- redrawn labels -------------------------------------------------------------------------------
-
-
 def test_an_event_of_probability_zero_or_one_is_never_missed():
     probs = np.array([[0.0, 1.0], [1.0, 0.0], [1.0 - 1e-13, 0.0]])
     draw = RedrawLabels().drawer(ct.Predictions(probs, np.zeros(3, np.int64)))
     assert (draw((0, 0), 0, 5000) == [1, 0, 0]).all()
 
-
-# --- the laws -------------------------------------------------------------------------------------
 
 #: x, P(max|W| ≥ x), P(range ≥ x): 60 digits by mpmath, from both series where both converge.
 TAILS = np.array(

@@ -1,7 +1,5 @@
 """Debiased errors: against pairs of rows, published values, and enumeration."""
 
-from __future__ import annotations
-
 import itertools
 
 import agreement

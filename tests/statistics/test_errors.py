@@ -1,7 +1,5 @@
 """ATB, O:E, ECI and loess, scaled Brier and cross-fitted errors: twins, laws, published values."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np
@@ -14,8 +12,6 @@ import caltest as ct
 from caltest.exact import enumerated_null
 from caltest.statistics.base import problem_of
 from caltest.statistics.variational import VariationalError
-
-# --- the averaged two-bin error ----------------------------------------------------------------
 
 
 def test_two_bins_have_their_floor_in_closed_form():
@@ -52,9 +48,6 @@ def test_the_range_of_the_walk_is_the_cutoff_error():
         abs(np.where((p >= a) & (p <= b), y - p, 0.0).sum()) / 12 for a in p for b in p if a <= b
     ]
     assert ct.Kuiper()(p, y) == pytest.approx(max(by_interval))
-
-
-# --- observed over expected --------------------------------------------------------------------
 
 
 def test_observed_over_expected_is_tested_around_1():
@@ -95,9 +88,6 @@ def test_both_sides_of_1_count_in_every_null():
     shown = drawn_.plot().artists["columns"]
     red = sum(c.get_height() for c in shown if c.get_facecolor()[0] > 2 * c.get_facecolor()[2])
     assert red == pytest.approx(drawn_.pvalue, abs=0.03)
-
-
-# --- loess and ECI -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "span"), [(60, 0.75), (200, 0.75), (200, 0.3), (150, 1.0)])
@@ -155,9 +145,6 @@ def test_case_study(data_dir):
     assert ct.ECE(ct.QuantileBins(10))(p, y) == pytest.approx(0.0910722, abs=5e-8)
 
 
-# --- scaled Brier ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("k", [2, 3, 7])
 def test_scaled_brier_against_slow_twin(k):
     data = drawn(50, k, k)
@@ -176,9 +163,6 @@ def test_scaled_brier_of_constant_outcomes_is_a_number():
     np.testing.assert_allclose(
         fixed.batch(np.array([one, none])), [0.0, 1 - 0.01 / 0.09], atol=1e-12
     )
-
-
-# --- cross-fitted errors -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2), ("max", np.inf)])
@@ -234,6 +218,3 @@ def test_a_fold_without_a_map_keeps_its_predictions():
     upside_down = ct.Predictions(data.probs, data.probs.argmin(axis=1), induced=True)
     method = ct.recalibration.TemperatureScaling()
     assert ct.VariationalError("l1", recalibration=method)(upside_down) == 0.0
-
-
-# --- what is refused -----------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Exact null laws against enumeration, recursion, convolution of whole numbers and simulation."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -57,9 +55,6 @@ def trials(kind, n, seed=5):
 
 
 KINDS = ["uniform", "extreme", "narrow", "tiny", "certain", "decimals", "confident"]
-
-
-# --- Poisson-binomial --------------------------------------------------------------------------
 
 
 def two(p):
@@ -148,8 +143,6 @@ def test_poisson_binomial_against_moments(kind, n):
     skewness = (p * (1 - p) * (1 - 2 * p)).sum()
     assert (pmf * centred**3).sum() == pytest.approx(skewness, rel=1e-4, abs=1e-4 * variance**1.5)
 
-
-# --- laws of binned errors against enumeration -------------------------------------------------
 
 SMALL = {
     "plain": np.array([0.12, 0.77, 0.35, 0.5, 0.91, 0.64, 0.23, 0.08, 0.83, 0.41]),
@@ -247,9 +240,6 @@ def test_exact_canonical_p_against_dictionary(rng):
     assert result.pvalue == pytest.approx(tail, abs=1e-9)
     assert result.null_mean == pytest.approx(mean, abs=1e-9)
     assert result.null_std == pytest.approx(deviation, abs=1e-9)
-
-
-# --- laws of larger problems -------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -380,9 +370,6 @@ def test_exact_p_against_binomtest(k, p):
         assert high <= truth * 1.011 + 1e-13
 
 
-# --- null distributions as objects -------------------------------------------------------------
-
-
 def some_nulls():
     generator = np.random.default_rng(31)
     p = np.round(generator.random(40), 2)
@@ -459,9 +446,6 @@ def test_simulated_null_against_order_statistics():
     assert len(law) == 5
 
 
-# --- the label sampler -------------------------------------------------------------------------
-
-
 def test_label_sampler_when_rows_sum_to_less_than_one():
     ten = np.full((1, 10), 0.1)
     assert np.cumsum(ten)[-1] < 1
@@ -512,9 +496,6 @@ def test_rare_events_have_brackets_that_hold_and_are_narrow():
         assert upper >= most * (1 - 1e-9)
         wide.append((upper - lower) / (upper - min(least, upper) + 0.011 * upper))
     assert max(wide) <= 1.0  # but for the atom at the estimate
-
-
-# --- pieces --------------------------------------------------------------------------------------
 
 
 def test_a_law_that_ends_early_is_continued():

@@ -1,7 +1,5 @@
 """Inputs that once broke, or could break, a promise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from conftest import seen

@@ -1,7 +1,5 @@
 """Isotonic fits and CORP: published values, the max-min formula, scikit-learn's habits, size."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference_curves as slow
@@ -14,9 +12,6 @@ from caltest.inference.decompositions import corp_decomposition
 from caltest.statistics.isotonic import CORP, isotonic_fit
 
 SCORES = ["brier", "log"]
-
-
-# --- the fit --------------------------------------------------------------------------------------
 
 
 @given(EVENTS)
@@ -39,9 +34,6 @@ def test_fit_of_an_induced_problem_keeps_its_event():
     top = ct.TopK(1)(ct.Predictions.of([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]], [0, 1, 1]))
     assert isotonic_fit(top).predicted.tolist() == [0.6, 0.7, 0.9]
     assert isotonic_fit(top).observed.tolist() == [0.0, 1.0, 1.0]
-
-
-# --- the decomposition ----------------------------------------------------------------------------
 
 
 @given(EVENTS)

@@ -1,7 +1,5 @@
 """Kernel errors against published values, slow twins, exact moments and themselves."""
 
-from __future__ import annotations
-
 import csv
 import math
 import random
@@ -48,9 +46,6 @@ def problem(n, n_classes, concentration=0.5, seed=3):
 
 def twin_kernel(chosen):
     return partial(slow.KERNELS[TWINS[type(chosen)]], nu=chosen.bandwidth)
-
-
-# --- published values -----------------------------------------------------------------------------
 
 
 def test_against_pycalibration():
@@ -149,9 +144,6 @@ def test_against_published_cifar10_values(data_dir, network):
             assert normal == pytest.approx(expected["p_SKCEul_median_asymptotic"], abs=3e-8)
 
 
-# --- slow twins -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
 @pytest.mark.parametrize("kind", TWINS)
 @pytest.mark.parametrize(("estimator", "size"), ESTIMATORS)
@@ -206,9 +198,6 @@ def test_median_of_many_rows_does_not_depend_on_their_order(monkeypatch):
     assert chosen == LaplaceKernel().fitted(np.random.default_rng(0).permutation(probs))
     monkeypatch.undo()
     assert chosen.bandwidth == pytest.approx(LaplaceKernel().fitted(probs).bandwidth, rel=0.05)
-
-
-# --- one number by several ways -------------------------------------------------------------------
 
 
 def fixed_pairs():
@@ -361,9 +350,6 @@ def test_moved_residuals_are_a_quadratic_form(statistic, n_classes):
     assert value == pytest.approx(0.0 if unbiased else norm / halves / 30**2, abs=1e-14)
 
 
-# --- invariances and edges ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", TWINS)
 def test_names_of_classes_do_not_matter(kind):
     probs, labels = problem(80, 5)
@@ -403,9 +389,6 @@ def test_one_and_two_rows(n_classes):
         SKCE(TVKernel(0.5), estimator="linear").prepare(problem_of(seen(probs))).laws["asymptotic"](
             labels
         )
-
-
-# --- nulls ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n_classes", "kind"), [(2, TVKernel), (2, GaussianKernel), (3, TVKernel)])

@@ -1,7 +1,5 @@
 """Lenses, as in Example 2 of Vaicenavicius et al. (2019)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

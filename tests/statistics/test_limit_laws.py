@@ -1,7 +1,5 @@
 """Limit laws warn in data in which they are known to fail, and not where they hold."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

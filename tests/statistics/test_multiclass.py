@@ -1,7 +1,5 @@
 """Class-wise errors and RMSCE: twins, published values, invariants, validity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference as ref
@@ -48,9 +46,6 @@ def expected(statistic, probs, labels):
     return max(values) if largest else np.mean(values)
 
 
-# --- slow twins ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
 @pytest.mark.parametrize("k", [2, 3, 10])
@@ -67,9 +62,6 @@ def test_against_slow_twin(statistic, k, style):
 def test_a_hundred_classes_against_slow_twin(statistic):
     probs, labels = problem(5, 60, 100)
     assert statistic(probs, labels) == pytest.approx(expected(statistic, probs, labels), abs=1e-12)
-
-
-# --- published values ----------------------------------------------------------------------------
 
 
 def test_all_rules_agree_without_ties_when_the_ranges_are_even():
@@ -111,9 +103,6 @@ def test_pooled_ranges_keep_their_weight():
     assert SCE(2)(p, y) == pytest.approx(0.75 * 0.2 + 0.25 * 0.8)
 
 
-# --- invariants ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
 def test_order_of_rows_and_classes_does_not_matter(statistic, style):
@@ -123,9 +112,6 @@ def test_order_of_rows_and_classes_does_not_matter(statistic, style):
     assert statistic(probs[rows], labels[rows]) == pytest.approx(value, abs=1e-12)
     relabelled = np.argsort(classes)[labels]
     assert statistic(probs[:, classes], relabelled) == pytest.approx(value, abs=1e-12)
-
-
-# --- validity and power --------------------------------------------------------------------------
 
 
 def test_classwise_errors_see_what_the_top_label_does_not():

@@ -1,7 +1,5 @@
 """All scales in one statistic: twins, exact standardisation, power where others have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from conftest import problem, seen

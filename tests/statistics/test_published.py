@@ -1,7 +1,5 @@
 """Values that others have published, or that were verified by two independent methods."""
 
-from __future__ import annotations
-
 import csv
 from functools import partial
 
@@ -179,9 +177,6 @@ def test_estimates(data, lens, statistic, expected, tolerance):
     assert estimate(*data, statistic, lens) == pytest.approx(expected, rel=0.0, abs=tolerance)
 
 
-# --- the tutorial ------------------------------------------------------------------------------
-
-
 def test_against_tutorial_bins():
     induced = ct.TopK(1)(ct.Predictions.of(*BINARY))
     cells = ct.UniformBins(5)(induced.probs)
@@ -267,9 +262,6 @@ def test_against_published_weather():
     assert result.pvalue == pytest.approx(0.010731062, abs=5e-10)
     oracle = scipy.stats.binomtest(18, 30, 0.8).pvalue
     assert result.pvalue_bracket == pytest.approx((oracle, oracle), abs=1e-12)
-
-
-# --- calzone -----------------------------------------------------------------------------------
 
 
 def calzone(data_dir, name):
@@ -412,9 +404,6 @@ def test_against_calzone_regressions(
     assert answer.intercept_interval == pytest.approx((-0.12349, 0.03353), abs=6e-6)
 
 
-# --- the Gaussian mixture and the six points ---------------------------------------------------
-
-
 def test_against_published_mixture_error():
     # The other order of the classes, an easy mistake, would give the second number.
     assert ct.examples.GaussianMixture(1, 1).expected_miscalibration() == pytest.approx(
@@ -552,9 +541,6 @@ def test_against_published_six_points_through_lenses():
     assert ct.ECE(10, distance="sqeuclidean")(data) == pytest.approx(0.02, abs=1e-12)
 
 
-# --- partitions of uu-sml and CalibrationErrors.jl ---------------------------------------------
-
-
 def test_against_uu_sml_bin_numbers():
     p = np.array([0, 0.5, 0.2, 0.7, 1, 0.95])
     bins = ct.UniformBins(5, closed="left")
@@ -585,8 +571,6 @@ def test_against_julia_bin_index():
 def test_against_julia_cells(bins, n, expected):
     assert ref.as_groups(bins(POINTS[:n])) == expected
 
-
-# --- real networks (only where the data folder is) ---------------------------------------------
 
 TOP_LABEL_ECE = {
     "multiclass/cifar10_lenet5.npz": 0.1079,

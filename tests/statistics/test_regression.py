@@ -1,7 +1,5 @@
 """Spiegelhalter, calibration-in-the-large, Hosmer–Lemeshow, Cox and ICI."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -32,9 +30,6 @@ STATISTICS = [
     E90(delta=0.0),
     Emax(delta=0.0),
 ]
-
-
-# --- slow twins ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
@@ -133,12 +128,6 @@ def test_standard_errors_are_the_curvature():
     assert answer.slope_interval[1] == pytest.approx(b + 1.959963985 * answer.slope_se)
 
 
-# --- published values ----------------------------------------------------------------------------
-
-
-# --- null laws -----------------------------------------------------------------------------------
-
-
 def test_first_two_moments_under_calibration():
     data, four = event(two(5, 11)[0]), ct.QuantileBins(4)
     for statistic, mean, deviation in [
@@ -200,9 +189,6 @@ def test_g_minus_2_degrees_of_freedom_reject_too_often():
     p = np.random.default_rng(1).uniform(0.02, 0.98, 500)
     assert scipy.stats.chi2.sf(scipy.stats.chi2.ppf(0.95, 8), 10) == pytest.approx(0.1146, abs=5e-5)
     assert 0.09 < sizes(HosmerLemeshow(df=8), p, 4000) < 0.14
-
-
-# --- symmetries, ties, ends ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)

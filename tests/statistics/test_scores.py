@@ -1,7 +1,5 @@
 """Scores and the score gap: published values, slow twins, enumeration, size on both sides."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference as ref
@@ -25,9 +23,6 @@ NAMES = list(MEANS)
 def induced(probs, labels):
     """The problem as a statistic sees it."""
     return RowProblem.of(ct.Predictions.of(probs, labels)).predictions
-
-
-# --- values ---------------------------------------------------------------------------------------
 
 
 def test_mean_scores_keep_their_promise_when_residuals_are_flipped():
@@ -76,9 +71,6 @@ def test_gap_refuses_what_has_no_variance(name, k):
             ScoreGap(name).prepare(problem_of(induced(probs, np.arange(len(probs)) % k)))
 
 
-# --- decompositions -------------------------------------------------------------------------------
-
-
 @given(PROBLEMS, st.integers(1, 20))
 def test_parts_add_up(data, bins):
     probs, labels = data
@@ -110,9 +102,6 @@ def test_cells_of_single_predictions_have_nothing_within():
         bins=lambda rows: np.unique(rows @ [1, 40, 1600], return_inverse=True)[1],
     )
     assert_allclose([d.within_variance, d.within_covariance], 0, atol=1e-15)
-
-
-# --- the null -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,5 @@
 """Smooth ECE: relplot's numbers, direct sums, bounds, size."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference_curves as slow
@@ -13,8 +11,6 @@ from caltest.problem import Flips
 from caltest.statistics import smooth
 from caltest.statistics.base import problem_of
 from caltest.statistics.smooth import SmoothECE, smooth_curve
-
-# --- values ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

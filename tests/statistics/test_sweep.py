@@ -1,7 +1,5 @@
 """The monotone sweep against its twin, by hand, and under redrawn labels."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statistics against their slow twins: values, batches, moved residuals and enumerated laws."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

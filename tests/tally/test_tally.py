@@ -69,9 +69,6 @@ def tally_of_parts(p, y, parts, seed=0, **facts):
     return sum(pieces)
 
 
-# --- the value ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_same_for_any_parts_and_order(seed):
     p, y = problem(seed, 500)
@@ -98,9 +95,6 @@ def test_stored_and_read_again():
     assert ct.Tally.from_json(tally.to_json()) == tally
     partition = ct.Tally.of(ct.examples.digits(), lens=ct.Partition([[0, 1], list(range(2, 10))]))
     assert ct.Tally.from_json(partition.to_json()) == partition
-
-
-# --- the grid ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -148,9 +142,6 @@ def test_quantile_bins_are_those_of_rows_where_rows_are_ties():
 def test_another_grid_has_other_bins():
     sevens = ct.Tally.of([0.2, 0.7], [0, 1], grid=700)
     assert ct.calibration_test(sevens, None, ct.ECE(7)).estimate == pytest.approx(0.25)
-
-
-# --- answers -----------------------------------------------------------------------------------
 
 
 def both(p, y, statistic, **options):
@@ -251,9 +242,6 @@ def contains(seed, most):
 @pytest.mark.slow
 def test_brackets_contain_the_pvalues_of_rows_in_500_problems():
     assert all(contains(seed, 6.0) for seed in range(500))
-
-
-# --- several questions -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.7, 0.3), (1.0, 2.0, 5000.0), (1.0, np.sqrt(2.0))])

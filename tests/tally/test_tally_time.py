@@ -1,7 +1,5 @@
 """Tallies over time: bets on sums are fair, however coarse the cells; pages of tallies."""
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import product
@@ -33,8 +31,6 @@ def wealth_of(tally, mode, state):
     bet_sums(TallyProblem.of(tally), mode, moved)
     return moved
 
-
-# --- monitors -------------------------------------------------------------------------------------
 
 BATCHES = {
     "alone in their cells": ([0.1, 0.32, 0.5, 0.97], 4800),
@@ -216,9 +212,6 @@ def test_a_monitor_of_the_top_class_takes_tallies_of_the_event():
     assert top == ct.Monitor(lens=ct.TopK(1)).update(ct.Tally.of(p, y, lens=ct.TopK(1)))
 
 
-# --- verbs that know sums -------------------------------------------------------------------------
-
-
 def drawn(seed, n, a=1.0, b=1.0):
     rng = np.random.default_rng(seed)
     p = rng.beta(a, b, n)
@@ -297,9 +290,6 @@ def test_bands_of_sums_cover():
         here = 1 / (1 + ((1 - fit.predicted) / fit.predicted) ** 0.6)
         missed += bool(((here < fit.low - 1e-12) | (here > fit.high + 1e-12)).any())
     assert missed <= 18  # 10 of 100 are allowed, and chance
-
-
-# --- reports and plans ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("profile", ["ml", "clinical", "weather"])

@@ -1,7 +1,5 @@
 """What sums cannot hold or answer is refused in words that name what is needed."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
