@@ -5,14 +5,15 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 :class:`Picture` of what it drew, and leaves matplotlib's settings alone.
 """
 
+from typing import Any
+
 from caltest.plots.canvas import Picture
-from caltest.plots.comparison import comparison, difference
-from caltest.plots.curves import evidence, fitted, sensitivity
+from caltest.plots.curves import evidence, sensitivity
 from caltest.plots.laws import null
-from caltest.plots.reliability import reliability
-from caltest.plots.results import draw
+from caltest.plots.reliability import comparison, difference, fitted, reliability
 from caltest.plots.simplex import simplex
 from caltest.plots.tables import differences, forest, pvalues, sites
+from caltest.results import Record
 
 __all__ = [
     "Picture",
@@ -30,3 +31,9 @@ __all__ = [
     "simplex",
     "sites",
 ]
+
+
+def draw(result: Record, ax: Any = None, **options: Any) -> Picture:
+    """Draw a result: the same as its ``plot``, with the options of the function that draws it."""
+    picture: Picture = result.plot(ax, **options)
+    return picture

@@ -112,39 +112,34 @@ def paper(ax: Any, width: float, height: float, **options: Any) -> Any:
     return ax
 
 
-def divided(ax: Any, rows: int, columns: int, count: int, strip: float = 0.0) -> list[Any]:
+def _place(ax: Any) -> Any:
+    """Return the place of some axes in a grid; for axes without one, a grid of their own."""
+    if (spec := ax.get_subplotspec()) is not None:
+        return spec
+    box = ax.get_position()
+    edges = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
+    return ax.figure.add_gridspec(1, 1, **edges)[0]
+
+
+def divided(ax: Any, rows: int, columns: int, count: int, strip: float) -> list[Any]:
     """Divide the place of some axes among ``count`` panels that share their axes.
 
-    With ``strip``, the last item is an empty strip below them, that many panels high.
+    The last item is an empty strip below them, ``strip`` panels high.
     """
-    figure, spec = ax.figure, ax.get_subplotspec()
-    heights = [1.0] * rows + [strip] * (strip > 0.0)
-    if spec is None:
-        box = ax.get_position()
-        edges = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
-        grid = figure.add_gridspec(len(heights), columns, height_ratios=heights, **edges)
-    else:
-        grid = spec.subgridspec(len(heights), columns, height_ratios=heights)
-    ax.set_axis_off()
+    grid = _place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
     panels: list[Any] = []
     for j in range(count):
         place, first = grid[j // columns, j % columns], panels[0] if panels else None
-        panels.append(figure.add_subplot(place, sharex=first, sharey=first))
-    if strip > 0.0:
-        panels.append(figure.add_subplot(grid[rows, :]))
-        panels[-1].set_axis_off()
+        panels.append(ax.figure.add_subplot(place, sharex=first, sharey=first))
+    panels.append(ax.figure.add_subplot(grid[rows, :]))
+    for empty in (ax, panels[-1]):
+        empty.set_axis_off()
     return panels
 
 
 def above(ax: Any, share: float) -> Any:
     """Return new axes in the upper part of the place of some axes, which keep the lower part."""
-    spec = ax.get_subplotspec()
-    if spec is None:
-        box = ax.get_position()
-        height = share * box.height
-        ax.set_position([box.x0, box.y0, box.width, box.height - 1.1 * height])
-        return ax.figure.add_axes((box.x0, box.y1 - height, box.width, height), sharex=ax)
-    parts = spec.subgridspec(2, 1, height_ratios=(share, 1.0 - share), hspace=0.05)
+    parts = _place(ax).subgridspec(2, 1, height_ratios=(share, 1.0 - share), hspace=0.05)
     ax.set_subplotspec(parts[1])
     return ax.figure.add_subplot(parts[0], sharex=ax)
 

@@ -19,7 +19,8 @@ class Chart:
     """A picture under way.
 
     Every mark takes a name (under which the picture keeps its artist; "" keeps it not), what it
-    shows, and ``words``: what the key says of it, beside ``sign`` or the mark itself.
+    shows, ``words`` (what the key says of it, beside ``sign`` or the mark itself), and matplotlib's
+    settings of such artists.
     """
 
     ax: Any
@@ -46,44 +47,38 @@ class Chart:
             self.entries[words] = artist if sign is None else sign
         return artist
 
-    def line(self, name: str, x: Any, y: Any, words: str = "", *, color: str = INK, dash: Any = "-",
-             width: float = 0.8, z: float = 2, marker: str = "", size: float = 3.0
-             ) -> Any:  # fmt: skip
+    def line(self, name: str, x: Any, y: Any, words: str = "", **style: Any) -> Any:
         """Draw a line through points."""
-        style = {"color": color, "linestyle": dash, "linewidth": width, "zorder": z}
-        (artist,) = self.ax.plot(x, y, marker=marker, markersize=size, **style)
+        (artist,) = self.ax.plot(x, y, **({"color": INK, "lw": 0.8, "ms": 3.0} | style))
         return self.mark(name, artist, words)
 
-    def rule(self, name: str, words: str = "", *, x: float | None = None, y: float | None = None,
-             color: str = GREY, dash: Any = "-", width: float = 0.8, z: float = 2
-             ) -> Any:  # fmt: skip
+    def rule(self, name: str, words: str = "", *, x: float | None = None, y: float = 0.0,
+             **style: Any) -> Any:  # fmt: skip
         """Draw a line across the axes, at one x or at one y."""
-        style = {"color": color, "linestyle": dash, "linewidth": width, "zorder": z}
+        style = {"color": GREY, "lw": 0.8} | style
         artist = self.ax.axhline(y, **style) if x is None else self.ax.axvline(x, **style)
         return self.mark(name, artist, words)
 
-    def area(self, name: str, x: Any, low: Any, high: Any, words: str = "", *, color: str = PALE,
-             z: float = 1, alpha: float | None = None) -> Any:  # fmt: skip
+    def area(self, name: str, x: Any, low: Any, high: Any, words: str = "", **style: Any) -> Any:
         """Fill what lies between two curves."""
-        style = {"color": color, "linewidth": 0, "zorder": z, "alpha": alpha}
-        return self.mark(name, self.ax.fill_between(x, low, high, **style), words)
+        artist = self.ax.fill_between(x, low, high, **({"color": PALE, "lw": 0} | style))
+        return self.mark(name, artist, words)
 
     def spans(self, name: str, y: Any, low: Any, high: Any, words: str = "", *, color: str = BLUE,
-              width: float = 1.3, head: str = "_") -> Any:  # fmt: skip
+              lw: float = 1.3, head: str = "_") -> Any:  # fmt: skip
         """Draw a horizontal line from ``low`` to ``high`` at every height."""
-        artist = self.ax.hlines(y, low, high, color=color, linewidth=width)
+        artist = self.ax.hlines(y, low, high, color=color, lw=lw)
         return self.mark(name, artist, words, sign(head, color, line="-"))
 
-    def dots(self, name: str, x: Any, y: Any, words: str = "", *, color: str = INK, size: Any = 16,
-             marker: str = "o", filled: Any = True, z: float = 3, **style: Any) -> Any:  # fmt: skip
-        """Draw marks with an area in square points, filled or open."""
+    def dots(self, name: str, x: Any, y: Any, words: str = "", *, color: str = INK,
+             marker: str = "o", filled: Any = True, **style: Any) -> Any:  # fmt: skip
+        """Draw marks with an area of ``s`` square points, filled or open."""
+        style = {"s": 16, "zorder": 3, "marker": marker} | style
         if marker in "|_":
             style |= {"color": color}
         else:
-            faces = np.where(np.atleast_1d(filled), color, "white")
-            style |= {"facecolors": faces, "edgecolors": color}
-        artist = self.ax.scatter(x, y, s=size, marker=marker, zorder=z, **style)
-        return self.mark(name, artist, words, sign(marker, color))
+            style |= {"fc": np.where(np.atleast_1d(filled), color, "white"), "ec": color}
+        return self.mark(name, self.ax.scatter(x, y, **style), words, sign(marker, color))
 
     def rows(self, names: Sequence[str], y: Any = None) -> FloatArray:
         """Give every line of a table its height, from the top, and its name at the left."""
@@ -115,8 +110,7 @@ class Chart:
         ax.set_xlabel(xlabel, fontsize=size, labelpad=2)
         ax.set_ylabel(ylabel, fontsize=size, labelpad=2)
         ax.spines[["top", "right"]].set_visible(False)
-        for spine in ax.spines.values():
-            spine.set_linewidth(0.6)
+        ax.spines[:].set_linewidth(0.6)
         if ticks is not None:
             ax.locator_params(axis="x", nbins=ticks)
 
@@ -129,9 +123,9 @@ class Chart:
         axis.set_ticks(ticks, texts or [f"{tick:g}" for tick in ticks])
         axis.set_minor_locator(NullLocator())
 
-    def diagonal(self, ends: Sequence[float], words: str = "outcome = prediction") -> Any:
+    def diagonal(self, ends: Sequence[float], heights: Sequence[float] | None = None) -> None:
         """Draw where outcomes would be as predicted."""
-        return self.line("diagonal", ends, ends, words, color=GREY, dash=DASHED)
+        self.line("diagonal", ends, heights or ends, "outcome = prediction", color=GREY, ls=DASHED)
 
     def finish(self, recipe: str, shown: bool, *, headline: str = "", shift: float = 28.0,
                panels: tuple[Picture, ...] = ()) -> Picture:  # fmt: skip

@@ -48,8 +48,8 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     style = {"align": "edge", "edgecolor": "white", "linewidth": 0.2}
     colors = np.where(extreme, RED, PALE)
     columns = chart.ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)
-    chart.rule("estimate", "observed", x=result.estimate, color=RED, width=1.4)
-    chart.rule("floor", "if calibrated: mean", x=result.null_mean, color=INK, dash=DASHED)
+    chart.rule("estimate", "observed", x=result.estimate, color=RED, lw=1.4)
+    chart.rule("floor", "if calibrated: mean", x=result.null_mean, color=INK, ls=DASHED)
     words = "as far or farther" if extreme.any() else ""
     chart.mark("columns", columns, words, columns[int(np.argmax(extreme))])
     low, high = min(edges[0], result.estimate), max(edges[-1], result.estimate)

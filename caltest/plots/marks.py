@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from caltest.plots.canvas import GREY, INK, RED, SMALL, room
+from caltest.plots.scales import Frame
 from caltest.plots.words import sign
 from caltest.predictions import BoolArray, FloatArray, IntArray
 
@@ -31,40 +33,46 @@ def reach(count: IntArray, *sides: FloatArray) -> float:
     return max(0.01, 1.12 * float(far.max() if far.max() <= 1.5 * enough else enough))
 
 
-def points(
-    ax: Any,
-    x: FloatArray,
-    y: FloatArray,
-    count: IntArray,
-    filled: BoolArray,
-    top: float = np.inf,
-    color: str = INK,
-    marker: str = "o",
-) -> Any:
-    """Draw marks up to a height, as large as their share of the rows, some of them filled."""
-    largest = 36.0 if x.size <= 30 else 24.0
-    return ax.scatter(
-        x,
-        np.where(np.abs(y) <= top, y, np.nan),
-        s=np.maximum(0.3, count / count.max()) * largest,
-        marker=marker,
-        facecolors=np.where(filled, color, "white"),
-        edgecolors=color,
-        linewidths=0.9,
-        zorder=4,
-        clip_on=False,
-        plotnonfinite=True,
-    )
+def cells(ax: Any, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray,
+          count: IntArray, filled: BoolArray, *, color: str = INK, marker: str = "o",
+          bar: Mapping[str, Any], neighbours: IntArray | None = None, line: Any = "-",
+          shift: float = 0.0) -> dict[str, Any]:  # fmt: skip
+    """Draw cells as marks with an area by their rows, some filled, each with its bar.
+
+    Those beyond the frame are triangles at its edge. Lines connect cells whose numbers are
+    ``neighbours``, where these are given. Returns the artists by name.
+    """
+    from matplotlib.collections import LineCollection
+
+    drawn: dict[str, Any] = {"bars": bars(ax, x + shift, low, high, frame.y, **bar)}
+    if neighbours is not None:
+        pairs = np.flatnonzero(np.abs(np.diff(neighbours)) == 1)
+        segments = [[(x[j], y[j]), (x[j + 1], y[j + 1])] for j in pairs]
+        look: Any = {"colors": color, "linestyles": line, "linewidths": 0.8, "zorder": 2}
+        drawn["lines"] = ax.add_collection(LineCollection(segments, **look))
+    style: Any = {"linewidths": 0.9, "edgecolors": color}
+    area = np.maximum(0.3, count / count.max()) * (36.0 if x.size <= 30 else 24.0)
+    within, faces = np.where(frame.beyond(y), np.nan, y), np.where(filled, color, "white")
+    style |= {"marker": marker, "facecolors": faces, "zorder": 4, "clip_on": False}
+    drawn["marks"] = ax.scatter(x, within, s=area, plotnonfinite=True, **style)
+    style |= {"s": 22.0, "zorder": 5, "clip_on": True}
+    drawn["edge"], places = [], np.empty(0)
+    least = 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
+    for side, head, va in ((1.0, "^", "top"), (-1.0, "v", "bottom")):
+        out = np.flatnonzero(frame.beyond(y) & (side * (y - frame.middle) > 0.0))
+        at = frame.middle + 0.95 * side * (frame.y[1] - frame.middle)
+        style |= {"marker": head, "facecolors": faces[out]}
+        drawn["edge"].append(ax.scatter(x[out], np.full(out.size, at), **style))
+        for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # values, where they fit
+            if (np.abs(x[j] - places) >= least).all():
+                places = np.append(places, x[j])
+                value = f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞")
+                ax.annotate(value, (x[j], at), xytext=(0, -5 * side), va=va, **WRITTEN, color=color)
+    return drawn
 
 
-def bars(
-    ax: Any,
-    x: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    frame: tuple[float, float],
-    **style: Any,
-) -> Any:
+def bars(ax: Any, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple[float, float],
+         **style: Any) -> Any:  # fmt: skip
     """Draw vertical bars with caps; those that leave the frame have an arrow head there."""
     from matplotlib.collections import LineCollection
 
@@ -72,7 +80,7 @@ def bars(
     far = frame[1] - frame[0]
     x, low = x[finite], np.maximum(low[finite], frame[0] - far)
     high = np.minimum(high[finite], frame[1] + far)
-    style = {"color": RED, "linewidth": 1.1, "zorder": 3, **style}
+    style = {"color": RED, "lw": 1.1, "zorder": 3, **style}
     spans = [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)]
     stems = ax.add_collection(LineCollection(spans, **style))
     cap = {"s": 25.0 if x.size <= 20 else 6.0, "color": style["color"], "zorder": 3}
@@ -85,18 +93,6 @@ def bars(
     return stems
 
 
-def connected(
-    ax: Any, x: FloatArray, y: FloatArray, cell: IntArray, color: str, line: Any = "-"
-) -> Any:
-    """Draw lines between cells that are neighbours."""
-    from matplotlib.collections import LineCollection
-
-    pairs = np.flatnonzero(np.abs(np.diff(cell)) == 1)
-    segments = [[(x[j], y[j]), (x[j + 1], y[j + 1])] for j in pairs]
-    style = {"colors": color, "linestyles": line, "linewidths": 0.8, "zorder": 2}
-    return ax.add_collection(LineCollection(segments, **style))
-
-
 def entries(count: IntArray, out: BoolArray) -> dict[str, Any]:
     """Return what the key says of the area of marks, and of those beyond the frame."""
     words = {"area: rows": sign(color=GREY)}
@@ -104,29 +100,3 @@ def entries(count: IntArray, out: BoolArray) -> dict[str, Any]:
         share = 100.0 * count[out].sum() / count.sum()
         words[f"beyond: {share:.2g} % of rows"] = sign("^", filled=False)
     return words
-
-
-def beyond(
-    ax: Any,
-    x: FloatArray,
-    y: FloatArray,
-    filled: BoolArray,
-    top: float,
-    middle: float = 0.0,
-    color: str = INK,
-) -> list[Any]:
-    """Draw cells beyond the frame as triangles at its edge, with their values where they fit."""
-    artists, places = [], np.empty(0)
-    least = 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
-    for side, marker in ((1.0, "^"), (-1.0, "v")):
-        out = np.flatnonzero(side * y > top)
-        at, faces = middle + 0.95 * side * top, np.where(filled[out], color, "white")
-        style = {"s": 22.0, "marker": marker, "edgecolors": color, "linewidths": 0.9, "zorder": 5}
-        artists.append(ax.scatter(x[out], np.full(out.size, at), facecolors=faces, **style))
-        for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # the farthest first
-            if (np.abs(x[j] - places) >= least).all():
-                places = np.append(places, x[j])
-                value = f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞")
-                va = "top" if side > 0.0 else "bottom"
-                ax.annotate(value, (x[j], at), xytext=(0, -5 * side), va=va, **WRITTEN, color=color)
-    return artists

@@ -41,11 +41,11 @@ def limits(result: GateResult | EquivalenceTestResult, ax: Any = None, *, recipe
     estimate, low, high, limit = (np.array(column) for column in columns)
     chart = Chart.of(ax, 1.4 + 0.3 * len(rows))
     y = chart.rows(names)
-    chart.dots("estimate", estimate, y, "estimate", size=22)
-    chart.spans("bounds", y, low, high, "bounds", width=1.5)
+    chart.dots("estimate", estimate, y, "estimate", s=22)
+    chart.spans("bounds", y, low, high, "bounds", lw=1.5)
     ends = chart.ax.vlines(limit, y - 0.35, y + 0.35, color=GREY, linestyle=DASHED)
     chart.mark("limit", ends, "limit", sign("|", GREY))
-    chart.rule("", x=0.0, color=INK, width=0.6)
+    chart.rule("", x=0.0, color=INK, lw=0.6)
     chart.axes("error", ticks=5)
     return chart.finish(result.recipe, recipe)
 
@@ -59,14 +59,14 @@ def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool =
     values = np.array([0.0, result.estimate, result.null_mean, *ends])
     margin = 0.06 * max(float(np.ptp(values)), 1e-9)
     left, right = values.min() - margin, values.max() + margin
-    chart.dots("estimate", [result.estimate], [0.0], "estimate", size=28)
+    chart.dots("estimate", [result.estimate], [0.0], "estimate", s=28)
     side = "interval" if result.side == "two-sided" else f"{result.side} bound"
     shown = left if low is None else low, right if high is None else high
-    chart.spans("interval", 0.0, *shown, f"{100 * result.level:.4g} % {side}", width=1.5)
+    chart.spans("interval", 0.0, *shown, f"{100 * result.level:.4g} % {side}", lw=1.5)
     for bound, edge, head in ((low, left, "<"), (high, right, ">")):
         at, marker = (edge, head) if bound is None else (bound, "|")
-        chart.line("", at, 0.0, color=BLUE, marker=marker, size=7.0).set_clip_on(False)
-    chart.rule("floor", "mean if calibrated", x=result.null_mean, dash=DASHED, width=1.0)
+        chart.line("", at, 0.0, color=BLUE, marker=marker, ms=7.0).set_clip_on(False)
+    chart.rule("floor", "mean if calibrated", x=result.null_mean, ls=DASHED, lw=1.0)
     chart.axes(short(result.statistic), xlim=(left, right), ylim=(-1.0, 1.0), ticks=6)
     chart.ax.set_yticks([])
     chart.ax.spines["left"].set_visible(False)
@@ -93,7 +93,7 @@ def decomposition(
     for j in np.flatnonzero(heights < 0.0):
         bars[j].set_hatch("////")
         chart.entries.setdefault("taken off", bars[j])
-    chart.rule("", x=0.0, color=INK, width=0.6)
+    chart.rule("", x=0.0, color=INK, lw=0.6)
     chart.ax.vlines(levels, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
     ends = 1.06 * np.append(begin, begin + heights)
     chart.axes("score", xlim=(ends.min(), ends.max()), ticks=5)

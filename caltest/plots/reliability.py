@@ -1,34 +1,33 @@
-"""Reliability diagrams of one probability: deviations, or the classical diagonal."""
+"""Reliability diagrams of one probability: of one model, of several, in bins and without."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from caltest._base.checks import one_of
+from caltest.errors import StatisticError
 from caltest.plots import canvas, marks, scales
-from caltest.plots.canvas import BLUE, DASHED, INK, PALE, RED, Picture
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture
 from caltest.plots.chart import Chart
-from caltest.plots.scales import Scale
+from caltest.plots.scales import Frame, Scale
 from caltest.plots.words import foot, heading, headline, key, p_equals, sign
 from caltest.predictions import FloatArray
-from caltest.results import ReliabilityCurve
+from caltest.results import ReliabilityCurve, ReliabilityDifference, ReliabilityFit
 
-
-@dataclass(frozen=True)
-class Frame:
-    """What all panels share: the ends of both axes, the tallest column, scale and known truth."""
-
-    left: float
-    right: float
-    top: float
-    tallest: float
-    scale: Scale
-    truth: Callable[[FloatArray], FloatArray] | None
+#: What draws the true probability given the prediction.
+Truth = Callable[[FloatArray], FloatArray]
+#: Colour, marker and line of each model; the colours differ in darkness as well.
+STYLES: tuple[tuple[str, str, Any], ...] = (
+    (INK, "o", "-"),
+    (RED, "s", (0, (5, 1.5))),
+    ("#5fa2dd", "D", (0, (1, 1))),
+    ("#7a5195", "p", (0, (4, 1, 1, 1))),
+    ("#c9a227", "h", (0, (7, 3))),
+)
 
 
 def reliability(
@@ -37,19 +36,15 @@ def reliability(
     *,
     style: Literal["deviation", "classical"] = "deviation",
     axis: Literal["probability", "log-odds"] = "probability",
-    truth: Callable[[FloatArray], FloatArray] | None = None,
+    truth: Truth | None = None,
     most: int = 12,
     top: float | None = None,
     recipe: bool = True,
 ) -> Picture:
-    """Draw a reliability diagram.
+    """Draw a reliability diagram, with one panel for each component of the curve.
 
     Parameters
     ----------
-    curve : ReliabilityCurve
-        What :func:`caltest.reliability_curve` returned; one panel is drawn for each component.
-    ax, recipe
-        As for every picture.
     style : {"deviation", "classical"}, default "deviation"
         ``"deviation"``: outcome minus prediction against the prediction, as marks with an area by
         the number of rows (filled outside their bars), with a histogram of the predictions
@@ -72,183 +67,295 @@ def reliability(
         With the artists "marks", "bars", "histogram", "edge", "key" and, where drawn, "columns",
         "gaps", "truth".
     """
-    styles = {"deviation": _deviations, "classical": _classical}
-    one_of("style", style, styles)
-    one_of("axis", axis, ("probability", "log-odds"))
-    draw, classical = styles[style], style == "classical"
-    scale, top_class = Scale(axis == "log-odds"), curve.subject == "top"
-    several = len(curve.names) > 1
-    xlabel, ylabel = "confidence" if top_class else "average prediction", "outcome − prediction"
-    if classical:
-        ylabel = "accuracy" if top_class else "frequency"
-    elif scale.log_odds:
-        ylabel = "deviation (log-odds)"
-    shown = np.arange(len(curve.names))
+    scale, deviation = _chosen(style, axis)
+    shown, several = np.arange(len(curve.names)), len(curve.names) > 1
     if shown.size > most:
         shown = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
     parts = [curve.of(int(j)) for j in shown]
-    frame = _frame(parts, scale, truth, whole=classical or several or not top_class)
-    frame = frame if top is None else replace(frame, top=top)
+    whole = not deviation or several or curve.subject != "top"
+    frame, tallest = (
+        _frame(parts, scale, deviation, whole, top),
+        max(_share(c).max() for c in parts),
+    )
+    draw = partial(_panel, frame=frame, tallest=float(tallest), truth=truth)
+    heights = [frame.height(c.observed, c.predicted) for c in parts]
+    count = np.concatenate([c.count for c in parts])
+    common = marks.entries(count, frame.beyond(np.concatenate(heights)))
     if several:
         cut = f"the {most} of {len(curve.names)} with the smallest p · "
         text = (cut if shown.size < len(curve.names) else "") + curve.recipe
-        return _panels(parts, ax, draw, (xlabel, ylabel), frame, text, recipe)
-    chart = Chart.of(ax, 3.7 if classical else 2.8)
-    draw(chart, curve, frame)
-    chart.entries = _entries(parts, [chart.artists], frame)
-    if classical:
-        _marginal(chart, curve, frame)
-    chart.axes(xlabel, ylabel)
+        return _panels(parts, ax, draw, frame, common, text, recipe)
+    chart = Chart.of(ax, 2.8 if deviation else 3.7)
+    chart.entries = _signs(parts)
+    draw(chart, curve)
+    chart.entries |= common
+    if not deviation:
+        upper, mean = chart.above(0.24), partial(np.average, weights=curve.count)
+        upper.mark("histogram", _shares(upper.ax, curve, frame))
+        upper.axes("", "share")
+        upper.ax.tick_params(labelbottom=False)
+        predicted, observed = (float(scale(mean(v))) for v in (curve.predicted, curve.observed))
+        chart.artists["means"] = [
+            upper.rule("", "mean prediction", x=predicted, color=INK, ls=DASHED, lw=1.0),
+            upper.rule("", "mean outcome", x=observed, color=RED, lw=1.0),
+        ]
+    chart.axes(*frame.labels(curve.subject))
     return chart.finish(curve.recipe, recipe, headline=headline(curve.tests[0]))
 
 
-def _entries(
-    parts: Sequence[ReliabilityCurve], panels: Sequence[dict[str, Any]], frame: Frame
-) -> dict[str, Any]:
-    """Return what the key says: every sign that some panel has, and what it means."""
-    first, has = parts[0], {name for artists in panels for name in artists}
-    outside = np.concatenate([part.outside for part in parts])
-    bars = first.band != "none"
-    entries: dict[str, Any] = {}
-    if not outside.all():
-        entries["inside its bar" if bars else "one bin"] = sign(filled=False)
-    if outside.any():
-        entries["outside its bar"] = sign()
-    if bars:
-        meaning = "if calibrated" if first.is_consistency else "for the truth"
-        together = ", all bars" if first.simultaneous else ""
-        color = RED if first.is_consistency else INK
-        entries[f"{100 * first.level:g} % {meaning}{together}"] = sign("|", color)
-    if "columns" in has:
-        entries["observed"] = panels[0]["columns"]
-        entries["gap to prediction"] = panels[0]["gaps"]
-    if "diagonal" in has:
-        entries["outcome = prediction"] = panels[0]["diagonal"]
-    if "histogram" in has:
-        entries[f"share of rows, ≤ {100 * frame.tallest:.3g} %"] = panels[0]["histogram"]
-    if "truth" in has:
-        entries["truth"] = panels[0]["truth"]
-    count = np.concatenate([part.count for part in parts])
-    return entries | marks.entries(count, np.concatenate([artists["out"] for artists in panels]))
+def _chosen(style: str, axis: str) -> tuple[Scale, bool]:
+    """Return the scale that was asked for, and whether heights are deviations."""
+    one_of("style", style, ("deviation", "classical"))
+    one_of("axis", axis, ("probability", "log-odds"))
+    return Scale(axis == "log-odds"), style == "deviation"
 
 
-def _panels(
-    parts: Sequence[ReliabilityCurve],
-    ax: Any,
-    draw: Callable[[Chart, ReliabilityCurve, Frame], None],
-    labels: tuple[str, str],
-    frame: Frame,
-    text: str,
-    recipe: bool,
-) -> Picture:
+def _panels(parts: Sequence[ReliabilityCurve], ax: Any, draw: Callable[..., None], frame: Frame,
+            common: dict[str, Any], text: str, recipe: bool) -> Picture:  # fmt: skip
     """Draw a panel for every component, with one key and one pair of labels for all."""
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
     ax = canvas.paper(ax, canvas.COLUMN, 0.8 + 1.2 * rows)
     *places, strip = canvas.divided(ax, rows, across, len(parts), 0.4)
-    labelled, panels = across * (rows // 2), []  # the axes say once what they show
+    labelled, panels, entries = across * (rows // 2), [], _signs(parts)
     for j, (part, place) in enumerate(zip(parts, places, strict=True)):
-        chart = Chart(place)
-        draw(chart, part, frame)
-        corner = j == across * (rows - 1)
-        chart.axes(labels[0] * corner, labels[1] * (j == labelled), size=canvas.SMALL)
+        chart, (xlabel, ylabel) = Chart(place), frame.labels(part.subject)
+        draw(chart, part)
+        entries |= chart.entries
+        corner = j == across * (rows - 1)  # the axes say once what they show
+        chart.axes(xlabel * corner, ylabel * (j == labelled), size=canvas.SMALL)
         if not frame.scale.log_odds:
             place.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         place.tick_params(labelbottom=j + across >= len(parts), labelleft=j % across == 0)
         name = f"{part.names[0]}\n{p_equals(part.tests[0].shown_p)}"
         chart.mark("name", heading(place, name, start="axes fraction"))
         panels.append(Picture(place, chart.artists))
-    entries = _entries(parts, [dict(panel.artists) for panel in panels], frame)
-    legend = key(strip, entries, loc="upper left")
+    legend = key(strip, entries | common, loc="upper left")
     artists = {"key": legend, "foot": foot(strip, text, recipe, legend, places[labelled])}
     return Picture(ax, artists, tuple(panels), text)
 
 
-def _deviations(chart: Chart, curve: ReliabilityCurve, frame: Frame) -> None:
-    """Draw marks, bars and histogram."""
-    scale, top, ax = frame.scale, frame.top, chart.ax
-    x, y = scale(curve.predicted), scale.gap(curve.observed, curve.predicted)
-    low, high = (scale.gap(side, curve.predicted) for side in (curve.low, curve.high))
-    ax.set(xlim=(frame.left, frame.right), ylim=(-top, top))
-    chart.rule("zero", y=0.0, width=0.7, z=1)
-    chart.mark("histogram", _shares(scales.behind(ax, frame.tallest), curve, frame))
-    inside = np.clip(x, frame.left, frame.right)
-    chart.mark("bars", marks.bars(ax, inside, low, high, (-top, top), **_ink(curve)))
-    if frame.truth is not None:
-        scales.true_curve(chart, frame.truth, frame.left, frame.right, scale, deviation=True)
-    chart.mark("marks", marks.points(ax, inside, y, curve.count, curve.outside, top))
-    chart.mark("edge", marks.beyond(ax, inside, y, curve.outside, top))
-    chart.mark("out", np.abs(y) > top)
-    scales.set_ticks(ax.xaxis, scale, frame.left, frame.right)
+def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Any]:
+    """Return what the key says of marks and bars, those of any panel."""
+    first, outside = parts[0], np.concatenate([part.outside for part in parts])
+    entries, bars = {}, first.band != "none"
+    if not outside.all():
+        entries["inside its bar" if bars else "one bin"] = sign(filled=False)
+    if outside.any():
+        entries["outside its bar"] = sign()
+    if bars:
+        entries[_meaning(first, ", all bars")] = sign("|", RED if first.is_consistency else INK)
+    return entries
 
 
-def _ink(curve: ReliabilityCurve) -> dict[str, Any]:
-    """Return how bars look: consistency bars red, confidence bars in ink and thinner."""
-    return {} if curve.is_consistency else {"color": INK, "linewidth": 0.8}
-
-
-def _classical(chart: Chart, curve: ReliabilityCurve, frame: Frame) -> None:
-    """Draw columns, gaps and the diagonal."""
-    scale, ends, ax = frame.scale, (frame.left, frame.right), chart.ax
-    x, y = np.clip(scale(curve.predicted), *ends), scale(curve.observed)
-    ax.set(xlim=ends, ylim=ends)
-    if not scale.log_odds:  # a column has no foot on an axis of log-odds
-        place = curve.bin_low, curve.bin_high - curve.bin_low
+def _panel(
+    chart: Chart, curve: ReliabilityCurve, frame: Frame, tallest: float, truth: Truth | None
+) -> None:
+    """Draw the cells of one component with their bars, and columns or the histogram behind."""
+    ink: dict[str, Any] = {"color": RED} if curve.is_consistency else {"color": INK, "lw": 0.8}
+    scale, ax = frame.scale, chart.ax
+    if frame.deviation:
+        chart.rule("zero", lw=0.7, zorder=1)
+        shares = _shares(scales.behind(ax, tallest), curve, frame)
+        chart.mark("histogram", shares, f"share of rows, ≤ {100 * tallest:.3g} %")
+    elif not scale.log_odds:  # a column has no foot on an axis of log-odds
+        left, width, y = curve.bin_low, curve.bin_high - curve.bin_low, curve.observed
         style: Any = {"align": "edge", "linewidth": 0.5, "edgecolor": BLUE, "color": PALE}
-        chart.mark("columns", ax.bar(place[0], y, place[1], **style))
+        chart.mark("columns", ax.bar(left, y, width, **style), "observed")
         style |= {"color": "none", "edgecolor": "#d9756d", "hatch": "////", "bottom": y}
-        chart.mark("gaps", ax.bar(place[0], curve.predicted - y, place[1], **style))
-    chart.diagonal(ends)
-    sides = scale(curve.low), scale(curve.high)
-    chart.mark("bars", marks.bars(ax, x, *sides, ends, **_ink(curve)))
-    if frame.truth is not None:
-        scales.true_curve(chart, frame.truth, *ends, scale, deviation=False)
-    finite = np.where(np.isinf(y), np.nan, y)
-    chart.mark("marks", marks.points(ax, x, finite, curve.count, curve.outside))
-    middle, half = 0.5 * (frame.left + frame.right), 0.5 * (frame.right - frame.left)
-    chart.mark("edge", marks.beyond(ax, x, y - middle, curve.outside, half, middle))
-    chart.mark("out", np.isinf(y))
-    scales.set_ticks(ax.xaxis, scale, *ends)
-    scales.set_ticks(ax.yaxis, scale, *ends)
+        gaps = ax.bar(left, curve.predicted - y, width, **style)
+        chart.mark("gaps", gaps, "gap to prediction")
+    if not frame.deviation:
+        chart.diagonal(frame.x)
+    frame.begin(chart, truth)
+    x, values = np.clip(scale(curve.predicted), *frame.x), (curve.observed, curve.low, curve.high)
+    y, low, high = (frame.height(v, curve.predicted) for v in values)
+    chart.artists |= marks.cells(ax, frame, x, y, low, high, curve.count, curve.outside, bar=ink)
 
 
-def _marginal(chart: Chart, curve: ReliabilityCurve, frame: Frame) -> None:
-    """Draw the histogram above, with the mean prediction and the mean outcome."""
-    upper, mean = chart.above(0.24), partial(np.average, weights=curve.count)
-    upper.mark("histogram", _shares(upper.ax, curve, frame))
-    upper.axes("", "share")
-    upper.ax.tick_params(labelbottom=False)
-    predicted, observed = (float(frame.scale(mean(v))) for v in (curve.predicted, curve.observed))
-    chart.artists["means"] = [
-        upper.rule("", "mean prediction", x=predicted, color=INK, dash=DASHED, width=1.0),
-        upper.rule("", "mean outcome", x=observed, color=RED, width=1.0),
-    ]
+def _meaning(curve: ReliabilityCurve, together: str = "") -> str:
+    """Return what the key says of bars."""
+    meaning = "if calibrated" if curve.is_consistency else "for the truth"
+    return f"{100 * curve.level:g} % {meaning}{together if curve.simultaneous else ''}"
 
 
-def _frame(curves: Sequence[ReliabilityCurve], scale: Scale, truth: Any, *, whole: bool) -> Frame:
-    """Return what the panels share."""
-    top = max(
-        marks.reach(c.count, *(scale.gap(v, c.predicted) for v in (c.observed, c.low, c.high)))
-        for c in curves
-    )
-    tallest = max(float(c.count.max() / c.count.sum()) for c in curves)
-    left, right = 0.0, 1.0
+def _frame(
+    curves: Sequence[ReliabilityCurve],
+    scale: Scale,
+    deviation: bool,
+    whole: bool,
+    top: float | None = None,
+) -> Frame:
+    """Return the frame that curves share: that of all probabilities, or of those that occur."""
+    ends = (0.0, 1.0)
     if scale.log_odds:
         values = np.concatenate([scale(v) for c in curves for v in (c.predicted, c.observed)])
         values = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
-        left, right = float(values.min() - 0.6), float(values.max() + 0.6)
+        ends = float(values.min() - 0.6), float(values.max() + 0.6)
     elif not whole:
-        least, most = min(c.bin_low.min() for c in curves), max(c.bin_high.max() for c in curves)
-        left, right = scales.tenths(least, most)
-    return Frame(left, right, top, tallest, scale, truth)
+        ends = scales.tenths(
+            min(c.bin_low.min() for c in curves), max(c.bin_high.max() for c in curves)
+        )
+    if not deviation:
+        return Frame(ends, ends, scale, deviation)
+    gap = Frame(ends, (-1.0, 1.0), scale).height
+    if top is None:
+        top = max(
+            marks.reach(c.count, *(gap(v, c.predicted) for v in (c.observed, c.low, c.high)))
+            for c in curves
+        )
+    return Frame(ends, (-top, top), scale)
+
+
+def _share(curve: ReliabilityCurve) -> FloatArray:
+    """Return the shares of the rows in the bins."""
+    return curve.count / curve.count.sum()
 
 
 def _shares(ax: Any, curve: ReliabilityCurve, frame: Frame) -> Any:
     """Draw the shares of the bins under their marks."""
-    far = 0.5 * (frame.right - frame.left)
+    far = 0.5 * (frame.x[1] - frame.x[0])
     low, high = (
-        np.clip(frame.scale(side), frame.left - far, frame.right + far)
+        np.clip(frame.scale(side), frame.x[0] - far, frame.x[1] + far)
         for side in (curve.bin_low, curve.bin_high)
     )
     width = np.maximum(high - low, 0.01 * far)
-    return scales.columns(ax, 0.5 * (low + high - width), width, curve.count / curve.count.sum())
+    return scales.columns(ax, 0.5 * (low + high - width), width, _share(curve))
+
+
+def comparison(
+    curves: Sequence[ReliabilityCurve],
+    ax: Any = None,
+    *,
+    names: Sequence[str],
+    recipe: bool = True,
+) -> Picture:
+    """Draw the deviations of several models in one diagram, each with its own bars.
+
+    Neighbouring bins are connected; a line never crosses an empty bin. Filled marks lie outside
+    their bars; those beyond the frame are as in :func:`reliability`. The artists "marks", "lines",
+    "bars" and "edge" are lists with one item a model.
+
+    Parameters
+    ----------
+    curves : sequence of ReliabilityCurve
+        Two to five curves of one component each, made with the same lens and bins; the recipe is
+        that of the first.
+    names : sequence of str
+        What the models are called.
+    """
+    if not 2 <= len(curves) <= len(STYLES) or any(len(c.names) > 1 for c in curves):
+        raise StatisticError(
+            f"a comparison draws 2 to {len(STYLES)} curves of one component each; pick components "
+            "with curve.of(j)"
+        )
+    if len({(c.lens, c.bins) for c in curves}) > 1:
+        raise StatisticError("the curves must have the same lens and the same bins")
+    if len(names) != len(curves):
+        raise StatisticError(f"{len(curves)} curves need as many names, not {len(names)}")
+    chart, first = Chart.of(ax, 3.0), curves[0]
+    frame = _frame(curves, Scale(), deviation=True, whole=first.subject != "top")
+    _models(chart, frame, first.subject)
+    spread = 0.009 * (np.arange(len(curves)) - 0.5 * (len(curves) - 1))
+    pale: Any = {"lw": 0.9, "alpha": 0.55, "zorder": 1.5}
+    for name, curve, shift, style in zip(names, curves, spread, STYLES, strict=False):
+        (color, marker, line), test = style, curve.tests[0]
+        look = {"color": color, "marker": marker, "line": line, "neighbours": curve.cell}
+        look |= {"bar": {**pale, "color": color}, "shift": shift}
+        low, high = curve.low - curve.predicted, curve.high - curve.predicted
+        bins: Any = curve.predicted, curve.deviation, low, high, curve.count, curve.outside
+        for kind, artist in marks.cells(chart.ax, frame, *bins, **look).items():
+            chart.artists.setdefault(kind, []).append(artist)
+        words = f"{name}: ECE {test.estimate:.3f}, {p_equals(test.shown_p)}"
+        chart.entries[words] = sign(marker, color, line=line)
+    if first.band != "none":
+        chart.entries[_meaning(first)] = sign("|", GREY)
+        chart.entries["inside its bar"] = sign(color=GREY, filled=False)
+    far = frame.beyond(np.concatenate([c.deviation for c in curves]))
+    chart.entries |= marks.entries(np.concatenate([c.count for c in curves]), far)
+    return chart.finish(first.recipe, recipe)
+
+
+def _models(chart: Chart, frame: Frame, subject: str, ylabel: str = "") -> None:
+    """Draw the axes of a diagram of several models, and the line of no deviation."""
+    frame.begin(chart, None)
+    chart.rule("", lw=0.7, zorder=1)
+    xlabel, usual = frame.labels(subject)
+    chart.axes(xlabel, ylabel or usual)
+
+
+def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw the difference of the deviations of two models, with its band.
+
+    Marks are filled where the band leaves out 0. The artists are "marks", "lines", "bars", "edge".
+    """
+    chart, count = Chart.of(ax, 2.6), curve.count_a + curve.count_b
+    x, heights = curve.predicted, (curve.difference, curve.low, curve.high)
+    top, away = marks.reach(count, *heights), (curve.low > 0.0) | (curve.high < 0.0)
+    ends = scales.tenths(x.min(), x.max()) if curve.subject == "top" else (0.0, 1.0)
+    frame = Frame(ends, (-top, top))
+    _models(chart, frame, curve.subject, "difference of deviations")
+    style: Any = {"neighbours": curve.cell, "bar": {"color": BLUE}}
+    chart.artists |= marks.cells(chart.ax, frame, x, *heights, count, away, **style)
+    chart.entries |= {"differs from 0": sign(), "may be 0": sign(filled=False)}
+    chart.entries[f"{100 * curve.level:g} % interval"] = sign("|", BLUE)
+    chart.entries |= marks.entries(count, frame.beyond(curve.difference))
+    return chart.finish(curve.recipe, recipe, headline=" − ".join(curve.names))
+
+
+def fitted(
+    curve: ReliabilityFit,
+    ax: Any = None,
+    *,
+    style: Literal["deviation", "classical"] = "classical",
+    axis: Literal["probability", "log-odds"] = "probability",
+    truth: Truth | None = None,
+    recipe: bool = True,
+) -> Picture:
+    """Draw an isotonic or smooth reliability curve with its band.
+
+    Parameters
+    ----------
+    style : {"deviation", "classical"}, default "classical"
+        Whether the vertical axis is the outcome minus the prediction, or the outcome.
+    axis, truth
+        As in :func:`reliability`.
+
+    Returns
+    -------
+    Picture
+        With the artists "curve", "band", "diagonal", "histogram", "key" and, where drawn, "truth".
+    """
+    scale, deviation = _chosen(style, axis)
+    chart, top = Chart.of(ax, 2.7 if deviation else 3.2), curve.subject == "top"
+    x = scale(curve.predicted)
+    finite = np.isfinite(x)
+    left, right = 0.0, 1.0
+    if scale.log_odds:
+        left, right = x[finite].min(), x[finite].max()
+    elif deviation and top:
+        left, right = scales.tenths(x[finite].min(), x[finite].max())
+    frame, far = Frame((left, right), (left, right), scale, deviation), right - left + 9.0
+    heights, low, high = (
+        np.clip(frame.height(v, curve.predicted), left - far, right + far)[finite]
+        for v in (curve.fitted, curve.low, curve.high)
+    )
+    if deviation:
+        most = 1.1 * float(np.nanmax(np.minimum(np.abs([heights, low, high]), right - left)))
+        frame = Frame((left, right), (-most, most), scale)
+    shares = scales.histogram(curve.spread, curve.n, scale)
+    tallest = float(shares[-1].max())
+    columns = scales.columns(scales.behind(chart.ax, tallest), *shares)
+    confidence = curve.band == "confidence"
+    words = f"{'isotonic' if confidence else curve.fit} curve"
+    chart.line("curve", x[finite], heights, words, color="#12406f", lw=1.5, zorder=3)
+    if curve.band != "none":
+        meaning = "band of the true curve" if confidence else "if calibrated"
+        words = f"{100 * curve.level:g} % {meaning}"
+        chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
+    chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
+    frame.begin(chart, truth)
+    chart.mark("histogram", columns, f"share of rows, ≤ {100 * tallest:.3g} %")
+    chart.axes("confidence" if top else "prediction", frame.labels(curve.subject)[1])
+    words = "" if curve.test is None else headline(curve.test)
+    return chart.finish(curve.recipe, recipe, headline=words)

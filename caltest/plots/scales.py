@@ -1,7 +1,8 @@
-"""Scales of probability, and what diagrams over them share."""
+"""Scales of probability, and the frames of the diagrams over them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,8 @@ import numpy as np
 
 from caltest.plots.canvas import PALE
 from caltest.plots.chart import Chart
-from caltest.predictions import FloatArray, IntArray
+from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.results.reliability import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
-
-#: The colour of what is known to be true.
-TRUE = "#2f8f4e"
 
 
 @dataclass(frozen=True)
@@ -29,12 +27,6 @@ class Scale:
         with np.errstate(divide="ignore"):
             return np.log(p) - np.log1p(-p)
 
-    def gap(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
-        """Return how far a frequency lies from its prediction."""
-        with np.errstate(invalid="ignore"):
-            distance: FloatArray = self(value) - self(predicted)
-        return distance
-
     def ticks(self, low: float, high: float) -> tuple[FloatArray, list[str]]:
         """Return round probabilities between two positions: powers of ten, and more if need be."""
         decades = [10.0**-k for k in range(9, 0, -1)]
@@ -48,6 +40,54 @@ class Scale:
         return self(p), [f"{x:.9f}".rstrip("0") for x in p]
 
 
+@dataclass(frozen=True)
+class Frame:
+    """The ends of both axes of a diagram, its scale, and whether heights are deviations."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    scale: Scale = Scale()
+    deviation: bool = True
+
+    @property
+    def middle(self) -> float:
+        """The height half-way up."""
+        return 0.5 * (self.y[0] + self.y[1])
+
+    def height(self, value: Any, predicted: FloatArray) -> FloatArray:
+        """Return where a frequency lies, or how far from its prediction."""
+        if not self.deviation:
+            return self.scale(value)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.scale(value) - self.scale(predicted))
+
+    def beyond(self, y: FloatArray) -> BoolArray:
+        """Say which heights are not on the paper."""
+        return np.asarray(np.abs(y - self.middle) > 0.5 * (self.y[1] - self.y[0]))
+
+    def begin(self, chart: Chart, truth: Callable[[FloatArray], FloatArray] | None) -> None:
+        """Set the limits and the ticks of axes, and draw the true curve where it is known."""
+        ax, scale = chart.ax, self.scale
+        ax.set(xlim=self.x, ylim=self.y)
+        if scale.log_odds:
+            ax.xaxis.set_ticks(*scale.ticks(*self.x))
+        if scale.log_odds and not self.deviation:
+            ax.yaxis.set_ticks(*scale.ticks(*self.y))
+        if truth is not None:
+            left, right = self.x if scale.log_odds else np.clip(self.x, 0.0, 1.0)
+            at = np.linspace(left, right, 401)[1:-1]
+            p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
+            style = {"color": "#2f8f4e", "ls": (0, (5, 1, 1, 1)), "lw": 1.5}
+            chart.line("truth", at, self.height(truth(p), p), "truth", **style)
+
+    def labels(self, subject: str) -> tuple[str, str]:
+        """Return what stands at the axes of a diagram of this subject."""
+        xlabel = "confidence" if subject == "top" else "average prediction"
+        if not self.deviation:
+            return xlabel, "accuracy" if subject == "top" else "frequency"
+        return xlabel, "deviation (log-odds)" if self.scale.log_odds else "outcome − prediction"
+
+
 def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return left ends, widths and shares of the predictions in equal steps of the scale."""
     edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
@@ -58,33 +98,19 @@ def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, Float
 
 def columns(ax: Any, left: FloatArray, width: FloatArray, share: FloatArray) -> Any:
     """Draw pale columns."""
-    return ax.bar(
-        left, share, width, align="edge", color=PALE, edgecolor="white", linewidth=0.4, zorder=0
-    )
+    style = {"color": PALE, "edgecolor": "white", "linewidth": 0.4, "zorder": 0}
+    return ax.bar(left, share, width, align="edge", **style)
 
 
 def behind(ax: Any, tallest: float) -> Any:
     """Return second axes for a histogram, in the lower quarter and behind everything else."""
     twin = ax.twinx()
     twin.set_ylim(0.0, 4.2 * tallest)
-    for spine in twin.spines.values():
-        spine.set_visible(False)
+    twin.spines[:].set_visible(False)
     twin.set_yticks([])
     ax.set_zorder(twin.get_zorder() + 1)
     ax.patch.set_visible(False)
     return twin
-
-
-def true_curve(
-    chart: Chart, truth: Any, left: float, right: float, scale: Scale, deviation: bool
-) -> None:
-    """Draw the true probability given the prediction, or its deviation."""
-    if not scale.log_odds:
-        left, right = max(left, 0.0), min(right, 1.0)
-    at = np.linspace(left, right, 401)[1:-1]
-    p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
-    y = scale.gap(truth(p), p) if deviation else scale(truth(p))
-    chart.line("truth", at, y, "truth", color=TRUE, dash=(0, (5, 1, 1, 1)), width=1.5)
 
 
 def tenths(least: float, most: float) -> tuple[float, float]:
@@ -92,13 +118,6 @@ def tenths(least: float, most: float) -> tuple[float, float]:
     left, right = np.floor(10.0 * least + 1e-9) / 10.0, np.ceil(10.0 * most - 1e-9) / 10.0
     margin = 0.02 * max(right - left, 0.1)
     return left - margin, right + margin
-
-
-def set_ticks(axis: Any, scale: Scale, left: float, right: float) -> None:
-    """Label an axis of log-odds by probabilities."""
-    if scale.log_odds:
-        positions, labels = scale.ticks(left, right)
-        axis.set_ticks(positions, labels)
 
 
 def decades(least: float) -> FloatArray:

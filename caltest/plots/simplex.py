@@ -55,7 +55,7 @@ def simplex(
     if len(cells.names) == 3:
         _density(chart, cells)
     for i, j in combinations(range(len(corners)), 2):
-        chart.line("", *corners[[i, j]].T, z=1)
+        chart.line("", *corners[[i, j]].T, zorder=1)
     ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
     ax.margins(0.0)
     _arrows(chart, cells, corners, min_count)

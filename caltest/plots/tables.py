@@ -14,11 +14,14 @@ from caltest.plots.chart import Chart
 from caltest.plots.scales import decades
 from caltest.plots.words import sign
 from caltest.results import (
+    AuditReport,
     CalibrationTestResult,
     ComparisonResult,
+    ComparisonTable,
     Finding,
     GradeTests,
     GradeVerdict,
+    JointTestResult,
     MetaAnalysis,
     Subgroups,
     short,
@@ -39,19 +42,8 @@ def forest(
 ) -> Picture:
     """Draw the statistic of every subgroup, and what a calibrated model would show there.
 
-    Parameters
-    ----------
-    subgroups : Subgroups
-        The ``subgroups`` of a test; of a joint test the adjusted p-values are drawn.
-    ax, recipe
-        As for every picture.
-    alpha : float, default 0.05
-        Marks are filled where the adjusted p-value, at the right, is at most this.
-
-    Returns
-    -------
-    Picture
-        With the artists "estimates", "floors", "labels" and "key".
+    Marks are filled where the adjusted p-value, at the right, is at most ``alpha``; of a joint test
+    the adjusted p-values are drawn. The artists are "estimates", "floors", "labels" and "key".
     """
     test, adjusted = subgroups.tested[0], subgroups.adjusted
     if not isinstance(test, CalibrationTestResult):
@@ -66,9 +58,9 @@ def forest(
     estimate, mean, sd = np.array(rows).T
     words = "if calibrated: mean ± sd"
     chart.spans("floors", y, mean - sd, mean + sd, words, color=RED, head="|")
-    chart.dots("", mean, y, size=28, marker="|", color=RED, z=1, linewidths=1.3)
+    chart.dots("", mean, y, s=28, marker="|", color=RED, zorder=1, linewidths=1.3)
     filled = [p is not None and p <= alpha for p in adjusted]
-    chart.dots("estimates", estimate, y, size=18, filled=filled, linewidths=0.9)
+    chart.dots("estimates", estimate, y, s=18, filled=filled, linewidths=0.9)
     if any(filled):
         chart.entries[f"adjusted p ≤ {alpha:g}"] = sign()
     if any(p is not None and p > alpha for p in adjusted):
@@ -89,19 +81,8 @@ def sites(
 ) -> Picture:
     """Draw one measure of calibration at every site, its mean and its prediction interval.
 
-    Parameters
-    ----------
-    result : MetaAnalysis
-        What :func:`caltest.meta_analysis` returned.
-    ax, recipe
-        As for every picture.
-    effect : {"O:E", "intercept", "slope"}, default "O:E"
-        Which measure; the ratio has a logarithmic axis.
-
-    Returns
-    -------
-    Picture
-        With the artists "sites", "intervals", "mean", "prediction" and "key".
+    A ratio, O:E, has a logarithmic axis. The artists are "sites", "intervals", "mean", "prediction"
+    and "key".
     """
     from scipy.special import ndtri
 
@@ -115,19 +96,17 @@ def sites(
     words = [f"{name} ({n})" for name, n in zip(result.sites, result.counts, strict=True)]
     y = chart.rows([*words, "mean", "a new site"])[:-2]
     weight = 1.0 / (errors**2 + pooled.tau**2)
-    chart.spans("intervals", y, scale(values - half), scale(values + half), color=INK, width=1.0)
-    size = 6.0 + 26.0 * weight / weight.max()
-    chart.dots("sites", scale(values), y, size=size, marker="s")
+    chart.spans("intervals", y, scale(values - half), scale(values + half), color=INK, lw=1.0)
+    chart.dots("sites", scale(values), y, s=6.0 + 26.0 * weight / weight.max(), marker="s")
     chart.entries[f"site, {percent} interval"] = sign("s", INK, line="-")
     low, high = scale(pooled.interval)
     corners = [low, scale(pooled.mean), high, scale(pooled.mean)], [1.0, 1.25, 1.0, 0.75]
     diamond = chart.ax.fill(*corners, color=RED, linewidth=0)[0]
     chart.mark("mean", diamond, f"mean, {percent} interval", sign("D", RED))
-    words_new = f"{percent} prediction interval"
-    low, high = scale(pooled.prediction)
+    (low, high), words_new = scale(pooled.prediction), f"{percent} prediction interval"
     chart.spans("prediction", 0.0, low, high, words_new, color=RED, head="")
     target = 0.0 if effect == "intercept" else 1.0
-    chart.rule("", "calibrated", x=target, dash=DASHED, width=0.9, z=0)
+    chart.rule("", "calibrated", x=target, ls=DASHED, lw=0.9, zorder=0)
     if ratio:
         from matplotlib.ticker import MaxNLocator
 
@@ -137,7 +116,7 @@ def sites(
         if sum(left < t < right for t in at) < 3:
             at = MaxNLocator(4).tick_values(left, right)
         chart.log("x", [t for t in at if left < t < right])
-    chart.axes({"O:E": "observed : expected events"}.get(effect, f"Cox's {effect}"))
+    chart.axes("observed : expected events" if ratio else f"Cox's {effect}")
     return chart.finish(result.recipe, recipe)
 
 
@@ -153,23 +132,22 @@ def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Pictur
     y = np.arange(len(rows))[::-1].astype(float)
     y[:-1] += 0.5  # the portfolio stands apart
     chart.rows([f"{row.name} ({row.events} of {row.n})" for row in rows], y)
-    rate, p = np.array([(row.rate, row.probability) for row in rows]).T
-    low, high = np.array([row.interval for row in rows]).T
+    rate, p, low, high = np.array([(r.rate, r.probability, *r.interval) for r in rows]).T
     positive = np.concatenate([rate[rate > 0], p[p > 0], high[rate == 0], low[low > 0]])
     least = 0.7 * float(positive.min())
     most = min(1.0, 1.4 * float(max(high.max(), p.max())))
-    chart.spans("intervals", y, np.maximum(low, least), high, color=INK, width=1.0)
+    chart.spans("intervals", y, np.maximum(low, least), high, color=INK, lw=1.0)
     filled = [row.verdict is not GradeVerdict.NO_EVIDENCE for row in rows]
     # a rate of 1 lies on the frame
-    style: Any = {"size": 18, "filled": filled, "linewidths": 0.9, "clip_on": False}
+    style: Any = {"s": 18, "filled": filled, "linewidths": 0.9, "clip_on": False}
     chart.dots("rates", np.where(rate > 0, rate, np.nan), y, **style)
-    style = {"size": 60, "marker": "|", "color": RED, "z": 4, "linewidths": 1.6}
+    style = {"s": 60, "marker": "|", "color": RED, "zorder": 4, "linewidths": 1.6}
     chart.dots("probabilities", np.where(p > 0, p, np.nan), y, "predicted", **style)
     observed = f"observed, {100 * (1 - result.alpha):g} % interval"
     chart.entries[observed] = sign(filled=False, line="-")
     if any(filled):
         chart.entries[f"adjusted p ≤ {result.alpha:g}"] = sign()
-    powers = [d for d in range(-15, 1) if least <= 10.0**d <= most]
+    powers = range(int(np.ceil(np.log10(least))), int(np.floor(np.log10(most))) + 1)
     digits = (1, 2, 5) if len(powers) < 3 else (1,)
     ticks = [float(f"{c}e{d}") for d in range(-15, 1) for c in digits]
     ticks = [tick for tick in ticks if least <= tick <= most]
@@ -186,32 +164,20 @@ def differences(
     pvalues: Sequence[float] | None = None,
     recipe: bool = True,
 ) -> Picture:
-    """Draw the differences of the calibration error of pairs of models.
+    """Draw the differences of the calibration error of pairs of models, a line each.
 
-    Parameters
-    ----------
-    results : sequence of ComparisonResult
-        One line each: a dot at the difference, its interval, and its p-value. Within the grey span
-        differences are smaller than the margin: an interval inside it is a tie.
-    ax, recipe
-        As for every picture.
-    pvalues : sequence of float, optional
-        What is printed at the right, by default the p-values of the results.
-
-    Returns
-    -------
-    Picture
-        With the artists "differences", "intervals" and "labels".
+    A dot is a difference, with its interval and, at the right, ``pvalues``, by default those of the
+    results. Within the grey span differences are smaller than the margin: an interval inside it is
+    a tie. The artists are "differences", "intervals" and "labels".
     """
     if not results:
         raise StatisticError("there are no comparisons to draw")
     first = results[0]
     chart = Chart.of(ax, 1.1 + 0.2 * len(results))
     y = chart.rows([" − ".join(r.names) for r in results])
-    chart.rule("", x=0.0, width=0.7)
+    chart.rule("", x=0.0, lw=0.7)
     chart.dots("differences", [r.difference for r in results], y, "difference")
-    ends = [(r.low, r.high) if r.low is not None else (np.nan, np.nan) for r in results]
-    low, high = np.array(ends, dtype=np.float64).T
+    low, high = np.array([(r.low, r.high) for r in results], dtype=np.float64).T  # None is NaN
     words = f"{100 * first.level:g} % interval" if first.low is not None else ""
     chart.spans("intervals", y, low, high, words)
     if words and first.margin > 0.0:  # errors are squares, and so is the margin
@@ -221,6 +187,16 @@ def differences(
     chart.axes(f"difference of {short(first.tested)}", ticks=4)
     chart.pvalues(y, [r.pvalue for r in results] if pvalues is None else pvalues)
     return chart.finish(first.recipe, recipe)
+
+
+def pair(result: ComparisonResult, ax: Any = None, **options: Any) -> Picture:
+    """Draw the difference of two models."""
+    return differences([result], ax, **options)
+
+
+def pairs(table: ComparisonTable, ax: Any = None, **options: Any) -> Picture:
+    """Draw the differences of all pairs."""
+    return differences(table.pairs, ax, pvalues=table.adjusted, **options)
 
 
 def pvalues(
@@ -242,12 +218,8 @@ def pvalues(
 
     Parameters
     ----------
-    values : sequence of float
-        One line each; adjusted for their number, where they are read together.
-    names : sequence of str
-        What the lines are called.
-    ax, recipe
-        As for every picture.
+    values, names : sequence
+        One line each; p-values adjusted for their number, where they are read together.
     alpha : float, default 0.05
         Values up to this are rejections.
     findings : sequence of Finding, optional
@@ -264,7 +236,7 @@ def pvalues(
         raise StatisticError("there are no tests to draw")
     chart = Chart.of(ax, 1.4 + 0.2 * len(values))
     y, x = chart.rows(names), np.maximum(values, SMALLEST_SHOWN)
-    chart.rule("alpha", f"level {alpha:g}", x=alpha, dash=DASHED, color=INK)
+    chart.rule("alpha", f"level {alpha:g}", x=alpha, ls=DASHED, color=INK)
     kinds = findings or [Finding.MISCALIBRATED if p <= alpha else Finding.NO_EVIDENCE for p in x]
     points = chart.artists["values"] = []
     for label, kind, *at in zip(chart.ax.get_yticklabels(), kinds, x, y, strict=True):
@@ -278,3 +250,19 @@ def pvalues(
     chart.axes(xlabel, xlim=(least / 4.0, 2.0))
     chart.pvalues(y, values)
     return chart.finish(text, recipe)
+
+
+def audit(report: AuditReport, ax: Any = None, **options: Any) -> Picture:
+    """Draw the adjusted p-values of an audit."""
+    adjusted, lenses, found = zip(
+        *((r.adjusted, r.lens, r.verdict) for r in report.rows), strict=True
+    )
+    words: Any = {"xlabel": "adjusted p-value", "text": report.recipe, "alpha": report.alpha}
+    return pvalues(adjusted, lenses, ax, **{**words, "findings": found, **options})
+
+
+def joint(result: JointTestResult, ax: Any = None, **options: Any) -> Picture:
+    """Draw the adjusted p-values of tests."""
+    words: Any = {"xlabel": "adjusted p-value", "text": result.recipe}
+    names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]
+    return pvalues(result.adjusted, names, ax, **{**words, **options})

@@ -78,7 +78,7 @@ class AuditRow(Record):
         return format_value(test.estimate), f"{test.null_mean:.4f} ± {test.null_std:.4f}"
 
 
-@described(plotter="results.audit")
+@described(plotter="tables.audit")
 class AuditReport(Result):
     """The answer of :func:`caltest.audit`; ``print`` shows it as a report."""
 

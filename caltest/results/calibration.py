@@ -150,7 +150,7 @@ class CalibrationTestResult(Result):
 @described(
     title="Joint test of calibration",
     of_subgroups="pvalue",
-    plotter="results.joint",
+    plotter="tables.joint",
     draws="label vectors were drawn for all",
 )
 class JointTestResult(Result):

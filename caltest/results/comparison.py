@@ -40,7 +40,7 @@ class ScoreDifference(Record):
     of_subgroups="difference low high pvalue",
     number="difference",
     columns="tested lens estimate_a estimate_b difference low high pvalue finding",
-    plotter="results.pair",
+    plotter="tables.pair",
     draws="replicates for ``pvalue``, 0 for ``method='z'``; ``n`` rows of the first model",
 )
 class ComparisonResult(Result):
@@ -223,7 +223,7 @@ def _scores_in_words(
     return lines
 
 
-@described(plotter="results.pairs")
+@described(plotter="tables.pairs")
 class ComparisonTable(Result):
     """The answer of :func:`caltest.compare_models`: all pairs of several models."""
 

@@ -18,7 +18,7 @@ from caltest.results.verdicts import AuditVerdict
     eq=False,
     columns="predicted count_a count_b difference low high",
     title="Difference of two reliability curves",
-    plotter="comparison.difference",
+    plotter="reliability.difference",
 )
 class ReliabilityDifference(Result):
     """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use."""
@@ -138,7 +138,7 @@ class BandTest(Result):
 @described(
     eq=False,
     title="Reliability curve without bins",
-    plotter="curves.fitted",
+    plotter="reliability.fitted",
     draws="replicates for the band, 0 for none",
 )
 class ReliabilityFit(Result):
