@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 
 from caltest._base import checks
-from caltest._base.arrays import BoolArray, FloatArray
+from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.analysis import admitted
@@ -18,7 +18,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, OneVsRest, Partition
 from caltest.predictions import Facts
 from caltest.results import format_value
-from caltest.sequential.watch import Watch, odds, shown
+from caltest.sequential.watch import Watch, odds, shown, steps_of
 
 #: Where the confidence sequence is narrowest: the sum of squares of the differences.
 V_OPT = 10.0
@@ -50,6 +50,11 @@ class ComparisonMonitor(Watch):
     bound : float, optional
         What no score difference exceeds: 1 for Brier, log 1000 for log scores. Rows that could
         exceed it are refused.
+    horizon : int, default 1
+        How many rows, or with ``time`` how many times, ahead the forecasts are made. Outcomes are
+        then not known before the next forecasts: rows are dealt to that many processes. Evidence is
+        the largest divided by their number, and ``low`` and ``high`` add up limits at
+        ``alpha / horizon``.
 
     Attributes
     ----------
@@ -62,6 +67,8 @@ class ComparisonMonitor(Watch):
         The mean of score a minus score b so far.
     alarm : int or None
         The first row, counted from 1, at which one of the two evidences had reached 2/alpha.
+    time : float or None
+        The time of the last row; dates are seconds since 1970.
     history : ndarray of shape (m, 5)
         Rows, the logarithms of both evidences, ``low`` and ``high``; at most 512 points.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -74,7 +81,7 @@ class ComparisonMonitor(Watch):
     StatisticError
         For parameters out of range, or a lens that does not show both the same event.
     InvalidPredictionsError
-        When rows are not a forecast and its outcomes, or could exceed the bound.
+        When rows are not a forecast and its outcomes, go back in time, or could exceed the bound.
 
     References
     ----------
@@ -92,10 +99,10 @@ class ComparisonMonitor(Watch):
 
     score: Literal["brier", "log"] = "brier"
     bound: float | None = None
-    logs: tuple[float, float] = (0.0, 0.0)
-    total: float = 0.0
-    squares: float = 0.0
-    width: ClassVar[int] = 5
+    horizon: int = 1
+    steps: int = 0
+    time: float | None = None
+    state: bytes = b""
     plotter: ClassVar[str] = "curves.evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "difference", "low", "high", "evidence", "alarm")
     number: ClassVar[str] = "difference"
@@ -104,11 +111,23 @@ class ComparisonMonitor(Watch):
         super().__post_init__()
         checks.one_of("score", self.score, ("brier", "log"))
         checks.fraction("alpha", self.alpha)
+        checks.whole("horizon", self.horizon)
         if self.bound is None:
             object.__setattr__(self, "bound", 1.0 if self.score == "brier" else log(1000.0))
 
+    @property
+    def width(self) -> int:
+        """Rows, both logarithms of evidence, the sum, and the squares of every process."""
+        return 4 + self.horizon
+
     def update(
-        self, probs_a: Any, probs_b: Any, labels: Any = None, **facts: Unpack[Facts]
+        self,
+        probs_a: Any,
+        probs_b: Any,
+        labels: Any = None,
+        *,
+        time: Any = None,
+        **facts: Unpack[Facts],
     ) -> Self:
         """Return the monitor after more rows, in the order in which they were forecast.
 
@@ -118,6 +137,9 @@ class ComparisonMonitor(Watch):
             The forecasts of the same rows.
         labels, **facts
             As in :meth:`Predictions.of`.
+        time : array_like of shape (n,), optional
+            The time of every row, a number or a date, which must not go back. Rows of one time are
+            forecast together.
         """
         a = admitted("ComparisonMonitor", probs_a, labels, facts)
         b = admitted("ComparisonMonitor", probs_b, labels, facts)
@@ -129,12 +151,20 @@ class ComparisonMonitor(Watch):
             )
         if a.n != b.n or not np.array_equal(a.labels, b.labels):
             raise InvalidPredictionsError("the forecasts are not of the same rows and outcomes")
-        seen = lens(a)
-        return self._moved(lens=lens, notes=a.notes, **self._same_classes(a))._after(
-            seen.probs[:, 0], lens(b).probs[:, 0], seen.labels == 0
-        )
+        p, q, event = lens(a).probs[:, 0], lens(b).probs[:, 0], lens(a).labels == 0
+        on, off, even = self._scored(p, q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fair, *bets = (
+                np.where(event, r, 1.0 - r) for r in (even, (p + even) / 2, (q + even) / 2)
+            )
+            gains = [np.where(p == q, 0.0, np.log(bet / fair)) for bet in bets]
+        steps, last = steps_of(a.n, time, self.steps, self.time)
+        rows = np.column_stack([*gains, np.where(event, on, off)])
+        new = self._moved(lens=lens, notes=a.notes, time=last, **self._same_classes(a))
+        return new._after(rows, steps)
 
-    def _after(self, p: FloatArray, q: FloatArray, event: BoolArray) -> Self:
+    def _scored(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the difference of the scores with and without the event, and ν."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.score == "brier":
                 on, off = (p - q) * (p + q - 2.0), (p - q) * (p + q)
@@ -150,21 +180,31 @@ class ComparisonMonitor(Watch):
                     f"scores could exceed the bound {self.bound:.4g}; keep probabilities away from "
                     "0 and 1, or set bound= before the first row"
                 )
-            even = np.where(same, p, off / (off - on))
-            kept = [np.where(event, r, 1.0 - r) for r in ((p + even) / 2, (q + even) / 2, even)]
-            gains = [np.where(same, 0.0, np.log(r / kept[2])) for r in kept[:2]]
-        logs = [np.cumsum([start, *gain])[1:] for start, gain in zip(self.logs, gains, strict=True)]
-        difference = np.where(event, on, off)
-        total = np.cumsum([self.total, *difference])
-        before = total[:-1] / np.maximum(self.n + np.arange(p.size), 1)
-        squares = np.cumsum([self.squares, *(difference - before) ** 2])[1:]
-        path = np.column_stack([self.n + 1.0 + np.arange(p.size), *logs, total[1:], squares])
+            return on, off, np.where(same, p, off / (off - on))
+
+    def _after(self, rows: FloatArray, steps: IntArray) -> Self:
+        """Return the monitor after rows of both gains and the difference of the scores."""
+        state, n = self._processes.copy(), len(rows)
+        path = np.full((n, self.width), -np.inf)
+        path[:, 0] = self.n + 1.0 + np.arange(n)
+        path[:, 3] = np.cumsum([self.total, *rows[:, 2]])[1:]
+        for j, process in enumerate(state):
+            dealt = np.flatnonzero(steps % self.horizon == j)
+            after = _moved_on(process, rows[dealt])
+            now = after[np.searchsorted(dealt, np.arange(n), side="right")]
+            path[:, 1:3] = np.maximum(path[:, 1:3], now[:, :2] - log(self.horizon))
+            path[:, 4 + j] = now[:, 3]
+            state[j] = after[-1]
         rung, alarm = path[:, 1:3].max(axis=1) >= self.alarm_at, self.alarm
         if alarm is None and rung.any():
             alarm = self.n + 1 + int(np.argmax(rung))
-        now: dict[str, Any] = {"logs": tuple(path[-1, 1:3].tolist()), "alarm": alarm}
-        now |= {"total": float(path[-1, 3]), "squares": float(path[-1, 4])}
-        return self._moved(**now, **self._traced(path))
+        moved = {"state": state.tobytes(), "steps": int(steps[-1]) + 1, "alarm": alarm}
+        return self._moved(**moved, **self._traced(path))
+
+    @property
+    def _processes(self) -> FloatArray:
+        """Both logarithms, the sum of differences, their squares, and the rows of each process."""
+        return np.frombuffer(self.state or bytes(40 * self.horizon)).reshape(self.horizon, 5)
 
     @property
     def alarm_at(self) -> float:
@@ -177,6 +217,17 @@ class ComparisonMonitor(Watch):
         return odds(self.logs[0]), odds(self.logs[1])
 
     @property
+    def logs(self) -> tuple[float, float]:
+        """The logarithms of both evidences; 0 before the first row."""
+        first, second = self._processes[:, :2].max(axis=0) - (log(self.horizon) if self.n else 0.0)
+        return float(first), float(second)
+
+    @property
+    def total(self) -> float:
+        """The sum of the differences of the scores."""
+        return float(self._processes[:, 2].sum())
+
+    @property
     def difference(self) -> float:
         """The mean difference of the scores so far."""
         return self.total / max(self.n, 1)
@@ -184,17 +235,18 @@ class ComparisonMonitor(Watch):
     @property
     def low(self) -> float:
         """The lower end of the confidence sequence."""
-        return self._ends(self.n, self.total, self.squares)[0]
+        return self._limits(self.n, self.total, self._processes[:, 3])[0]
 
     @property
     def high(self) -> float:
         """The upper end of the confidence sequence."""
-        return self._ends(self.n, self.total, self.squares)[1]
+        return self._limits(self.n, self.total, self._processes[:, 3])[1]
 
-    def _ends(self, n: float, total: float, squares: float) -> tuple[float, float]:
-        most = float(self.bound or 0.0)
-        reach = most * radius(max(squares / most**2, 1.0), self.alpha / 2.0) if n else np.inf
-        n = max(n, 1)
+    def _limits(self, n: float, total: float, squares: FloatArray) -> tuple[float, float]:
+        if not n:
+            return -np.inf, np.inf
+        most, alpha = float(self.bound or 0.0), self.alpha / (2.0 * self.horizon)
+        reach = most * sum(radius(max(v / most**2, 1.0), alpha) for v in squares.tolist())
         return (total - reach) / n, (total + reach) / n
 
     @property
@@ -202,13 +254,15 @@ class ComparisonMonitor(Watch):
         """Rows, both logarithms of evidence, low and high, shape (m, 5)."""
         points = self._points()
         if self.n % self.every:
-            points = np.vstack([points, [self.n, *self.logs, self.total, self.squares]])
-        ends = [self._ends(int(n), *sums) for n, _, _, *sums in points]
-        return np.column_stack([points[:, :3], np.reshape(ends, (-1, 2))])
+            squares = self._processes[:, 3]
+            points = np.vstack([points, [self.n, *self.logs, self.total, *squares]])
+        limits = [self._limits(point[0], point[3], point[4:]) for point in points]
+        return np.column_stack([points[:, :3], np.reshape(limits, (-1, 2))])
 
     def _made(self) -> list[str]:
         lens = [] if self.lens is None else [repr(self.lens)]
-        return [f"ComparisonMonitor({self.score!r})", *lens, f"alpha={self.alpha:g}"]
+        ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
+        return [f"ComparisonMonitor({self.score!r})", *lens, f"alpha={self.alpha:g}", *ahead]
 
     def __repr__(self) -> str:
         return f"<{self.recipe}: a {shown(self.logs[0])}, b {shown(self.logs[1])}>"
@@ -225,6 +279,14 @@ class ComparisonMonitor(Watch):
             f"[{format_value(self.low)}, {format_value(self.high)}] at all times",
         ]
         return "\n".join([*lines, *self._foot()])
+
+
+def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return a process as it is and after each of its rows, shape (m + 1, 5)."""
+    after = np.cumsum(np.vstack([process[[0, 1, 2, 4]], np.insert(rows, 3, 1.0, axis=1)]), axis=0)
+    before = after[:-1, 2] / np.maximum(after[:-1, 3], 1.0)
+    squares = np.cumsum([process[3], *(rows[:, 2] - before) ** 2])
+    return np.insert(after, 3, squares, axis=1)
 
 
 def log_mixture(s: float, v: float, rho: float, c: float) -> float:

@@ -119,7 +119,6 @@ class Monitor(Watch):
     highest: float = 0.0
     impossible: int = 0
     state: bytes = b""
-    width: ClassVar[int] = 2
     plotter: ClassVar[str] = "curves.evidence"
     number: ClassVar[str] = "evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
@@ -129,6 +128,11 @@ class Monitor(Watch):
         checks.fraction("alpha", self.alpha)
         checks.whole("run_length", self.run_length, EVERY)
         checks.whole("horizon", self.horizon)
+
+    @property
+    def width(self) -> int:
+        """Rows and ``log_evidence``."""
+        return 2
 
     def update(
         self, probs: Any, labels: Any = None, *, time: Any = None, **facts: Unpack[Facts]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from dataclasses import dataclass
 from math import exp
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,8 +38,10 @@ class Watch(Result):
     every: int = 1
     past: bytes = b""
 
-    #: Numbers of a point, the number of rows first.
-    width: ClassVar[int]
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers of a point of the history, the number of rows first."""
 
     def _moved(self, **changes: Any) -> Self:
         """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""

@@ -478,6 +478,43 @@ def test_comparisons_split_and_survive_json(score):
     assert whole.low < whole.difference < whole.high
 
 
+def test_comparisons_of_late_outcomes_are_dealt_to_processes():
+    rng = np.random.default_rng(2)
+    p, q, y = rng.random(600), rng.random(600), rng.integers(0, 2, 600)
+    days = np.repeat(np.arange(200), 3)
+    dealt, timed = ct.ComparisonMonitor(horizon=3), ct.ComparisonMonitor(horizon=3)
+    for rows in (slice(0, 1), slice(1, 251), slice(251, 600)):
+        dealt = dealt.update(p[rows], q[rows], y[rows])
+        timed = timed.update(p[rows], q[rows], y[rows], time=days[rows])
+    for monitor, steps in ((dealt, np.arange(600)), (timed, days)):
+        mine = [steps % 3 == j for j in range(3)]
+        apart = [ct.ComparisonMonitor(alpha=0.05 / 3).update(p[j], q[j], y[j]) for j in mine]
+        evidence = np.max([one.evidence for one in apart], axis=0) / 3
+        assert monitor.evidence == pytest.approx(tuple(evidence))
+        ends = np.array(
+            [[j.sum() * one.low, j.sum() * one.high] for j, one in zip(mine, apart, strict=True)]
+        )
+        assert (monitor.low, monitor.high) == pytest.approx(tuple(ends.sum(axis=0) / 600))
+        assert monitor.difference == pytest.approx(np.mean((p - y) ** 2 - (q - y) ** 2))
+    assert ct.ComparisonMonitor.from_json(timed.to_json()) == timed
+    np.testing.assert_allclose(dealt.history[-1, 3:], [dealt.low, dealt.high], rtol=1e-12)
+    with pytest.raises(ct.StatisticError, match="horizon must be a whole number ≥ 1"):
+        ct.ComparisonMonitor(horizon=0)
+    with pytest.raises(ct.InvalidPredictionsError, match=r"time: row 0 is .* goes forward"):
+        timed.update(p[:1], q[:1], y[:1], time=[3])
+
+
+def test_late_outcomes_ring_as_rarely_as_promised():
+    """Equal scores of outcomes that overlap; as if in time they ring in .7 of the series."""
+    rng, rung, early = np.random.default_rng(4), 0, 0
+    a, b = np.full(2000, 0.6), np.full(2000, 0.4)
+    for _ in range(40):
+        y = (np.convolve(rng.normal(size=2005), np.ones(6), "valid") > 0.0).astype(int)
+        rung += ct.ComparisonMonitor(horizon=6).update(a, b, y).alarm is not None
+        early += ct.ComparisonMonitor().update(a, b, y).alarm is not None
+    assert rung <= scipy.stats.binom.ppf(0.999, 40, 0.05) < early
+
+
 def test_comparisons_refuse_what_they_cannot_compare():
     monitor = ct.ComparisonMonitor
     with pytest.raises(ct.StatisticError, match=r"use OneVsRest\(c\)"):
