@@ -205,15 +205,17 @@ class Problem(ABC):
 
     @abstractmethod
     def sums(
-        self, outcomes: Any, cells: Cells | None, squares: Squares, tables: FloatArray | None
+        self,
+        outcomes: Any,
+        cells: Cells | None,
+        squares: Squares = None,
+        tables: FloatArray | None = None,
+        norm: int | None = None,
     ) -> ResidualSums:
-        """Return the sums of the residuals of B sets of outcomes."""
+        """Return the sums of the residuals of B sets of outcomes.
 
-    def norms(
-        self, outcomes: Any, cells: Cells, norm: int, squares: Squares = None
-    ) -> ResidualSums:
-        """Return the sums with norms (B, L, 1) in place of the sums of several classes."""
-        return self.sums(outcomes, cells, squares, None).normed(norm)
+        Those of several classes may be ``normed`` already, where a ``norm`` is given.
+        """
 
     @abstractmethod
     def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:

@@ -152,25 +152,6 @@ def redraw_many(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count(  # type: ignore[no-untyped-def]
-    labels, cell, expected, weights, table, events_out, added_out
-):
-    # Weights of the labels in every cell less what is expected, (B, L, K) of which the first d
-    # count, and sums of a table in every cell (B, L), both added to zeros: O(n + L K) per set.
-    weighted, tabled = weights.size > 0, table.shape[0] > 0
-    for r in range(labels.shape[0]):
-        row, events, added = labels[r], events_out[r], added_out[r]
-        for i in range(row.size):
-            events[cell[i], row[i]] += weights[i] if weighted else 1.0
-        if tabled:
-            for i in range(row.size):
-                added[cell[i]] += table[i, row[i]]
-        for b in range(expected.shape[0]):
-            for k in range(expected.shape[1]):
-                events[b, k] -= expected[b, k]
-
-
-@kernel
 def count_norms(  # type: ignore[no-untyped-def]
     labels, cell, expected, weights, table, norm, norms_out, added_out
 ):

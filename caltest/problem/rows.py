@@ -66,12 +66,10 @@ class RowProblem(Problem):
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return self.predictions.n
 
     @property
     def data(self) -> Predictions:
-        """The predictions."""
         return self.predictions
 
     @property
@@ -92,35 +90,28 @@ class RowProblem(Problem):
 
     @property
     def observed(self) -> IntArray:
-        """The observed labels as one set."""
         return self.labels[None, :]
 
     def outcomes(self, labels: IntArray) -> IntArray:
-        """Return label vectors, which are outcomes as they are."""
         return labels
 
     def numbers(self, bins: Any) -> IntArray:
-        """Return the number of the bin of every row."""
         return np.asarray(bins(self.probs))
 
     @property
     def levels(self) -> IntArray:
-        """A number for every row: equal and increasing as the predictions of the event are."""
         return np.unique(self.probs[:, 0], return_inverse=True)[1].ravel()
 
     @cached_property
     def variance(self) -> FloatArray:
-        """w² p (1 − p) of every row."""
         v = self.probs[:, 0] * self.probs[:, 1]
         return v if self.weight is None else self.weight**2 * v
 
     @property
     def squared_variance(self) -> FloatArray:
-        """The square of that."""
         return np.square(self.variance)
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return the score of every row under every label."""
         p, table = self.probs, score(self.probs)
         w = np.ones(self.n) if self.weight is None else self.weight
         # A class of probability 0 may have an infinite score, which is none of what is promised.
@@ -161,10 +152,12 @@ class RowProblem(Problem):
         cells: Cells | None,
         squares: Squares = None,
         tables: FloatArray | None = None,
+        norm: int | None = None,
     ) -> ResidualSums:
-        """Return the sums of the residuals of label vectors, or of flips."""
         if isinstance(outcomes, Flips):
             return self._of_flips(outcomes.multipliers, cells, squares, tables)
+        if norm is not None and self.d > 1 and cells and tables is None and len(outcomes) > 1:
+            return self._norms(outcomes, cells, norm, squares)
         linear = None
         if tables is not None:
             from caltest.problem import counting
@@ -175,30 +168,16 @@ class RowProblem(Problem):
             linear = linear.T
         if cells is None:
             return ResidualSums(None, None, linear)
-        if len(outcomes) == 1:  # without compiled code, which takes half a second to load
-            return self._of_one(outcomes[0], cells, squares, linear)
-        from caltest.problem import counting
-
-        table = self.squares if squares else np.empty((0, 2))
-        events = np.zeros((len(outcomes), len(cells), self.n_classes))
-        added = np.zeros((len(outcomes), len(cells) if squares else 0))
-        weights = np.empty(0) if self.weight is None else self.weight
-        counting.count(outcomes, cells.of_unit, cells.expected, weights, table, events, added)
-        return ResidualSums(events[:, :, : self.d], gathered(added, squares), linear)
-
-    def _of_one(
-        self, labels: IntArray, cells: Cells, squares: Squares, linear: FloatArray | None
-    ) -> ResidualSums:
-        k, size = self.n_classes, len(cells)
-        flat = cells.of_unit * k + labels
-        events = np.bincount(flat, self.weight, size * k).reshape(1, size, k)
-        added = None
+        k, size, added = self.n_classes, len(cells), None
+        of_first = cells.of_unit * k
+        events = np.array([np.bincount(of_first + y, self.weight, size * k) for y in outcomes])
+        events = events.reshape(-1, size, k)[:, :, : self.d] - cells.expected
         if squares is not None:
-            of_row = self.squares[np.arange(self.n), labels]
-            added = gathered(
-                np.bincount(cells.of_unit, of_row, size)[None].astype(np.float64), squares
-            )
-        return ResidualSums(events[:, :, : self.d] - cells.expected, added, linear)
+            first = np.arange(0, self.n * k, k)
+            of_rows = (np.take(self.squares, first + y) for y in outcomes)
+            added = np.array([np.bincount(cells.of_unit, each, size) for each in of_rows])
+            added = gathered(added.astype(np.float64), squares)
+        return ResidualSums(events, added, linear)
 
     def _of_flips(
         self, m: FloatArray, cells: Cells | None, squares: Squares, tables: FloatArray | None
@@ -214,12 +193,8 @@ class RowProblem(Problem):
             linear = m @ tables[:, np.arange(self.n), self.labels].T
         return ResidualSums(sums, added, linear)
 
-    def norms(
-        self, outcomes: Any, cells: Cells, norm: int, squares: Squares = None
-    ) -> ResidualSums:
+    def _norms(self, outcomes: IntArray, cells: Cells, norm: int, squares: Squares) -> ResidualSums:
         """Return norms (B, L, 1) of the sums of several classes, without keeping those sums."""
-        if isinstance(outcomes, Flips) or len(outcomes) == 1:
-            return super().norms(outcomes, cells, norm, squares)
         from caltest.problem import counting
 
         values = np.empty((len(outcomes), len(cells), 1))
@@ -236,13 +211,12 @@ class RowProblem(Problem):
         return ResidualSums(values, gathered(added, squares))
 
     def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:
-        """Return w r (B, n, d) and w² |r|² (B, n)."""
         if isinstance(outcomes, Flips):
             moved = outcomes.multipliers[:, :, None] * self.predictions.residuals[:, : self.d]
         else:
             moved = (outcomes[:, :, None] == np.arange(self.d)) - self.probs[:, : self.d]
             moved = moved if self.weight is None else self.weight[:, None] * moved
-        return moved, np.square(moved).sum(axis=2)
+        return moved, np.einsum("bud,bud->bu", moved, moved)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         """Return the law of the weight of the events of some rows; weights are whole numbers."""
@@ -269,7 +243,6 @@ class RowProblem(Problem):
 
     @property
     def surprises(self) -> float:
-        """How many outcomes that are not the likeliest a calibrated model expects."""
         rare, w = 1.0 - largest(self.probs), self.weight
         if w is None:
             return float(rare.sum())

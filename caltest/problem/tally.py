@@ -238,6 +238,7 @@ class TallyProblem(Problem):
         cells: Cells | None,
         squares: Squares = None,
         tables: FloatArray | None = None,
+        norm: int | None = None,
     ) -> ResidualSums:
         sums = added = linear = None
         weighted = outcomes.events * self.row_weight

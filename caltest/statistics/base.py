@@ -88,6 +88,8 @@ class Prepared(ABC):
     inflatable: ClassVar[bool] = True
     #: Replicates that are evaluated together, so that an early stop wastes few.
     replicates_at_once: ClassVar[int] = CHUNK
+    #: Whether sums of redrawn labels are all it needs, without weights of many classes.
+    counted_as_drawn: ClassVar[bool] = False
 
     @abstractmethod
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
@@ -102,7 +104,7 @@ class Prepared(ABC):
         """Return the value for one label vector (n,), or the numbers of events of micro-cells."""
         if labels is self.problem.labels:
             return self.observed
-        return float(self.batch(labels[None, :])[0])
+        return float(self.values(self.problem.outcomes(labels[None, :]))[0])
 
     def batch(self, labels: Any) -> FloatArray:
         """Return the values (B,) for label vectors (B, n), or numbers of events (B, U)."""
@@ -125,14 +127,10 @@ class Prepared(ABC):
 
     def limit_caveat(self) -> str | None:
         """Return why the limit law is known to fail in data such as these, if it is."""
-        if self.law_caveat is not None:
-            return self.law_caveat
-        expected = self.problem.surprises
-        if expected >= self.min_surprises:
-            return None
-        return (
-            f"only {expected:.2g} surprising outcomes are expected, it takes {self.min_surprises:g}"
-        )
+        rare, needed = self.problem.surprises, self.min_surprises
+        if self.law_caveat is None and rare < needed:
+            return f"only {rare:.2g} surprising outcomes are expected, it takes {needed:g}"
+        return self.law_caveat
 
     @property
     def rows_per_cell(self) -> float | None:
@@ -148,11 +146,6 @@ class Prepared(ABC):
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return what makes replicates on resampled rows faster than one by one, if anything."""
         return None
-
-    @property
-    def counted_as_drawn(self) -> bool:
-        """Whether sums of redrawn labels are all it needs, without weights of many classes."""
-        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,19 +182,17 @@ class SumStatistic(Prepared):
         return None if self.scores is None else self.problem.tables(self.scores)
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
         cells, problem = self.sum_cells, self.problem
-        if self.norm is not None and problem.d > 1 and self.scores is None and factor == 1.0:
-            assert cells is not None
-            return self.of_sums(problem.norms(outcomes, cells, self.norm, self.squares))
         if isinstance(outcomes, np.ndarray) and cells is not None:
             # Part by part, so that sums are still in a near cache when the formula reads them.
-            at_once = max(4, AT_ONCE // (len(cells) * problem.n_classes))
+            columns = problem.n_classes if self.norm is None else 1
+            at_once = max(4, AT_ONCE // (len(cells) * columns))
             if len(outcomes) > at_once:
                 starts = range(0, len(outcomes), at_once)
                 parts = [self.values(outcomes[a : a + at_once], factor) for a in starts]
                 return np.concatenate(parts)
-        sums = self.problem.sums(outcomes, self.sum_cells, self.squares, self.tables)
+        norm = self.norm if factor == 1.0 else None  # what is inflated is not a norm yet
+        sums = problem.sums(outcomes, cells, self.squares, self.tables, norm)
         return self.of_sums(sums.inflated(factor).normed(self.norm)) + self._within
 
     @cached_property
@@ -209,9 +200,7 @@ class SumStatistic(Prepared):
         """The value of what was observed, from the rows' own score sums."""
         problem, outcomes = self.problem, self.problem.observed
         linear = None if self.observed_scores is None else self.observed_scores[None, :]
-        sums = ResidualSums(None)
-        if self.sum_cells is not None:
-            sums = problem.sums(outcomes, self.sum_cells, self.squares, None)
+        sums = problem.sums(outcomes, self.sum_cells, self.squares, None)
         sums = ResidualSums(sums.cells, sums.squares, linear).normed(self.norm)
         return float(self.of_sums(sums)[0])
 
@@ -225,18 +214,12 @@ class SumStatistic(Prepared):
         return self.observed - float(self.of_sums(sums.normed(self.norm))[0])
 
     @property
-    def counted_as_drawn(self) -> bool:
-        """Whether sums of redrawn labels are all it needs, without weights of many classes."""
+    def counted_as_drawn(self) -> bool:  # type: ignore[override]
         problem = self.problem
-        if problem.n_classes == 2:
-            return True
         plain = problem.weight is None and self.squares is None and self.scores is None
         # Above 40 classes labels are looked up, and only norms are cheap to keep.
-        return (
-            plain
-            and self.sum_cells is not None
-            and (problem.n_classes <= 40 or self.norm is not None)
-        )
+        cheap = problem.n_classes <= 40 or self.norm is not None
+        return problem.n_classes == 2 or (plain and cheap and self.sum_cells is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +240,6 @@ class CellStatistic(SumStatistic):
         """Return the terms (B, L) of residual sums (B, L, d), or norms, of the cells ``at``."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
         n_cells, largest = sums.cells.shape[1], self.combine == "max"
         values = np.full(len(sums.cells), -np.inf if largest else 0.0)
@@ -294,9 +276,10 @@ class ResidualStatistic(Prepared):
         """Return the values (B,) of Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
         residuals, squares = self.problem.residuals(outcomes)
-        return self.of_residuals(factor**0.5 * residuals, factor * squares)
+        if factor != 1.0:
+            residuals, squares = factor**0.5 * residuals, factor * squares
+        return self.of_residuals(residuals, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,26 +300,18 @@ class LabelStatistic(Prepared):
         """Return the value for one label vector (n,)."""
         return float(self.batch(labels[None, :])[0])
 
-    def __call__(self, labels: Any) -> float:
-        """Return the value for one label vector (n,)."""
-        return float(self.of_labels(labels))
-
     def batch(self, labels: Any) -> FloatArray:
         """Return the values (B,) for label vectors (B, n); they are not to be kept or changed."""
         return np.array([self.of_labels(row) for row in labels], dtype=np.float64)
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for label vectors."""
         if not isinstance(outcomes, np.ndarray):
             raise StatisticError(f"{type(self).__name__} sees outcomes otherwise than by residuals")
         if factor != 1.0:
             raise StatisticError(f"{type(self).__name__} sees labels, which cannot be inflated")
+        if len(outcomes) == 1:
+            return np.array([self.of_labels(outcomes[0])])
         return self.batch(outcomes)
-
-    @cached_property
-    def observed(self) -> float:
-        """The value of what was observed."""
-        return float(self(self.problem.labels))
 
 
 class Statistic(ABC, Written):
@@ -386,10 +361,8 @@ class PreparedFunction(LabelStatistic):
     replicates_at_once: ClassVar[int] = BLOCK
 
     def of_labels(self, labels: IntArray) -> float:
-        """Return the value for one label vector (n,)."""
-        if self.weighted:
-            return float(self.function(self.problem.probs, labels, self.problem.weight))
-        return float(self.function(self.problem.probs, labels))
+        weights = (self.problem.weight,) if self.weighted else ()
+        return float(self.function(self.problem.probs, labels, *weights))
 
 
 def prepare(statistic: StatisticLike, source: Any) -> Prepared:

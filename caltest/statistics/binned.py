@@ -43,7 +43,6 @@ class BinnedError(CellStatistic):
 
     @property
     def norm(self) -> int | None:
-        """Which norm of the sums of several classes is enough."""
         many = self.problem.n_classes > 2 and isinstance(self.distance, str)
         return DISTANCE_NORMS[str(self.distance)] if many else None
 
@@ -155,7 +154,6 @@ class _BinnedError(Statistic):
         rowwise(self.distance)
 
     def prepare(self, problem: Problem) -> BinnedError:
-        """Fix the predictions: partition them once, and leave a function of the labels."""
         return BinnedError.of(Cells.of(self.bins, problem), self.distance, self.combine)
 
 
@@ -241,6 +239,5 @@ class RMSCE(Statistic):
         object.__setattr__(self, "bins", as_binning(self.bins, number=False))
 
     def prepare(self, problem: Problem) -> BinnedError:
-        """Fix the predictions: partition them once."""
         problem.event(self)
         return BinnedError.of(Cells.of(self.bins, problem), "sqeuclidean", root=True)

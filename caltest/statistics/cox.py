@@ -40,7 +40,6 @@ class Scores(SumStatistic):
     information: FloatArray = field(repr=False)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
         assert sums.linear is not None
         level = sums.cells[:, 0, 0]
@@ -81,7 +80,6 @@ class CoxScore(Statistic):
     """
 
     def prepare(self, problem: Problem) -> Scores:
-        """Fix the predictions: what remains are two weighted sums of residuals."""
         problem.event(self)
         total = float(problem.variance.sum())
         refuse_certain(self, total > NO_VARIANCE * problem.n)
@@ -107,7 +105,6 @@ class LikelihoodRatio(LabelStatistic):
     df: int
 
     def of_labels(self, labels: IntArray) -> float:
-        """Return the value for one label vector (n,)."""
         events = (labels == 0).astype(np.float64)
         design = np.column_stack([np.ones(events.size), self.logits])[:, : self.df]
         best, _ = fit_logistic(design, self.logits, events)
@@ -141,7 +138,6 @@ class CoxLR(Statistic):
     """
 
     def prepare(self, problem: Problem) -> LikelihoodRatio:
-        """Fix the predictions: what remains is a fit to the labels."""
         problem.event(self)
         data = rows_of(problem, self)
         refuse_certain(self, float(problem.variance.sum()) > NO_VARIANCE * data.n)

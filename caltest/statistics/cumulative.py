@@ -28,7 +28,6 @@ class Walk(SumStatistic):
     extent: Extent
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the errors (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
         steps = sums.cells[:, :, 0]
         if len(steps) == 1:  # without compiled code, which takes half a second to load
@@ -52,7 +51,6 @@ class TwoBins(SumStatistic):
     widths: FloatArray = field(repr=False)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the errors (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
         # Drawn sums lie by cells in memory, and running sums along rows are three times as fast.
         walks = np.cumsum(np.ascontiguousarray(sums.cells[:, :, 0]), axis=1)
@@ -85,7 +83,6 @@ class _CumulativeError(Statistic):
     essential: ClassVar[int] = 0
 
     def prepare(self, problem: Problem) -> Walk:
-        """Fix the predictions: sort them once, and leave a function of the labels."""
         problem.event(self)
         cells = Cells.levels(problem)
         mass = float(cells.mass.sum())
@@ -205,7 +202,6 @@ class ATB(Statistic):
     """
 
     def prepare(self, problem: Problem) -> TwoBins:
-        """Fix the predictions: sort them once, and leave a function of the labels."""
         problem.event(self)
         cells = Cells.levels(problem)
         squared = float(cells.mass.sum()) ** 2

@@ -26,7 +26,6 @@ class Excess(SumStatistic):
     squares: ClassVar[Squares] = "cells"
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
         assert sums.squares is not None
         gaps = sums.cells[:, :, 0]
@@ -35,7 +34,6 @@ class Excess(SumStatistic):
 
     @property
     def norm(self) -> int | None:
-        """Of several classes Σ_k S_k² is enough."""
         return None if self.problem.d == 1 else 1
 
 
@@ -65,11 +63,9 @@ class ClusterPairs(SumStatistic):
 
     @property
     def sum_cells(self) -> Cells:
-        """The partition whose residuals are added up."""
         return self.parts
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) of the sums of B sets of outcomes."""
         assert sums.cells is not None
         whole = np.square(np.add.reduceat(sums.cells, self.first, axis=1)).sum(axis=2)
         within = np.add.reduceat(np.square(sums.cells).sum(axis=2), self.first, axis=1)
@@ -133,7 +129,6 @@ class DebiasedL2(Statistic):
         one_of("estimator", self.estimator, ("pairs", "tcal", "kumar"))
 
     def prepare(self, problem: Problem) -> SumStatistic:
-        """Fix the predictions: partition them once."""
         if self.estimator == "kumar":
             problem.event(self)
             if problem.weight is not None:
@@ -187,7 +182,6 @@ class DebiasedL1(Statistic):
         object.__setattr__(self, "bins", as_binning(self.bins))
 
     def prepare(self, problem: Problem) -> KumarL1:
-        """Fix the predictions: partition them once."""
         problem.event(self)
         return KumarL1(problem, cells=Cells.of(self.bins, problem), estimand=ABSOLUTE)
 

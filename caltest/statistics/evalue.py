@@ -34,7 +34,6 @@ class _Mixture(LabelStatistic):
     """The e-value of the mixture, of fixed predictions."""
 
     def of_labels(self, labels: IntArray) -> float:
-        """Return the e-value of one label vector (n,)."""
         state, ones = mixture.start(self.data.n_classes), np.ones(self.data.n)
         path = mixture.bet(self.data.probs, labels, ones, STATIC, state)
         return float(np.exp(min(path[-1], LARGEST)))
@@ -78,6 +77,5 @@ class EValue(Statistic):
     essential = 0
 
     def prepare(self, problem: Problem) -> LabelStatistic:
-        """Fix the predictions."""
         rows_of(problem, self)
         return _Mixture(problem, laws={"betting": _markov}, usual_null="betting")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from caltest._base.checks import number, one_of
-from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Problem
 from caltest.statistics.base import LabelStatistic, Statistic, rows_of
 
 #: Label vectors that are smoothed side by side. No number depends on it.
-LANES = 8
+AT_ONCE = 64
 #: What is made of the distances: their mean, mean square, that relative to a constant prediction,
 #: or a quantile.
 Summary = Literal["mean", "square", "relative"] | float
@@ -28,43 +26,30 @@ SPANS = {"lowess": 2 / 3, "loess": 0.75}
 class SmoothGaps(LabelStatistic):
     """A summary of |p − smooth(p)| with the predictions fixed.
 
-    The curve is linear in the outcomes: at anchor j, the outcomes in increasing order from row
-    ``first[j]`` on have the weights ``weights[starts[j]:starts[j + 1]]``. Of a loess curve there
-    are first the values at all anchors, then the slopes. Weights of the rows are part of these.
+    The curve is linear in the outcomes: ``smoother`` (A, n) makes of these, in increasing order of
+    the predictions, the values at the anchors, and of a loess curve (2A, n) the slopes after them.
+    Weights of the rows are part of it.
     """
 
     order: IntArray = field(repr=False)
     ordered: FloatArray = field(repr=False)
     anchors: FloatArray = field(repr=False)
-    first: IntArray = field(repr=False)
-    starts: IntArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
+    smoother: Any = field(repr=False)
     summary: Summary
 
     def curve(self, labels: IntArray) -> FloatArray:
         """Return the smoothed frequency of the event at each prediction, in increasing order."""
-        events = (labels[self.order] == 0).astype(np.float64)
-        windows = zip(self.first, pairwise(self.starts), strict=True)
-        fitted = [self.weights[a:b] @ events[i : i + b - a] for i, (a, b) in windows]
-        return self._between(np.array(fitted)[:, None])[0]
-
-    def of_labels(self, labels: IntArray) -> float:
-        """Return the summary for one label vector (n,)."""
-        return float(self._summaries(self.curve(labels)[None, :], labels[None, :])[0])
+        return self._curves(labels[None, :])[0]
 
     def batch(self, labels: Any) -> FloatArray:
-        """Return the summaries for label vectors of shape (B, n), eight at a time, compiled."""
-        curves, happened = np.empty(labels.shape), np.zeros((self.data.n, LANES))
-        fitted = np.empty((self.first.size, LANES))
-        for start in range(0, len(labels), LANES):
-            some = labels[start : start + LANES]
-            happened[:, : len(some)] = (np.take(some, self.order, axis=1) == 0).T
-            _fit_lines(happened, self.first, self.starts, self.weights, fitted)
-            curves[start : start + LANES] = self._between(fitted)[: len(some)]
-        return self._summaries(curves, labels)
+        starts = range(0, len(labels), AT_ONCE)
+        parts = [labels[start : start + AT_ONCE] for start in starts]
+        return np.concatenate([self._summaries(self._curves(some), some) for some in parts])
 
-    def _between(self, fitted: FloatArray) -> FloatArray:
-        """Return curves at every prediction, (L, n), of columns: lines, or cubics with slopes."""
+    def _curves(self, labels: IntArray) -> FloatArray:
+        """Return curves at every prediction, (B, n): lines, or cubics with slopes."""
+        events = (np.take(labels, self.order, axis=1) == 0).T.astype(np.float64)
+        fitted = self.smoother @ events
         if len(fitted) == self.anchors.size:
             return np.array([np.interp(self.ordered, self.anchors, f) for f in fitted.T])
         from scipy.interpolate import CubicHermiteSpline
@@ -98,19 +83,6 @@ def _quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
     return np.asarray((np.take_along_axis(rows, order, axis=1) * part).sum(axis=1))
 
 
-@kernel
-def _fit_lines(happened, first, starts, weights, fitted_out):  # type: ignore[no-untyped-def]
-    # Σ w y at every anchor, for eight label vectors side by side: a weight is read once for all.
-    for j in range(first.size):
-        shift = first[j] - starts[j]
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        for i in range(starts[j], starts[j + 1]):
-            w, y = weights[i], happened[i + shift]
-            s0, s1, s2, s3 = s0 + w * y[0], s1 + w * y[1], s2 + w * y[2], s3 + w * y[3]
-            s4, s5, s6, s7 = s4 + w * y[4], s5 + w * y[5], s6 + w * y[6], s7 + w * y[7]
-        fitted_out[j] = np.array([s0, s1, s2, s3, s4, s5, s6, s7])
-
-
 @dataclass(frozen=True, repr=False)
 class _SmoothGaps(Statistic):
     """What ICI, E50, E90, Emax and ECI share: the smoother."""
@@ -132,7 +104,6 @@ class _SmoothGaps(Statistic):
             raise StatisticError(f"delta belongs to curve='lowess': leave out delta={self.delta!r}")
 
     def prepare(self, problem: Problem) -> SmoothGaps:
-        """Fix the predictions: sort them and find the windows of the smoother."""
         data, p = rows_of(problem, self, weights=True), problem.event(self)
         order = np.argsort(p, kind="stable")
         x, span = p[order], self.span or SPANS[self.curve]
@@ -147,10 +118,13 @@ class _SmoothGaps(Statistic):
             anchors = _anchors(np.unique(x), delta)
             nearest = min(p.size, max(2, int(span * p.size + 1e-7)))
             windows = [_line(x, w, float(at), nearest) for at in anchors]
-        firsts, weights = zip(*windows, strict=True)
-        starts = np.append(0, np.cumsum([w.size for w in weights]))
-        found = (np.array(firsts), starts, np.concatenate(weights))
-        return SmoothGaps(problem, order, x, anchors, *found, self._summary())
+        from scipy.sparse import csr_array
+
+        starts = np.append(0, np.cumsum([weights.size for _, weights in windows]))
+        columns = np.concatenate([np.arange(i, i + v.size, dtype=np.int32) for i, v in windows])
+        rows = (np.concatenate([weights for _, weights in windows]), columns, starts)
+        smoother = csr_array(rows, shape=(len(windows), p.size))
+        return SmoothGaps(problem, order, x, anchors, smoother, self._summary())
 
     def _summary(self) -> Summary:
         return self.summary
@@ -338,7 +312,6 @@ class ECI(_SmoothGaps):
     relative: bool = True
 
     def prepare(self, problem: Problem) -> SmoothGaps:
-        """Fix the predictions, which must differ where they are compared with a constant."""
         if self.relative and not np.ptp(problem.event(self)):
             raise StatisticError(
                 f"{self!r} compares with a constant prediction, but all predictions are equal: "

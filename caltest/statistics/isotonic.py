@@ -119,13 +119,11 @@ class Pools(LabelStatistic):
         return float(np.average(scores, weights=None if w is None else w[self.order]))
 
     def of_labels(self, labels: IntArray) -> float:
-        """Return the miscalibration for one label vector (n,)."""
         fit = self.fit(labels)
         recalibrated = best_score(fit.observed * fit.count, fit.count, self.score)
         return self.mean_score(labels) - recalibrated
 
     def batch(self, labels: Any) -> FloatArray:
-        """Return the miscalibrations for label vectors (B, n), compiled without weights."""
         if self.data.weights is not None:
             return super().batch(labels)
         count = np.diff(self.ends, prepend=0)
@@ -179,7 +177,6 @@ class CORP(Statistic):
         one_of("score", self.score, ("brier", "log"))
 
     def prepare(self, problem: Problem) -> Pools:
-        """Fix the predictions: sort them once, and leave a function of the labels."""
         data = rows_of(problem, self, weights=True)
         order, ends = by_value(problem.event(self))
         p, q = np.ascontiguousarray(data.probs[order].T)

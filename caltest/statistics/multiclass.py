@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._base.checks import MOST_BINS, number, one_of, whole
 from caltest._base.compiled import kernel
-from caltest.binning import FIXED, Binning, EdgeBins, UniformBins, as_binning
+from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Flips, Problem, RowProblem
 from caltest.simulate import Bootstrap, ConsistencyResampling, RowScheme, Shortcut
@@ -43,7 +43,12 @@ class ClassCells(Prepared):
 
     @classmethod
     def of(
-        cls, problem: Problem, bins: ClassBins, threshold: float, aggregate: Aggregate
+        cls,
+        problem: Problem,
+        bins: ClassBins,
+        threshold: float,
+        aggregate: Aggregate,
+        fixed: bool = False,
     ) -> ClassCells:
         """Bin the probabilities above the threshold, class by class; 0 keeps all of them."""
         data = problem.data
@@ -61,42 +66,15 @@ class ClassCells(Prepared):
             weights.append(weight)
             starts.append(starts[-1] + weight.size)
         cell[cell < 0] = starts[-1]
-        joined, shares = np.concatenate(sums), np.concatenate(weights)
-        small = _small(cell, starts[-1])
-        return cls(problem, small, np.array(starts), joined, shares, aggregate)
-
-    @classmethod
-    def of_fixed(
-        cls, problem: Problem, bins: UniformBins | EdgeBins, aggregate: Aggregate
-    ) -> ClassCells:
-        """Bin all rows, which count alike, and many classes at once: cells see no other rows."""
-        data = problem.data
-        cell = np.empty((data.n_classes, data.n), dtype=np.int32)
-        sums, sizes, total = [], [], 0
-        at_once = max(1, 2**18 // max(data.n, len(bins.edges)))
-        for first in range(0, data.n_classes, at_once):
-            p = data.probs[:, first : first + at_once].T.ravel()
-            cells = np.asarray(bins(np.column_stack([p, 1.0 - p])), dtype=np.int64)
-            width, count = int(cells.max()) + 1, p.size // data.n
-            cells += width * np.repeat(np.arange(count), data.n)
-            occupied = np.bincount(cells, minlength=width * count) > 0
-            numbers = total - 1 + np.cumsum(occupied)
-            cell[first : first + count] = numbers[cells].reshape(count, data.n)
-            sums.append(np.bincount(cells, p, minlength=width * count)[occupied])
-            sizes.append(occupied.reshape(count, width).sum(axis=1))
-            total += int(occupied.sum())
-        starts = np.append(0, np.cumsum(np.concatenate(sizes)))
-        joined, shares = np.concatenate(sums).astype(np.float64), np.full(total, 1.0 / data.n)
-        small = _small(cell, total)
-        return cls(problem, small, starts, joined, shares, aggregate, fixed=True)
+        small = np.ascontiguousarray(cell.astype(np.min_scalar_type(starts[-1])).T)
+        parts = (np.array(starts), np.concatenate(sums), np.concatenate(weights))
+        return cls(problem, small, *parts, aggregate, fixed=fixed)
 
     @property
     def rows_per_cell(self) -> float:
-        """Rows in an occupied cell, on average over all classes."""
         return float(np.count_nonzero(self.cell < self.shares.size) / max(1, self.shares.size))
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
         return self._combined(self.by_class(factor**0.5 * self._sums(outcomes)))
 
     def by_class(self, sums: FloatArray) -> FloatArray:
@@ -135,10 +113,6 @@ class ClassCells(Prepared):
     def _combined(self, errors: FloatArray) -> FloatArray:
         """Combine the errors of the classes, shape (B, K)."""
         return np.asarray(errors.max(axis=1) if self.aggregate == "max" else errors.mean(axis=1))
-
-
-def _small(cell: NDArray[np.int32], most: int) -> NDArray[np.unsignedinteger[Any]]:
-    return np.ascontiguousarray(cell.astype(np.min_scalar_type(most)).T)
 
 
 @kernel
@@ -197,11 +171,9 @@ class ClasswiseECE(Statistic):
         number("threshold", self.threshold, 0.0, 1.0, "[)")
 
     def prepare(self, problem: Problem) -> ClassCells:
-        """Fix the predictions: bin every class once."""
         data = rows_of(problem, self, weights=True)
-        if isinstance(self.bins, FIXED) and self.threshold == 0.0 and data.weights is None:
-            return ClassCells.of_fixed(problem, self.bins, self.aggregate)
-        return ClassCells.of(problem, self._cells, self.threshold, self.aggregate)
+        fixed = isinstance(self.bins, FIXED) and self.threshold == 0.0 and data.weights is None
+        return ClassCells.of(problem, self._cells, self.threshold, self.aggregate, fixed)
 
     def _cells(self, p: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         columns = np.column_stack([p, 1.0 - p])
@@ -275,7 +247,6 @@ class ACE(Statistic):
         number("threshold", self.threshold, 0.0, 1.0, "[)")
 
     def prepare(self, problem: Problem) -> ClassCells:
-        """Fix the predictions: cut every class into ranges once."""
         rows_of(problem, self, weights=True)
         return ClassCells.of(problem, self._cells, self.threshold, "mean")
 

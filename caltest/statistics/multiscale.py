@@ -40,7 +40,6 @@ class Scales(SumStatistic):
         """Not asked for: the finest cells may hold a row each, for coarser ones count, too."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) of the sums of B sets of outcomes."""
         return np.asarray(self.standardised(sums).max(axis=1))
 
     def standardised(self, sums: ResidualSums) -> FloatArray:
@@ -141,7 +140,6 @@ class MultiScale(Statistic):
         object.__setattr__(self, "scales", None if scales is None else _powers(scales))
 
     def prepare(self, problem: Problem) -> Scales:
-        """Fix the predictions: partition them at every scale and standardise."""
         n, two = problem.n, problem.n_classes == 2
         scales = self.scales or tuple(2**b for b in range(1, max(2, n.bit_length())))
         if self.scales is None and problem.grid is not None:

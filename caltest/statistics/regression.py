@@ -76,7 +76,6 @@ class CalibrationInTheLarge(Statistic):
     """
 
     def prepare(self, problem: Problem) -> ScaledGaps:
-        """Fix the predictions: all rows are one cell."""
         return _all_in_all(self, problem, 0.0)
 
 
@@ -110,7 +109,6 @@ class OERatio(Statistic):
     """
 
     def prepare(self, problem: Problem) -> ScaledGaps:
-        """Fix the predictions: all rows are one cell."""
         return _all_in_all(self, problem, 1.0)
 
 
@@ -187,7 +185,6 @@ class HosmerLemeshow(Statistic):
             whole("df", self.df)
 
     def prepare(self, problem: Problem) -> ScaledGaps:
-        """Fix the predictions: partition them once."""
         problem.event(self)
         cells = Cells.of(self.bins, problem)
         rest = problem.probs[:, 1] * (1.0 if problem.mass is None else problem.mass)

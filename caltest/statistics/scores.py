@@ -49,7 +49,6 @@ class ScoreSum(SumStatistic):
     null_mean: float = field(kw_only=True)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) of the sums of B sets of outcomes."""
         assert sums.linear is not None
         return np.asarray(self.null_mean + sums.linear[:, 0] / self.divisor)
 
@@ -91,7 +90,6 @@ class _MeanScore(Statistic):
         return NAMED[self.name](rows.probs)[np.arange(rows.n), rows.labels]
 
     def prepare(self, problem: Problem) -> ScoreSum:
-        """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
         term = problem.linear(self.name, NAMED[self.name])
         mass = float(problem.n if problem.mass is None else problem.mass.sum())
         deviation = float(np.sqrt(max(term.variance, 0.0))) / mass
@@ -167,7 +165,6 @@ class ScaledScore(LabelStatistic):
     shares: FloatArray = field(repr=False)
 
     def batch(self, labels: Any) -> FloatArray:
-        """Return the values for label vectors of shape (B, n)."""
         classes = range(self.problem.n_classes)
         squares = sum(((labels == k) * self.shares).sum(axis=1) ** 2 for k in classes)
         uncertainty = _uncertainty(squares, self.shares, len(classes))
@@ -206,7 +203,6 @@ class ScaledBrierScore(Statistic):
     """
 
     def prepare(self, problem: Problem) -> ScaledScore:
-        """Fix the predictions: tabulate the scores once, and leave a function of the labels."""
         data = rows_of(problem, self, weights=True)
         if data.n == 1:
             raise StatisticError(f"{self!r} compares with the shares of the classes: give two rows")
@@ -267,7 +263,6 @@ class ScoreGap(Statistic):
         one_of("score", self.score, NAMED)
 
     def prepare(self, problem: Problem) -> ScoreSum:
-        """Fix the predictions: tabulate the gaps once, and leave a function of the labels."""
         term = problem.linear(self.score, NAMED[self.score])
         deviation = float(np.sqrt(max(term.variance, 0.0)))
         if deviation <= NOTHING * np.sqrt(problem.n):

@@ -103,11 +103,9 @@ class SmoothResiduals(ResidualStatistic):
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        """Return the errors (B,) for outcomes; transforms are made together."""
         return np.asarray(factor**0.5 * self.of_residuals(*self.problem.residuals(outcomes)))
 
     def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the errors for residuals (B, n, 1)."""
         return self.solve(residuals[:, :, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -183,7 +181,6 @@ class SmoothECE(Statistic):
     """
 
     def prepare(self, problem: Problem) -> SmoothResiduals:
-        """Fix the predictions, and leave a function of the labels."""
         rows_of(problem, self, weights=True)
         return SmoothResiduals(problem, problem.event(self))
 

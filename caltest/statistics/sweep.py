@@ -40,7 +40,6 @@ class SortedRows(LabelStatistic):
         return int(self._swept(labels[None, :])[1, 0])
 
     def batch(self, labels: Any) -> FloatArray:
-        """Return the errors for label vectors of shape (B, n), compiled."""
         return self._swept(labels)[0]
 
     def _swept(self, labels: IntArray) -> FloatArray:
@@ -142,7 +141,6 @@ class Sweep(Statistic):
         one_of("norm", self.norm, ("l1", "l2"))
 
     def prepare(self, problem: Problem) -> SortedRows:
-        """Fix the predictions: sort them once."""
         data, p = rows_of(problem, self, weights=True), problem.event(self)
         order, ends = by_value(p)
         group_end = np.repeat(ends, np.diff(ends, prepend=0))

@@ -42,7 +42,6 @@ class CrossFitted(LabelStatistic):
     fold: IntArray = field(repr=False)
 
     def of_labels(self, labels: IntArray) -> float:
-        """Return the mean for one label vector (n,)."""
         p, recalibration = self.data.probs, self.statistic.recalibration
         scores, repaired = np.log(np.maximum(p, FLOOR)), p.copy()
         for k in range(self.statistic.folds):
@@ -78,7 +77,6 @@ class _CrossFitted(Statistic):
             )
 
     def prepare(self, problem: Problem) -> CrossFitted:
-        """Fix the predictions; the recalibration is fitted anew to every set of labels."""
         data = rows_of(problem, self, weights=True)
         alone = data.n_clusters is None
         unit = np.arange(data.n) if alone else by_appearance(data.clusters)

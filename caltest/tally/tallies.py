@@ -195,7 +195,6 @@ class Tallies(AnyTally):
 
     @property
     def n(self) -> int:
-        """Number of rows, of weight above 0."""
         return self.members[0].n
 
     @property
@@ -210,12 +209,10 @@ class Tallies(AnyTally):
 
     @property
     def weights(self) -> FloatArray | None:
-        """The different weights of the rows; None where all rows count alike."""
         return self.members[0].weights
 
     @property
     def effective_n(self) -> float:
-        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
         return self.members[0].effective_n
 
     def through(self, lens: LensLike | None) -> Any:

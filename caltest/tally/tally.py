@@ -162,17 +162,14 @@ class Tally(AnyTally, Counted):
 
     @cached_property
     def n(self) -> int:
-        """Number of rows, of weight above 0."""
         return int(self.sums[:, 0].sum())
 
     @property
     def weights(self) -> FloatArray | None:
-        """The different weights of the rows; None where all rows count alike."""
         return self.strata if self.strata.size > 1 else None
 
     @property
     def effective_n(self) -> float:
-        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
         n, w = self.sums[:, 0], self.strata[self.stratum]
         return float((n @ w) ** 2 / (n @ w**2))
 

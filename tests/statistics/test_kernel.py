@@ -215,18 +215,10 @@ def fixed_pairs():
     }
 
 
-def predictions_of(fixed):
-    if isinstance(fixed, line.Line):
-        probs = np.empty((fixed.p.size, 2))
-        probs[fixed.order] = np.column_stack([fixed.p, 1 - fixed.p])
-        return probs
-    return fixed.probs
-
-
 @pytest.mark.parametrize("name", fixed_pairs())
 def test_sums_agree(name):
     fixed = fixed_pairs()[name]
-    probs = predictions_of(fixed)
+    probs = fixed.probs
     labels = np.stack(
         [LabelSampler.of(probs)(u) for u in np.random.default_rng(5).random((9, len(probs)))]
     )

@@ -127,7 +127,6 @@ class GaussianKernel(DistanceKernel):
     """
 
     def __call__(self, rows: FloatArray, others: FloatArray) -> FloatArray:
-        """Return the values for rows (a, K) and others (b, K), O(a b K)."""
         values = self._distances(rows, others, squared=True)
         values *= -0.5 / float(self.bandwidth) ** 2
         return np.exp(values, out=values)

@@ -22,7 +22,7 @@ class Line:
     """
 
     order: IntArray
-    p: FloatArray
+    probs: FloatArray
     decay: FloatArray
     kept: ClassVar[bool] = True
 
@@ -31,16 +31,19 @@ class Line:
         """Sort the predictions (n, 2) within blocks of ``size`` rows."""
         block = np.arange(len(probs)) // size
         order = np.lexsort((probs[:, 0], block))
-        p = probs[order, 0]
         # From the end of a block to the start of the next, predictions may fall by any amount.
         within = np.diff(block[order]) == 0
-        decay = np.exp(-rate * np.where(within, np.diff(p), np.inf))
-        return cls(order, p, np.append(0.0, decay))
+        decay = np.exp(-rate * np.where(within, np.diff(probs[order, 0]), np.inf))
+        return cls(order, probs, np.append(0.0, decay))
 
     def sums(self, labels: IntArray) -> Sums:
         """Return the sums for every row of labels, O(n) each."""
-        totals, squares = np.empty(len(labels)), np.empty(len(labels))
-        _line_sums(labels, self.order, self.p, self.decay, totals, squares)
+        return self.of_residuals((labels == 0) - self.probs[:, 0])
+
+    def of_residuals(self, residuals: FloatArray) -> Sums:
+        """Return the sums for every row of residuals of class 0, O(n) each."""
+        totals, squares = np.empty(len(residuals)), np.empty(len(residuals))
+        _line_sums(residuals, self.order, self.decay, totals, squares)
         return 4.0 * totals, 2.0 * squares
 
     def rows(self, residuals: FloatArray) -> Sums:
@@ -54,12 +57,7 @@ class Line:
 
     def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
         """Return the weighted sums, O(n) each."""
-        ordered = weights[self.order].T * residuals[self.order, 0]
-        reached, totals = np.empty(self.p.size), np.empty(len(ordered))
-        for b, r in enumerate(ordered):
-            _neighbours(r, self.decay, reached)
-            totals[b] = 2.0 * (r @ reached)
-        return totals, 2.0 * np.square(ordered).sum(axis=1)
+        return self.of_residuals(weights.T * residuals[:, 0])
 
 
 @kernel
@@ -78,16 +76,15 @@ def _neighbours(residuals, decay, reached_out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _line_sums(labels, order, p, decay, totals_out, squares_out):  # type: ignore[no-untyped-def]
-    # O(n) per label vector: Σ_{i<j} k_ij r_i r_j and Σ r_i². Two at a time: one need not wait for
-    # the other.
-    for q in range(0, labels.shape[0], 2):
-        last = min(q + 1, labels.shape[0] - 1)
-        one, other = labels[q], labels[last]
+def _line_sums(residuals, order, decay, totals_out, squares_out):  # type: ignore[no-untyped-def]
+    # O(n) per set: Σ_{i<j} k_ij r_i r_j and Σ r_i². Two at a time: one need not wait for the other.
+    for q in range(0, residuals.shape[0], 2):
+        last = min(q + 1, residuals.shape[0] - 1)
+        one, other = residuals[q], residuals[last]
         carry = total = square = 0.0
         carry_2 = total_2 = square_2 = 0.0
-        for i in range(p.size):
-            r, r_2 = (1 - one[order[i]]) - p[i], (1 - other[order[i]]) - p[i]
+        for i in range(order.size):
+            r, r_2 = one[order[i]], other[order[i]]
             fade = decay[i]
             carry *= fade
             carry_2 *= fade

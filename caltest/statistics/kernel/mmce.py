@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from caltest._base.checks import number, one_of
 from caltest.predictions import FloatArray, IntArray
-from caltest.problem import Flips, Problem
-from caltest.statistics.base import LabelStatistic, Prepared, Statistic, rows_of
+from caltest.problem import Problem
+from caltest.statistics.base import LabelStatistic, Prepared, ResidualStatistic, Statistic, rows_of
 from caltest.statistics.kernel.line import Line
 from caltest.statistics.kernel.pairs import residuals_of
 
@@ -64,7 +64,6 @@ class MMCE(Statistic):
         one_of("balanced", self.balanced, (True, False))
 
     def prepare(self, problem: Problem) -> Prepared:
-        """Fix the predictions: sort them once."""
         problem.event(self)
         data = rows_of(problem, self, weights=True)
         line = Line.of(data.probs, 1.0 / self.bandwidth, data.n)
@@ -77,23 +76,14 @@ def _root(totals: FloatArray, squares: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class FixedMMCE(Prepared):
+class FixedMMCE(ResidualStatistic):
     """The MMCE of fixed predictions."""
 
     line: Line
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
-        if isinstance(outcomes, Flips):
-            sums = self.line.weighted(self.data.residuals, outcomes.multipliers.T)
-        elif self.problem.weight is None:
-            sums = self.line.sums(outcomes)
-        else:
-            moved = (outcomes == 0).T - self.problem.probs[:, :1]
-            each = np.tile([1.0, -1.0], (self.problem.n, 1))
-            sums = self.line.weighted(each, self.problem.weight[:, None] * moved)
+    def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
         mass = self.problem.n if self.problem.weight is None else self.problem.weight.sum()
-        return np.asarray(factor**0.5 * _root(*sums) / mass)
+        return np.asarray(_root(*self.line.of_residuals(residuals[:, :, 0])) / mass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +93,6 @@ class BalancedMMCE(LabelStatistic):
     line: Line
 
     def of_labels(self, labels: IntArray) -> float:
-        """Return the value for one label vector (n,)."""
         w = np.ones(labels.size) if self.problem.weight is None else self.problem.weight
         weights = w / np.bincount(labels, w)[labels]
         residuals = residuals_of(self.problem.probs, labels)

@@ -134,7 +134,6 @@ class SKCE(Statistic):
             raise StatisticError(f"features must be an even number ≥ 2, not {self.features!r}")
 
     def prepare(self, problem: Problem) -> FixedSKCE:
-        """Fix the predictions: bandwidth, order and kernel values; what is left sees labels."""
         data = rows_of(problem, self, weights=True)
         n, probs = data.n, data.probs
         size = n
@@ -178,7 +177,6 @@ class FixedSKCE(Prepared):
     mass: float
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
         if isinstance(outcomes, Flips):
             moved = self.data.residuals[: self.n], outcomes.multipliers[:, : self.n].T
             return factor * self._value(*self.pairs.weighted(*moved))
