@@ -23,7 +23,6 @@ from caltest.statistics.kernel import (
     TVKernel,
     bandwidth,
     features,
-    line,
     tiles,
 )
 from caltest.statistics.kernel.kernels import DistanceKernel
