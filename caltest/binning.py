@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,7 @@ def coordinate(probs: FloatArray) -> FloatArray | None:
 
 
 def one_coordinate(probs: FloatArray, binning: Any) -> FloatArray:
-    """Return the one coordinate that a binning cuts.
-
-    Raises
-    ------
-    StatisticError
-        When there are more than two classes.
-    """
+    """Return the one coordinate that a binning cuts; StatisticError for more than two classes."""
     x = coordinate(probs)
     if x is None:
         raise StatisticError(
@@ -49,6 +43,10 @@ def one_coordinate(probs: FloatArray, binning: Any) -> FloatArray:
             "classes: use VarianceTree, UniformBins or a two-class lens"
         )
     return x
+
+
+def _cut(x: FloatArray, edges: FloatArray, closed: Closed) -> IntArray:
+    return np.searchsorted(edges, x, side="left" if closed == "right" else "right")
 
 
 def _distinct(rows: NDArray[Any]) -> IntArray:
@@ -65,19 +63,9 @@ class UniformBins(Written):
     ``closed="left"`` (scikit-learn, netcal); the values 0 and 1 always belong to the end bins.
     Edges are compared as decimals: 0.6, and also 0.1 + 0.5, lies on the third edge of five bins.
 
-    Parameters
-    ----------
-    n_bins : int, default 15
-        Number of bins along an axis.
-    closed : {"right", "left"}, default "right"
-        To which bin an edge belongs.
-    axes : {"all", "first"}, default "all"
-        For K > 2, whether the grid cuts all K axes (CalibrationErrors.jl; the result does not
-        depend on the order of the classes) or the first K − 1 (the code of Vaicenavicius et al.).
-
-    Notes
-    -----
-    O(n K log m) time; n K bytes of memory for m ≤ 256.
+    For K > 2 ``axes="all"`` cuts all K axes (CalibrationErrors.jl; the result does not depend on
+    the order of the classes), ``"first"`` the first K − 1 (the code of Vaicenavicius et al.). O(n K
+    log m) time; n K bytes of memory for m ≤ 256.
 
     Examples
     --------
@@ -111,33 +99,22 @@ class UniformBins(Written):
         )
 
     def _along_axis(self, x: FloatArray) -> IntArray:
-        if self.closed == "right":
-            return np.searchsorted(self.edges + EDGE_TOLERANCE, x, side="left")
-        return np.searchsorted(self.edges - EDGE_TOLERANCE, x, side="right")
+        tolerance = EDGE_TOLERANCE if self.closed == "right" else -EDGE_TOLERANCE
+        return _cut(x, self.edges + tolerance, self.closed)
 
 
 @dataclass(frozen=True, repr=False)
 class EdgeBins(Written):
     """Bins with given inner edges along the one coordinate of a two-class problem.
 
-    Rating grades, risk groups, or the exact edges of another program. Edges are compared as they
-    are, to the last bit.
-
-    Parameters
-    ----------
-    edges : sequence of float
-        Increasing; m edges make m + 1 bins.
-    closed : {"right", "left"}, default "right"
-        To which bin an edge belongs.
+    Rating grades, risk groups, or the exact edges of another program: m edges make m + 1 bins, and
+    an edge belongs to the bin that is ``closed`` on its side. They are compared as they are, to the
+    last bit. O(n log m).
 
     Raises
     ------
     StatisticError
         When the edges do not increase within [0, 1], or for more than two classes.
-
-    Notes
-    -----
-    O(n log m).
 
     Examples
     --------
@@ -162,8 +139,7 @@ class EdgeBins(Written):
         one_of("closed", self.closed, ("right", "left"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
-        side: Literal["left", "right"] = "left" if self.closed == "right" else "right"
-        return np.searchsorted(np.array(self.edges), one_coordinate(probs, self), side=side)
+        return _cut(one_coordinate(probs, self), np.array(self.edges), self.closed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,22 +150,8 @@ class QuantileBins(Written):
     image); equal values are never separated, so heavy ties give fewer bins than asked for. With
     ``closed="right"`` an edge is the last value of its bin, with ``"left"`` the first of the next.
 
-    Parameters
-    ----------
-    n_bins : int, default 15
-        Number of bins asked for.
-    closed : {"right", "left"}, default "right"
-        On which side of a cut the tied values stay.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes: equal mass has no meaning along several axes, use
-        :class:`VarianceTree` or a two-class lens.
-
-    Notes
-    -----
-    O(n log n).
+    Raises StatisticError for more than two classes: equal mass has no meaning along several axes,
+    use :class:`VarianceTree` or a two-class lens. O(n log n).
 
     Examples
     --------
@@ -211,9 +173,9 @@ class QuantileBins(Written):
         j = np.arange(1, self.n_bins)
         if self.closed == "right":
             edges = ordered[-(-j * x.size // self.n_bins) - 1]
-            return np.searchsorted(np.unique(edges), x, side="left")
+            return _cut(x, np.unique(edges), "right")
         edges = ordered[j * x.size // self.n_bins]
-        return np.searchsorted(np.unique(edges[edges > ordered[0]]), x, side="right")
+        return _cut(x, np.unique(edges[edges > ordered[0]]), "left")
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,20 +186,9 @@ class VarianceTree(Written):
     the one in the code of Vaicenavicius et al. (2019). Values below the threshold go left, all
     others right; of equal variances the lowest axis is split.
 
-    Parameters
-    ----------
-    min_size : int, default 100
-        See ``stop``.
-    split : {"median", "mean"}, default "median"
-        Where the axis is cut.
-    stop : {"child", "node"}, optional
-        ``"child"``: a cell is split only when both parts keep at least ``min_size`` rows (the
-        default for the median). ``"node"``: every cell of at least ``min_size`` rows is split, so
-        that parts may be smaller (the default for the mean).
-
-    Notes
-    -----
-    O(n K log(n / min_size)) time; one copy of the probabilities.
+    ``stop="child"`` splits a cell only when both parts keep at least ``min_size`` rows (the default
+    for the median), ``"node"`` every cell of at least so many, so that parts may be smaller (the
+    default for the mean). O(n K log(n / min_size)) time; one copy of the probabilities.
 
     Examples
     --------
@@ -273,8 +224,8 @@ class VarianceTree(Written):
             rows = waiting.pop()
             below = np.zeros(rows.size, dtype=bool)
             if rows.size >= smallest_node:
-                axis = _widest_axis(columns[rows])
-                values = columns[rows, axis]
+                spread = columns[rows].var(axis=0) if columns.shape[1] > 1 else [0.0]
+                values = columns[rows, np.argmax(spread)]
                 below = values < centre(values)
             n_below = int(below.sum())
             if min(n_below, rows.size - n_below) >= smallest_part:
@@ -285,22 +236,12 @@ class VarianceTree(Written):
         return cells
 
 
-def _widest_axis(columns: FloatArray) -> int:
-    return int(np.argmax(columns.var(axis=0))) if columns.shape[1] > 1 else 0
-
-
 #: Binnings that give every row its cell whatever the other rows are.
 FIXED = (UniformBins, EdgeBins)
 
 
 def as_binning(bins: Any, *, number: bool = True) -> Binning:
-    """Return a binning; a number of bins is that many of equal width.
-
-    Raises
-    ------
-    StatisticError
-        When it is neither a number nor callable; with ``number=False`` also for a number.
-    """
+    """Return a binning; a number of bins is that many of equal width, if a ``number`` may be."""
     if is_whole(bins):
         if not number:
             raise StatisticError(
@@ -313,8 +254,7 @@ def as_binning(bins: Any, *, number: bool = True) -> Binning:
             f"bins must be a number of bins, a binning such as UniformBins(15), or a function "
             f"of the probabilities, not {bins!r}"
         )
-    chosen: Binning = bins
-    return chosen
+    return cast(Binning, bins)
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,6 +269,9 @@ class CutBins(Written):
     at: Literal["quantile", "halfway", "rank"] = "quantile"
     closed: Closed = "right"
 
+    def __post_init__(self) -> None:
+        whole("bins", 1 if self.n_bins is None else self.n_bins, most=MOST_BINS)
+
     def __call__(self, probs: FloatArray) -> IntArray:
         x = one_coordinate(probs, self)
         ordered, m = np.sort(x), self.n_bins or int(np.ceil(len(probs) ** (1 / 3)))
@@ -340,4 +283,4 @@ class CutBins(Written):
         else:
             ranks = np.round(np.linspace(0, x.size, m, endpoint=False)).astype(np.int64)
             inner = ordered[np.minimum(ranks, x.size - 1)][1:]
-        return np.searchsorted(inner, x, side="left" if self.closed == "right" else "right")
+        return _cut(x, inner, self.closed)

@@ -40,7 +40,7 @@ def chebyshev(r: FloatArray, g: FloatArray) -> FloatArray:
     return np.abs(r - g).max(axis=-1)
 
 
-#: The distances that can be asked for by name.
+#: The distances that can be asked for by name, of all rows of two arrays at once.
 NAMED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "tv": total_variation,
     "l1": manhattan,
@@ -53,16 +53,8 @@ NAMED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 def rowwise(distance: str | Distance) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the function that measures all rows of two ``(L, K)`` arrays at once.
 
-    Parameters
-    ----------
-    distance
-        One of ``"tv"``, ``"l1"``, ``"l2"``, ``"sqeuclidean"``, ``"max"``, or a function of two
-        probability vectors such as those of :mod:`scipy.spatial.distance`.
-
-    Raises
-    ------
-    StatisticError
-        For a name that is none of these.
+    ``distance`` is a name, or a function of two probability vectors such as those of
+    :mod:`scipy.spatial.distance`; StatisticError for anything else.
     """
     if isinstance(distance, str):
         if distance not in NAMED:
@@ -71,7 +63,6 @@ def rowwise(distance: str | Distance) -> Callable[[FloatArray, FloatArray], Floa
                 "or pass a function of two probability vectors"
             )
         return NAMED[distance]
-
     if not callable(distance):
         raise StatisticError(f"distance must be a name or a function, not {distance!r}")
 

@@ -27,16 +27,11 @@ from caltest.problem.cells import CellLaw
 
 #: Cells up to which the exact null is computed without being asked for.
 MAX_CELLS = 128
-#: Label vectors that may be enumerated.
-MAX_ENUMERATION = 2**20
-#: Combinations of cell counts that may be listed one by one.
-MAX_ATOMS = 2**16
-#: Points of the largest grid.
-MAX_GRID = 2**21
-#: Points of a grid over all that can happen; a finer one ends where the estimate lies.
-WHOLE_GRID = 2**16
-#: The same of the coarse grid that continues it.
-FAR_GRID = 2**15
+#: Label vectors that may be enumerated, and combinations of cell counts that may be listed.
+MAX_ENUMERATION, MAX_ATOMS = 2**20, 2**16
+#: Points of the largest grid; of one over all that can happen, beyond which a finer one ends where
+#: the estimate lies; and of the coarse grid that continues that.
+MAX_GRID, WHOLE_GRID, FAR_GRID = 2**21, 2**16, 2**15
 #: How many times finer the next grid is at most.
 FINER = 5.0
 #: Values of a cell up to which shifting and adding beats a transform.
@@ -50,14 +45,8 @@ MERGING = 2e-15
 def cell_null(law: CellLaw, estimate: float) -> ExactNull:
     """Return the law of a statistic of cell counts when labels are drawn from the predictions.
 
-    Parameters
-    ----------
-    law
-        How the statistic is made of the counts.
-    estimate : float
-        The observed value, around which the grid is refined until the bracket of the p-value is
-        narrower than 1 % of it, or a finer grid no longer helps: off the grid, the lower end leaves
-        out an atom at the estimate itself.
+    The grid is refined around the ``estimate`` until the bracket of its p-value is narrower than 1
+    % of it, or a finer grid no longer helps: off the grid, the lower end leaves out an atom there.
 
     Notes
     -----
@@ -298,12 +287,8 @@ def n_label_vectors(probs: FloatArray) -> float:
 def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -> ExactNull:
     """Return the law of any statistic of the labels, by enumerating all label vectors.
 
-    Parameters
-    ----------
-    statistic
-        A function of the labels, the predictions being fixed.
-    probs : ndarray of shape (n, K)
-        The predictions; at most 2²⁰ label vectors may have positive probability.
+    ``statistic`` is a function of the labels, the predictions (n, K) being fixed; at most 2²⁰ label
+    vectors may have positive probability.
     """
     count = n_label_vectors(probs)
     if count > MAX_ENUMERATION:

@@ -25,18 +25,9 @@ def digits(
     900 test (or 297 validation) images of scikit-learn's digits (UCI, CC BY 4.0) with added pixel
     noise, ten classes; trained once by ``scripts/train_digits.py``.
 
-    Parameters
-    ----------
-    stage : {"overfit", "best"}, default "overfit"
-        After all 40 epochs, when the network is overconfident, or at the epoch with the best
-        validation likelihood.
-    split : {"test", "validation"}, default "test"
-        Which images; neither was used to train the weights.
-
-    Examples
-    --------
-    >>> digits()
-    Predictions(n=900, K=10)
+    ``stage="overfit"`` is after all 40 epochs, when the network is overconfident, ``"best"`` the
+    epoch with the best validation likelihood. The rows of no ``split`` were used to train the
+    weights.
     """
     with np.load(str(files("caltest") / "data" / "digits.npz"), allow_pickle=False) as stored:
         name = f"{split}_{stage}"
@@ -73,13 +64,9 @@ class GaussianMixture:
         return Predictions(np.column_stack([p, 1.0 - p]), (signs > 0).astype(np.int64))
 
     def calibration_function(self, p: ArrayLike) -> FloatArray:
-        """Return P(Y = −1) given that class "−1" is predicted with probability p.
-
-        The inverse of the model is x = (logit p − β₀) / β₁; a constant model predicts its only
-        value, where the truth is 1/2.
-        """
+        """Return P(Y = −1) given that class "−1" is predicted with probability p."""
         p = np.asarray(p, dtype=np.float64)
-        if self.beta1 == 0.0:
+        if self.beta1 == 0.0:  # a constant model predicts its only value
             return np.full_like(p, 0.5)
         x = (np.log(p) - np.log1p(-p) - self.beta0) / self.beta1
         return _logistic(-2.0 * x)
@@ -101,9 +88,8 @@ class GaussianMixture:
         slope = self.beta1 + 2.0
         kink = [-self.beta0 / slope] if slope != 0.0 else []
         edges = sorted({-12.0, *kink, 12.0})
-        return float(
-            sum(quad(integrand, a, b, epsabs=1e-12, limit=200)[0] for a, b in pairwise(edges))
-        )
+        parts = (quad(integrand, a, b, epsabs=1e-12, limit=200)[0] for a, b in pairwise(edges))
+        return float(sum(parts))
 
 
 def _logistic(z: Any) -> Any:
@@ -118,26 +104,17 @@ class SixPoints:
 
     The confidence and every single-class probability are exactly right, but each whole vector is
     off by total variation 0.1: only :class:`~caltest.Canonical` can see it.
-
-    Examples
-    --------
-    >>> SixPoints().expected_miscalibration()
-    0.1
     """
 
     @property
     def probs(self) -> FloatArray:
         """The six predictions, equally likely; shape (6, 3)."""
-        return np.array(
-            [[1, 3, 6], [1, 6, 3], [3, 1, 6], [3, 6, 1], [6, 1, 3], [6, 3, 1]], dtype=float
-        ) / 10.0  # fmt: skip
+        return np.array([[1, 3, 6], [1, 6, 3], [3, 1, 6], [3, 6, 1], [6, 1, 3], [6, 3, 1]]) / 10.0
 
     @property
     def truth(self) -> FloatArray:
         """The distribution of the label given each prediction; shape (6, 3)."""
-        return np.array(
-            [[2, 2, 6], [0, 7, 3], [2, 2, 6], [4, 5, 1], [7, 0, 3], [5, 4, 1]], dtype=float
-        ) / 10.0  # fmt: skip
+        return np.array([[2, 2, 6], [0, 7, 3], [2, 2, 6], [4, 5, 1], [7, 0, 3], [5, 4, 1]]) / 10.0
 
     def sample(self, n: int, rng: Any = None) -> Predictions:
         """Draw n predictions with their labels."""

@@ -27,13 +27,10 @@ class OfFunction(Lens):
                 "and returns Predictions, for instance with Predictions.of(probs, labels)"
             )
         if induced.n == data.n:
-            return replace(
-                data, probs=induced.probs, labels=induced.labels, classes=induced.classes,
-                induced=True,
-            )  # fmt: skip
-        if (induced.weights is None and data.weights is not None) or (
-            induced.clusters is None and data.clusters is not None
-        ):
+            shown = {name: vars(induced)[name] for name in ("probs", "labels", "classes")}
+            return replace(data, **shown, induced=True)
+        facts = (induced.weights, data.weights), (induced.clusters, data.clusters)
+        if any(picked is None and given is not None for picked, given in facts):
             raise StatisticError(
                 f"the lens {self!r} picks rows and loses their weights or clusters: pick them with "
                 "data.take(rows)"
@@ -45,11 +42,8 @@ class OfFunction(Lens):
 
 
 def default_lens(data: Predictions) -> Lens:
-    """Return the lens that is used when none is named: the event of two classes, else the top.
-
-    What a lens has made is looked at as it is.
-    """
-    if data.induced:
+    """Return the lens used when none is named: the event of two classes, else the top class."""
+    if data.induced:  # what a lens has made is looked at as it is
         return Canonical()
     return OneVsRest(1) if data.n_classes == 2 else TopK(1)
 

@@ -23,8 +23,6 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 
 #: Turns labels, of shape (…, n), into the labels of the induced problem.
 Relabelling = Callable[[IntArray], IntArray]
-
-
 #: What a lens looks at: one event, the top class, the largest probabilities, all classes one by
 #: one, or the whole vector.
 Subject = Literal["event", "top", "ranks", "classes", "vector"]
@@ -49,8 +47,7 @@ class Lens(ABC, Written):
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function from labels to induced labels, for predictions that stay as they are.
 
-        Here by applying the lens once for each class, which any lens allows that looks at every
-        row by itself.
+        Here by applying the lens once a class, which needs one that looks at every row by itself.
         """
         seen = self(data)
         backwards = self(data.take(np.arange(data.n)[::-1]))
@@ -81,23 +78,16 @@ class TopK(Lens):
     is what Guo et al. (2017) call calibration. Equal predictions are ranked by class index, the
     lower index first. O(n K k).
 
-    Parameters
-    ----------
-    k : int, default 1
-        How many ranks to keep, 1 ≤ k < K.
-
     Raises
     ------
     StatisticError
-        When k is not below the number of classes.
+        Unless 1 ≤ ``k`` < K, the number of classes.
 
     Examples
     --------
     >>> data = Predictions.of([[0.1, 0.3, 0.6]], [1])
     >>> TopK(2)(data).probs
     array([[0.6, 0.3, 0.1]])
-    >>> TopK(2)(data).labels
-    array([1])
     """
 
     k: int = 1
@@ -123,18 +113,15 @@ class TopK(Lens):
 
     @property
     def subject(self) -> Subject:
-        """What is looked at."""
         return "top" if self.k == 1 else "ranks"
 
     def components(self, data: Predictions) -> tuple[str, ...]:
-        """Return the names of the ranks."""
         if self.k == 1:
             return ("top class",)
         ordinals = ["largest", "second", "third", *(f"{j}th" for j in range(4, self.k + 1))]
         return (*ordinals[: self.k], "all others")
 
     def relabelling(self, data: Predictions) -> Relabelling:
-        """Return the function that turns labels into induced labels."""
         return partial(_rank_of, self._ranked(data))
 
     def _ranked(self, data: Predictions) -> IntArray:
@@ -157,10 +144,6 @@ def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
 
 def _is_not(c: int, labels: IntArray) -> IntArray:
     return (labels != c).astype(np.int64)
-
-
-def _same(labels: IntArray) -> IntArray:
-    return labels
 
 
 def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> Predictions:
@@ -187,16 +170,13 @@ class Partition(Lens):
     Induced class j is group j, its probability the sum over the group (Vaicenavicius et al. 2019,
     Example 2 ii). O(n K).
 
-    Parameters
-    ----------
-    groups : sequence of sequences of int or str
-        Class numbers, or names where the predictions have them; every class belongs to exactly
-        one group, and there are at least two.
+    ``groups`` are class numbers, or names where the predictions have them, such as ``[[0, 1],
+    [2]]``.
 
     Raises
     ------
     StatisticError
-        When a class is missing, repeated or does not exist.
+        When a class is missing, repeated or does not exist, or there is a single group.
 
     Examples
     --------
@@ -228,7 +208,6 @@ class Partition(Lens):
 
     @property
     def subject(self) -> Subject:
-        """What is looked at."""
         return "event" if len(self.groups) == 2 else "classes"
 
     def components(self, data: Predictions) -> tuple[str, ...]:
@@ -237,7 +216,6 @@ class Partition(Lens):
         return tuple(names[: 1 if len(names) == 2 else None])
 
     def relabelling(self, data: Predictions) -> Relabelling:
-        """Return the function that turns labels into induced labels."""
         group_of = np.empty(data.n_classes, dtype=np.int64)
         for j, group in enumerate(self._numbered(data)):
             group_of[group] = j
@@ -261,15 +239,7 @@ class OneVsRest(Lens):
     Induced class 0 is the class, 1 is the rest. For binary data ``OneVsRest(1)`` looks at the
     probability of label 1. O(n), and O(K) more for each row that is mostly sure of the class.
 
-    Parameters
-    ----------
-    c : int or str
-        The class, 0 ≤ c < K, or its name where the predictions have names.
-
-    Raises
-    ------
-    StatisticError
-        When there is no such class.
+    ``c`` is the class, 0 ≤ c < K, or its name. Raises StatisticError when there is no such class.
 
     Examples
     --------
@@ -288,15 +258,12 @@ class OneVsRest(Lens):
 
     @property
     def subject(self) -> Subject:
-        """What is looked at."""
         return "event"
 
     def components(self, data: Predictions) -> tuple[str, ...]:
-        """Return the name of the class."""
         return (f"class {data.class_name(data.class_index(self.c))}",)
 
     def relabelling(self, data: Predictions) -> Relabelling:
-        """Return the function that turns labels into induced labels."""
         return partial(_is_not, data.class_index(self.c))
 
 
@@ -316,8 +283,7 @@ class Canonical(Lens):
         return _names(data)
 
     def relabelling(self, data: Predictions) -> Relabelling:
-        """Return the function that turns labels into induced labels."""
-        return _same
+        return np.asarray
 
 
 def _names(seen: Predictions) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class NullDistribution(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedNull:
+class SimulatedNull(NullDistribution):
     """A null distribution known through replicates; ``np.asarray`` gives them.
 
     Attributes
@@ -50,23 +50,18 @@ class SimulatedNull:
     clusters: ClusterSummary | None = None
 
     def mean(self) -> float:
-        """Return the mean of the replicates."""
         return float(self.values.mean())
 
     def std(self) -> float:
-        """Return the standard deviation of the replicates."""
         return float(self.values.std())
 
     def sf(self, t: float) -> float:
-        """Return the share of replicates that are at least t, ties included."""
         return float(reaching(t, self.values).mean())
 
     def ppf(self, q: float) -> float:
-        """Return the q-quantile of the replicates."""
         return float(np.quantile(self.values, q, method="inverted_cdf"))
 
     def rvs(self, size: int, rng: Any = None) -> FloatArray:
-        """Draw from the replicates with replacement."""
         return np.random.default_rng(rng).choice(self.values, size)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -79,7 +74,7 @@ class SimulatedNull:
 
 
 @dataclass(frozen=True, eq=False)
-class ExactNull:
+class ExactNull(NullDistribution):
     """A null distribution that was computed, not simulated.
 
     Attributes
@@ -109,11 +104,9 @@ class ExactNull:
     slack_beyond: float = 0.0
 
     def mean(self) -> float:
-        """Return the expected value, from the exact law."""
         return self.expectation
 
     def std(self) -> float:
-        """Return the standard deviation, from the exact law."""
         return self.deviation
 
     def bracket(
@@ -161,7 +154,6 @@ class ExactNull:
         return float(self.support[min(j, self.support.size - 1)])
 
     def rvs(self, size: int, rng: Any = None) -> FloatArray:
-        """Draw independent values by inversion."""
         u = np.random.default_rng(rng).random(size)
         return self.support[np.searchsorted(-self.tail, -u, side="right") - 1]
 
@@ -190,34 +182,25 @@ class RootNull(ExactNull):
 
 
 @dataclass(frozen=True, eq=False)
-class AsymptoticNull:
+class AsymptoticNull(NullDistribution):
     """A null distribution in the limit of many observations.
 
-    Attributes
-    ----------
-    law : frozen distribution of scipy.stats
-        The limit, such as ``scipy.stats.chi2(10)``.
+    ``law`` is a frozen distribution of scipy.stats, such as ``scipy.stats.chi2(10)``.
     """
 
     law: Any
 
     def mean(self) -> float:
-        """Return the mean of the limit."""
         return float(self.law.mean())
 
     def std(self) -> float:
-        """Return the standard deviation of the limit."""
         return float(self.law.std())
 
     def sf(self, t: float) -> float:
-        """Return P(T ≥ t) in the limit."""
         return float(self.law.sf(t))
 
     def ppf(self, q: float) -> float:
-        """Return the q-quantile of the limit."""
         return float(self.law.ppf(q))
 
     def rvs(self, size: int, rng: Any = None) -> FloatArray:
-        """Draw independent values from the limit."""
-        draws: FloatArray = self.law.rvs(size=size, random_state=np.random.default_rng(rng))
-        return draws
+        return np.asarray(self.law.rvs(size=size, random_state=np.random.default_rng(rng)))

@@ -48,20 +48,13 @@ class Predictions:
         Row ``i`` is the predicted distribution of label ``i``: not negative, summing to 1.
     labels : ndarray of shape (n,), int64
         The observed classes, 0 … K−1.
-    classes : tuple of str, optional
-        The names of the columns.
-    weights : ndarray of shape (n,), optional
-        How much each row counts; None where all count 1.
-    clusters : ndarray of shape (n,), int64, optional
-        The number of the cluster of each row: rows of one cluster may depend on each other.
-    by, ids : ndarray of shape (n,), optional
-        The subgroup of each row ("" is none; (n, J) for J ways to group), and its name.
+    classes, weights, clusters, by, ids
+        As in :meth:`Predictions.of`, None where nothing is known: names of the columns, float64,
+        int64, and (n,), or (n, J) for J ways to group; a subgroup "" is none.
     induced : bool
         Whether a lens made these predictions; the first of two induced classes is the event.
-    notes : tuple of str
-        What was done to the input on the way in, for people to read.
-    provenance : tuple of Provenance
-        The recalibrations these predictions went through.
+    notes, provenance : tuple of str, tuple of Provenance
+        What was done to the input on the way in, for people to read; the recalibrations since.
     copies : int
         Rows that repeat another more often than by chance, as far as a verb has looked.
     """
@@ -137,10 +130,6 @@ class Predictions:
         pos_label : optional
             The label whose probability a single column is, where labels are not 0 and 1.
 
-        Returns
-        -------
-        Predictions
-
         Raises
         ------
         InvalidPredictionsError
@@ -153,14 +142,12 @@ class Predictions:
 
         Notes
         -----
-        O(n K) time. The caller's array is used as it is when it is float64 and needs nothing done.
+        O(n K) time; a float64 array that needs nothing done is used as it is.
 
         Examples
         --------
         >>> Predictions.of([0.8, 0.3], [1, 0])
         Predictions(n=2, K=2)
-        >>> Predictions.of([[0.7, 0.2, 0.1]], ["cat"], classes=["cat", "dog", "owl"]).labels
-        array([0])
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
@@ -301,9 +288,9 @@ class Predictions:
     def class_index(self, c: int | str) -> int:
         """Return the number of a class given by its number or its name."""
         names = self.classes or ()
+        if c in names:
+            return names.index(str(c))
         if isinstance(c, str):
-            if c in names:
-                return names.index(c)
             known = ", ".join(names) or "no names are known"
             raise StatisticError(f"there is no class named {c!r} ({known})")
         if not 0 <= c < self.n_classes:

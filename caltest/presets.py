@@ -15,7 +15,7 @@ import numpy as np
 
 from caltest import statistics as those
 from caltest._base.checks import MOST_BINS, whole
-from caltest.binning import CutBins, EdgeBins, UniformBins, VarianceTree, one_coordinate
+from caltest.binning import Closed, CutBins, EdgeBins, UniformBins, VarianceTree, one_coordinate
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
@@ -31,23 +31,15 @@ Kind = type[ECE] | type[MCE] | type[HosmerLemeshow]
 
 @dataclass(frozen=True)
 class Preset:
-    """A statistic and a lens that together reproduce a published number.
+    """A statistic and a lens that together reproduce a published number; ``**preset`` passes both.
 
-    Attributes
-    ----------
-    statistic, lens
-        What the verbs take; ``**preset`` passes both.
-    source : str
-        Paper, or program with version.
-    root : bool
-        Whether the number is √max(T, 0) of the statistic T, which the verbs see.
+    ``source`` is a paper, or a program with its version; with ``root`` the number is √max(T, 0) of
+    the statistic T, which the verbs see.
 
     Examples
     --------
     >>> guo2017()([[0.75, 0.25], [0.75, 0.25]], [0, 1])
     0.25
-    >>> sorted(guo2017())
-    ['lens', 'statistic']
     """
 
     statistic: Statistic
@@ -61,7 +53,6 @@ class Preset:
         return max(value, 0.0) ** 0.5 if self.root else value
 
     def keys(self) -> tuple[str, str]:
-        """Return the names that ``**`` passes on."""
         return ("statistic", "lens")
 
     def __iter__(self) -> Iterator[str]:
@@ -81,14 +72,14 @@ def _top_or_event(task: str) -> Lens:
     return _one_of("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
 
 
-def guo2017(bins: int = 15) -> Preset:
-    """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins.
+def _even(bins: int, closed: Closed = "right", top: float = 1.0, least: int = 1) -> EdgeBins:
+    """Return bins cut where ``linspace`` cuts, whose last bits other programs have."""
+    whole("bins", bins, least, most=MOST_BINS)
+    return EdgeBins(np.linspace(0.0, top, bins + 1)[1:-1], closed=closed)
 
-    Examples
-    --------
-    >>> guo2017().statistic
-    ECE(UniformBins(15), distance='tv')
-    """
+
+def guo2017(bins: int = 15) -> Preset:
+    """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins."""
     return Preset(ECE(UniformBins(bins)), TopK(1), "Guo et al. (2017), Eq. 3")
 
 
@@ -105,13 +96,19 @@ def nixon2019(
     ranges start at ranks round(j n_k / m) of the n_k predictions above the threshold, and count by
     their share of them.
     """
-    whole("bins", bins, most=MOST_BINS)
     ranges = CutBins(bins, "rank", "left")
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")
-    thresholded = those.TACE(bins, threshold=threshold), ClasswiseECE(ranges, threshold=threshold)
     variants: dict[str, dict[str, Statistic]] = {
-        "paper": {"sce": those.SCE(bins), "ace": those.ACE(bins), "tace": thresholded[0]},
-        "nixon": {"sce": ClasswiseECE(even), "ace": ClasswiseECE(ranges), "tace": thresholded[1]},
+        "paper": {
+            "sce": those.SCE(bins),
+            "ace": those.ACE(bins),
+            "tace": those.TACE(bins, threshold=threshold),
+        },
+        "nixon": {
+            "sce": ClasswiseECE(even),
+            "ace": ClasswiseECE(ranges),
+            "tace": ClasswiseECE(ranges, threshold=threshold),
+        },
     }
     chosen = _one_of("metric", metric, _one_of("variant", variant, variants))
     return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
@@ -129,10 +126,12 @@ def calzone(
     none. ``class_index=None`` is the top class.
     """
     whole("bins", bins, most=MOST_BINS)
-    even = UniformBins(bins)
     kinds: dict[str, Kind] = {"ece": ECE, "mce": MCE, "hl": HosmerLemeshow}
-    statistics: dict[str, Statistic] = {f"{name}-h": kind(even) for name, kind in kinds.items()}
-    statistics |= {f"{name}-c": _WithoutSmallest(kind, bins) for name, kind in kinds.items()}
+    statistics: dict[str, Statistic] = {
+        f"{name}-{cut}": kind(UniformBins(bins)) if cut == "h" else _WithoutSmallest(kind, bins)
+        for cut in "hc"
+        for name, kind in kinds.items()
+    }
     lens: Lens = TopK(1) if class_index is None else OneVsRest(class_index)
     return Preset(_one_of("metric", metric, statistics), lens, "calzone 0.1")
 
@@ -145,9 +144,8 @@ def sklearn(
     ``reliability_curve(probs, labels, lens=preset.lens, bins=preset.statistic.bins)`` has the
     points of that curve.
     """
-    whole("bins", bins, most=MOST_BINS)
-    even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:-1])
-    chosen = _one_of("strategy", strategy, {"uniform": even, "quantile": CutBins(bins)})
+    partitions = {"uniform": _even(bins), "quantile": CutBins(bins)}
+    chosen = _one_of("strategy", strategy, partitions)
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
 
 
@@ -160,9 +158,8 @@ def torchmetrics(
     """
     whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
-    statistics: dict[str, Statistic] = {"l1": ECE(edges), "l2": RMSCE(edges), "max": MCE(edges)}
-    source = "torchmetrics 1.9, calibration_error"
-    return Preset(_one_of("norm", norm, statistics), _top_or_event(task), source)
+    error = _one_of("norm", norm, {"l1": ECE, "l2": RMSCE, "max": MCE})
+    return Preset(error(edges), _top_or_event(task), "torchmetrics 1.9, calibration_error")
 
 
 def netcal(
@@ -177,11 +174,9 @@ def netcal(
     netcal reads an array of two columns, like one of one dimension, as the probability of class 1:
     take ``task="binary"`` for it.
     """
-    whole("bins", bins, most=MOST_BINS)
-    inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
-    edges = EdgeBins(inner, closed="left") if equal_intervals else CutBins(bins, closed="left")
-    statistics = {"ece": ECE(edges), "mce": MCE(edges)}
-    return Preset(_one_of("metric", metric, statistics), _top_or_event(task), "netcal 1.4")
+    edges = _even(bins, "left") if equal_intervals else CutBins(bins, closed="left")
+    error = _one_of("metric", metric, {"ece": ECE, "mce": MCE})
+    return Preset(error(edges), _top_or_event(task), "netcal 1.4")
 
 
 def verified_calibration(
@@ -192,11 +187,10 @@ def verified_calibration(
     ``get_ece``, ``get_ece_em`` (equal-mass bins, cut half-way between neighbours), or ``"l2"``:
     ``get_calibration_error(mode="top-label")``, the root of the debiased squared error over these.
     """
-    whole("bins", bins, most=MOST_BINS)
-    even, mass = EdgeBins(np.arange(1, bins) / bins), CutBins(bins, "halfway")
+    mass = CutBins(bins, "halfway")
+    even = EdgeBins(np.arange(1, bins) / bins)
     root: Statistic = DebiasedL2(mass, estimator="kumar")
-    statistics = {"ece": ECE(even), "ece-em": ECE(mass), "l2": root}
-    chosen = _one_of("metric", metric, statistics)
+    chosen = _one_of("metric", metric, {"ece": ECE(even), "ece-em": ECE(mass), "l2": root})
     source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
 
@@ -224,8 +218,7 @@ def monai(
 
     The mean over classes, unless one is picked. Its bins are (a, b], its precision is single.
     """
-    whole("bins", bins, 2, most=MOST_BINS)
-    edges = EdgeBins(np.linspace(0.0, 1.0 + np.finfo(np.float32).eps, bins + 1)[1:-1])
+    edges = _even(bins, top=1.0 + float(np.finfo(np.float32).eps), least=2)
     errors: dict[str, Statistic] = {"expected": ClasswiseECE(edges)}
     lens: Lens = Canonical()
     if class_index is not None:
@@ -259,7 +252,6 @@ class _WithoutSmallest(Statistic):
     n_bins: int
 
     def prepare(self, problem: Problem) -> _KeptRows:
-        """Fix the predictions of the rows that are in a bin."""
         data = rows_of(problem, self)
         x = one_coordinate(data.probs, self)
         edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, self.n_bins + 1))[1:-1])
@@ -278,7 +270,6 @@ class _WithoutLast(Statistic):
     bin_size: int
 
     def prepare(self, problem: Problem) -> ScaledGaps:
-        """Fix the predictions of the rows that are in a bin that counts."""
         rows_of(problem, self)
         p, size = problem.event(self), self.bin_size
         starts = np.append(np.arange(p.size // size) * size, p.size)
@@ -299,9 +290,7 @@ class _KeptRows(LabelStatistic):
     kept: IntArray = field(repr=False)
 
     def batch(self, labels: Any) -> FloatArray:
-        """Return the values for label vectors of shape (B, n)."""
         return self.inner.batch(labels[:, self.kept])
 
     def cell_law(self) -> CellLaw | None:
-        """Return the law of the inner statistic."""
         return self.inner.cell_law()

@@ -29,9 +29,8 @@ try:
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError as error:
-    raise ImportError(
-        "caltest.sklearn needs scikit-learn: pip install 'caltest[sklearn]'"
-    ) from error
+    needed = "caltest.sklearn needs scikit-learn: pip install 'caltest[sklearn]'"
+    raise ImportError(needed) from error
 
 
 def calibration_error(
@@ -48,10 +47,8 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true : array_like of shape (n,)
-        Observed classes.
-    y_prob : array_like of shape (n,) or (n, K)
-        The probability of ``pos_label``, or a column for each class in their order.
+    y_true, y_prob : array_like of shape (n,), and (n,) or (n, K)
+        Observed classes; the probability of ``pos_label``, or a column for each class in order.
     sample_weight : array_like of shape (n,), optional
         Weights that are all alike count as none. Where a statistic takes no others it says so.
     pos_label : optional
@@ -60,14 +57,7 @@ def calibration_error(
     labels : array_like, optional
         The classes in their order, ``classes_``; by default the sorted values of ``y_true``.
     statistic, lens
-        As in :func:`caltest.calibration_test`.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        For what is no forecast, or where the classes cannot be known.
-    StatisticError
-        When the statistic does not take the weights, or does not fit the data.
+        As in :func:`caltest.calibration_test`, and so are the errors.
 
     Examples
     --------
@@ -75,11 +65,9 @@ def calibration_error(
     >>> from sklearn.metrics import make_scorer
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> scorer = make_scorer(
-    ...     calibration_error, response_method="predict_proba", greater_is_better=False
-    ... )
+    >>> scorer = make_scorer(calibration_error, response_method="predict_proba")
     >>> cross_val_score(GaussianNB(), *load_iris(return_X_y=True), scoring=scorer, cv=3).round(3)
-    array([-0.057, -0.05 , -0.049])
+    array([0.057, 0.05 , 0.049])
     """
     asked = {"labels": labels, "lens": lens}
     data, seen = _problem(y_true, y_prob, sample_weight, pos_label, **asked)
@@ -101,17 +89,7 @@ def calibration_pvalue(
 class CalibrationTestDisplay:
     """A reliability diagram with bars and the test, made as scikit-learn's displays are.
 
-    Parameters
-    ----------
-    curve : ReliabilityCurve
-        What is drawn.
-
-    Attributes
-    ----------
-    picture_ : Picture
-        What was drawn last.
-    ax_, figure_ : matplotlib Axes and Figure
-        On what.
+    ``picture_``, ``ax_`` and ``figure_`` are what was drawn last, and on what.
     """
 
     def __init__(self, curve: ReliabilityCurve) -> None:
@@ -125,10 +103,7 @@ class CalibrationTestDisplay:
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Draw predictions: arguments of :func:`calibration_error`, ``ax``, and ``options``.
-
-        These are those of :func:`caltest.reliability_curve`.
-        """
+        """Draw predictions; options of :func:`calibration_error` and of ``reliability_curve``."""
         data, options = _problem(y_true, y_prob, **options)
         return cls(reliability_curve(data, **options)).plot(ax)
 
@@ -155,14 +130,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     cv : int, splitter or iterable, default 5
         Number of folds, less where a class has fewer rows; or what makes them, as in scikit-learn.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (K,)
-        The classes of the estimator.
-    estimator_ : classifier
-        The fitted one.
-    recalibrated_ : Recalibrated
-        The fitted map.
+    ``classes_``, ``estimator_`` and ``recalibrated_`` are the classes of the estimator, the fitted
+    one, and the fitted map, a :class:`caltest.recalibration.Recalibrated`.
 
     Examples
     --------
@@ -213,12 +182,11 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the recalibrated probabilities, shape (n, K)."""
         check_is_fitted(self, "recalibrated_")
-        probs: FloatArray = self.recalibrated_(self.estimator_.predict_proba(X))
-        return probs
+        return np.asarray(self.recalibrated_(self.estimator_.predict_proba(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the classes of largest recalibrated probability, shape (n,)."""
-        probs = self.predict_proba(X)
+        probs = self.predict_proba(X)  # which says first whether there was a fit
         return self.classes_[probs.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
@@ -275,10 +243,8 @@ def _problem(
             places = (j for j, c in enumerate(classes.tolist()) if c == pos_label)
             lens = OneVsRest(next(places, str(pos_label)))
         codes, names = _codes(classes, y), [str(c) for c in classes]
-        return Predictions.of(probs, codes, names, weights=weights).in_ratios(), {
-            "lens": lens,
-            **options,
-        }
+        data = Predictions.of(probs, codes, names, weights=weights)
+        return data.in_ratios(), {"lens": lens, **options}
     if pos_label is None and labels is not None:
         pos_label = labels[-1]
     elif pos_label is None and (set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {-1, 1}):

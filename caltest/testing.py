@@ -23,21 +23,9 @@ def assert_calibrated(
 ) -> GateResult:
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
 
-    Parameters
-    ----------
-    probs, labels, statistic, **options
-        As in :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``, ``alpha``, ``lens``…
-    rng : default 0
-        As in :func:`caltest.gate`; the same in every run, so that a test does not change its mind.
-
-    Returns
-    -------
-    GateResult
-
-    Raises
-    ------
-    AssertionError
-        When a check has failed, or the rows are too few to tell; its message is the report.
+    Arguments are those of :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``rng`` is
+    the same in every run, so that a test does not change its mind. Raises AssertionError, whose
+    message is the report, when a check has failed, or the rows are too few to tell.
 
     Examples
     --------

@@ -17,18 +17,10 @@ from caltest.predictions import FloatArray, Predictions
 class CalibrationMetric:
     """What a verb says of predictions that come in batches, with the methods of torchmetrics.
 
-    Parameters
-    ----------
-    verb : callable, default calibration_test
-        A verb or another function that takes a :class:`Predictions`, such as ``ct.audit`` or
-        ``ct.ECE()``.
-    gather : callable, optional
-        From the array of one process, of shape (n, m), to the list of those of all. By default that
-        of ``torch.distributed`` where a process group is initialised.
-    classes, from_logits, pos_label
-        As in :meth:`Predictions.of`, for every batch.
-    **options
-        Those of the verb.
+    ``verb`` is any function that takes a :class:`Predictions`, such as ``ct.audit`` or
+    ``ct.ECE()``, and ``options`` are its own. ``gather`` turns the array of one process, (n, m),
+    into the list of those of all: by default by ``torch.distributed`` where a process group is
+    initialised. All else is as in :meth:`Predictions.of`, for every batch.
 
     Notes
     -----
@@ -66,10 +58,7 @@ class CalibrationMetric:
     def update(self, preds: Any, target: Any) -> None:
         """Add a batch: probabilities of shape (b,) or (b, K), and the observed classes.
 
-        Raises
-        ------
-        InvalidPredictionsError
-            When they are not a forecast and its outcomes, or not of as many classes as before.
+        InvalidPredictionsError for what is no forecast, or not of as many classes as before.
         """
         facts: dict[str, Any] = {"from_logits": self.from_logits, "pos_label": self.pos_label}
         labels = Predictions.of(preds, target, self.classes, **facts).labels
@@ -80,7 +69,7 @@ class CalibrationMetric:
         self._add(other._batches)
 
     def _add(self, batches: list[FloatArray]) -> None:
-        _joined([*self._batches[:1], *batches])
+        _joined([*self._batches[:1], *batches])  # which refuses other numbers of classes
         self._batches += batches
 
     def compute(self) -> Any:

@@ -22,22 +22,11 @@ SETTINGS = {
 def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None = None) -> None:
     """Log a result to the active run of MLflow, or to a new one.
 
-    Its numbers become metrics, and it is kept as JSON, as Markdown and, where there is one, as a
-    picture, in the artifacts under ``name``.
+    Its numbers become metrics whose names begin with ``name``, and it is kept as JSON, as Markdown
+    and, where there is one, as a picture, in the artifacts under ``name``.
 
-    Parameters
-    ----------
-    result : Result
-        What a verb returned.
-    name : str, default "calibration"
-        What the names of all metrics begin with.
-    step : int, optional
-        As in ``mlflow.log_metrics``.
-
-    Raises
-    ------
-    ImportError
-        Without MLflow, which the extra ``caltest[mlflow]`` installs.
+    ``step`` is that of ``mlflow.log_metrics``. ImportError without MLflow, which the extra
+    ``caltest[mlflow]`` installs.
     """
     try:
         import mlflow
@@ -53,12 +42,7 @@ def log_to_wandb(
 ) -> None:
     """Log a result to a run of Weights & Biases, the active one, as :func:`log_to_mlflow` does.
 
-    Raises
-    ------
-    ImportError
-        Without W&B, which the extra ``caltest[wandb]`` installs.
-    RuntimeError
-        When no run is active.
+    ImportError without W&B, which ``caltest[wandb]`` installs; RuntimeError when no run is active.
     """
     try:
         import wandb
@@ -87,11 +71,9 @@ def _numbers(result: Result, name: str) -> dict[str, float]:
                 collect(f"{where}/{key}", value[key])
         elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
             for j, item in enumerate(value):
-                words = [*item.get("names", ()), *(item.get(w, "") for w in ("score", "lens"))]
-                collect(
-                    f"{where}/" + re.sub(r"[^\w.-]+", "_", f"{j} {' '.join(words)}").strip("_"),
-                    item,
-                )
+                words = [*item.get("names", ()), item.get("score", ""), item.get("lens", "")]
+                name_of_row = re.sub(r"[^\w.-]+", "_", " ".join([str(j), *words])).strip("_")
+                collect(f"{where}/{name_of_row}", item)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             found[where] = float(value)
 
