@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import caltest as ct
+from caltest import cli
 
 # The same examples every time; `pytest --hypothesis-profile=default` looks for others.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
@@ -197,6 +198,42 @@ def _closed_figures() -> Iterator[None]:
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """A function that runs a command, and returns its exit code and what it prints."""
+
+    def of(*words: Any) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(word) for word in words])
+        output = capsys.readouterr()
+        return stop.value.code, output.out, output.err
+
+    return of
+
+
+@pytest.fixture
+def done(run: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
+    """A function that checks that a command ends with code 0, and returns what it prints."""
+
+    def of(*words: Any) -> str:
+        code, out, error = run(*words)
+        assert code == 0, error
+        return out
+
+    return of
+
+
+@pytest.fixture
+def refused(run: Callable[..., tuple[int, str, str]]) -> Callable[..., None]:
+    """A function that checks that a command ends with code 2 and a sentence."""
+
+    def of(sentence: str, *words: Any) -> None:
+        code, _, error = run(*words)
+        assert (code, sentence in error) == (2, True), error
+
+    return of
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import cli
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -21,80 +20,69 @@ def rows(n, seed=0, slope=0.7):
     return p, (rng.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
 
 
-def written(path, p, y, extra=None):
-    head, columns = "p,label", [p, y]
-    if extra is not None:
-        head, columns = head + ",time", [*columns, extra]
-    path.write_text(
-        head + "\n" + "".join(",".join(map(str, r)) + "\n" for r in zip(*columns, strict=True))
-    )
+def written(path, *columns):
+    lines = (",".join(map(str, row)) for row in zip(*columns, strict=True))
+    head = ",".join(("p", "label", "time")[: len(columns)])
+    path.write_text("\n".join([head, *lines, ""]))
     return path
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["monitor", *map(str, arguments)])
-    output = capsys.readouterr()
-    return stop.value.code, output.out, output.err
 
 
 def state_of(path):
     return ct.Monitor.from_dict(json.loads(path.read_text())["monitor"])
 
 
-def test_runs_add_up_to_one(capsys, tmp_path):
+def test_runs_add_up_to_one(run, tmp_path, done):
     p, y = rows(3000)
     data, state = tmp_path / "f.csv", tmp_path / "s.json"
     for n in (1000, 1000, 1001, 3000):
         written(data, p[:n], y[:n])
-        code, out, _ = run(capsys, data, "--state", state, "--alpha", 0.01)
-        assert code == 0
+        out = done("monitor", data, "--state", state, "--alpha", 0.01)
     expected = ct.Monitor(alpha=0.01).update(p, y)
     assert state_of(state) == expected
     assert "f.csv: 1999 new rows, 0 wait for a label" in out
-    code, out, _ = run(capsys, data, "--state", state, "--fail-on-alarm", "--json")
+    code, out, _ = run("monitor", data, "--state", state, "--fail-on-alarm", "--json")
     assert code == 1
     answer = json.loads(out)
     assert answer["alarm"] == expected.alarm
     assert answer["evidence"] == expected.evidence
     assert answer["files"] == {"f.csv": {"new": 0, "waiting": 0}}
     assert state.stat().st_size < 100_000
-    assert run(capsys, data, "--state", state, "--plot", tmp_path / "f.png")[0] == 0
+    assert run("monitor", data, "--state", state, "--plot", tmp_path / "f.png")[0] == 0
     assert (tmp_path / "f.png").stat().st_size > 5000
 
 
-def test_rows_wait_for_labels(capsys, tmp_path):
+def test_rows_wait_for_labels(run, tmp_path):
     p, y = rows(100)
     data, state = tmp_path / "f.csv", tmp_path / "s.json"
     late = [str(v) for v in y]
     late[60] = late[61] = late[80] = ""
     written(data, p, late)
-    _, out, _ = run(capsys, data, "--state", state)
+    _, out, _ = run("monitor", data, "--state", state)
     assert "60 new rows, 40 wait for a label" in out
     late[60] = str(y[60])
     written(data, p, late)
-    assert "1 new rows, 39 wait" in run(capsys, data, "--state", state)[1]
+    assert "1 new rows, 39 wait" in run("monitor", data, "--state", state)[1]
     written(data, p, y)
-    assert "39 new rows, 0 wait" in run(capsys, data, "--state", state)[1]
+    assert "39 new rows, 0 wait" in run("monitor", data, "--state", state)[1]
     assert state_of(state) == ct.Monitor().update(p, y)
     written(data, np.append(p, 0.5), [*y, ""])
-    assert "0 new rows, 1 wait" in run(capsys, data, "--state", state)[1]
+    assert "0 new rows, 1 wait" in run("monitor", data, "--state", state)[1]
     everything = written(tmp_path / "g.csv", p, [""] * 100)
     other = tmp_path / "t.json"
-    assert "0 new rows, 100 wait" in run(capsys, everything, "--state", other)[1]
+    assert "0 new rows, 100 wait" in run("monitor", everything, "--state", other)[1]
 
 
-def test_a_last_line_that_is_being_written_waits(capsys, tmp_path):
+def test_a_last_line_that_is_being_written_waits(run, tmp_path):
     p, y = rows(50)
     data, state = written(tmp_path / "f.csv", p, y), tmp_path / "s.json"
     whole = data.read_text()
     data.write_text(whole[:-1])
-    assert "49 new rows, 1 wait" in run(capsys, data, "--state", state)[1]
+    assert "49 new rows, 1 wait" in run("monitor", data, "--state", state)[1]
     data.write_text(whole)
-    assert "1 new rows, 0 wait" in run(capsys, data, "--state", state)[1]
+    assert "1 new rows, 0 wait" in run("monitor", data, "--state", state)[1]
 
 
-def test_times_order_rows_of_several_files(capsys, tmp_path):
+def test_times_order_rows_of_several_files(run, tmp_path, refused):
     p, y = rows(400)
     times = np.array([f"2024-01-{1 + row // 20:02d}" for row in range(400)])
     state, shuffled = tmp_path / "s.json", np.random.default_rng(1).permutation(400)
@@ -104,52 +92,49 @@ def test_times_order_rows_of_several_files(capsys, tmp_path):
     one = written(tmp_path / "one.csv", p[first], late[first], times[first])
     two = written(tmp_path / "two.csv", p[second], late[second], times[second])
     arguments = (one, two, "--state", state, "--time", "time", "--horizon", 2)
-    run(capsys, *arguments)
+    run("monitor", *arguments)
     assert state_of(state).n == 300  # the day of row 310 waits as a whole
     assert state_of(state).steps == 15
     late[310] = str(y[310])
     written(one, p[first], late[first], times[first])
     written(two, p[second], late[second], times[second])
-    run(capsys, *arguments)
+    run("monitor", *arguments)
     order = np.argsort(times[np.append(first, second)], kind="stable")
     rows_of = np.append(first, second)[order]
     expected = ct.Monitor(horizon=2).update(p[rows_of], y[rows_of], time=times[rows_of])
     assert state_of(state).n == 400
     assert state_of(state).log_evidence == pytest.approx(expected.log_evidence)
     three = written(tmp_path / "three.csv", p[:1], y[:1], times[:1])
-    code, _, err = run(capsys, *arguments[:2], three, *arguments[2:])
-    assert code == 2
-    assert "row 1, counted from 1, is of an earlier time" in err
+    earlier = "row 1, counted from 1, is of an earlier time"
+    refused(earlier, "monitor", *arguments[:2], three, *arguments[2:])
 
 
-def test_files_under_a_new_name_count_once(capsys, tmp_path):
+def test_files_under_a_new_name_count_once(run, tmp_path, refused):
     p, y = rows(100)
     data, state = written(tmp_path / "log.csv", p[:80], y[:80]), tmp_path / "s.json"
-    run(capsys, data, "--state", state)
+    run("monitor", data, "--state", state)
     renamed = data.rename(tmp_path / "log.1.csv")
     written(renamed, p, y)
-    assert "20 new rows" in run(capsys, renamed, "--state", state)[1]
+    assert "20 new rows" in run("monitor", renamed, "--state", state)[1]
     assert state_of(state).n == 100
-    assert run(capsys, renamed, renamed, "--state", state)[0] == 0
+    assert run("monitor", renamed, renamed, "--state", state)[0] == 0
     assert state_of(state).n == 100
     q, z = rows(140, seed=9)
     other = written(tmp_path / "new.csv", q[:100], z[:100])
     copy = written(tmp_path / "copy.csv", q[:100], z[:100])
-    code, _, err = run(capsys, other, copy, "--state", state)
-    assert code == 2
-    assert "is a copy of another" in err
-    run(capsys, other, "--state", state)
+    refused("is a copy of another", "monitor", other, copy, "--state", state)
+    run("monitor", other, "--state", state)
     assert state_of(state).n == 200
     longer = written(tmp_path / "longer.csv", q, z)
     shorter = written(tmp_path / "shorter.csv", q[:120], z[:120])
-    assert run(capsys, longer, shorter, "--state", state)[0] == 2
+    assert run("monitor", longer, shorter, "--state", state)[0] == 2
     written(data, *rows(30, seed=4))  # the log was begun anew
-    assert "30 new rows" in run(capsys, data, "--state", state)[1]
+    assert "30 new rows" in run("monitor", data, "--state", state)[1]
     assert state_of(state).n == 230
-    assert "0 new rows" in run(capsys, copy, "--state", state)[1]
+    assert "0 new rows" in run("monitor", copy, "--state", state)[1]
     few = [written(tmp_path / f"{name}.csv", q[:3], z[:3]) for name in "abc"]
     for path in (*few, *few):  # short files may be equal by chance
-        run(capsys, path, "--state", state)
+        run("monitor", path, "--state", state)
     assert state_of(state).n == 239
 
 
@@ -162,44 +147,27 @@ def test_files_under_a_new_name_count_once(capsys, tmp_path):
         (lambda text: text + "1.4,1\n", "row 51 is 1.4, outside"),
     ],
 )
-def test_what_was_counted_cannot_change(capsys, tmp_path, change, message):
+def test_what_was_counted_cannot_change(run, tmp_path, change, message):
     data, state = written(tmp_path / "f.csv", *rows(50)), tmp_path / "s.json"
-    run(capsys, data, "--state", state)
+    run("monitor", data, "--state", state)
     before = state.read_bytes()
     data.write_text(change(data.read_text()))
-    code, out, err = run(capsys, data, "--state", state)
+    code, out, err = run("monitor", data, "--state", state)
     assert (code, out) == (2, "")
     assert message in err
     assert state.read_bytes() == before
 
 
-def test_a_state_keeps_its_question(capsys, tmp_path):
+def test_a_state_keeps_its_question(run, tmp_path, refused):
     data, state = written(tmp_path / "f.csv", *rows(50)), tmp_path / "s.json"
-    run(capsys, data, "--state", state, "--change", "--run-length", 5000)
+    run("monitor", data, "--state", state, "--change", "--run-length", 5000)
     assert state_of(state).change
     for option in (("--alpha", 0.01), ("--lens", "OneVsRest(0)"), ("--horizon", 2)):
-        code, _, err = run(capsys, data, "--state", state, *option)
-        assert code == 2
-        assert "a new question needs a new state" in err
-    assert run(capsys, data, "--state", state, "--lens", "OneVsRest(1)", "--change")[0] == 0
+        refused("a new question needs a new state", "monitor", data, "--state", state, *option)
+    assert run("monitor", data, "--state", state, "--lens", "OneVsRest(1)", "--change")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (("--clusters", "p"), "monitor does not take --clusters"),
-        (("--by", "p"), "monitor does not take --by"),
-        (("--drop-missing",), "monitor does not take --drop-missing"),
-    ],
-)
-def test_what_a_monitor_does_not_take_is_refused(capsys, tmp_path, option, message):
-    data, state = written(tmp_path / "f.csv", *rows(50)), tmp_path / "s.json"
-    code, _, err = run(capsys, data, "--state", state, *option)
-    assert (code, state.exists()) == (2, False)
-    assert message in err
-
-
-def test_classes_have_their_names_and_one_order(capsys, tmp_path):
+def test_classes_have_their_names_and_one_order(run, tmp_path, refused):
     p = np.random.default_rng(2).dirichlet([1, 1, 1], 40).round(4)
     p[:, 2] = 1 - p[:, :2].sum(axis=1)
     y = [*"abca" * 10]
@@ -210,13 +178,13 @@ def test_classes_have_their_names_and_one_order(capsys, tmp_path):
         file.write_text("\n".join([head, *lines, ""]))
     states = [tmp_path / "s.json", tmp_path / "t.json", tmp_path / "u.json"]
     for file, state in zip(files, states[:2], strict=True):
-        assert run(capsys, file, "--state", state, "--lens", 'OneVsRest("b")')[0] == 0
+        assert run("monitor", file, "--state", state, "--lens", 'OneVsRest("b")')[0] == 0
     assert state_of(states[0]).evidence == state_of(states[1]).evidence
     expected = ct.Monitor(lens=ct.OneVsRest(1)).update(p, ["abc".index(v) for v in y])
     assert state_of(states[0]).evidence == pytest.approx(expected.evidence, rel=1e-12)
-    code, _, err = run(capsys, *files, "--state", states[2])
-    assert code == 2
-    assert "f.csv and g.csv name their classes differently" in err
+    refused(
+        "f.csv and g.csv name their classes differently", "monitor", *files, "--state", states[2]
+    )
 
 
 def test_only_one_writes_at_a_time(tmp_path):
@@ -274,25 +242,22 @@ print(killed)
     [
         (["--clusters", "label"], "monitor does not take --clusters"),
         (["--by", "label"], "monitor does not take --by"),
+        (["--drop-missing"], "monitor does not take --drop-missing"),
         (["--run-length", "100"], "--run-length is for --change"),
         (["--change", "--alpha", "0.01"], "--alpha is not for --change"),
     ],
 )
-def test_nothing_that_was_asked_for_is_ignored(capsys, tmp_path, options, said):
+def test_nothing_that_was_asked_for_is_ignored(refused, tmp_path, options, said):
     data, state = written(tmp_path / "f.csv", *rows(30)), tmp_path / "s.json"
-    code, _, error = run(capsys, data, "--state", state, *options)
-    assert code == 2
-    assert said in error
+    refused(said, "monitor", data, "--state", state, *options)
     assert not state.exists()
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"monitor": 1, "files": {}}'])
-def test_a_file_that_is_no_state_is_named_and_kept(capsys, tmp_path, content):
+def test_a_file_that_is_no_state_is_named_and_kept(refused, tmp_path, content):
     data, state = written(tmp_path / "f.csv", *rows(30)), tmp_path / "s.json"
     state.write_text(content)
-    code, _, error = run(capsys, data, "--state", state)
-    assert code == 2
-    assert "s.json is no state of caltest monitor" in error
+    refused("s.json is no state of caltest monitor", "monitor", data, "--state", state)
     assert state.read_text() == content
 
 
@@ -313,17 +278,16 @@ def test_it_may_be_killed_at_any_instant(tmp_path, times):
     assert state_of(state) == ct.Monitor().update(p, y)
 
 
-def test_tallies_are_batches(capsys, tmp_path):
+def test_tallies_are_batches(run, tmp_path, done):
     days = [ct.Tally.of(*rows(400, seed)) for seed in range(4)]
     paths = [tmp_path / f"day-{j}.json" for j in range(4)]
     for path, day in zip(paths, days, strict=True):
         path.write_text(day.to_json(), encoding="utf-8")
     state, other = tmp_path / "s.json", tmp_path / "other.json"
-    assert run(capsys, *paths[:3], "--state", state)[0] == 0
+    assert run("monitor", *paths[:3], "--state", state)[0] == 0
     copy = tmp_path / "copy.json"
     copy.write_bytes(paths[0].read_bytes())
-    code, out, _ = run(capsys, copy, *paths, "--state", state, "--json")
-    assert code == 0
+    out = done("monitor", copy, *paths, "--state", state, "--json")
     new = {name: held["new"] for name, held in json.loads(out)["files"].items()}
     assert new == {"copy.json": 0, "day-0.json": 0, "day-1.json": 0, "day-2.json": 0} | {
         "day-3.json": 400
@@ -333,24 +297,23 @@ def test_tallies_are_batches(capsys, tmp_path):
         expected = expected.update(day)
     assert state_of(state) == expected
     backwards = ct.Monitor().update(days[1]).update(days[0])
-    run(capsys, paths[1], paths[0], "--state", other)
+    run("monitor", paths[1], paths[0], "--state", other)
     assert state_of(other) == backwards
 
 
-def test_a_tally_under_any_name(capsys, tmp_path):
+def test_a_tally_under_any_name(tmp_path, done):
     day = ct.Tally.of(*rows(400))
     (tmp_path / "day.tally").write_text(day.to_json())
     state = tmp_path / "s.json"
-    code, out, _ = run(capsys, tmp_path / "day.tally", "--state", state)
-    assert code == 0
+    out = done("monitor", tmp_path / "day.tally", "--state", state)
     assert "day.tally: 400 new rows" in out
     assert state_of(state) == ct.Monitor().update(day)
 
 
-def test_refuses_tallies_that_changed_and_what_is_for_rows(capsys, tmp_path):
+def test_refuses_tallies_that_changed_and_what_is_for_rows(run, tmp_path):
     path, state = tmp_path / "day.json", tmp_path / "s.json"
     path.write_text(ct.Tally.of(*rows(400)).to_json(), encoding="utf-8")
-    assert run(capsys, path, "--state", state)[0] == 0
+    assert run("monitor", path, "--state", state)[0] == 0
     before = state.read_text()
     path.write_text(ct.Tally.of(*rows(500)).to_json(), encoding="utf-8")
     data = written(tmp_path / "f.csv", *rows(400, 1))
@@ -359,9 +322,9 @@ def test_refuses_tallies_that_changed_and_what_is_for_rows(capsys, tmp_path):
         ((path, data), "tallies and files of rows in runs of their own"),
         ((path, "--time", "t"), "--time is for files of rows"),
     ]:
-        code, _, err = run(capsys, *given, "--state", state)
+        code, _, err = run("monitor", *given, "--state", state)
         assert code == 2
         assert said in " ".join(err.split())
     assert state.read_text() == before
-    assert run(capsys, data, "--state", state)[0] == 0  # days and rows may follow each other
+    assert run("monitor", data, "--state", state)[0] == 0  # days and rows may follow each other
     assert state_of(state).n == 800

@@ -17,7 +17,6 @@ import pytest
 import scipy.sparse
 
 import caltest as ct
-from caltest import cli
 from caltest.statistics.isotonic import isotonic_fit
 from caltest.statistics.smooth import smooth_curve
 
@@ -456,6 +455,10 @@ interval(rng="a") -> rng must be a seed ≥ 0 or a Generator
 interval(clusters=[0] * 12) -> at least two of them
 interval(alpha=0.05) -> no argument 'alpha': use level=
 compared(p) -> probs_b is missing: pass the predictions of both models
+compared(p, p[:3], y[:3]) -> model A: probs has 12 rows but labels has 3
+compared(D, ct.Predictions.of(p[:4], y[:4])) -> A has 12 rows of 2 classes, B has 4
+compared(p, p + 1, y) -> model B: probs: row
+compared(p, p) -> labels are missing
 compared(None, p, y) -> model A: probs is None, not an array
 compared(p, p, y, weight=y) -> no argument 'weight': did you mean weights=?
 several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight'
@@ -591,6 +594,15 @@ test two.csv --statistic ECE(9999999999) -> n_bins must be at most 1000000
 test two.csv --statistic ECE(EdgeBins([2])) -> EdgeBins needs edges within [0, 1]
 test two.csv --statistic HosmerLemeshow(10) -> name the binning: QuantileBins(10)
 test two.csv --statistic TACE(n_bins=3) -> TACE has no argument 'n_bins'
+test --lens TopK(99) -> must be at most 9
+test two.csv --lens TopK(1 -> not written as in Python
+test two.csv --lens TopK(1+1) -> '1 + 1' is not understood
+test two.csv --statistic __import__('os') -> there is no __import__
+test two.csv --statistic ECE(bins=ECE) -> ECE is not made of statistics
+test two.csv --statistic Statistic() -> there is no Statistic
+test two.csv --statistic UniformBins(5) -> does not fit; choose one of
+test --null exact --lens Canonical -> no exact null
+audit --nonsense -> No such option
 test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
 test two.csv --null asymptotic -> is one of 'auto', 'exact'
 test two.csv --clusters site -> too few clusters (4) to tell how much their rows depend
@@ -635,17 +647,10 @@ def folder(tmp_path_factory):
     return where
 
 
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(list(words))
-    output = capsys.readouterr()
-    return stop.value.code, output.out, output.err
-
-
-def test_commands(folder, capsys, monkeypatch):
+def test_commands(folder, run, monkeypatch):
     monkeypatch.chdir(folder)
     for command, words in COMMAND_CASES:
-        code, out, err = run(capsys, *command.split())
+        code, out, err = run(*command.split())
         assert (code, out) == (2, ""), command
         assert words in err, f"{command}: {err}"
         assert "Traceback" not in err
@@ -655,9 +660,9 @@ def test_commands(folder, capsys, monkeypatch):
     "text",
     ["-" * 3000 + "1", "(" * 5000, "ECE(" * 300 + ")" * 300, "TopK(1)\0", "\ud800", "T" * 20_000],
 )
-def test_endless_recipes_are_refused_in_a_sentence(text, folder, capsys, monkeypatch):
+def test_endless_recipes_are_refused_in_a_sentence(text, folder, run, monkeypatch):
     monkeypatch.chdir(folder)
-    code, _, err = run(capsys, "test", "two.csv", "--lens", text)
+    code, _, err = run("test", "two.csv", "--lens", text)
     assert code == 2
     assert "Invalid value for '--lens'" in err
     assert len(err) < 500

@@ -10,7 +10,6 @@ from scipy import stats
 from scipy.special import ndtr
 
 import caltest as ct
-from caltest import cli
 from caltest._base.multiplicity import holm
 from caltest.binning import as_binning
 from caltest.inference import compare, compare_models
@@ -54,25 +53,6 @@ def by_rows(statistic):
 def error_of(bins, data):
     """Return the squared error of data in cells."""
     return SquaredError.of(cells_of(as_binning(bins), data.probs), data)
-
-
-@pytest.mark.parametrize("k", [2, 3, 10])
-@pytest.mark.parametrize("bins", [ct.UniformBins(3), ct.UniformBins(40), ct.VarianceTree(5)])
-@pytest.mark.parametrize("paired", [True, False])
-def test_estimate_and_variance_against_the_definition(rng, k, bins, paired):
-    a, b, labels = vectors(rng, 31, k)
-    labels_b = labels
-    if not paired:
-        b, labels_b = b[:20], labels[:20]
-    data = [seen(p, y) for p, y in ((a, labels), (b, labels_b))]
-    errors = [error_of(bins, d) for d in data]
-    slow = [(d.probs, d.labels, np.asarray(bins(d.probs))) for d in data]
-    for d, error, twin in zip(data, errors, slow, strict=True):
-        assert error.estimate == pytest.approx(reference.debiased_squared_error(*twin), abs=1e-12)
-        assert error.estimate == pytest.approx(DebiasedL2(bins)(d), abs=1e-12)
-        np.testing.assert_allclose(error.omitting, reference.omitting(*twin), atol=1e-12)
-    expected = reference.variance(*slow, paired)
-    assert base_variance(*errors, paired) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.slow
@@ -273,20 +253,10 @@ def test_the_larger_estimate_with_the_larger_p_value():
     assert [s.difference < 0 and s.pvalue < 1e-6 for s in result.scores] == [True, True]
 
 
-def test_scores_against_scipy(rng):
-    a, b, y = right_and_steep(rng, 200)
-    brier, log = compare(a, b, y, lens=EVENT, n_resamples=1).scores
-    rows = np.arange(200)
-    test = stats.ttest_rel((a[:, 1] - y) ** 2, (b[:, 1] - y) ** 2)
-    assert brier.pvalue == pytest.approx(test.pvalue)
-    assert (brier.low, brier.high) == pytest.approx(tuple(test.confidence_interval()))
-    test = stats.ttest_ind(-np.log(a[rows, y]), -np.log(b[rows, y])[:150], equal_var=False)
-    _, log = compare(a, b[:150], y, labels_b=y[:150], lens=EVENT, n_resamples=1).scores
-    assert log.pvalue == pytest.approx(test.pvalue)
-    assert (log.low, log.high) == pytest.approx(tuple(test.confidence_interval()))
-    vector = compare(*vectors(rng, 50, 3), n_resamples=1).scores
-    assert vector[1].difference is None
-    assert "infinite" in str(compare(*vectors(rng, 50, 3), n_resamples=1))
+def test_infinite_scores_are_not_compared(rng):
+    result = compare(*vectors(rng, 50, 3), n_resamples=1)
+    assert result.scores[1].difference is None
+    assert "infinite" in str(result)
 
 
 def test_all_pairs(rng):
@@ -330,28 +300,6 @@ def test_real_networks(data_dir):
     assert set(table.indistinguishable[1]) == {"vgg11_bn", "vgg16_bn"}
 
 
-def test_refusals(rng):
-    a, b, y = right_and_steep(rng, 30)
-    data, other = ct.Predictions(a, y), ct.Predictions(b, np.where(np.arange(30) == 7, 1 - y, y))
-    bad = ct.InvalidPredictionsError
-    few, wrong = ct.Predictions(b[:20], y[:20]), np.where(np.arange(30) == 3, 7.0, 0.5)
-    for problem, error, call in [
-        ("different labels in 1 row, first in row 7,", bad, lambda: compare(data, other)),
-        ("A has 30 rows of 2 classes, B has 20", bad, lambda: compare(data, few)),
-        ("model B: probs: row 3", bad, lambda: compare(a, wrong, y)),
-        ("needs labels_b", bad, lambda: compare(a, b, y, paired=False)),
-        ("labels are missing", bad, lambda: compare(a, b)),
-        ("method must be one of", ct.StatisticError, lambda: compare(a, b, y, method="t")),
-        ("level must lie", ct.StatisticError, lambda: compare(a, b, y, level=95)),
-        ("margin must lie", ct.StatisticError, lambda: compare(a, b, y, margin=-0.1)),
-        ("two models with different names", ct.StatisticError, lambda: compare_models({"a": a}, y)),
-        ("different names", ct.StatisticError, lambda: compare(a, b, y, names=("m", "m"))),
-        ("by compare_models", ct.StatisticError, lambda: compare({"a": a, "b": b}, y)),
-    ]:  # fmt: skip
-        with pytest.raises(error, match=problem):
-            call()
-
-
 def test_a_lens_that_picks_rows_differently_is_refused(rng):
     def sure(data):
         kept = data.probs.max(axis=1) > 0.8
@@ -383,68 +331,45 @@ def files(tmp_path, rng):
     return paths, u, y
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["compare", *map(str, arguments), "--n-resamples", "9"])
-    output = capsys.readouterr()
-    return stop.value.code, output.out, output.err
-
-
-def test_files_are_matched_by_id(capsys, files):
+def test_files_are_matched_by_id(run, files, done):
     (base, cand, third), u, y = files
-    code, out, _ = run(capsys, base, cand, "--id", "row_id", "--lens", "OneVsRest(1)", "--json")
-    assert code == 0
+    asked = ("--id", "row_id", "--lens", "OneVsRest(1)", "--n-resamples", 9)
+    out = done("compare", base, cand, *asked, "--json")
     result = ComparisonResult.from_json(out)
     expected = compare(ndtr(u), ndtr(2.2 * u), y, lens=EVENT, n_resamples=9, rng=0)
     assert result.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
     assert result.names == ("base", "cand")
-    arguments = (base, cand, "--id", "row_id", "--lens", "OneVsRest(1)", "--fail-if-worse")
-    assert run(capsys, *arguments)[0] == 1
-    assert run(capsys, cand, base, *arguments[2:])[0] == 0
-    code, out, _ = run(capsys, base, third, cand, *arguments[2:])
-    assert code == 1
-    assert "3 models, 3 pairs" in out
+    assert "3 models, 3 pairs" in run("compare", base, third, cand, *asked)[1]
 
 
-def test_what_does_not_match_is_refused_by_its_ids(capsys, files, tmp_path):
+def test_what_does_not_match_is_refused_by_its_ids(refused, files, tmp_path):
     (base, cand, _), _, _ = files
     header, *rows = cand.read_text().splitlines()
-    keyed = {int(row.split(",")[0]): row for row in rows}
-
-    def refused(problem, *lines):
-        path = tmp_path / "new.csv"
-        path.write_text("\n".join([header, *lines]) + "\n")
-        code, _, err = run(capsys, base, path, "--id", "row_id")
-        assert code == 2
-        assert problem in err
-
-    without = [keyed[i] for i in range(900) if i not in (12, 77)]
-    refused("base has ids that are not in new (2 in all): 12, 77", *without)
-    refused("new has ids that are not in base (1 in all): 1000", *rows, "1000,0.5,1")
-    refused("new has ids more than once (1 in all): 5", *rows, keyed[5])
+    keyed, path = {int(row.split(",")[0]): row for row in rows}, tmp_path / "new.csv"
     other = keyed[8][:-1] + str(1 - int(keyed[8][-1]))
-    refused(
-        "new has ids with another label than in base (1 in all): 8",
-        *(other if i == 8 else keyed[i] for i in range(900)),
-    )
+    for words, lines in {
+        "base has ids that are not in new (2 in all): 12, 77": [
+            keyed[i] for i in range(900) if i not in (12, 77)
+        ],
+        "new has ids that are not in base (1 in all): 1000": [*rows, "1000,0.5,1"],
+        "new has ids more than once (1 in all): 5": [*rows, keyed[5]],
+        "new has ids with another label than in base (1 in all): 8": [
+            other if i == 8 else keyed[i] for i in range(900)
+        ],
+    }.items():
+        path.write_text("\n".join([header, *lines]) + "\n")
+        refused(words, "compare", base, path, "--id", "row_id")
 
 
-def test_rows_without_ids(capsys, files, tmp_path):
+def test_rows_without_ids(run, files, tmp_path, refused):
     (base, cand, _), _, _ = files
-    code, _, err = run(capsys, base, cand)
-    assert code == 2
-    assert "the same observations in the same order" in err
+    refused("the same observations in the same order", "compare", base, cand)
     short = tmp_path / "short.csv"
     short.write_text("\n".join(cand.read_text().splitlines()[:500]) + "\n")
-    code, _, err = run(capsys, base, short)
-    assert code == 2
-    assert "match them with --ids COLUMN, or say --unpaired" in err
-    code, out, _ = run(capsys, base, short, "--unpaired", "--lens", "OneVsRest(1)")
-    assert code == 0
-    assert "independent rows" in out
-    assert run(capsys, base)[0] == 2
-    code, _, err = run(capsys, base, cand, "--id", "nope")
-    assert (code, "there is no column 'nope'" in err) == (2, True)
+    refused("match them with --ids COLUMN, or say --unpaired", "compare", base, short)
+    unpaired = ("--unpaired", "--lens", "OneVsRest(1)", "--n-resamples", 9)
+    assert "independent rows" in run("compare", base, short, *unpaired)[1]
+    refused("there is no column 'nope'", "compare", base, cand, "--id", "nope")
 
 
 def test_variances_of_labels_by_enumeration(rng):

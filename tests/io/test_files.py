@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import InvalidPredictionsError, cli, read_predictions
+from caltest import InvalidPredictionsError, read_predictions
 
 PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
 LABELS = np.array([0, 1, 2, 0])
@@ -36,13 +36,6 @@ def refused(path, message, **choices):
 def written(path, text):
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(a) for a in arguments])
-    output = capsys.readouterr()
-    return stop.value.code, output.out, output.err
 
 
 # --- packed, piped, and in other formats ---------------------------------------------------------
@@ -91,13 +84,12 @@ def test_a_zip_of_several_files_is_not_guessed_at(tmp_path):
     "pack",
     [str.encode, lambda t: gzip.compress(t.encode()), lambda t: zipped({"f.csv": t})],
 )
-def test_standard_input(capsys, monkeypatch, pack):
+def test_standard_input(run, monkeypatch, pack, done):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(CSV))))
-    code, out, _ = run(capsys, "test", "-")
-    assert code == 0
+    out = done("test", "-")
     assert "read 4 rows, 3 classes" in out
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
-    assert "standard input is empty" in run(capsys, "test", "-")[2]
+    assert "standard input is empty" in run("test", "-")[2]
 
 
 def test_standard_input_knows_formats_by_their_beginning(monkeypatch, tmp_path):
@@ -522,7 +514,7 @@ def test_missing_cells_of_lists(tmp_path):
     assert read_predictions(path, drop_missing=True).n == 1
 
 
-def test_many_forecasters_of_one_file(capsys, tmp_path):
+def test_many_forecasters_of_one_file(run, tmp_path, done):
     rng = np.random.default_rng(1)
     p = rng.random(300)
     y = rng.random(300) < p
@@ -532,12 +524,11 @@ def test_many_forecasters_of_one_file(capsys, tmp_path):
     ]
     path = written(tmp_path / "f.csv", "AMOS,NOAA,ENS,outcome\n" + "".join(rows))
     asked = ("compare", path, "--probs", "AMOS,NOAA,ENS", "--n-resamples", 19)
-    code, _, err = run(capsys, *asked)
+    code, _, err = run(*asked)
     assert code == 2
     assert "column AMOS has 30 missing cells" in err
     assert "--drop-missing" in err
-    code, out, _ = run(capsys, *asked, "--drop-missing", "--json")
-    assert code == 0
+    out = done(*asked, "--drop-missing", "--json")
     table = ct.ComparisonTable.from_json(out)
     both = [i for i in range(300) if i % 10 and i % 7]
     assert table.n == len(both)
@@ -547,9 +538,7 @@ def test_many_forecasters_of_one_file(capsys, tmp_path):
     assert [r.pvalue for r in table.pairs] == pytest.approx([r.pvalue for r in expected.pairs])
     assert "AMOS: dropped 30 of 300 rows with missing cells (AMOS 30)" in table.notes
     assert f"NOAA: paired on the {len(both)} rows that all forecasters have" in table.notes
-    code, _, err = run(capsys, "compare", path)
-    assert code == 2
-    assert "--probs A,B" in err
+    assert "--probs A,B" in run("compare", path)[2]
 
 
 # --- text that is not what it seems --------------------------------------------------------------
@@ -660,7 +649,7 @@ def test_refused_lm_eval(tmp_path, sample, message):
     refused(path, message)
 
 
-def test_two_runs_of_lm_eval_are_paired_by_their_documents(capsys, tmp_path):
+def test_two_runs_of_lm_eval_are_paired_by_their_documents(tmp_path, done):
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(200, 4))
     target = [int(rng.choice(4, p=softmax(row))) for row in logits]
@@ -668,8 +657,7 @@ def test_two_runs_of_lm_eval_are_paired_by_their_documents(capsys, tmp_path):
         lines = [json.dumps(lm_eval((scale * logits[i]).tolist(), target[i], i)) for i in order]
         written(tmp_path / f"samples_{name}.jsonl", "\n".join(lines))
     files = (tmp_path / f"samples_{name}.jsonl" for name in "ab")
-    code, out, _ = run(capsys, "compare", *files, "--n-resamples", 99)
-    assert code == 0
+    out = done("compare", *files, "--n-resamples", 99)
     assert "samples_a is better calibrated" in out
 
 

@@ -5,13 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+from test_files import LABELS, PROBS, check, refused
 
 import caltest as ct
 from caltest import InvalidPredictionsError, read_predictions
 from caltest.io import text
-
-PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
-LABELS = np.array([0, 1, 2, 0])
 
 
 def write_csv(path, header, rows, delimiter=","):
@@ -22,11 +20,6 @@ def write_csv(path, header, rows, delimiter=","):
 
 def table(labels=LABELS):
     return [[*p, y] for p, y in zip(PROBS, labels, strict=True)]
-
-
-def check(data):
-    np.testing.assert_allclose(data.probs, PROBS)
-    np.testing.assert_array_equal(data.labels, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +129,10 @@ def test_facts_of_the_rows(tmp_path):
     assert data.notes[0].endswith(
         "labels from y, weights from n, clusters from p_site, by from region, ids from id"
     )
-    refuse(path, "no column 'patient' among p, y", clusters="patient")
+    refused(path, "no column 'patient' among p, y", clusters="patient")
     rows[1][2] = ""
     write_csv(path, header, rows)
-    refuse(path, "column p_site has 1 missing cell, in row 2 ", clusters="p_site")
+    refused(path, "column p_site has 1 missing cell, in row 2 ", clusters="p_site")
 
 
 def test_npz(tmp_path):
@@ -165,11 +158,11 @@ def test_npy_pair(tmp_path):
     np.save(tmp_path / "p.npy", PROBS)
     np.save(tmp_path / "y.npy", LABELS)
     check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npy"))
-    refuse(tmp_path / "p.npy", "name the file of the labels")
+    refused(tmp_path / "p.npy", "name the file of the labels")
     np.savez(tmp_path / "y.npz", LABELS)
     check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npz"))
     (tmp_path / "q.npy").write_bytes((tmp_path / "y.npz").read_bytes())
-    refuse(tmp_path / "q.npy", "does not hold one array", label=tmp_path / "y.npz")
+    refused(tmp_path / "q.npy", "does not hold one array", label=tmp_path / "y.npz")
 
 
 def test_parquet(tmp_path):
@@ -183,14 +176,8 @@ def test_parquet(tmp_path):
     content = {"probs": list(PROBS), "label": LABELS, "p.0": LABELS, "seen": objects}
     pyarrow.parquet.write_table(pyarrow.table(content), path)
     check(read_predictions(path))
-    refuse(path, "column seen holds objects", probs="seen")
+    refused(path, "column seen holds objects", probs="seen")
     np.testing.assert_array_equal(read_predictions(path, ids="p.0").ids, LABELS)
-
-
-def refuse(path, message, **choices):
-    with pytest.raises(InvalidPredictionsError, match=message) as caught:
-        read_predictions(path, **choices)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -221,21 +208,21 @@ def refuse(path, message, **choices):
     ],
 )
 def test_refuses_csv(tmp_path, header, rows, message):
-    refuse(write_csv(tmp_path / "f.csv", header, rows), message)
+    refused(write_csv(tmp_path / "f.csv", header, rows), message)
 
 
 def test_refuses_unknown_columns(tmp_path):
     path = write_csv(tmp_path / "f.csv", ["p", "y"], [[0.5, 1]])
-    refuse(path, "no column 'q' among p", probs="q,r")
-    refuse(path, "no column matches 'q_.'", probs="q_*")
-    refuse(path, "no column 'z' among p, y", label="z")
+    refused(path, "no column 'q' among p", probs="q,r")
+    refused(path, "no column matches 'q_.'", probs="q_*")
+    refused(path, "no column 'z' among p, y", label="z")
 
 
 def test_refuses_files_that_are_not_what_they_seem(tmp_path):
     for suffix in (".csv", ".npz", ".npy", ".parquet", ".jsonl"):
         empty = tmp_path / f"empty{suffix}"
         empty.touch()
-        refuse(empty, "is empty")
+        refused(empty, "is empty")
     noise = bytes(range(256)) * 4
     for suffix, message in [
         (".npz", "not a readable NumPy file"),
@@ -245,17 +232,17 @@ def test_refuses_files_that_are_not_what_they_seem(tmp_path):
     ]:
         path = tmp_path / f"noise{suffix}"
         path.write_bytes(noise)
-        refuse(path, message)
+        refused(path, message)
     broken = tmp_path / "f.jsonl"
     broken.write_text('{"p": 0.5, "y": 1}\n{"p": 0.5,')
-    refuse(broken, "line 2 is not JSON")
+    refused(broken, "line 2 is not JSON")
     broken.write_text("[0.5, 1]\n")
-    refuse(broken, "entry 1 is not an object")
+    refused(broken, "entry 1 is not an object")
     broken.write_text('{"p": 0.5, "y": 1}\n{"y": 1}\n')
-    refuse(broken, "column p has 1 missing cell, in row 2")
+    refused(broken, "column p has 1 missing cell, in row 2")
     broken.write_text('{"probs": [0.5, 0.5], "y": 1}\n{"probs": [1.0], "y": 0}\n')
-    refuse(broken, "row 2 does not hold 2 numbers")
-    refuse(tmp_path, "is a folder")
+    refused(broken, "row 2 does not hold 2 numbers")
+    refused(tmp_path, "is a folder")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_predictions(tmp_path / "nowhere.csv")
 
@@ -266,10 +253,10 @@ def test_nothing_is_unpickled(tmp_path):
             return (pytest.fail, ("unpickled",))
 
     np.savez(tmp_path / "f.npz", probs=np.array([Bomb()], dtype=object), labels=[0])
-    refuse(tmp_path / "f.npz", "holds Python objects")
+    refused(tmp_path / "f.npz", "holds Python objects")
     (tmp_path / "g.npy").write_bytes(pickle.dumps(Bomb()))
     (tmp_path / "y.npy").write_bytes(pickle.dumps(Bomb()))
-    refuse(tmp_path / "g.npy", "holds Python objects", label=tmp_path / "y.npy")
+    refused(tmp_path / "g.npy", "holds Python objects", label=tmp_path / "y.npy")
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
@@ -291,6 +278,6 @@ def test_real_files(data_dir):
         assert (data.n, data.n_classes) == (n, n_classes)
         assert round(ct.calibration_test(data).estimate, 4) == error
     flares = data_dir / "binary" / "solar_flares_c1.csv"
-    refuse(flares, "no probabilities found")
-    refuse(flares, "column AMOS has 71 missing cells", probs="AMOS")
+    refused(flares, "no probabilities found")
+    refused(flares, "column AMOS has 71 missing cells", probs="AMOS")
     assert read_predictions(flares, "NOAA").n == 731

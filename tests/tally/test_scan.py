@@ -197,30 +197,19 @@ def test_what_is_no_file(parts):
         ct.scan(parts / "part-0.parquet", lens="top")
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(a) for a in arguments])
-    output = capsys.readouterr()
-    return stop.value.code, output.out, output.err
-
-
 @pytest.mark.parametrize("verb", ["audit", "test", "interval"])
-def test_commands_take_many_files(parts, capsys, verb):
-    by_pattern = run(capsys, verb, parts / "part-*.parquet")
-    by_names = run(capsys, verb, *sorted(parts.glob("part-*.parquet")))
+def test_commands_take_many_files(parts, run, verb):
+    by_pattern = run(verb, parts / "part-*.parquet")
+    by_names = run(verb, *sorted(parts.glob("part-*.parquet")))
     assert by_pattern == by_names
     assert by_pattern[0] == 0
     assert "read 2100 rows of 3 files" in by_pattern[1]
 
 
-def test_commands_refuse_what_needs_rows_before_reading(parts, capsys, monkeypatch):
+def test_commands_refuse_what_needs_rows_before_reading(parts, refused, monkeypatch):
     monkeypatch.setattr(Reading, "steps", lambda *_: pytest.fail("was read"))
-    code, _, told = run(capsys, "test", parts / "part-*.parquet", "--statistic", "SKCE()")
-    assert code == 2
-    assert "needs the rows" in told
-    code, _, told = run(capsys, "audit", parts / "part-*.parquet", "--by", "id")
-    assert code == 2
-    assert "--by needs the rows" in told
+    refused("needs the rows", "test", parts / "part-*.parquet", "--statistic", "SKCE()")
+    refused("--by needs the rows", "audit", parts / "part-*.parquet", "--by", "id")
 
 
 @pytest.fixture
@@ -234,7 +223,7 @@ def digits(tmp_path):
     return tmp_path / "part-*.parquet"
 
 
-def test_audit_of_many_classes(digits, capsys, monkeypatch):
+def test_audit_of_many_classes(digits, run, monkeypatch):
     data = ct.examples.digits("overfit")
     found = ct.scan(digits)
     named = ct.Predictions.of(data.probs, data.labels, classes=[*range(10)])
@@ -248,7 +237,7 @@ def test_audit_of_many_classes(digits, capsys, monkeypatch):
         assert row.test.estimate == pytest.approx(rows[row.lens].test.estimate, abs=1e-3)
     assert (report.verdict, report.direction) == (of_rows.verdict, of_rows.direction)
     assert report.rows[0].test.pvalue == pytest.approx(of_rows.rows[0].test.pvalue, abs=1e-9)
-    code, text, _ = run(capsys, "audit", digits)
+    code, text, _ = run("audit", digits)
     assert code == 0
     assert "read 900 rows of 3 files" in text
     monkeypatch.setattr(batches, "ROWS", 37)
@@ -256,9 +245,9 @@ def test_audit_of_many_classes(digits, capsys, monkeypatch):
         again = ct.scan(digits, resume=digits.parent / "state")
         assert again == found
         assert sorted(again.rows.probs[:, 0]) == sorted(found.rows.probs[:, 0])
-    code, text, _ = run(capsys, "test", digits, "--lens", "OneVsRest(3)")
+    code, text, _ = run("test", digits, "--lens", "OneVsRest(3)")
     assert "OneVsRest(3)" in text
-    code, text, _ = run(capsys, "interval", digits)
+    code, text, _ = run("interval", digits)
     assert "TopK(1)" in text
     with pytest.raises(ct.StatisticError, match=r"lens=all that an audit asks, not 'usual'"):
         ct.scan(digits, resume=digits.parent / "state", lens="usual")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from tests.cli.test_cli import run
 
 TWO = ct.examples.GaussianMixture(0, -2.2).sample(600, rng=1)
 OTHER = ct.examples.GaussianMixture(0, -2.6).sample(600, rng=1)
@@ -90,9 +89,6 @@ def test_a_state_is_of_the_columns_and_labels_that_were_asked(words_file, tmp_pa
         ct.scan(words_file, **asked | other, resume=tmp_path / "state")
 
 
-def test_folders_and_patterns_that_match_nothing(tmp_path, capsys):
-    code, _, error = run(capsys, "audit", tmp_path)
-    assert code == 2
-    assert "name its files, such as" in error
-    code, _, error = run(capsys, "audit", tmp_path / "part-*.parquet")
-    assert "no file is like" in error
+def test_folders_and_patterns_that_match_nothing(tmp_path, refused):
+    refused("name its files, such as", "audit", tmp_path)
+    refused("no file is like", "audit", tmp_path / "part-*.parquet")
