@@ -242,7 +242,8 @@ def test_refuses_files_that_are_not_what_they_seem(tmp_path):
     refused(broken, "column p has 1 missing cell, in row 2")
     broken.write_text('{"probs": [0.5, 0.5], "y": 1}\n{"probs": [1.0], "y": 0}\n')
     refused(broken, "row 2 does not hold 2 numbers")
-    refused(tmp_path, "is a folder")
+    with pytest.raises(InvalidPredictionsError, match="is a folder"):
+        read_predictions(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_predictions(tmp_path / "nowhere.csv")
 
