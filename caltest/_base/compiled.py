@@ -6,14 +6,15 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from types import FunctionType
 from typing import Any, ClassVar
+from zlib import crc32
 
 
 class kernel:  # noqa: N801 (used as a decorator)
     """Compile a function with numba at its first call, never at import.
 
     Compiled code is kept on disk and releases the interpreter lock, so that kernels run side by
-    side in threads. A kernel takes arrays and scalars, checks nothing, and calls nothing but the
-    :class:`inlined` helpers of its own file: what is on disk is renewed when only that changes.
+    side in threads. A kernel takes arrays and scalars, checks nothing, and calls nothing but
+    :class:`inlined` helpers, which call nothing: what is on disk is renewed when these change.
     """
 
     options: ClassVar[dict[str, Any]] = {}
@@ -29,14 +30,14 @@ class kernel:  # noqa: N801 (used as a decorator)
 
         source: Any = self.py_func
         scope = source.__globals__
-        helpers = {
-            name: numba.njit(inline="always")(scope[name].py_func)
-            for name in source.__code__.co_names
-            if isinstance(scope.get(name), inlined)
-        }
-        if helpers:
+        called = [n for n in source.__code__.co_names if isinstance(scope.get(n), inlined)]
+        if called:
+            helpers = {n: numba.njit(inline="always")(scope[n].py_func) for n in called}
             source = FunctionType(source.__code__, {**scope, **helpers}, source.__name__)
-            source.__qualname__ = self.py_func.__qualname__
+            # Numba looks at the file of the kernel only: helpers of others are part of its name.
+            codes = [scope[n].py_func.__code__ for n in called]
+            text = repr([(code.co_code, code.co_consts) for code in codes])
+            source.__qualname__ = f"{self.py_func.__qualname__}_{crc32(text.encode()):08x}"
             source.__module__ = self.py_func.__module__
         return numba.njit(cache=True, nogil=True, **self.options)(source)
 
@@ -71,7 +72,7 @@ class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
 
 
 class inlined:  # noqa: N801 (used as a decorator)
-    """A helper that is compiled into the kernels of its file that call it."""
+    """A helper that is compiled into the kernels that call it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.py_func = function

@@ -8,25 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from caltest._base.compiled import counter_kernel, dense_kernel, inlined, kernel
-from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE
-
-
-@inlined
-def _mixed(z, twist):  # type: ignore[no-untyped-def]
-    # As in simulate.labels, so that labels are the same: a kernel calls no helper of another file.
-    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
-    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
-    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
-
-
-@inlined
-def _shift_of(width):  # type: ignore[no-untyped-def]
-    # By how much a draw is shifted to tell in which of ``width`` equal parts it lies.
-    part, shift = WHOLE // width, 0
-    while part >> shift > 1:
-        shift += 1
-    return shift
+from caltest._base.compiled import counter_kernel, dense_kernel, kernel
+from caltest.simulate.streams import GAMMA, mixed, shift_of
 
 
 @counter_kernel
@@ -49,10 +32,10 @@ def redraw_two(  # type: ignore[no-untyped-def]
             step, threshold = GAMMA * np.uint64(order[i]), thresholds[i]
             if not weighted and n_tables == 0:
                 for q in range(lanes):
-                    count[q] += _mixed(key[q] + step, twist[q]) < threshold
+                    count[q] += mixed(key[q] + step, twist[q]) < threshold
                 continue
             for q in range(lanes):
-                event[q] = _mixed(key[q] + step, twist[q]) < threshold
+                event[q] = mixed(key[q] + step, twist[q]) < threshold
             if weighted:
                 w = weights[i]
                 for q in range(lanes):
@@ -81,7 +64,7 @@ def redraw_few(  # type: ignore[no-untyped-def]
         below[1:n_classes] = 0
         for i in range(starts[b], starts[b + 1]):
             for q in range(lanes):
-                draw[q] = _mixed(key[q] + GAMMA * np.uint64(order[i]), twist[q])
+                draw[q] = mixed(key[q] + GAMMA * np.uint64(order[i]), twist[q])
             for k in range(n_classes - 1):
                 threshold = thresholds[i, k]
                 for q in range(lanes):
@@ -113,14 +96,14 @@ def redraw_many(  # type: ignore[no-untyped-def]
     # More classes, O(n) per lane for l1: labels are looked up (Chen & Asau 1974), and the norm of a
     # cell over all classes is corrected for those that occur in it. Norms (L, 1, B).
     n_classes, lanes = expected.shape[1], key.size
-    shift = _shift_of(guide.shape[1])
+    shift = shift_of(guide.shape[1])
     draw = np.empty(lanes, dtype=np.int64)
     counts = np.zeros(n_classes, dtype=np.int64)
     for b in range(starts.size - 1):
         first, size = starts[b], starts[b + 1] - starts[b]
         for i in range(size):
             for q in range(lanes):
-                draw[q] = _mixed(key[q] + GAMMA * np.uint64(order[first + i]), twist[q])
+                draw[q] = mixed(key[q] + GAMMA * np.uint64(order[first + i]), twist[q])
             for q in range(lanes):
                 k = np.int64(guide[first + i, draw[q] >> shift])
                 # One step is mostly enough, and takes no branch that could be mispredicted.

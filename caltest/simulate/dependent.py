@@ -12,7 +12,7 @@ from caltest._base.compiled import counter_kernel, inlined, kernel
 from caltest._base.facts import by_appearance as by_appearance
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.sampler import LabelSampler
-from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
+from caltest.simulate.streams import GAMMA, UNIT, Seed, keys, mixed
 
 #: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
 DRAWS, STEPS, SEED = 199, 10, (0x5EED, 0xC1)
@@ -98,14 +98,6 @@ class ClusterDrawer:
         return labels
 
 
-@inlined
-def _uniform(z, twist):  # type: ignore[no-untyped-def]
-    # 53 random bits, the same for the same counter as in the kernels of independent labels
-    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
-    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
-    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-
-
 @counter_kernel
 def _shared_pairs(  # type: ignore[no-untyped-def]
     upto, cluster, joining, turned, key, twist, common, labels_out
@@ -117,11 +109,11 @@ def _shared_pairs(  # type: ignore[no-untyped-def]
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
-            common[g, 0] = _uniform(counter, twist[r])
+            common[g, 0] = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
         counter = key[r]
         for i in range(n):
-            own = _uniform(counter, twist[r])
+            own = mixed(counter, twist[r]) * UNIT
             shared = common[cluster[i], 0]
             if turned[i]:
                 shared = largest - shared
@@ -142,11 +134,11 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
             for k in range(n_classes):
-                common[g, k] = -np.log(1.0 - _uniform(counter, twist[r]))
+                common[g, k] = -np.log(1.0 - mixed(counter, twist[r]) * UNIT)
                 counter += GAMMA
         counter = key[r]
         for i in range(n):
-            own = _uniform(counter, twist[r])
+            own = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
             best = 0
             if own < joining[i]:
@@ -173,11 +165,11 @@ def _shared_correctness(  # type: ignore[no-untyped-def]
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
-            common[g, 0] = _uniform(counter, twist[r])
+            common[g, 0] = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
         counter = key[r]
         for i in range(n):
-            own = _uniform(counter, twist[r])
+            own = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
             top, m = likeliest[i], probs[i, likeliest[i]]
             if own < joining[i]:

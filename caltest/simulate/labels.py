@@ -7,29 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.compiled import counter_kernel, inlined, kernel
+from caltest._base.compiled import counter_kernel, kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, WHOLE, Seed, keys
+from caltest.simulate.streams import GAMMA, WHOLE, Seed, keys, mixed, shift_of
 
 #: Up to this many classes every threshold of a row is compared, above they are looked up.
 LADDER_CLASSES = 40
-
-
-@inlined
-def _mixed(z, twist):  # type: ignore[no-untyped-def]
-    # 53 random bits from a counter: the same for the same replicate and row in every kernel.
-    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
-    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
-    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
-
-
-@inlined
-def _shift_of(width):  # type: ignore[no-untyped-def]
-    # By how much a draw is shifted to tell in which of ``width`` equal parts it lies.
-    part, shift = WHOLE // width, 0
-    while part >> shift > 1:
-        shift += 1
-    return shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +65,7 @@ def _toss(thresholds, key, twist, labels_out):  # type: ignore[no-untyped-def]
     for r in range(key.size):
         counter, twisted = key[r], twist[r]
         for i in range(thresholds.size):
-            labels_out[r, i] = _mixed(counter, twisted) >= thresholds[i]
+            labels_out[r, i] = mixed(counter, twisted) >= thresholds[i]
             counter += GAMMA
 
 
@@ -97,7 +80,7 @@ def _climb(thresholds, key, twist, draw, labels_out):  # type: ignore[no-untyped
         for r in range(key.size):
             counter, twisted = key[r] + GAMMA * np.uint64(start), twist[r]
             for i in range(size):
-                draw[i] = _mixed(counter, twisted)
+                draw[i] = mixed(counter, twisted)
                 counter += GAMMA
             label = labels_out[r, rows]
             label[:] = 0
@@ -113,11 +96,11 @@ def _climb(thresholds, key, twist, draw, labels_out):  # type: ignore[no-untyped
 @counter_kernel
 def _look_up(thresholds, guide, key, twist, labels_out):  # type: ignore[no-untyped-def]
     # O(n) per replicate; rows are outside, because a row's tables stay in the nearest cache.
-    shift = _shift_of(guide.shape[1])
+    shift = shift_of(guide.shape[1])
     draw = np.empty(key.size, dtype=np.int64)
     for i in range(labels_out.shape[1]):
         for r in range(key.size):
-            draw[r] = _mixed(key[r] + GAMMA * np.uint64(i), twist[r])
+            draw[r] = mixed(key[r] + GAMMA * np.uint64(i), twist[r])
         for r in range(key.size):
             k = np.int64(guide[i, draw[r] >> shift])
             # One step is mostly enough, and takes no branch that could be mispredicted.

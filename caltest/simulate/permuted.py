@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.compiled import counter_kernel, inlined
+from caltest._base.compiled import counter_kernel
 from caltest.predictions import BoolArray, FloatArray, IntArray
-from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
+from caltest.simulate.streams import GAMMA, UNIT, Seed, keys, mixed
 
 #: Rows of neighbouring predictions that are taken for equal.
 STRATUM = 20
@@ -56,14 +56,6 @@ class Permutations:
         return ranges
 
 
-@inlined
-def _below(z, twist, bound):  # type: ignore[no-untyped-def]
-    # a whole number below the bound, which is far below 2^53
-    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
-    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
-    return int(np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53 * bound)
-
-
 @counter_kernel
 def _walk(excess, starts, row, group, key, twist, shuffled, out):  # type: ignore[no-untyped-def]
     # O(n + memberships) for each permutation: Fisher and Yates in every stratum.
@@ -79,7 +71,7 @@ def _walk(excess, starts, row, group, key, twist, shuffled, out):  # type: ignor
             begin, end = starts[s], starts[s + 1]
             if shuffled:
                 for i in range(end - 1, begin, -1):
-                    j = begin + _below(counter, twist[r], i - begin + 1)
+                    j = begin + int(mixed(counter, twist[r]) * UNIT * (i - begin + 1))
                     moved[i], moved[j] = moved[j], moved[i]
                     counter += GAMMA
             while t < row.size and row[t] < end:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from caltest._base.compiled import inlined, lane_kernel
+from caltest._base.compiled import lane_kernel
 from caltest.predictions import FloatArray, IntArray
-from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
+from caltest.simulate.streams import GAMMA, UNIT, Seed, keys, mixed
 
 #: A law ends where it is below so much of its largest probability.
 ENDS = 1e-19
@@ -25,14 +25,6 @@ def binomials(
     room = np.empty(2 * reach + 1), np.empty(4 * reach + 2, dtype=np.int64), np.empty(count)
     _draw(rows, chance, p > rest, *keys(seed, first, count)[:2], *room, draws)
     return draws
-
-
-@inlined
-def _uniform(z, twist):  # type: ignore[no-untyped-def]
-    # As in labels: a kernel calls no helper of another file.
-    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
-    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
-    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
 @lane_kernel
@@ -64,7 +56,7 @@ def _draw(rows, chance, turned, key, twist, law, guide, u, draws_out):  # type: 
             guide[i] = j
         step = GAMMA * np.uint64(c)
         for q in range(key.size):
-            u[q] = _uniform(key[q] + step, twist[q])
+            u[q] = mixed(key[q] + step, twist[q]) * UNIT
         for q in range(key.size):
             j = guide[int(u[q] * parts)]
             while law[j] <= u[q] * total:
