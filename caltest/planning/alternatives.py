@@ -13,10 +13,10 @@ from caltest._base.checks import fraction, number
 FLOOR = 2.0**-53
 
 
-def _softmax(logs: FloatArray) -> FloatArray:
+def _changed(probs: FloatArray, slope: float, shift: float | FloatArray = 0.0) -> FloatArray:
     from scipy.special import softmax
 
-    return np.asarray(softmax(logs, axis=1))
+    return np.asarray(softmax(slope * np.log(np.maximum(probs, FLOOR)) + shift, axis=1))
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class Slope:
         number("slope", self.slope, 0.0, np.inf)
 
     def __call__(self, probs: FloatArray) -> FloatArray:
-        """Return the true probabilities."""
-        return _softmax(self.slope * np.log(np.maximum(probs, FLOOR)))
+        return _changed(probs, self.slope)
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,7 @@ class Shift:
     c: int = 1
 
     def __call__(self, probs: FloatArray) -> FloatArray:
-        """Return the true probabilities."""
-        return _softmax(
-            np.log(np.maximum(probs, FLOOR)) + self.shift * (np.arange(probs.shape[1]) == self.c)
-        )
+        return _changed(probs, 1.0, self.shift * (np.arange(probs.shape[1]) == self.c))
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,6 @@ class Bump:
     c: int = 1
 
     def __call__(self, probs: FloatArray) -> FloatArray:
-        """Return the true probabilities."""
         p = probs[:, self.c]
         q = np.clip(p + self.height * ((p > self.low) & (p < self.high)), 0.0, 1.0)
         others = np.where(np.arange(probs.shape[1]) == self.c, 0.0, probs)
@@ -77,17 +72,10 @@ class Bump:
 class LogisticNormal:
     """Risks of an event whose log-odds are normal: a model of which two numbers are known.
 
-    Parameters
-    ----------
-    rate : float
-        How often the event happens.
-    concordance : float
-        The c-statistic, or area under the ROC curve, ½ to 1.
-
-    References
-    ----------
-    Pavlou et al., "Estimation of required sample size for external validation of risk models for
-    binary outcomes", Statistical Methods in Medical Research 30, 2021: mean and variance.
+    ``rate`` is how often the event happens, ``concordance`` the c-statistic, or area under the ROC
+    curve, ½ to 1. Mean and variance are those of Pavlou et al., "Estimation of required sample size
+    for external validation of risk models for binary outcomes", Statistical Methods in Medical
+    Research 30, 2021.
     """
 
     rate: float
@@ -107,5 +95,4 @@ class LogisticNormal:
         return np.asarray(expit(mean + np.sqrt(variance) * z))
 
     def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw the risks of n rows."""
         return self.of_normals(rng.standard_normal(n))

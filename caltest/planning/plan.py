@@ -15,7 +15,7 @@ from caltest.inference.analysis import seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.planning.population import Population, Truth
-from caltest.planning.tasks import TASKS, Task
+from caltest.planning.tasks import Task, formula
 from caltest.predictions import Facts, Predictions
 from caltest.results import Plan
 from caltest.sequential import Monitor
@@ -47,20 +47,18 @@ def plan(
     What is planned follows from what is given: a test; with ``width`` an interval; with
     ``tolerance`` a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as
     the statistic the rows until its alarm. Rows like those given are drawn, labels from what is
-    true of them, and the verb is called, where there is no formula.
+    true of them, and the verb is called, where there is no formula. With Monte Carlo error ``n``
+    lies between ``low`` and ``high`` of the :class:`Plan`.
 
     Parameters
     ----------
     like : array_like, Predictions, Tally or callable
         Predictions like those to come, drawn with replacement; a :class:`Tally` of the event of two
         classes; or a function ``(rng, n) -> probs``: ``planning.LogisticNormal(0.1, 0.75)``.
-    labels, **facts
-        As in :func:`calibration_test`; weights, clusters and subgroups are refused.
-    statistic : Statistic, Monitor, or "O:E", "intercept", "slope"; default ECE(UniformBins(15))
-        What will be computed; the three words stand for intervals of the ratio of observed to
-        expected events, and of Cox's intercept (given slope 1) and slope, whose length is known.
-    lens : callable, optional
-        As in :func:`calibration_test`.
+    labels, statistic, lens, tolerance, rng, **facts
+        As in :func:`equivalence_test`; weights, clusters and subgroups are refused. "O:E",
+        "intercept" and "slope" stand for intervals, whose length is known, of the ratio of observed
+        to expected events, and of Cox's intercept (given slope 1) and slope.
     alternative : callable, optional
         From predicted to true probabilities, (n, K) both, such as ``planning.Slope(0.8)`` or a
         fitted recalibration. Without one, the recalibration that the labels ask for (Platt scaling,
@@ -70,21 +68,11 @@ def plan(
         there is one): how many rows show that the first is worse?
     width : float, optional
         The length that intervals of level 1 − ``alpha`` shall have, on average.
-    tolerance : float, optional
-        As in :func:`equivalence_test`.
-    power : float, default 0.8
-        Share of data sets that shall find what is there.
-    alpha : float, default 0.05
-        Level of the test, or 1 less that of the interval; a monitor has its own.
+    power, alpha : float, default 0.8, 0.05
+        Share of data sets that shall find what is there, and level of the test, or 1 less that of
+        the interval; a monitor has its own.
     n_datasets : int, default 400
         Data sets that are simulated, at least.
-    rng : seed or Generator, optional
-        Of the simulation.
-
-    Returns
-    -------
-    Plan
-        With ``n``, and ``low`` and ``high``, between which it lies with Monte Carlo error.
 
     Raises
     ------
@@ -114,9 +102,9 @@ def plan(
     >>> plan(LogisticNormal(0.1, 0.75), statistic="slope", width=2 * 1.96 * 0.1).n
     1536
     """
-    for name, share in (("power", power), ("alpha", alpha)):
-        fraction(name, share)
-    for name, size in (("width", width), ("tolerance", tolerance)):
+    fraction("power", power)
+    fraction("alpha", alpha)
+    for name, size in {"width": width, "tolerance": tolerance}.items():
         if size is not None:
             number(name, size, 0.0, np.inf)
     whole("n_datasets", n_datasets, 100)
@@ -131,32 +119,28 @@ def plan(
     first, _ = population.draw(generator, 2)
     statistic, seen, named = _seen(statistic, lens, first)
     alpha = statistic.alpha if isinstance(statistic, Monitor) else alpha
-    by_formula = isinstance(statistic, str) or (
-        purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
-    )
-    task = Task(statistic, seen, population, width, tolerance, power, alpha, n_datasets, generator)
+    large = purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
+    by_formula = isinstance(statistic, str) or large
+    question = (purpose, statistic, seen, population, width, tolerance, power, alpha)
+    task = Task(*question, n_datasets, generator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
-        found = TASKS["formula" if by_formula else purpose](task)
+        answer = formula(task) if by_formula else task.search()
     return Plan(
         statistic=named,
         lens=name_of(seen),
         purpose=purpose,
         method="formula" if by_formula else "simulation",
-        low=found.low,
-        high=found.high,
         power=None if width is not None else float(power),
         alpha=float(alpha),
         width=width,
         tolerance=tolerance,
         like=str(population),
         alternative=population.said,
-        points=found.points,
         present=population.present,
-        n=found.n,
         n_classes=first.n_classes,
-        n_resamples=found.n_datasets,
         seed=seed_of(rng),
+        **vars(answer),
     )
 
 

@@ -34,21 +34,11 @@ class LikeTally:
     probs: FloatArray
     up_to: FloatArray
 
-    @classmethod
-    def of(cls, micro: TallyProblem) -> LikeTally:
-        """Take the atoms of the cells, which have their moments."""
-        atoms = micro.atoms
-        kept = atoms.times > 0.0
-        up_to = np.cumsum(atoms.times[kept])
-        probs = np.column_stack([atoms.rest[kept], atoms.p[kept]])
-        return cls(micro.n, probs, up_to / up_to[-1])
-
     def at(self, shares: FloatArray) -> FloatArray:
         """Return what is predicted up to such shares of the rows."""
         return self.probs[np.searchsorted(self.up_to, shares)]
 
     def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n rows."""
         return self.at(rng.random(n))
 
 
@@ -121,19 +111,17 @@ class Population:
 
     def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Return predictions of the event that a lens shows, and how likely it is, for formulas."""
+        shares = (np.arange(MANY) + 0.5) / MANY
         if isinstance(self.like, LogisticNormal):
             from scipy.special import ndtri
 
-            p = self.like.of_normals(ndtri((np.arange(MANY) + 0.5) / MANY))
+            p = self.like.of_normals(ndtri(shares))
             probs = np.column_stack([1.0 - p, p])
-            truth = self._true(probs)
         elif isinstance(self.like, LikeTally):
-            probs = self.like.at((np.arange(MANY) + 0.5) / MANY)
-            truth = self._true(probs)
-        elif self.data is not None:
-            probs, truth = self.data.probs, self._true(self.data.probs)
+            probs = self.like.at(shares)
         else:
-            probs, truth = self.probs(rng, MANY)
+            probs = self.probs(rng, MANY)[0] if self.data is None else self.data.probs
+        truth = self._true(probs)
         likely = np.zeros(len(probs))
         for k in range(probs.shape[1]):
             seen = lens(Predictions(probs, np.full(len(probs), k)))
@@ -154,7 +142,12 @@ def _of_tally(tally: AnyTally, labels: Any, facts: Facts) -> tuple[LikeTally, Pr
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
     micro = TallyProblem.of(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
     rows, times, _ = micro.expand()
-    return LikeTally.of(micro), Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
+    atoms = micro.atoms  # which have the moments of their cells
+    present = atoms.times > 0.0
+    up_to = np.cumsum(atoms.times[present])
+    probs = np.column_stack([atoms.rest[present], atoms.p[present]])
+    like = LikeTally(micro.n, probs, up_to / up_to[-1])
+    return like, Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
 
 
 def _fitted(data: Predictions, n: int) -> tuple[Truth, str]:

@@ -21,23 +21,23 @@ REACH = 2.15
 
 
 @dataclass(frozen=True)
-class Found:
-    """Rows needed, the ends of a 95 % interval for Monte Carlo error, and what was seen where."""
+class Answer:
+    """Rows needed, the ends of a 95 % interval for Monte Carlo error, and what came out where."""
 
     n: int
     low: int
     high: int
-    points: tuple[tuple[float, float], ...]
-    n_datasets: int
+    points: tuple[tuple[float, float], ...] = ()
+    n_resamples: int = 0
 
 
 def by_power(
     trial: Callable[[Rng, int], bool], power: float, n_datasets: int, rng: Rng, first: int = FIRST
-) -> Found:
+) -> Answer:
     """Search the rows at which ``trial`` succeeds with this probability.
 
-    Rows are doubled or halved until both sides are known; further batches go where the answer is,
-    by a probit regression of successes on √n over the batches near it.
+    Rows are doubled or halved until both sides are known; further batches go to the answer of a
+    probit regression of successes on √n.
     """
     seen: dict[int, list[int]] = {}
 
@@ -51,7 +51,7 @@ def by_power(
     with progress(n_datasets, "data sets") as advance:
         n = max(first, 4)
         rising = run(n) < power
-        while n > 4 if not rising else True:
+        while rising or n > 4:
             n = 2 * n if rising else max(n // 2, 4)
             if n > MOST:
                 raise StatisticError(
@@ -66,10 +66,15 @@ def by_power(
             run(max(4, round(step * answer)))
             answer = _regressed(seen, answer, power)[0]
         answer, error = _regressed(seen, answer, power)
-    ends = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
-    shares = tuple((float(m), wins / trials) for m, (wins, trials) in sorted(seen.items()))
-    total = sum(trials for _, trials in seen.values())
-    return Found(int(np.ceil(answer)), int(ends[0]), int(np.ceil(ends[1])), shares, total)
+    shares = {n: wins / trials for n, (wins, trials) in seen.items()}
+    return _answer(answer, error, shares, sum(trials for _, trials in seen.values()))
+
+
+def _answer(answer: float, error: float, seen: dict[int, float], n_datasets: int) -> Answer:
+    """Return an answer whose logarithm has this standard error."""
+    low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
+    points = tuple((float(n), seen[n]) for n in sorted(seen))
+    return Answer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
 
 
 def _regressed(seen: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
@@ -101,7 +106,7 @@ def _regressed(seen: dict[int, list[int]], about: float, power: float) -> tuple[
 
 def by_width(
     width: Callable[[Rng, int], float], goal: float, n_datasets: int, rng: Rng, first: int = FIRST
-) -> Found:
+) -> Answer:
     """Search the rows at which intervals are as long as wanted on average: by secants in logs."""
     seen: dict[int, FloatArray] = {}
     size, n, slope = max(n_datasets // 6, 2), max(first, 4), -0.5
@@ -121,13 +126,12 @@ def by_width(
             n = max(4, round(answer))
     values = seen[closest[0]]
     error = float(values.std(ddof=1) / np.sqrt(values.size) / values.mean() / abs(slope))
-    ends = answer * np.exp(np.array([-1.0, 1.0]) * REACH * error)
-    points = tuple((float(m), means[m]) for m in sorted(means))
-    return Found(int(np.ceil(answer)), int(ends[0]), int(np.ceil(ends[1])), points,
-                 size * len(seen))  # fmt: skip
+    return _answer(answer, error, means, size * len(seen))
 
 
-def by_alarms(alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng) -> Found:
+def by_alarms(
+    alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng
+) -> Answer:
     """Find the rows after which an alarm has rung in this share of data sets: a quantile."""
     from scipy.special import bdtr
 
@@ -140,7 +144,7 @@ def by_alarms(alarm: Callable[[Rng], int | None], power: float, n_datasets: int,
             advance(1)
     ordered, j = np.sort(rang), np.arange(n_datasets)
     chance = bdtr(j, n_datasets, power)  # that at most j alarms are below the quantile
-    at, low, high = (int(np.argmax(chance >= share)) for share in (0.5, 0.025, 0.975))
-    n, low, high = (int(min(ordered[j], MOST)) for j in (at, low, high))
+    places = [int(np.argmax(chance >= share)) for share in (0.5, 0.025, 0.975)]
+    n, low, high = (int(min(ordered[j], MOST)) for j in places)
     points = tuple((float(m), (j + 1.0) / n_datasets) for j, m in enumerate(ordered) if m < np.inf)
-    return Found(n, low, high, points, n_datasets)
+    return Answer(n, low, high, points, n_datasets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import asinh, ceil
 from typing import Any
@@ -15,7 +14,7 @@ from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.lenses import Lens
 from caltest.planning.population import Population
-from caltest.planning.search import MOST, Found, Rng, by_alarms, by_power, by_width
+from caltest.planning.search import MOST, Answer, Rng, by_alarms, by_power, by_width
 from caltest.predictions import Predictions
 from caltest.results.base import go_on
 from caltest.statistics import prepare
@@ -30,8 +29,9 @@ BLOCK = 512
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is planned."""
+    """What is planned: data sets are drawn, and its verb is called on each."""
 
+    purpose: str
     statistic: Any
     lens: Lens
     population: Population
@@ -42,102 +42,69 @@ class Task:
     n_datasets: int
     rng: Rng
 
-    def drawn(self, rng: Rng, n: int) -> tuple[Any, dict[str, Any]]:
-        """Return a data set with what every verb is told about it."""
+    def search(self) -> Answer:
+        """Search the rows that are needed."""
+        if self.width is not None:
+            return by_width(self._length, self.width, self.n_datasets, self.rng)
+        if self.purpose == "monitoring":
+            return by_alarms(self._alarm, self.power, self.n_datasets, self.rng)
+        return by_power(self._succeeds, self.power, self.n_datasets, self.rng)
+
+    def _drawn(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, dict[str, Any]]:
+        """Return what verbs take: a data set, no labels beside it, the statistic, and options."""
         data, _ = self.population.draw(rng, n)
-        return data, {"lens": self.lens, "rng": int(rng.integers(2**63))}
+        return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
 
-    def searched(self, succeeds: Callable[[Rng, int], bool]) -> Found:
-        """Search the rows for the power; few rows may have no answer."""
+    def _succeeds(self, rng: Rng, n: int) -> bool:
+        """Say whether n rows show what is planned; few rows may have no answer."""
+        try:
+            if self.purpose == "comparison":
+                return self._first_is_worse(rng, n)
+            *question, run = self._drawn(rng, n)
+            if self.tolerance is not None:
+                run |= {"tolerance": self.tolerance, "alpha": self.alpha, "n_resamples": N_DRAWS}
+                return equivalence_test(*question, **run).equivalent
+            replicates = max(N_REPLICATES, ceil(10.0 / self.alpha) - 1)
+            result = calibration_test(*question, n_resamples=replicates, **run)
+        except StatisticError:
+            if n >= FEW:
+                raise
+            return False
+        go_on(result.ended)
+        return result.pvalue <= self.alpha
 
-        def trial(rng: Rng, n: int) -> bool:
-            try:
-                return succeeds(rng, n)
-            except StatisticError:
-                if n >= FEW:
-                    raise
-                return False
+    def _first_is_worse(self, rng: Rng, n: int) -> bool:
+        """Compare squared errors as :func:`caltest.compare` does, without each model's own test."""
+        sides = []
+        for data in filter(None, self.population.draw(rng, n)):
+            prepared = prepare(self.statistic, self.lens(data))
+            if prepared.cells is None or prepared.cells.bins is None:
+                raise StatisticError("comparisons are of binned errors: take DebiasedL2(bins)")
+            sides.append(Side(SquaredError.of(prepared.cells, prepared.data), prepared.data))
+        difference = Difference(sides[0], sides[1], True)
+        return difference.value > 0.0 and difference.pvalue() <= self.alpha
 
-        return by_power(trial, self.power, self.n_datasets, self.rng)
-
-
-def test(task: Task) -> Found:
-    """Simulate tests of calibration."""
-    replicates = max(N_REPLICATES, ceil(10.0 / task.alpha) - 1)
-
-    def rejects(rng: Rng, n: int) -> bool:
-        data, run = task.drawn(rng, n)
-        found = calibration_test(data, None, task.statistic, n_resamples=replicates, **run)
-        go_on(found.ended)
-        return found.pvalue <= task.alpha
-
-    return task.searched(rejects)
-
-
-def equivalence(task: Task) -> Found:
-    """Simulate tests of equivalence."""
-    assert task.tolerance is not None
-    sure: dict[str, Any] = {
-        "tolerance": task.tolerance,
-        "alpha": task.alpha,
-        "n_resamples": N_DRAWS,
-    }
-
-    def accepts(rng: Rng, n: int) -> bool:
-        data, run = task.drawn(rng, n)
-        return equivalence_test(data, None, task.statistic, **sure, **run).equivalent
-
-    return task.searched(accepts)
-
-
-def interval(task: Task) -> Found:
-    """Simulate intervals."""
-    assert task.width is not None
-
-    def length(rng: Rng, n: int) -> float:
-        data, run = task.drawn(rng, n)
-        run |= {"level": 1.0 - task.alpha, "n_resamples": N_DRAWS}
-        found = confidence_interval(data, None, task.statistic, **run)
-        if found.low is None or found.high is None:
+    def _length(self, rng: Rng, n: int) -> float:
+        """Return the length of an interval from n rows."""
+        *question, run = self._drawn(rng, n)
+        run |= {"level": 1.0 - self.alpha, "n_resamples": N_DRAWS}
+        result = confidence_interval(*question, **run)
+        if result.low is None or result.high is None:
             raise StatisticError("the interval is open: its length cannot be planned")
-        return found.high - found.low
+        return result.high - result.low
 
-    return by_width(length, task.width, task.n_datasets, task.rng)
-
-
-def comparison(task: Task) -> Found:
-    """Simulate comparisons of squared errors, as :func:`caltest.compare` tests them."""
-
-    def finds(rng: Rng, n: int) -> bool:
-        a, b = (side(data) for data in task.population.draw(rng, n) if data is not None)
-        difference = Difference(a, b, True)
-        return difference.value > 0.0 and difference.pvalue() <= task.alpha
-
-    def side(data: Predictions) -> Side:
-        prepared = prepare(task.statistic, task.lens(data))
-        if prepared.cells is None or prepared.cells.bins is None:
-            raise StatisticError("comparisons are of binned errors: take DebiasedL2(bins)")
-        return Side(SquaredError.of(prepared.cells, prepared.data), prepared.data)
-
-    return task.searched(finds)
-
-
-def monitoring(task: Task) -> Found:
-    """Simulate rows until the alarm."""
-
-    def alarm(rng: Rng) -> int | None:
-        monitor, block = task.statistic, BLOCK
+    def _alarm(self, rng: Rng) -> int | None:
+        """Return after how many rows a monitor rings, if it does."""
+        monitor, block = self.statistic, BLOCK
         while monitor.alarm is None and monitor.n < MOST:
-            monitor = monitor.update(task.population.draw(rng, block)[0])
+            monitor = monitor.update(self.population.draw(rng, block)[0])
             block = min(2 * block, MOST // 8)
-        found: int | None = monitor.alarm
-        return found
-
-    return by_alarms(alarm, task.power, task.n_datasets, task.rng)
+        alarm: int | None = monitor.alarm
+        return alarm
 
 
-def formula(task: Task) -> Found:
-    """Compute what needs no simulation."""
+def formula(task: Task) -> Answer:
+    """Compute what needs no simulation, as the notes of :func:`caltest.plan` say."""
     from scipy.special import logit, ndtri
 
     p, q = task.population.event(task.lens, task.rng)
@@ -158,15 +125,4 @@ def formula(task: Task) -> Found:
     if not needed <= MOST:
         raise StatisticError(f"even {MOST} rows would not do")
     n = ceil(needed - 1e-9)
-    return Found(n, n, n, (), 0)
-
-
-#: What is done, by what is planned.
-TASKS: dict[str, Callable[[Task], Found]] = {
-    "test": test,
-    "interval": interval,
-    "equivalence": equivalence,
-    "comparison": comparison,
-    "monitoring": monitoring,
-    "formula": formula,
-}
+    return Answer(n, n, n)
