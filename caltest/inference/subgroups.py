@@ -20,6 +20,8 @@ from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
 from caltest.simulate.permuted import Permutations
 from caltest.statistics.base import Prepared, StatisticLike, prepare
 
+#: Rows of predictions that a subgroup shares with others, from which on they are compared.
+COMPARABLE = 100
 #: The number of resamples, the generator and the workers.
 Run = tuple[int, Any, Any]
 
@@ -100,7 +102,8 @@ def alike(found: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     The residuals of a subgroup, less the mean of all rows of about the same prediction, are added
     up by increasing prediction; the range of this walk (Tygert 2021) is compared with those of
     residuals permuted among these rows, and adjusted by max-T. Exact where strata hold equal
-    predictions only.
+    predictions only. Only rows whose stratum holds interleaving predictions of the subgroup and of
+    others count; below 100 of them the subgroup is not compared.
     """
     groups = induced.subgroups()
     members = np.zeros((induced.n, len(found.names)), dtype=bool)
@@ -116,7 +119,20 @@ def alike(found: Subgroups, induced: Predictions, run: Run) -> Subgroups:
         if holds:
             said = f"whether subgroups are calibrated alike is not tested: {reason}"
             return replace(found, notes=(*found.notes, said))
-    walks = Permutations.of(induced.probs[:, 0], induced.residuals[:, 0], members)
+    p, residuals = induced.probs[:, 0], induced.residuals[:, 0]
+    support = Permutations.of(p, residuals, members).support
+    notes = tuple(
+        f"whether subgroup {name} is calibrated as others are is not tested: only {rows} rows have "
+        f"predictions that both have (fewer than {COMPARABLE})"
+        for name, rows in zip(found.names, support, strict=True)
+        if rows < COMPARABLE
+    )
+    found = replace(found, notes=(*found.notes, *notes))
+    enough = support >= COMPARABLE
+    if not enough.any():
+        return found
+    walks = Permutations.of(p, residuals, members[:, enough])
     values, ended = simulate_by(walks, *run)
     go_on(ended)
-    return replace(found, alike=tuple(max_t(walks.observed(), values)))
+    adjusted = iter(max_t(walks.observed(), values))
+    return replace(found, alike=tuple(next(adjusted) if tested else None for tested in enough))

@@ -35,9 +35,10 @@ class Subgroups(Record):
         '{"Holm", "max-T"}',
     )
     n: int = entry("Rows of all together, each counted once.")
-    alike: tuple[float, ...] = entry(
+    alike: tuple[float | None, ...] = entry(
         'For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the '
-        'other rows are": see :func:`calibration_test`. Empty where this is not tested.',
+        'other rows are": see :func:`calibration_test`. Empty or None where this is not tested.',
+        "tuple of float or None",
         default=(),
     )
     notes: tuple[str, ...] = entry("What could not be tested, and why.", default=())
@@ -56,7 +57,7 @@ class Subgroups(Record):
     @property
     def alike_pvalue(self) -> float | None:
         """The smallest of ``alike``: "are all calibrated alike?"; None where not tested."""
-        return min(self.alike, default=None)
+        return min((p for p in self.alike if p is not None), default=None)
 
     @property
     def recipe(self) -> str:

@@ -21,14 +21,21 @@ class Permutations:
 
     Rows are sorted by prediction and cut into strata of 20, equal predictions in one. Walk j adds
     up, stratum by stratum, what the residuals of its members exceed the mean of the stratum by;
-    what counts is its range.
+    what counts is its range. A stratum counts for it where members and others interleave, in that
+    the ranges of their predictions meet: elsewhere they are not comparable.
+    ``support`` (J,) are the rows of these strata.
     """
 
     excess: FloatArray = field(repr=False)
     starts: IntArray = field(repr=False)
     row: IntArray = field(repr=False)
     group: IntArray = field(repr=False)
-    n_groups: int
+    support: IntArray
+
+    @property
+    def n_groups(self) -> int:
+        """J."""
+        return self.support.size
 
     @classmethod
     def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
@@ -39,8 +46,11 @@ class Permutations:
         starts = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=p.size))
         sizes = np.diff(starts)
         means = np.add.reduceat(residuals[order], starts[:-1]) / sizes
-        row, group = np.nonzero(members[order])
-        return cls(residuals[order] - np.repeat(means, sizes), starts, row, group, members.shape[1])
+        excess, inside = residuals[order] - np.repeat(means, sizes), members[order]
+        between = [_interleave(p[order], side, starts) for side in inside.T]
+        comparable = np.repeat(np.reshape(between, (-1, sizes.size)), sizes, axis=1).T
+        row, group = np.nonzero(inside & comparable)
+        return cls(excess, starts, row, group, comparable.sum(axis=0))
 
     def observed(self) -> FloatArray:
         """Return the ranges of the walks as they are, shape (J,)."""
@@ -54,6 +64,15 @@ class Permutations:
         ranges = np.empty((streams.shape[1], self.n_groups))
         _walk(self.excess, self.starts, self.row, self.group, *streams, shuffled, ranges)
         return ranges
+
+
+def _interleave(p: FloatArray, members: BoolArray, starts: IntArray) -> BoolArray:
+    """Return in which strata the ranges of members and of others meet, shape (S,)."""
+    low, high = (
+        [extreme.reduceat(np.where(side, p, empty), starts[:-1]) for side in (members, ~members)]
+        for extreme, empty in ((np.minimum, np.inf), (np.maximum, -np.inf))
+    )
+    return np.asarray((low[0] <= high[1]) & (low[1] <= high[0]))
 
 
 @counter_kernel

@@ -214,15 +214,15 @@ def ranges(p, excess, members):
 
 
 def test_alike_against_all_permutations():
-    p = np.repeat([0.2, 0.6], [20, 24])
-    y, group = np.zeros(44, dtype=int), np.arange(44) % 2
-    y[[1, 3, 5, 20, 21, 23, 25, 27]] = 1
+    p = np.repeat([0.2, 0.6], [60, 44])
+    y, group = np.zeros(104, dtype=int), np.arange(104) % 2
+    y[[1, 3, 5, 60, 61, 63, 65, 67]] = 1
     members = [group == 0, group == 1]
-    excess = (p - y) - np.where(p == 0.2, (p - y)[:20].mean(), (p - y)[20:].mean())
+    excess = (p - y) - np.where(p == 0.2, (p - y)[:60].mean(), (p - y)[60:].mean())
     observed = ranges(p, excess, members)
-    # Hypergeometric: how many of the 3 and 5 events fall among the 10 and 12 rows of group 1.
+    # Hypergeometric: how many of the 3 and 5 events fall among the 30 and 22 rows of group 1.
     exact = sum(
-        hypergeom(20, 3, 10).pmf(a) * hypergeom(24, 5, 12).pmf(b)
+        hypergeom(60, 3, 30).pmf(a) * hypergeom(44, 5, 22).pmf(b)
         for a in range(4)
         for b in range(6)
         if walked(a - 1.5, b - 2.5) >= observed[0] - 1e-12
@@ -249,7 +249,7 @@ def test_walks_of_overlapping_subgroups(rng, monkeypatch):
     np.testing.assert_allclose(moved.observed(), walks.observed(), atol=1e-12)
     drawn = walks.replicates((1, 2), 0, 50)
     np.testing.assert_array_equal(walks.replicates((1, 2), 10, 5), drawn[10:15])
-    own = replace(walks, row=np.arange(200), group=np.arange(200) * 0, n_groups=1)
+    own = replace(walks, row=np.arange(200), group=np.arange(200) * 0, support=np.array([200]))
     assert own.replicates((1, 2), 0, 5) == pytest.approx(0.0, abs=1e-12)  # strata keep their sums
     monkeypatch.setattr(permuted, "_walk", permuted._walk.py_func)
     with np.errstate(over="ignore"):
@@ -269,6 +269,29 @@ def test_alike_says_what_it_does_not_test(people, rng):
         rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300), lens=ct.Canonical(), **few
     ).subgroups
     assert "more than two classes" in found.notes[0]
+
+
+def test_alike_compares_rows_of_predictions_that_both_have(rng):
+    # Groups meet at ½ only, where the truth jumps: a function of p alone, so they are alike.
+    p = np.concatenate([rng.uniform(0.2, 0.5, 190), rng.uniform(0.5, 0.8, 210)])
+    y, group = rng.random(400) < p + np.where(p > 0.5, 0.19, -0.19), p > 0.5
+    found = ct.calibration_test(p, y, by=group, n_resamples=99, rng=1).subgroups
+    assert found.alike == ()
+    assert "subgroup False is calibrated as others are is not tested: only 0 rows" in found.notes[0]
+    # A third one lies between rows of both; strata count for it where it does.
+    p = np.concatenate([p, rng.uniform(0.3, 0.7, 300)])
+    part = np.repeat(["low", "high", "both"], [190, 210, 300])
+    members = part[:, None] == np.array(["both", "high", "low"])
+    walks = Permutations.of(p, rng.normal(size=700), members)
+    order = np.sort(p)
+    for j, own in enumerate(members.T):
+        counted = 0
+        for start in range(0, 700, 20):
+            rows = np.isin(p, order[start : start + 20])
+            a, b = p[rows & own], p[rows & ~own]
+            apart = not a.size or not b.size or a.max() < b.min() or b.max() < a.min()
+            counted += 0 if apart else 20
+        assert walks.support[j] == counted
 
 
 @pytest.mark.slow
