@@ -27,6 +27,7 @@ P, Y = RNG.dirichlet([1, 1, 1], N), np.arange(N) % 3
 D = ct.Predictions.of(p, y)
 SURE, THIRDS = (np.array([0.0, 1.0]), np.array([0, 1])), np.full((N, 3), 1 / 3)
 FITS = smooth_curve, isotonic_fit
+CLUSTERS, SLOPE = np.arange(N) // 2, ct.planning.Slope(0.4)
 CURVE = ct.reliability_curve(D)
 FITTED = ct.recalibration.PlattScaling().fit(p, y)
 RUN = {"n_resamples": 39, "rng": 0}
@@ -263,6 +264,18 @@ def joint(pairs, **options):
     return ct.joint_test(p, y, pairs=pairs, **{**RUN, **options})
 
 
+def gate(**options):
+    return ct.gate(p, y, **options)
+
+
+def close(**options):
+    return ct.equivalence_test(p, y, **{"tolerance": 0.05, **options})
+
+
+def plan(**options):
+    return ct.plan(p, options.pop("labels", None), **{"statistic": ct.ECE(), **options})
+
+
 def curve(**options):
     return ct.reliability_curve(p, y, **options)
 
@@ -388,6 +401,38 @@ FITS[1](P, Y) -> isotonic_fit is for two classes
 ct.RedrawLabels(99) -> RedrawLabels takes nothing
 ct.ConsistencyResampling(B=3) -> ConsistencyResampling has no argument 'B': use n_resamples=
 ct.Bootstrap("a").sampler(D) -> clusters is 'a', not an array
+ct.Bootstrap([0] * 12).sampler(D) -> at least two
+ct.Bootstrap([0, 1]).sampler(D) -> each of the 12 rows
+FITTED(D, from_logits=True) -> from_logits and pos_label are for arrays
+FITTED([2.0, -3.0]) -> logits
+ct.recalibration.TemperatureScaling().fit(holding(p, np.nan), y) -> row 4 is nan
+ct.recalibration.VectorScaling(-1.0) -> penalty must be a number > 0, not -1.0
+ct.recalibration.MatrixScaling(np.inf) -> penalty must be a number > 0, not inf
+ct.recalibration.PlattScaling(np.nan) -> penalty must be a number > 0, not nan
+gate() -> a gate checks a tolerance, or a margin
+gate(margin=0.1) -> give both
+gate(against=p) -> give both
+gate(tolerance=2) -> tolerance must lie in (0, 1)
+gate(tolerance=0.1, by=y) -> gate does not take by
+gate(tolerance=0.1, alpha=0) -> alpha must
+gate(tolerance=0.1, statistic=ct.Kuiper()) -> no interval of Kuiper
+gate(tolerance=0.1, paired="no") -> paired must be
+close(by=y) -> does not take by
+close(statistic=ct.MCE(5), clusters=CLUSTERS) -> no upper bound of MCE
+close(statistic=ct.SKCE()) -> no upper bound of SKCE
+close(tolerance=5) -> no error is larger than 1: one of 5 %
+close(tolerance=0.0) -> tolerance must be a number > 0
+plan() -> nothing is wrong yet
+plan(width=0.1, tolerance=0.1) -> one thing is planned at a time
+plan(statistic="slope") -> 'slope' needs a width
+plan(statistic="slopes", width=1) -> statistic must be one of
+plan(power=1.0) -> power must
+plan(tolerance=-0.1) -> tolerance must
+plan(tolerance=0.1, n_datasets=5) -> n_datasets must be a whole
+plan(labels=y, weights=p + 1) -> plan does not take weights
+plan(against=p[:3]) -> probs has 3 rows
+ct.plan(lambda rng, n: rng.random(n), against=p) -> like predictions, not like a function
+ct.plan(p, statistic=ct.Monitor().update(p, y), alternative=SLOPE) -> without rows
 ct.Predictions.of(D, pos_label=1) -> from_logits and pos_label are for arrays
 ct.Predictions.of(D, from_logits=True) -> from_logits and pos_label are for arrays
 ct.Predictions.of(P, Y, pos_label=1) -> pos_label is for a single column
@@ -616,6 +661,9 @@ compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
 plot two.csv -> Missing option '-o'
 plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png
+plot two.csv -o nowhere/x.pdf -> there is no folder nowhere
+plot two.csv -o x.pdf --kind difference -> need --against
+plot two.csv -o x.pdf --bins ten -> there is no ten
 plot two.csv -o x.png --kind pie -> 'pie' is not one of
 plot two.csv -o x.png --kind smooth --bins 10 -> --bins is for --kind deviation
 plot two.csv -o x.png --kind isotonic --band wilson -> --band is for --kind deviation

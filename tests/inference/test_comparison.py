@@ -71,18 +71,6 @@ def test_the_variance_is_that_of_the_difference(rng):
         assert 0.85 < v.mean() / d.var() < 2.2, (shift, m)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "m"), [(200, 50), (500, 15)])
-def test_size_when_errors_are_equal(rng, n, m):
-    rejected = 0
-    for _ in range(400):
-        a, b, y = mirrored(rng, n)
-        e = [error_of(m, EVENT(ct.Predictions(p, y))) for p in (a, b)]
-        z = (e[0].estimate - e[1].estimate) / base_variance(*e, True) ** 0.5
-        rejected += abs(z) > 1.96
-    assert rejected <= stats.binom.isf(1e-4, 400, 0.06)
-
-
 def test_power(rng):
     found = [
         compare(*right_and_steep(rng, 1000), lens=EVENT, n_resamples=1).finding for _ in range(40)

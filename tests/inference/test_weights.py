@@ -323,3 +323,35 @@ def test_pairs_beside_one_huge_weight_are_rounding(rng):
         with pytest.warns(ct.DegenerateDataWarning):
             found = ct.calibration_test(asked, statistic=ct.DebiasedL2(4), n_resamples=99, rng=1)
         assert found.estimate == 0.0
+
+
+@pytest.mark.parametrize("statistic", [ct.ECE, ct.MCE])
+def test_weights_count_where_the_distance_is_a_function(statistic, rng):
+    def half(a, b):
+        return 0.5 * np.abs(a - b).sum()
+
+    for k in (2, 4):
+        probs = rng.dirichlet(np.ones(k), 300)
+        labels, weights = rng.integers(0, k, 300), rng.uniform(0.5, 3.0, 300)
+        lens = ct.OneVsRest(1) if k == 2 else ct.Canonical()
+        asked = {"lens": lens, "weights": weights, "n_resamples": 19, "rng": 1}
+        one, other = (
+            ct.calibration_test(probs, labels, statistic(10, distance=d), **asked)
+            for d in (half, "tv")
+        )
+        assert one.estimate == pytest.approx(other.estimate, rel=1e-12)
+        assert one.pvalue == other.pvalue
+
+
+def test_a_weighted_log_score_allows_certain_predictions(rng):
+    p = np.concatenate([[0.0, 1.0], rng.uniform(0.1, 0.9, 98)])
+    y = (rng.random(100) < p).astype(int)
+    w = np.arange(100) % 3 + 1
+    once = ct.ScoreGap("log")(np.repeat(p, w), np.repeat(y, w))
+    value = ct.ScoreGap("log")(p, y, weights=w)
+    assert np.isfinite(value)
+    gap = ct.LogScore()(p, y, weights=w)
+    assert gap == pytest.approx(ct.LogScore()(np.repeat(p, w), np.repeat(y, w)))
+    assert np.sign(value) == np.sign(once)
+    with pytest.raises(ct.StatisticError, match="inf"):  # what was impossible has occurred
+        ct.calibration_test(p, np.append(1, y[1:]), ct.ScoreGap("log"), weights=w)

@@ -222,29 +222,32 @@ def test_draws_are_the_values_of_redrawn_labels(row, lens):
     np.testing.assert_array_equal(np.asarray(fast.null_distribution)[:17], first)
 
 
-def numbers():
+def numbers(rows):
     """Return what compiled and interpreted code have to agree in."""
     run = {"null": ct.RedrawLabels(), "n_resamples": 5}
     found = {}
     for row in STATISTICS:
         for lens in TWO[:1] if row.two_classes else (TWO[0], ct.Canonical()):
             facts = {"weights": WEIGHTS} if row.weights else {}
-            few = {"probs": PROBS[:24], "labels": LABELS[:24]}
-            for name, value in (("plain", {}), ("weighted", {k: v[:24] for k, v in facts.items()})):
+            few = {"probs": np.resize(PROBS, (rows, 4)), "labels": np.resize(LABELS, rows)}
+            weighted = {name: np.resize(values, rows) for name, values in facts.items()}
+            for name, value in (("plain", {}), ("weighted", weighted)):
                 result = answer(row.statistic, lens, **few, **value, **run)
                 draws = np.asarray(result.null_distribution).tolist()
                 found[f"{row} {lens} {name}"] = [result.estimate, *draws]
     return found
 
 
-def test_interpreted_code_gives_the_numbers_of_compiled_code():
-    code = "import json, test_representations as t; print(json.dumps(t.numbers()))"
+@pytest.mark.parametrize("rows", [24, pytest.param(3000, marks=pytest.mark.slow)])
+def test_interpreted_code_gives_the_numbers_of_compiled_code(rows):
+    """Also of more events than a byte can count, at one prediction and in all."""
+    code = f"import json, test_representations as t; print(json.dumps(t.numbers({rows})))"
     folders = [str(Path(__file__).parents[i]) for i in (0, 1, 2)]
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(folders)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    interpreted, compiled = json.loads(done.stdout), numbers()
+    interpreted, compiled = json.loads(done.stdout), numbers(rows)
     assert interpreted.keys() == compiled.keys()
     for name, values in compiled.items():
         np.testing.assert_allclose(interpreted[name], values, rtol=1e-9, atol=1e-9, err_msg=name)

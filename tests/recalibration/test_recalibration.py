@@ -485,30 +485,10 @@ def test_reversed_labels_are_refused_by_temperature():
         TemperatureScaling().fit(probs, probs.argmin(axis=1))
 
 
-def test_refusals_say_what_to_do():
-    fitted = TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]], [0, 1])
-    with pytest.raises(ct.StatisticError, match=r"fitted on 2 classes, .* have 3"):
-        fitted([[0.2, 0.3, 0.5]])
-    with pytest.raises(
-        ct.InvalidPredictionsError, match="from_logits and pos_label are for arrays"
-    ):
-        fitted(ct.Predictions.of([0.5], [1]), from_logits=True)
-    with pytest.raises(ct.InvalidPredictionsError, match="logits"):
-        fitted([[2.0, -3.0]])
-    grouped = PlattScaling().fit(
-        [0.6, 0.7, 0.2], ["a", "b", "a"], pos_label="b", clusters=[1, 1, 2]
-    )
+def test_the_event_may_be_named_and_clusters_change_nothing():
+    facts = {"pos_label": "b", "clusters": [1, 1, 2]}
+    grouped = PlattScaling().fit([0.6, 0.7, 0.2], ["a", "b", "a"], **facts)
     assert grouped.map == PlattScaling().fit([0.6, 0.7, 0.2], [0, 1, 0]).map
-    with pytest.raises(ct.InvalidPredictionsError, match="labels are missing"):
-        TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]])
-    with pytest.raises(ct.InvalidPredictionsError, match="row 1"):
-        TemperatureScaling().fit([[0.5, 0.5], [np.nan, 0.5]], [0, 1])
-    for wrong in (0.0, -1.0, np.inf, np.nan):
-        for method in (TemperatureScaling, VectorScaling, MatrixScaling, PlattScaling):
-            with pytest.raises(ct.StatisticError, match="penalty must be a number > 0"):
-                method(wrong)
-    with pytest.raises(ct.StatisticError, match="bins must be"):
-        HistogramBinning(15)
 
 
 def test_a_fit_that_does_not_converge_is_refused(monkeypatch):

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom, chi2
 
 import caltest as ct
-from caltest import AuditVerdict, cli
+from caltest import AuditVerdict
 from caltest.planning import Bump, LogisticNormal, Shift, Slope
 from caltest.planning.search import by_alarms, by_power, by_width
 
@@ -75,7 +75,7 @@ def test_the_exact_p_value_of_the_largest_gap():
     assert test.n_resamples == 0
 
 
-def test_clusters_and_weights_are_honoured_and_subgroups_refused():
+def test_clusters_and_weights_are_honoured():
     p, y = drawn(1000, seed=2)
     clusters = np.repeat(np.arange(200), 5)
     known = ct.equivalence_test(p, y, tolerance=0.05, rng=0, n_resamples=999, clusters=clusters)
@@ -89,16 +89,6 @@ def test_clusters_and_weights_are_honoured_and_subgroups_refused():
     bound = ct.confidence_interval(p, y, side="upper", **weights).high
     assert weighted.smallest_tolerance == pytest.approx(bound, rel=3e-4)
     assert weighted.effective_n == pytest.approx(500500**2 / 333833500)
-    with pytest.raises(ct.StatisticError, match="does not take by"):
-        ct.equivalence_test(p, y, tolerance=0.05, by=np.arange(1000) % 2)
-    with pytest.raises(ct.StatisticError, match="no upper bound of MCE"):
-        ct.equivalence_test(p, y, ct.MCE(U(5)), tolerance=0.05, clusters=clusters)
-    with pytest.raises(ct.StatisticError, match="no upper bound of SKCE"):
-        ct.equivalence_test(p, y, ct.SKCE(), tolerance=0.05)
-    with pytest.raises(ct.StatisticError, match="no error is larger than 1: one of 5 %"):
-        ct.equivalence_test(p, y, tolerance=5)
-    with pytest.raises(ct.StatisticError, match="tolerance must be a number > 0"):
-        ct.equivalence_test(p, y, tolerance=0.0)
 
 
 def up_and_down(p):
@@ -244,19 +234,6 @@ def test_the_bounds_of_a_difference_are_its_extremes():
         assert check.high == pytest.approx(values.max(), abs=1e-3)
 
 
-@pytest.mark.slow
-def test_a_gate_is_seldom_wrong():
-    """A model whose error is the tolerance, and one worse than the other by the margin."""
-    passed = failed = 0
-    for seed in range(100):
-        p, y = drawn(800, 0.06, seed=seed, sign=up_and_down)
-        found = ct.gate(p, y, tolerance=0.06, alpha=0.1, n_resamples=199, rng=seed)
-        passed += found.verdict == "passed"
-        failed += found.verdict == "failed"
-    assert passed <= binom.isf(1e-3, 100, 0.1)
-    assert failed <= binom.isf(1e-3, 100, 0.1)
-
-
 def test_a_gate_reads_both_models_alike():
     right, steep, y = two_models(1000)
     words = np.where(y == 1, "yes", "no")
@@ -311,24 +288,6 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
     ]:
         with pytest.raises(ct.StatisticError, match=said):
             ct.gate(*arguments, **options)
-
-
-@pytest.mark.parametrize(
-    ("limits", "said"),
-    [
-        ({}, "a gate checks a tolerance, or a margin"),
-        ({"margin": 0.1}, "give both"),
-        ({"against": [0.5, 0.5]}, "give both"),
-        ({"tolerance": 2}, r"tolerance must lie in \(0, 1\)"),
-        ({"tolerance": 0.1, "by": [1, 2]}, "gate does not take by"),
-        ({"tolerance": 0.1, "alpha": 0}, "alpha must"),
-        ({"tolerance": 0.1, "statistic": ct.Kuiper()}, "no interval of Kuiper"),
-        ({"tolerance": 0.1, "paired": "no"}, "paired must be"),
-    ],
-)
-def test_what_a_gate_refuses(limits, said):
-    with pytest.raises(ct.StatisticError, match=said):
-        ct.gate([0.2, 0.7], [0, 1], **limits)
 
 
 def test_assert_calibrated_fails_with_the_report(pytester):
@@ -534,8 +493,6 @@ def test_a_monitor_is_planned_with_its_alpha_and_the_lens_that_is_asked_for():
     other = ct.plan(statistic=ct.Monitor(alpha=0.2), lens=ct.OneVsRest(2), **run)
     assert other.lens == "OneVsRest(2)"
     assert other.n != loose.n
-    with pytest.raises(ct.StatisticError, match="without rows"):
-        ct.plan(statistic=ct.Monitor().update([0.3, 0.4], [0, 1]), **run)
 
 
 def test_labels_say_what_is_wrong():
@@ -546,27 +503,6 @@ def test_labels_say_what_is_wrong():
     known = ct.plan(p, statistic=ct.CoxScore(), alternative=Slope(0.7), rng=1, n_datasets=200)
     assert "PlattScaling" in shown.alternative
     assert shown.n == pytest.approx(known.n, rel=0.5)
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"like": [0.2, 0.7]}, "nothing is wrong yet"),
-        ({"like": [0.2, 0.7], "width": 0.1, "tolerance": 0.1}, "one thing is planned at a time"),
-        ({"like": [0.2, 0.7], "statistic": "slope"}, "'slope' needs a width"),
-        ({"like": [0.2, 0.7], "statistic": "slopes", "width": 1}, "statistic must be one of"),
-        ({"like": [0.2, 0.7], "power": 1.0}, "power must"),
-        ({"like": [0.2, 0.7], "tolerance": -0.1}, "tolerance must"),
-        ({"like": [0.2, 0.7], "tolerance": 0.1, "n_datasets": 5}, "n_datasets must be a whole"),
-        ({"like": [0.2, 0.7], "labels": [0, 1], "weights": [1, 2]}, "plan does not take weights"),
-        ({"like": [0.2, 0.7], "against": [0.1, 0.2, 0.3]}, "probs has 3 rows"),
-        ({"like": uniform, "against": [0.1]}, "like predictions, not like a function"),
-    ],
-)
-def test_what_a_plan_refuses(asked, said):
-    statistic = asked.pop("statistic", ct.ECE())
-    with pytest.raises(ValueError, match=said):
-        ct.plan(statistic=statistic, **asked)
 
 
 def test_alternatives_are_distributions_and_mean_what_they_say():
@@ -601,12 +537,6 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(list(words))
-    return stop.value.code, capsys.readouterr()
-
-
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -631,23 +561,20 @@ def run(capsys, *words):
         ("plan --like new.csv --probs p --alternative TopK(1)", 2),
     ],
 )
-def test_commands_and_their_exit_codes(files, capsys, words, code):
-    found, printed = run(capsys, *words.split())
+def test_commands_and_their_exit_codes(files, run, words, code):
+    found, _, err = run(*words.split())
     assert found == code
-    assert "Traceback" not in printed.err
+    assert "Traceback" not in err
 
 
-def test_a_gate_writes_markdown_and_json(files, capsys):
+def test_a_gate_writes_markdown_and_json(files, done):
     words = "gate new.csv --probs p --tolerance .06 --json --out summary.md"
-    _, printed = run(capsys, *words.split())
-    assert json.loads(printed.out)["verdict"] == "passed"
+    assert json.loads(done(*words.split()))["verdict"] == "passed"
     text = (files / "summary.md").read_text(encoding="utf-8")
     assert text.startswith("| check | statistic |")
     assert "Verdict: PASSED" in text
-    words = "plan --like new.csv --probs p --tolerance .1 --json"
-    code, printed = run(capsys, *words.split())
-    assert json.loads(printed.out)["purpose"] == "equivalence"
-    assert code == 0
+    words = "plan --like new.csv --probs p --tolerance .1 --n-datasets 100 --json"
+    assert json.loads(done(*words.split()))["purpose"] == "equivalence"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from conftest import event, two
 
 import caltest as ct
 from caltest import StatisticError
-from caltest.exact import cell_null, enumerated_null
+from caltest.exact import enumerated_null
 from caltest.inference.cox import cox_recalibration
 from caltest.simulate import RedrawLabels
 from caltest.statistics.base import problem_of
@@ -171,18 +171,6 @@ def test_size_of_the_limit_law(statistic, draws):
     p = np.random.default_rng(1).uniform(0.02, 0.98, 500)
     low, high = scipy.stats.binom.ppf([1e-4, 1 - 1e-4], draws, 0.05) / draws
     assert low - 0.01 < sizes(statistic, p, draws) < high + 0.01
-
-
-@pytest.mark.slow
-def test_the_limit_of_hosmer_lemeshow_is_liberal_for_rare_events_and_the_exact_law_is_not():
-    p = np.random.default_rng(2).beta(0.3, 12.0, 200).clip(1e-4)
-    assert sizes(HosmerLemeshow(), p, 4000) > 0.07
-    data = event(p)
-    fixed = HosmerLemeshow().prepare(problem_of(data))
-    values = fixed.batch(RedrawLabels().drawer(data)((3, 1), 0, 1000))
-    law = cell_null(fixed.cell_law(), float(np.quantile(values, 0.95)))
-    rejected = sum(law.bracket(t)[1] <= 0.05 for t in values)
-    assert rejected <= scipy.stats.binom.ppf(1 - 1e-5, 1000, 0.05)
 
 
 def test_g_minus_2_degrees_of_freedom_reject_too_often():

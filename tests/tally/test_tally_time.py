@@ -71,21 +71,6 @@ def test_rows_of_a_batch_may_depend_on_earlier_ones():
 
 
 @pytest.mark.slow
-def test_calibrated_models_ring_seldom():
-    highest = []
-    for seed in range(200):
-        rng, monitor = np.random.default_rng(seed), ct.Monitor()
-        for _ in range(10):
-            p = rng.beta(0.5, 0.5, 50)
-            monitor = monitor.update(ct.Tally.of(p, rng.random(50) < p, grid=100))
-        highest.append(monitor.highest)
-    for odds in (5.0, 20.0):
-        limit = 1.0 / odds + 3.0 * np.sqrt((1.0 - 1.0 / odds) / odds / 200.0)
-        assert np.mean(np.array(highest) >= np.log(odds)) <= limit
-    assert np.mean(np.array(highest) > 0.0) > 0.2  # some luck there is
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("grid", [2, 10])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_moments_leave_open_is_taken_off(grid, seed):
