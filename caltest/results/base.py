@@ -172,13 +172,16 @@ class Result(Record):
 
     #: The field that is the result as a single number, if one is.
     number: ClassVar[str | None] = None
-    #: The attributes that are columns of its table; none where the table is a list of its fields.
+    #: The columns of its table, attributes or "head=attribute", those of the records in some fields
+    #: where these are named; none where the table is a list of its fields.
     columns: ClassVar[tuple[str, ...]] = ()
+    records: ClassVar[tuple[str, ...]] = ()
     #: What is shown of it where it is that of a subgroup, and what all subgroups are asked.
     of_subgroups: ClassVar[tuple[str, ...]] = ()
     of_all: ClassVar[str] = "calibrated in every subgroup"
-    #: What its report begins with.
+    #: What its report begins with, and its recipe, as a template.
     title: ClassVar[str] = ""
+    made: ClassVar[str] = ""
 
     def __float__(self) -> float:
         if self.number is None:
@@ -196,7 +199,12 @@ class Result(Record):
 
     def _made(self) -> list[str]:
         """Return what the recipe begins with: what was computed, of what, and how."""
-        raise NotImplementedError
+        return [self.made.format(self)]
+
+    @property
+    def _percent(self) -> str:
+        """The level of intervals or bands, as words have it."""
+        return f"{100 * vars(self)['level']:g} %"
 
     def _rows(self) -> str:
         return f"n={self.n}"
@@ -218,14 +226,20 @@ class Result(Record):
 
     def _tables(self) -> list[tables.Columns]:
         """Return what its tables show: one value, or one a row, in every column."""
-        if not self.columns:
+        if not self.columns:  # a list of its fields
             own = {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
             shown = {k: v for k, v in own.items() if isinstance(v, (str, int, float, tuple))}
             texts = [tables.cell(name, value) for name, value in shown.items()]
             return [{"": [name.replace("_", " ") for name in shown], "value": texts}]
-        values = {name: getattr(self, name) for name in self.columns}
-        by_row = isinstance(values[self.columns[0]], (tuple, np.ndarray))
-        return [values if by_row else {name: [value] for name, value in values.items()}]
+        heads = {head: name or head for head, _, name in (c.partition("=") for c in self.columns)}
+        if self.records:
+            parts = [getattr(self, name) for name in self.records]
+            rows = [row for part in parts for row in (part if isinstance(part, tuple) else [part])]
+            return [{h: [getattr(row, name) for row in rows] for h, name in heads.items()}]
+        values = {head: getattr(self, name) for head, name in heads.items()}
+        if isinstance(next(iter(values.values())), (tuple, np.ndarray)):
+            return [values]
+        return [{head: [value] for head, value in values.items()}]
 
     def _all_tables(self) -> list[tables.Columns]:
         """Return its tables, and that of its subgroups."""

@@ -1,18 +1,162 @@
-"""The answers of a calibration test, of one question or of several."""
+"""The answers of a calibration test: of one question or of several, of clusters and subgroups."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from caltest._base.written import several
-from caltest.results.base import SMALLEST_SHOWN, Result, format_p, format_value
-from caltest.results.clusters import ClusterSummary
+from caltest.results.base import SMALLEST_SHOWN, Record, Result, format_p, format_value
 from caltest.results.fields import described, entry
-from caltest.results.subgroups import Subgroups
-from caltest.results.tables import Columns, listed
+from caltest.results.tables import Columns, aligned, listed
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
+
+#: z beyond which sizes of clusters and residuals are not associated by chance.
+ASSOCIATED = 3.29
+
+
+@described()
+class ClusterSummary(Record):
+    """The clusters behind a test, and the dependence that its null distribution allows for."""
+
+    count: int = entry("The number of clusters, and their rows.")
+    smallest: int
+    largest: int
+    effective: float = entry(
+        "(Σ v_g)² / Σ v_g², v_g the variance of the sum of a cluster: as many equal clusters "
+        "would weigh the same."
+    )
+    shared: float = entry(
+        "Clusters in which a label other than the commonest is expected, if clusters shared labels."
+    )
+    dependence: float | None = entry(
+        "λ, the degree to which rows of a cluster share their label in what is redrawn, and that "
+        "to which they share whether the likeliest label is right; None where it was not tried, "
+        "or would be the same."
+    )
+    correctness: float | None
+    in_parts: float = entry("The largest λ of a part of the rows: where some agree more than all.")
+    estimated: bool = entry(
+        "Whether λ is the upper 95 % limit of what the labels show, or was given."
+    )
+    inflation: float = entry(
+        "κ, above 1 where labels of a cluster agree more than any redraw allows: replicates of a "
+        "statistic of degree d in the residuals are multiplied by κ^{d/2}."
+    )
+    size_effect: float = entry(
+        "z of the association between the size of a cluster and its residuals; see the notes."
+    )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about clusters that are not all alike."""
+        notes = []
+        overall = max(self.dependence or 0.0, self.correctness or 0.0)
+        if self.in_parts > overall:
+            notes.append(
+                f"some rows depend on others of their cluster more than all do (λ up to "
+                f"{self.in_parts:g}, {overall:g} overall): they are drawn with their own λ"
+            )
+        if abs(self.size_effect) > ASSOCIATED:
+            notes.append(
+                f"residuals change with the size of the cluster (z = {self.size_effect:+.1f}): the "
+                "test is valid if sizes do not depend on outcomes; test with "
+                "null=OneRowPerCluster() if they may"
+            )
+        return tuple(notes)
+
+    def __str__(self) -> str:
+        rows = f"{self.smallest}" + (f"–{self.largest}" if self.largest > self.smallest else "")
+        kinds = {"labels": self.dependence, "being right": self.correctness}
+        shares = [f"{kind} {self._bound(x)}" for kind, x in kinds.items() if x is not None]
+        limits = " (95 % limits)" if self.estimated else ""
+        return (
+            f"{self.count} of {rows} rows, effective {self.effective:.1f} · dependence of "
+            f"{', of '.join(shares)}{limits} · κ {self.inflation:.2f}"
+        )
+
+    def _bound(self, degree: float) -> str:
+        if not self.estimated:
+            return f"{degree:g}"
+        return f"at most {degree:g}" if degree > 0.0 else "below 0.1"
+
+
+@described(plotter="tables.forest")
+class Subgroups(Record):
+    """The same question, asked of every subgroup by itself, and whether they differ."""
+
+    names: tuple[str, ...] = entry("The subgroups, in the order of their names.")
+    counts: tuple[int, ...] = entry("Their numbers of rows.")
+    tests: tuple[Any, ...] = entry(
+        "The test of each, its interval or its comparison; None where it cannot be tested, which "
+        "``notes`` explain.",
+        "tuple of CalibrationTestResult or another Result, or None",
+    )
+    adjusted: tuple[float | None, ...] = entry(
+        "Their p-values, adjusted for the number of subgroups.",
+        "tuple of float or None",
+    )
+    pvalue: float = entry(
+        'The smallest of these: "is it calibrated in every subgroup?", or "are errors equal '
+        'there?".'
+    )
+    adjust: str = entry(
+        "By Holm's method where no row is in two subgroups, else by the joint law on the same "
+        "redrawn labels (Westfall & Young 1993).",
+        '{"Holm", "max-T"}',
+    )
+    n: int = entry("Rows of all together, each counted once.")
+    alike: tuple[float | None, ...] = entry(
+        'For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the '
+        'other rows are": see :func:`calibration_test`. Empty or None where this is not tested.',
+        "tuple of float or None",
+        default=(),
+    )
+    notes: tuple[str, ...] = entry("What could not be tested, and why.", default=())
+
+    @property
+    def tested(self) -> list[Any]:
+        """The tests that there are."""
+        return [test for test in self.tests if test is not None]
+
+    @property
+    def worst(self) -> int:
+        """The number of the subgroup with the strongest evidence."""
+        keys = {j: test.rank for j, test in enumerate(self.tests) if test is not None}
+        return min(keys, key=lambda j: (self.adjusted[j], keys[j]))
+
+    @property
+    def alike_pvalue(self) -> float | None:
+        """The smallest of ``alike``: "are all calibrated alike?"; None where not tested."""
+        return min((p for p in self.alike if p is not None), default=None)
+
+    @property
+    def recipe(self) -> str:
+        """One line that says how the numbers were made."""
+        kind = f"{len(self.names)} subgroups, {self.adjust}"
+        return f"{kind} · {replace(self.tested[0], n=self.n).recipe}"
+
+    @property
+    def table(self) -> Columns:
+        """A row for every subgroup."""
+        shown = self.tested[0].of_subgroups
+        found = {name: [t and getattr(t, name) for t in self.tests] for name in shown}
+        last = {"alike": self.alike} if self.alike else {}
+        named = {"subgroup": self.names, "n": self.counts}
+        return {**named, **found, "adjusted": self.adjusted, **last}
+
+    def in_words(self) -> list[str]:
+        """Return the finding in sentences."""
+        said = [f"{self.tested[0].of_all}: p {format_p(self.pvalue)} ({self.adjust})"]
+        if self.alike_pvalue is not None:
+            said.append(f"calibrated alike: p {format_p(self.alike_pvalue)} (residuals permuted)")
+        return said + [f"Note: {note}." for note in self.notes]
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(self.table), *(f"  {line}" for line in self.in_words())])
+
 
 #: So few draws may all be alike by chance.
 FEW_DRAWS = 20
@@ -24,6 +168,7 @@ FEW_DRAWS = 20
     columns="statistic lens estimate shown_floor shown_p",
     of_subgroups="estimate shown_floor shown_p",
     plotter="laws.null",
+    made="{0.statistic} · {0.lens} · {0.null} null",
 )
 class CalibrationTestResult(Result):
     """The answer of :func:`caltest.calibration_test`."""
@@ -99,9 +244,6 @@ class CalibrationTestResult(Result):
         if self.null == "betting":
             return "at most 1 on average"
         return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
-
-    def _made(self) -> list[str]:
-        return [self.statistic, self.lens, f"{self.null} null"]
 
     def _facts(self) -> list[str]:
         betting = self.null == "betting"

@@ -7,9 +7,8 @@ from math import sqrt
 from typing import Any, ClassVar
 
 from caltest.results.base import Record, Result, format_p, format_value, short
-from caltest.results.calibration import CalibrationTestResult
+from caltest.results.calibration import CalibrationTestResult, Subgroups
 from caltest.results.fields import described, entry
-from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 

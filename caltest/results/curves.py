@@ -16,6 +16,7 @@ from caltest.results.verdicts import AuditVerdict
 
 @described(
     eq=False,
+    shape="(L,)",
     columns="predicted count_a count_b difference low high",
     title="Difference of two reliability curves",
     plotter="reliability.difference",
@@ -23,22 +24,15 @@ from caltest.results.verdicts import AuditVerdict
 class ReliabilityDifference(Result):
     """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use."""
 
-    predicted: FloatArray = entry(
-        "Mean prediction of both models in the bin; increasing.",
-        "ndarray of shape (L,)",
-    )
+    predicted: FloatArray = entry("Mean prediction of both models in the bin; increasing.")
     difference: FloatArray = entry(
-        "Deviation (outcome − prediction) of model a minus that of model b.",
-        "ndarray of shape (L,)",
+        "Deviation (outcome − prediction) of model a minus that of model b."
     )
-    low: FloatArray = entry("The confidence band of the difference.", "ndarray of shape (L,)")
+    low: FloatArray = entry("The confidence band of the difference.")
     high: FloatArray
-    count_a: IntArray = entry("Rows of the two models in the bin.", "ndarray of shape (L,), int")
+    count_a: IntArray = entry("Rows of the two models in the bin.")
     count_b: IntArray
-    cell: IntArray = entry(
-        "Numbers of the bins, for which neighbours follow each other.",
-        "ndarray of shape (L,), int",
-    )
+    cell: IntArray = entry("Numbers of the bins, for which neighbours follow each other.")
     names: tuple[str, str] = entry("The two models.")
     name: str = entry(
         'Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.'
@@ -51,8 +45,7 @@ class ReliabilityDifference(Result):
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
-        band = f"{100 * self.level:g} % {how}confidence band of the difference"
-        return [self.bins, self.lens, band]
+        return [self.bins, self.lens, f"{self._percent} {how}confidence band of the difference"]
 
     def _in_words(self) -> list[str]:
         return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
@@ -60,6 +53,7 @@ class ReliabilityDifference(Result):
 
 @described(
     eq=False,
+    shape="(M,)",
     columns="bins size estimate null_mean low high pvalue",
     title="Sensitivity to the bins",
     plotter="curves.sensitivity",
@@ -68,13 +62,9 @@ class BinSensitivity(Result):
     """The answer of :func:`caltest.bin_sensitivity`: one row a binning."""
 
     bins: tuple[str, ...] = entry("The binnings.")
-    size: IntArray = entry(
-        "Their numbers of bins: as asked for, or of occupied cells.",
-        "ndarray of shape (M,), int",
-    )
+    size: IntArray = entry("Their numbers of bins: as asked for, or of occupied cells.")
     estimate: FloatArray = entry(
-        "The ECE, its noise floor, the central part of its null distribution, and its p-value.",
-        "ndarray of shape (M,)",
+        "The ECE, its noise floor, the central part of its null distribution, and its p-value."
     )
     null_mean: FloatArray
     low: FloatArray
@@ -86,11 +76,15 @@ class BinSensitivity(Result):
 
     def _made(self) -> list[str]:
         kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
-        band = f"{100 * self.level:g} % noise band"
-        return [f"ECE({kinds}, distance={self.distance})", self.lens, band]
+        ece = f"ECE({kinds}, distance={self.distance})"
+        return [ece, self.lens, f"{self._percent} noise band"]
 
 
-@described(number="at_most", title="Test by the confidence band")
+@described(
+    number="at_most",
+    title="Test by the confidence band",
+    made="confidence band between {0.between[0]:g} and {0.between[1]:g} · {0.lens} · {0._percent}",
+)
 class BandTest(Result):
     """The answer of :meth:`ReliabilityFit.band_test`."""
 
@@ -118,25 +112,22 @@ class BandTest(Result):
         found = AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE
         return found[self.at_least == 0.0]
 
-    def _made(self) -> list[str]:
-        ends = f"between {self.between[0]:g} and {self.between[1]:g}"
-        return [f"confidence band {ends}", self.lens, f"{100 * self.level:g} %"]
-
     def _in_words(self) -> list[str]:
         if self.crosses:
             return ["The band crosses itself: the outcome does not increase with the prediction."]
         far, some = f"{self.at_most:.3f}", f"{self.at_least:.3f}"
         ends = f"{self.between[0]:.3g} and {self.between[1]:.3g}"
         said = f"Where predictions are between {ends}, true frequencies are within {far} of them"
-        said += f", and somewhere off by at least {some}" if self.at_least >= 0.0005 else ""
-        said += (
-            f": {self.verdict}, with a tolerance of {self.tolerance:g}" if self.tolerance else ""
-        )
-        return [f"{said} ({100 * self.level:g} % band, for any increasing curve)."]
+        if self.at_least >= 0.0005:
+            said += f", and somewhere off by at least {some}"
+        if self.tolerance:
+            said += f": {self.verdict}, with a tolerance of {self.tolerance:g}"
+        return [f"{said} ({self._percent} band, for any increasing curve)."]
 
 
 @described(
     eq=False,
+    shape="(m,)",
     title="Reliability curve without bins",
     plotter="reliability.fitted",
     draws="replicates for the band, 0 for none",
@@ -145,14 +136,12 @@ class ReliabilityFit(Result):
     """The answer of :func:`caltest.reliability_fit`: a curve without bins."""
 
     predicted: FloatArray = entry(
-        "Predictions, increasing, and the estimated frequency of the outcome there.",
-        "ndarray of shape (m,)",
+        "Predictions, increasing, and the estimated frequency of the outcome there."
     )
     fitted: FloatArray
     low: FloatArray = entry(
         'The band; NaN without one. Between neighbours, that of ``fit="band"`` is ``low`` of '
-        "the left and ``high`` of the right one.",
-        "ndarray of shape (m,)",
+        "the left and ``high`` of the right one."
     )
     high: FloatArray
     spread: IntArray = entry(
@@ -248,6 +237,5 @@ class ReliabilityFit(Result):
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
-        known = self.band != "none"
-        band = f"{100 * self.level:g} % {how}{self.band} band" if known else "no band"
+        band = "no band" if self.band == "none" else f"{self._percent} {how}{self.band} band"
         return [f"{'isotonic' if self.fit == 'band' else self.fit} curve", self.lens, band]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 Class = TypeVar("Class", bound=type)
 #: What types are called in documentation.
-TYPES = {"FloatArray": "ndarray", "IntArray": "ndarray of int", "BoolArray": "ndarray of bool"}
+TYPES = {"FloatArray": "ndarray{}", "IntArray": "ndarray{}, int"}
 #: The end of every list of attributes.
 SHARED = "n, n_classes, n_resamples, seed, ended, notes, version\n    As for every :class:`Result`"
 
@@ -32,32 +32,38 @@ def described(
     eq: bool = True,
     title: str = "",
     number: str = "",
+    made: str = "",
+    shape: str = "",
     columns: str = "",
+    records: str = "",
     of_subgroups: str = "",
     plotter: str = "",
     draws: str = "",
 ) -> Callable[[Class], Class]:
     """Make a frozen dataclass of a class, with all that is printed, drawn and documented of it.
 
-    ``title`` heads its text; ``number`` is the field that stands for it; ``columns`` are the
-    attributes of its table, and ``of_subgroups`` those of a table of subgroups; ``plotter`` is the
-    function of :mod:`caltest.plots` that draws it; ``draws`` says what ``n_resamples`` counts.
+    ``title`` heads its text; ``number`` is the field that stands for it; ``made`` is a template of
+    what its recipe begins with; ``columns`` are the attributes of its table, or "head=attribute",
+    of the records in the fields ``records`` if these are given, and ``of_subgroups`` those of a
+    table of subgroups; ``plotter`` is the function of :mod:`caltest.plots` that draws it; ``shape``
+    is that of its arrays; ``draws`` says what ``n_resamples`` counts.
     """
-    facts: dict[str, str | tuple[str, ...]] = {"title": title, "number": number, "plotter": plotter}
-    facts |= {"columns": tuple(columns.split()), "of_subgroups": tuple(of_subgroups.split())}
+    words = {"title": title, "number": number, "made": made, "plotter": plotter}
+    lists = {"columns": columns, "records": records, "of_subgroups": of_subgroups}
+    facts = words | {name: tuple(listed.split()) for name, listed in lists.items()}
 
     def make(cls: Class) -> Class:
         for name, value in facts.items():
             if value:
                 setattr(cls, name, value)
         dataclass(frozen=True, eq=eq)(cls)
-        cls.__doc__ = _documented(cls, draws)
+        cls.__doc__ = _documented(cls, shape, draws)
         return cls
 
     return make
 
 
-def _documented(cls: Any, draws: str) -> str:
+def _documented(cls: Any, shape: str, draws: str) -> str:
     """Return a docstring with the section on attributes that its fields tell."""
     names: list[str] = []
     parts: list[str] = []
@@ -67,7 +73,7 @@ def _documented(cls: Any, draws: str) -> str:
         if j + 1 < len(shown) and "meaning" not in shown[j + 1].metadata:
             continue
         first = shown[j + 1 - len(names)]
-        kind = first.metadata["kind"] or _in_words(str(first.type))
+        kind = first.metadata["kind"] or _in_words(str(first.type), shape)
         text = "\n".join(f"    {line}" for line in wrap(first.metadata["meaning"], 92))
         parts.append(f"{', '.join(names)} : {kind}\n{text}")
         names = []
@@ -78,9 +84,9 @@ def _documented(cls: Any, draws: str) -> str:
     return indent(f"{head}\n\n{listed}{notes}{rest}\n", "    ").lstrip()
 
 
-def _in_words(kind: str) -> str:
+def _in_words(kind: str, shape: str) -> str:
     """Return an annotation as documentation says it."""
     for name, words in TYPES.items():
-        kind = kind.replace(name, words)
+        kind = kind.replace(name, words.format(f" of shape {shape}" if shape else ""))
     kind = re.sub(r"tuple\[(\w+), (\.\.\.|\1(, \1)*)\]", r"tuple of \1", kind)
     return kind.replace(" | None", " or None")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from caltest.results.base import Result, format_p, format_value
+from caltest.results.calibration import Subgroups
 from caltest.results.fields import described, entry
-from caltest.results.subgroups import Subgroups
 from caltest.results.tables import listed
 
 #: How the printed report names a method.

@@ -31,6 +31,8 @@ COLUMNS = (
 
 @described(
     eq=False,
+    shape="(L,)",
+    made="{0.bins} · {0.lens} · {0.shown_band}",
     title="Reliability curve",
     plotter="reliability.reliability",
     draws="replicates for the bars, 0 where they are computed",
@@ -40,33 +42,23 @@ class ReliabilityCurve(Result):
 
     component: IntArray = entry(
         "The induced class whose probability is looked at: always 0 for a two-class problem, else "
-        "0 … K'−1, one after the other; with subgroups those of one after those of the other.",
-        "ndarray of shape (L,), int",
+        "0 … K'−1, one after the other; with subgroups those of one after those of the other."
     )
-    cell: IntArray = entry(
-        "The number of the bin, as the binning numbers them.",
-        "ndarray of shape (L,), int",
-    )
+    cell: IntArray = entry("The number of the bin, as the binning numbers them.")
     bin_low: FloatArray = entry(
         "The ends of the bin: its edges for ``UniformBins`` and ``EdgeBins``, else its smallest "
-        "and largest prediction.",
-        "ndarray of shape (L,)",
+        "and largest prediction."
     )
     bin_high: FloatArray
-    count: IntArray = entry(
-        "Rows in the bin; empty bins are left out.",
-        "ndarray of shape (L,), int",
-    )
+    count: IntArray = entry("Rows in the bin; empty bins are left out.")
     predicted: FloatArray = entry(
         "Mean prediction, and frequency of the outcome. Within a component, ``predicted`` "
-        "increases.",
-        "ndarray of shape (L,)",
+        "increases."
     )
     observed: FloatArray
     low: FloatArray = entry(
         "The bars, as frequencies; NaN when there are none. Subtract ``predicted`` for bars of "
-        "the deviation.",
-        "ndarray of shape (L,)",
+        "the deviation."
     )
     high: FloatArray
     spread: IntArray = entry(
@@ -121,10 +113,7 @@ class ReliabilityCurve(Result):
             return "no bars"
         kind = "consistency" if self.is_consistency else "confidence"
         how = "simultaneous " if self.simultaneous else ""
-        return f"{100 * self.level:g} % {how}{kind} bars ({self.band})"
-
-    def _made(self) -> list[str]:
-        return [self.bins, self.lens, self.shown_band]
+        return f"{self._percent} {how}{kind} bars ({self.band})"
 
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}

@@ -9,7 +9,12 @@ from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 
-@described(eq=False, title="Reliability on the simplex", plotter="simplex.simplex")
+@described(
+    eq=False,
+    shape="(L,)",
+    title="Reliability on the simplex",
+    plotter="simplex.simplex",
+)
 class ReliabilitySimplex(Result):
     """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell."""
 
@@ -19,10 +24,7 @@ class ReliabilitySimplex(Result):
         "ndarray of shape (L, K)",
     )
     bin_high: FloatArray
-    count: IntArray = entry(
-        "Rows in the cell; empty cells are left out.",
-        "ndarray of shape (L,), int",
-    )
+    count: IntArray = entry("Rows in the cell; empty cells are left out.")
     predicted: FloatArray = entry(
         "Mean prediction, and frequencies of the classes, both weighted: tail and head of the "
         "arrow.",
@@ -30,12 +32,10 @@ class ReliabilitySimplex(Result):
     )
     observed: FloatArray
     pvalue: FloatArray = entry(
-        "For each cell by itself: exact, or drawn where ``n_resamples`` is not 0.",
-        "ndarray of shape (L,)",
+        "For each cell by itself: exact, or drawn where ``n_resamples`` is not 0."
     )
     adjusted: FloatArray = entry(
-        "Adjusted for the number of cells: Holm's of exact ones, max-T of drawn ones.",
-        "ndarray of shape (L,)",
+        "Adjusted for the number of cells: Holm's of exact ones, max-T of drawn ones."
     )
     names: tuple[str, ...] = entry("The corners.")
     lens: str = entry("The recipe.")
@@ -54,8 +54,7 @@ class ReliabilitySimplex(Result):
         return self.adjusted <= 1.0 - self.level + 1e-12
 
     def _made(self) -> list[str]:
-        marked = f"cells marked at family level {1.0 - self.level:.3g}"
-        return [self.bins, self.lens, marked]
+        return [self.bins, self.lens, f"cells marked at family level {1.0 - self.level:.3g}"]
 
     def _tables(self) -> list[Columns]:
         corners = f"({', '.join(self.names)})"

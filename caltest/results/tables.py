@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
 
@@ -14,9 +14,7 @@ SMALLEST_SHOWN = 1e-12
 #: The heads of columns that are not called after their attribute.
 HEADS = {
     **{"shown_floor": "if calibrated", "null_mean": "if calibrated", "shown_p": "p", "pvalue": "p"},
-    **{"bin_low": "from", "bin_high": "to", "count_a": "count a", "count_b": "count b"},
-    **{"in_sd": "in sd", "at_least": "at least", "at_most": "at most"},
-    **{"estimate_a": "estimate a", "estimate_b": "estimate b"},
+    **{"bin_low": "from", "bin_high": "to"},
 }
 _MARKDOWN = str.maketrans(
     {c: f"\\{c}" for c in "\\`*_[]|~$#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
@@ -66,17 +64,17 @@ def cell(name: str, value: Any) -> str:
     return ("+" if name == "deviation" and value > 0.0 else "") + shown(float(value))
 
 
+def head(name: str) -> str:
+    """Return what stands over a column; an attribute is called by its name, in words."""
+    return HEADS.get(name, name.replace("_", " ") if name.isidentifier() else name)
+
+
 def _text(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], Any, list[bool]]:
     """Return heads, rows of cells, and which columns hold numbers."""
     cells = [[cell(name, value) for value in values] for name, values in columns.items()]
     numeric = [all(map(_NUMBER.match, column)) for column in cells]
     rows = zip(*([written(text) for text in column] for column in cells), strict=True)
-    return [written(HEADS.get(name, name)) for name in columns], rows, numeric
-
-
-def of_records(records: Sequence[object], heads: Mapping[str, str]) -> Columns:
-    """Return a table with a row for every record, from heads and the attributes below them."""
-    return {head: [getattr(row, name) for row in records] for head, name in heads.items()}
+    return [written(head(name)) for name in columns], rows, numeric
 
 
 def listed(facts: Mapping[str, str]) -> list[str]:

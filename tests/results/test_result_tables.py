@@ -106,7 +106,7 @@ def expected(result):
     """Return the rows of all tables as plain text."""
     rows = []
     for columns in result._tables():
-        rows.append([tables.HEADS.get(name, name) for name in columns])
+        rows.append([tables.head(name) for name in columns])
         cells = [[tables.cell(name, v) for v in values] for name, values in columns.items()]
         rows += [list(row) for row in zip(*cells, strict=True)]
     return rows

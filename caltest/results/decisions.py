@@ -1,0 +1,227 @@
+"""Answers to decide by: of equivalence tests, gates, plans, and tests of grades."""
+
+from __future__ import annotations
+
+from caltest._base.written import several
+from caltest.results.base import Record, Result, format_p, format_value
+from caltest.results.fields import described, entry
+from caltest.results.verdicts import GateVerdict, GradeVerdict
+
+
+@described(
+    title="Test of equivalence",
+    number="pvalue",
+    made="{0.statistic} · {0.lens} · error ≥ {0.tolerance:g} tested by inversion",
+    columns="statistic lens estimate tolerance pvalue smallest_tolerance",
+    plotter="numbers.limits",
+    draws="draws of cell sums, 0 for exact tests",
+)
+class EquivalenceTestResult(Result):
+    """The answer of :func:`caltest.equivalence_test`."""
+
+    statistic: str = entry("The recipe, as it would be written in Python.")
+    lens: str
+    estimate: float = entry("The statistic of the observed data.")
+    tolerance: float = entry("As asked for.")
+    pvalue: float = entry(
+        "The chance of an observed error as small as this one, if the true one is ``tolerance``."
+    )
+    smallest_tolerance: float = entry(
+        "The smallest tolerance that the test accepts at ``alpha``: the upper bound of the error."
+    )
+    alpha: float = entry("As asked for.")
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether the error is shown to be smaller: ``smallest_tolerance`` ≤ ``tolerance``."""
+        return self.smallest_tolerance <= self.tolerance
+
+    def _in_words(self) -> list[str]:
+        shown, bound = format_p(self.pvalue), format_value(self.smallest_tolerance)
+        small = "smaller than" if self.equivalent else "not shown to be smaller than"
+        return [
+            f"The error is {small} the tolerance {self.tolerance:g} (p = {shown}).",
+            f"It is at most {bound}, which is wrong in at most {100.0 * self.alpha:g} % of data "
+            "sets: the smallest tolerance that would be accepted.",
+        ]
+
+
+@described()
+class GateCheck(Record):
+    """One check of a gate: an error, or how much larger it is than another, and its limit."""
+
+    question: str = entry("What is checked, in words and as a recipe.")
+    statistic: str
+    estimate: float = entry("The statistic, or the difference of the roots of two.")
+    corrected: float = entry("The estimate less its noise, and bounds of the error.")
+    low: float
+    high: float
+    limit: float = entry("The tolerance or the margin.")
+    verdict: GateVerdict = entry(
+        '``"passed"`` when ``high`` ≤ ``limit``, ``"failed"`` when ``low`` > ``limit``, or '
+        '``"cannot tell"``.'
+    )
+    rows: int | None = entry(
+        "Rows that would tell in 80 % of data sets if the truth is as estimated; None where that "
+        "is too close to the limit, or nothing more is needed."
+    )
+
+
+@described(
+    title="Calibration gate",
+    records="checks",
+    columns="check=question statistic estimate corrected low high limit finding=verdict",
+    plotter="numbers.limits",
+)
+class GateResult(Result):
+    """The answer of :func:`caltest.gate`; ``print`` shows it as a report."""
+
+    verdict: GateVerdict = entry(
+        '``"passed"`` when all checks have passed, ``"failed"`` when one has failed, or '
+        '``"cannot tell"``.'
+    )
+    checks: tuple[GateCheck, ...] = entry("What was checked.")
+    names: tuple[str, ...] = entry("The model, and the one it is compared with, if any.")
+    lens: str = entry("The lens, as it would be written in Python.")
+    alpha: float = entry("Chance of a wrong finding, at most, over all checks.")
+
+    def _made(self) -> list[str]:
+        limits = ", ".join(f"{c.question} ≤ {c.limit:g}" for c in self.checks)
+        return [f"gate: {limits}", self.lens, f"alpha={self.alpha:g}"]
+
+    def _in_words(self) -> list[str]:
+        said = [f"Verdict: {self.verdict.upper()}"]
+        for check in self.checks:
+            if check.verdict is GateVerdict.CANNOT_TELL:
+                needed = "No number of rows nearby would tell: the estimate is at the limit."
+                if check.rows is not None:
+                    needed = f"About {several(check.rows, 'row')} would tell; there are {self.n}."
+                said.append(f"{check.question}: {needed}")
+        return said
+
+
+#: What the rows are needed for.
+WORDS = {
+    "test": "to reject calibration at {alpha:g} in {power:.0%} of data sets",
+    "interval": "for {level:.4g} % intervals of length {width:g}, on average",
+    "equivalence": "to show at {alpha:g} an error below {tolerance:g}, in {power:.0%} of data sets",
+    "comparison": "to show at {alpha:g} which model is better, in {power:.0%} of data sets",
+    "monitoring": "until the alarm has rung in {power:.0%} of data sets",
+}
+
+
+@described(
+    title="Plan",
+    number="n",
+    made="plan of {0.purpose} · {0.statistic} · {0.lens} · like {0.like} · {0.method}, "
+    "alpha={0.alpha:g}",
+    columns="purpose statistic lens alternative n low high",
+    plotter="curves.planned",
+    draws="data sets that were simulated, 0 for a formula; ``n`` rows are needed",
+)
+class Plan(Result):
+    """The answer of :func:`caltest.plan`."""
+
+    statistic: str = entry("The recipe, as it would be written in Python.")
+    lens: str
+    purpose: str = entry(
+        "What is planned.",
+        '{"test", "interval", "equivalence", "comparison", "monitoring"}',
+    )
+    method: str = entry("How ``n`` was found.", '{"formula", "simulation"}')
+    low: int = entry(
+        "Between which ``n`` lies, as far as Monte Carlo error is concerned, in 95 % of "
+        "simulations."
+    )
+    high: int
+    power: float | None = entry("As asked for.")
+    alpha: float
+    width: float | None
+    tolerance: float | None
+    like: str = entry("What rows are like, and what is true of them.")
+    alternative: str
+    points: tuple[tuple[float, float], ...] = entry(
+        "Rows that were tried, and how often they did, or the mean length of intervals.",
+        "tuple of (float, float)",
+    )
+    present: int | None = entry("Rows that were given.")
+
+    @property
+    def more(self) -> int | None:
+        """How many rows are needed beside those that were given."""
+        return None if self.present is None else max(self.n - self.present, 0)
+
+    def _in_words(self) -> list[str]:
+        goal = WORDS[self.purpose].format(
+            alpha=self.alpha, power=self.power or 0.0, level=100.0 * (1.0 - self.alpha),
+            width=self.width, tolerance=self.tolerance,
+        )  # fmt: skip
+        about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"
+        said = [f"{self.n} rows{about} are needed {goal}. What is true: {self.alternative}."]
+        if self.present is not None:
+            said.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
+        return said
+
+
+@described()
+class GradeTest(Record):
+    """One grade, or all of them together."""
+
+    name: str = entry("What it is called.")
+    n: int = entry("Rows, and how many of these had the event.")
+    events: int
+    rate: float = entry("The observed frequency, and the (mean) prediction.")
+    probability: float
+    exact_pvalue: float = entry(
+        "By the binomial law, of the portfolio the Poisson-binomial one; by Jeffreys' prior."
+    )
+    jeffreys_pvalue: float
+    adjusted: float = entry("The one of the method that was asked for, after Holm.")
+    interval: tuple[float, float] = entry("Of the frequency, by the same method.")
+    verdict: GradeVerdict = entry("What ``adjusted`` says at the level of the test.")
+
+
+@described(
+    title="Tests of grades",
+    records="grades portfolio",
+    columns="grade=name n events rate p=probability exact_pvalue Jeffreys_pvalue=jeffreys_pvalue "
+    "adjusted interval finding=verdict",
+    plotter="tables.grades",
+)
+class GradeTests(Result):
+    """The answer of :func:`caltest.grade_tests`."""
+
+    grades: tuple[GradeTest, ...] = entry("A row for each grade.")
+    portfolio: GradeTest = entry("All rows together.")
+    alternative: str = entry(
+        '``"greater"``: the risk is greater than predicted; ``"less"`` or ``"two-sided"``.'
+    )
+    method: str = entry(
+        '``"exact"`` or ``"jeffreys"``, which ``adjusted``, intervals and verdicts are made by.'
+    )
+    alpha: float = entry(
+        "Chance of any wrong finding, over the grades and the portfolio; intervals are of level "
+        "1 − ``alpha``."
+    )
+
+    @property
+    def rejected(self) -> tuple[GradeTest, ...]:
+        """The grades, and perhaps the portfolio, whose probability is rejected."""
+        rows = self.grades if len(self.grades) == 1 else (*self.grades, self.portfolio)
+        return tuple(row for row in rows if row.verdict is not GradeVerdict.NO_EVIDENCE)
+
+    def _made(self) -> list[str]:
+        how = {"exact": "exact binomial", "jeffreys": "Jeffreys"}[self.method]
+        said = f"{how} tests of {several(len(self.grades), 'grade')}, {self.alternative}"
+        return [said, f"Holm, alpha={self.alpha:g}", f"{100 * (1 - self.alpha):g} % intervals"]
+
+    def _in_words(self) -> list[str]:
+        found: dict[str, list[str]] = {}
+        for row in self.rejected:
+            found.setdefault(row.verdict, []).append(row.name)
+        said = [f"{verdict} in {', '.join(names)}" for verdict, names in found.items()]
+        return [
+            f"Verdict: {'; '.join(said) or GradeVerdict.NO_EVIDENCE}",
+            "Events are taken to be independent. Where they come together, as defaults in a "
+            "recession do, these p-values are too small.",
+        ]

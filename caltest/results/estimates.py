@@ -1,0 +1,236 @@
+"""Answers that are estimates: Cox's, those of sites, and the parts of mean scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray
+from caltest.results.base import Record, Result
+from caltest.results.fields import described, entry
+from caltest.results.tables import Columns
+
+if TYPE_CHECKING:
+    from caltest.statistics.isotonic import IsotonicFit
+
+
+@described(
+    number="slope",
+    title="Cox recalibration",
+    plotter="curves.cox",
+)
+class CoxRecalibration(Result):
+    """The answer of :func:`caltest.cox_recalibration`."""
+
+    intercept: float = entry(
+        "Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1."
+    )
+    intercept_se: float = entry(
+        "Their standard errors, from the observed information; of clusters and weighted rows by "
+        "the jackknife."
+    )
+    intercept_interval: tuple[float, float] = entry("Their confidence intervals.")
+    slope: float = entry(
+        "Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1."
+    )
+    slope_se: float = entry(
+        "Their standard errors, from the observed information; of clusters and weighted rows by "
+        "the jackknife."
+    )
+    slope_interval: tuple[float, float] = entry("Their confidence intervals.")
+    covariance: float = entry("The covariance of the two estimates.")
+    offset_intercept: float = entry(
+        "The estimate of a when b = 1: calibration-in-the-large on the logit scale."
+    )
+    offset_intercept_se: float = entry("Its standard error.")
+    offset_intercept_interval: tuple[float, float] = entry("Its confidence interval.")
+    lr: float = entry(
+        "Likelihood ratio of (a, b) = (0, 1) against both free, χ² with 2 degrees of freedom."
+    )
+    lr_pvalue: float
+    lr_intercept: float = entry("Of a = 0 given b = 1, one degree of freedom.")
+    lr_intercept_pvalue: float
+    lr_slope: float = entry(
+        "Of b = 1 with a free, one degree of freedom; the two add up to ``lr``. With clusters or "
+        "weights these three are Wald statistics of the jackknife variance."
+    )
+    lr_slope_pvalue: float
+    events: int = entry("How many observations had the event.")
+    level: float = entry("The level of the intervals.")
+    method: str = entry("How they were made.", '{"wald", "profile"}')
+    lens: str = entry("Through which lens the event was seen.")
+
+    def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the fitted frequencies at predictions between 0 and 1, and a band around them.
+
+        At each p, the Wald interval of a + b logit p at ``level``, as frequencies.
+        """
+        from scipy.special import expit, logit, ndtri
+
+        z = logit(p)
+        variance = self.intercept_se**2 + 2.0 * z * self.covariance + (z * self.slope_se) ** 2
+        half = float(ndtri(0.5 + 0.5 * self.level)) * np.sqrt(np.maximum(variance, 0.0))
+        middle = self.intercept + self.slope * z
+        return expit(middle), expit(middle - half), expit(middle + half)
+
+    def _made(self) -> list[str]:
+        kind = {"wald": "Wald", "profile": "profile likelihood"}[self.method]
+        return ["Cox recalibration", self.lens, f"{self._percent} {kind} intervals"]
+
+    def _tables(self) -> list[Columns]:
+        fits = ("intercept", "slope", "offset_intercept")
+        designed = self.effective_n is not None or self.n_clusters is not None
+        ratio = "Wald test, by the jackknife, of" if designed else "likelihood ratio of"
+        ratios = ("lr", "lr_intercept", "lr_slope")
+        return [
+            {
+                "": ["intercept", "slope", "intercept | slope 1"],
+                "estimate": [getattr(self, name) for name in fits],
+                "se": [getattr(self, f"{name}_se") for name in fits],
+                "interval": [getattr(self, f"{name}_interval") for name in fits],
+            },
+            {
+                ratio: ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
+                "value": [getattr(self, name) for name in ratios],
+                "df": [2, 1, 1],
+                "pvalue": [getattr(self, f"{name}_pvalue") for name in ratios],
+            },
+        ]
+
+    def _in_words(self) -> list[str]:
+        return [f"{self.events} events in {self.n} observations."]
+
+
+@described()
+class PooledEffect(Record):
+    """One measure of calibration at all sites, and its mean and spread over sites."""
+
+    values: tuple[float, ...] = entry("The estimate of every site, and its standard error.")
+    errors: tuple[float, ...]
+    mean: float = entry(
+        "The mean over sites (random effects), and its standard error (Hartung & Knapp)."
+    )
+    mean_se: float
+    interval: tuple[float, float] = entry("The confidence interval of the mean.")
+    prediction: tuple[float, float] = entry(
+        "The prediction interval: where the true value of a further site may lie."
+    )
+    tau: float = entry(
+        "The standard deviation of the true values over sites, by restricted maximum likelihood."
+    )
+    i_squared: float = entry(
+        "The share of the variance of the estimates that is not noise (Higgins & Thompson)."
+    )
+    pvalue: float = entry("Of the hypothesis that sites are calibrated on average.")
+    q: float = entry('Cochran\'s Q, and its p-value: "do all sites have the same value?".')
+    q_pvalue: float
+
+
+@described(title="Calibration over sites", plotter="tables.sites")
+class MetaAnalysis(Result):
+    """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out."""
+
+    sites: tuple[str, ...] = entry("The sites, in the order of their names.")
+    counts: tuple[int, ...] = entry("Their rows, and how many of these had the event.")
+    events: tuple[int, ...]
+    log_oe: PooledEffect = entry(
+        "The logarithm of the ratio of observed to expected events; calibration means 0."
+    )
+    intercept: PooledEffect = entry(
+        "Cox's intercept given slope 1, calibration in the large; calibration means 0."
+    )
+    slope: PooledEffect = entry("Cox's slope; calibration means 1.")
+    level: float = entry("Of the intervals.")
+    lens: str = entry("Through which lens the event was seen.")
+
+    def _made(self) -> list[str]:
+        how = f"{len(self.sites)} sites, REML, {self._percent} Hartung–Knapp intervals"
+        return ["meta-analysis", self.lens, how]
+
+    def _tables(self) -> list[Columns]:
+        effects = {"O:E": self.log_oe, "intercept | slope 1": self.intercept, "slope": self.slope}
+        rows = {"site": self.sites, "n": self.counts, "events": self.events}
+        rows |= {name: _ratio(name, effect.values) for name, effect in effects.items()}
+        means: dict[str, list[Any]] = {"mean over sites": list(effects)}
+        for field in ("mean", "interval", "prediction"):
+            shown = "prediction interval" if field == "prediction" else field
+            means[shown] = [_ratio(name, getattr(e, field)) for name, e in effects.items()]
+        for field, head in {"tau": "τ", "i_squared": "I²", "pvalue": "pvalue"}.items():
+            means[head] = [getattr(effect, field) for effect in effects.values()]
+        return [rows, {**means, "Q pvalue": [effect.q_pvalue for effect in effects.values()]}]
+
+    def _in_words(self) -> list[str]:
+        return [
+            "p: calibrated on average; Q: one value at all sites (Cochran 1954). τ of O:E is on "
+            "the scale of logarithms."
+        ]
+
+
+def _ratio(name: str, values: Any) -> Any:
+    """Return logarithms of ratios as ratios, and other values as they are."""
+    if name != "O:E":
+        return values
+    return tuple(np.exp(values).tolist()) if isinstance(values, tuple) else float(np.exp(values))
+
+
+@described(
+    number="mean_score",
+    title="mean score = miscalibration − discrimination + uncertainty",
+    made="CORP({0.score!r}) decomposition · {0.lens}",
+    plotter="numbers.decomposition",
+)
+class CORPDecomposition(Result):
+    """A mean score taken apart: ``mean_score = miscalibration − discrimination + uncertainty``."""
+
+    mean_score: float = entry("S(p, y), the mean score of the predictions; smaller is better.")
+    miscalibration: float = entry(
+        "S(p, y) − S(p̂, y) ≥ 0, with p̂ the isotonic fit: what recalibration would gain."
+    )
+    discrimination: float = entry(
+        "S(ȳ, y) − S(p̂, y) ≥ 0, with ȳ the share of events: what the ranking is worth."
+    )
+    uncertainty: float = entry("S(ȳ, y), the score of the best constant prediction.")
+    score: str = entry("The score.", '{"brier", "log"}')
+    lens: str = entry("Through which lens the event was seen.")
+    fit: IsotonicFit | None = entry(
+        "The isotonic fit p̂, to be drawn as a reliability curve; not part of the dictionary form.",
+        "IsotonicFit",
+        default=None,
+        transient=True,
+    )
+
+
+@described(
+    number="mean_score",
+    title="Brier score = reliability − resolution + uncertainty"
+    " + within variance − within covariance",
+    made="Brier decomposition over {0.bins} · {0.lens}",
+    plotter="numbers.decomposition",
+)
+class BrierDecomposition(Result):
+    """A Brier score taken apart over the cells of a partition.
+
+    ``mean_score = reliability − resolution + uncertainty + within_variance − within_covariance``,
+    exactly. With ḡ_b and r̄_b the mean prediction and the frequencies of the labels in cell b, r̄
+    those of all rows and e_i the outcome as a vector:
+
+    Notes
+    -----
+    For two classes everything is halved, as in :class:`caltest.BrierScore`. The last two parts are
+    0 when every cell holds a single prediction: the decomposition of Murphy (1973). With them the
+    sum is exact for any cells (Stephenson, Coelho & Jolliffe 2008).
+    """
+
+    mean_score: float = entry("The Brier score.")
+    reliability: float = entry("Σ_b (n_b / n) ‖ḡ_b − r̄_b‖² ≥ 0: miscalibration between cells.")
+    resolution: float = entry(
+        "Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: how much the cells differ in what happens."
+    )
+    uncertainty: float = entry("1 − ‖r̄‖², the score of always predicting r̄.")
+    within_variance: float = entry("(1/n) Σ_i ‖p_i − ḡ_b‖²: spread of predictions within cells.")
+    within_covariance: float = entry(
+        "(2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): how much of that spread is right."
+    )
+    bins: str = entry("The partition, and the lens through which it was made.")
+    lens: str
