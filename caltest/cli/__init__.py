@@ -20,13 +20,13 @@ from caltest.errors import printable
 COMMANDS = {
     "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),
     "compare": ("compare", "Compare the calibration of several models."),
-    "gate": ("gate", "Say whether the model behind FILE, or behind many, may be released."),
-    "grades": ("grades", "Test the probability of every grade, from a table of counts."),
+    "gate": ("compare", "Say whether the model behind FILE, or behind many, may be released."),
+    "grades": ("verbs", "Test the probability of every grade, from a table of counts."),
     "interval": ("verbs", "Say how large the calibration error may be."),
     "monitor": ("monitor", "Bet against calibration as rows come in, and keep the state."),
-    "plan": ("plan", "Say how many rows are needed, and how many more than there are."),
+    "plan": ("verbs", "Say how many rows are needed, and how many more than there are."),
     "plot": ("plot", "Draw a picture, and print its numbers."),
-    "report": ("report", "Write one page that a reviewer, a regulator or a meeting can read."),
+    "report": ("verbs", "Write one page that a reviewer, a regulator or a meeting can read."),
     "test": ("verbs", "Test one aspect of calibration."),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -24,9 +25,10 @@ _READ = (
 )
 
 
-def settings(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the options that a verb takes under the same names."""
-    return {name: options[name] for name in (*names, "rng", "workers")}
+def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a verb takes under the same names, but those of the input."""
+    taken = signature(verb).parameters.keys() & options.keys() - {"probs", "against"}
+    return {name: options[name] for name in taken}
 
 
 def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:

@@ -1,4 +1,4 @@
-"""``caltest compare``: which of several models is better calibrated."""
+"""``caltest compare`` and ``gate``: which model is better calibrated, and may it be released?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 import caltest as ct
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, check_out, finish, read_file, settings
+from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
 from caltest.cli.recipes import Recipe
 from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
@@ -17,13 +17,12 @@ from caltest.io.matching import match_rows
 
 FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
 METHODS = ("auto", *HYPOTHESES)
-EXIT_CODES = """
-Exit codes: 0 done; 1 the last model is worse calibrated than the first, with --fail-if-worse;
-2 bad input; 130 interrupted.
-"""
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(
+    epilog="Exit codes: 0 done; 1 the last model is worse calibrated than the first, with "
+    "--fail-if-worse; 2 bad input; 130 interrupted."
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROWS
 @o.option("--unpaired", is_flag=True, help="The two files hold different observations.")
@@ -65,7 +64,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
             f"the files have different numbers of rows ({sizes}): match them with --ids COLUMN, or "
             "say --unpaired"
         )
-    asked = settings(options, "statistic", "lens", "method", "level", "margin", "n_resamples")
+    asked = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
     if len(names) == 2:
         asked |= {"paired": not unpaired, "names": (first, last)}
@@ -86,3 +85,46 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
     if len(set(names)) < len(names):
         raise click.UsageError("one file was given twice")
     return names
+
+
+@click.command(
+    epilog="Exit codes: 0 passed; 1 failed; 2 bad input; 3 cannot tell, with the number of rows "
+    "that could; 130 interrupted."
+)
+@click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
+@o.ROWS
+@o.second_model("The model in use, on the same rows.")
+@o.option("--unpaired", is_flag=True, help="The model in use was seen on other rows.")
+@o.TOLERANCE
+@o.option("--margin", type=o.SHARE, help="By how much the root mean squared error may be larger.")
+@o.alpha("Chance of a wrong finding.")
+@o.ASKED
+@o.N_TOGETHER
+@o.OUTPUT
+def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options: Any) -> Outcome:
+    """Say whether the model behind FILE, or behind many, may be released.
+
+    It passes if its error is at most --tolerance, and at most --margin larger than that of the
+    model --against; it fails if a lower bound is beyond that. --out summary.md writes Markdown.
+    """
+    check_out(options)
+    data: dict[str, Any]
+    files = (file[0],) if against is None else (file[0], against)
+    names = names_of(files)
+    if against is None or unpaired:
+        if options["ids"]:
+            raise click.UsageError("--ids match the rows of two files: there is nothing to match")
+        parts = (file, (against,))[: len(files)]
+        data = {
+            name: read({**options, "file": part}) for name, part in zip(names, parts, strict=True)
+        }
+    elif len(file) > 1:
+        raise click.UsageError("--against is compared row by row with one FILE, or say --unpaired")
+    else:
+        data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
+        data = match_rows(data) if options["ids"] else data
+    sides = dict(zip(("probs", "against"), data.values(), strict=False))
+    asked = {"paired": not unpaired, "names": (names[0], names[-1]), **settings(ct.gate, options)}
+    result = ct.gate(**sides, **asked)
+    printed, code = finish(result, False, options | {"gate": False})
+    return printed, code or result.verdict.exit_code

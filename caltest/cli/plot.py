@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import caltest as ct
 from caltest import plots
 from caltest._base import defaults
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, finish, read, settings
+from caltest.cli.common import Outcome, finish, read
 from caltest.cli.recipes import Recipe
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
@@ -36,17 +37,6 @@ HONOURED_BY = {
     "simultaneous": (*DIAGRAMS, *CURVES[:2], *PAIRS),
     "log_odds": (*DIAGRAMS, *CURVES),
 }
-
-
-def _refuse_idle(kind: str) -> None:
-    """Refuse an option that was given and would change nothing."""
-    context = click.get_current_context()
-    for name, kinds in HONOURED_BY.items():
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and kind not in kinds:
-            raise click.UsageError(
-                f"--{name.replace('_', '-')} is for --kind {', '.join(kinds)}, not for {kind}"
-            )
 
 
 @click.command(epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
@@ -73,7 +63,12 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     them, and deviation and classical have a panel for each, all with --by; comparison shows two
     models, difference what lies between them.
     """
-    _refuse_idle(kind)
+    for name, kinds in HONOURED_BY.items():
+        source = click.get_current_context().get_parameter_source(name)
+        if source is ParameterSource.COMMANDLINE and kind not in kinds:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is for --kind {', '.join(kinds)}, not for {kind}"
+            )
     if kind in SITES and options["by"] is None:
         raise click.UsageError(f"--kind {kind} needs --by COLUMN")
     if (kind in PAIRS) != (against is not None):
@@ -82,38 +77,34 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
         raise click.UsageError(f"-o: a picture ends in {', '.join(RECIPE_IN)}: {options['out']}")
     data = read(options)
 
-    def given(*names: str) -> dict[str, Any]:
-        return {name: options[name] for name in names if options[name] is not None}
-
-    asked, cut, bars = given("lens"), given("bins"), given("level", "simultaneous")
-    run, drawn = settings(options), dict[str, Any](recipe=not no_recipe)
-    axis = {"axis": "log-odds" if options["log_odds"] else "probability"}
+    honoured = {name: options[name] for name, kinds in HONOURED_BY.items() if kind in kinds}
+    asked = {n: v for n, v in honoured.items() if v is not None and n not in ("by", "log_odds")}
+    run = {name: options[name] for name in ("rng", "workers")}
+    drawn: dict[str, Any] = {"recipe": not no_recipe}
+    if "log_odds" in honoured:
+        drawn["axis"] = "log-odds" if options["log_odds"] else "probability"
     result: Any
+    verbs: dict[str, Callable[..., Any]]
+    verbs = {"simplex": ct.reliability_simplex, "bins": ct.bin_sensitivity, "audit": ct.audit}
     if kind in DIAGRAMS:
-        result = ct.reliability_curve(data, **given("band"), **asked, **cut, **bars, **run)
-        drawn |= {"style": kind, **axis}
+        result = ct.reliability_curve(data, **asked, **run)
+        drawn["style"] = kind
+    elif kind in verbs:
+        result = verbs[kind](data, **asked, **run)
     elif kind in CURVES:
-        result = ct.reliability_fit(data, fit=kind, **asked, **bars, **run)  # type: ignore[arg-type]
-        drawn |= axis
-    elif kind == "simplex":
-        result = ct.reliability_simplex(data, **given("level"), **asked, **cut, **run)
-    elif kind == "bins":
-        result = ct.bin_sensitivity(data, **given("level"), **asked, **run)
+        result = ct.reliability_fit(data, fit=kind, **asked, **run)  # type: ignore[arg-type]
     elif kind in ("null", "forest"):
-        result = ct.calibration_test(data, None, ct.ECE(*cut.values()), **asked, **run)
+        statistic = ct.ECE(asked.pop("bins")) if "bins" in asked else ct.ECE()
+        result = ct.calibration_test(data, None, statistic, **asked, **run)
     elif kind == "sites":
-        result = ct.meta_analysis(data, **given("level"), **asked)
-    elif kind == "audit":
-        result = ct.audit(data, **run)
+        result = ct.meta_analysis(data, **asked)
     else:
         other = read({**options, "file": against})
         stems = [path.stem if path else "example" for path in (options["file"], against)]
-        result = ct.reliability_difference(
-            data, other, names=(stems[0], stems[1]), **asked, **cut, **bars
-        )
+        band = {"band": asked.pop("band")} if "band" in asked else {}
+        result = ct.reliability_difference(data, other, names=(stems[0], stems[1]), **asked)
     if kind == "comparison":
-        curve = {**given("band"), **asked, **cut, **bars, **run}
-        both = [ct.reliability_curve(one, **curve) for one in (data, other)]
+        both = [ct.reliability_curve(one, **band, **asked, **run) for one in (data, other)]
         result = replace(result, ended=ending(*(one.ended for one in both)))
         picture = plots.comparison(both, names=stems, **drawn)
     else:

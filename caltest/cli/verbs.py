@@ -1,16 +1,23 @@
-"""``caltest audit``, ``test`` and ``interval``: what is asked about one model."""
+"""The commands about one model; those of pictures and of rows to come are in files of their own."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 import caltest as ct
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, finish, read, settings
+from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
 from caltest.cli.recipes import Recipe
 from caltest.inference.intervals import METHODS, SIDES
+from caltest.results.decisions import FORMULAS
+
+#: What a plan is like, if it is not a file.
+MODEL = "LogisticNormal"
+NULLS = ("auto", "exact", "asymptotic", "distribution-free", "betting")
+PROFILES = ("ml", "clinical", "weather", "llm")
 
 
 @click.command(epilog=o.EXIT_CODES)
@@ -28,20 +35,15 @@ def audit(**options: Any) -> Outcome:
     Several files, or a pattern such as 'part-*.parquet', are read in batches and answered from
     their sums.
     """
-    asked = settings(options, "alpha", "tolerance", "adjust", "n_resamples")
-    report = ct.audit(read(options | {"whole": True}), **asked)
+    report = ct.audit(read(options | {"whole": True}), **settings(ct.audit, options))
     return finish(report, report.verdict.failed, options)
 
 
 @click.command(epilog=o.EXIT_CODES)
 @o.FILES
 @o.ASKED
-@o.option(
-    "--null",
-    type=Recipe("null", ("auto", "exact", "asymptotic", "distribution-free", "betting")),
-    default="auto",
-    help="auto, exact, asymptotic, distribution-free, betting, or a scheme: WildSigns().",
-)
+@o.option("--null", type=Recipe("null", NULLS), default="auto",
+          help=f"{', '.join(NULLS)}, or a scheme: WildSigns().")  # fmt: skip
 @o.alpha("Level of the test, for the exit code.")
 @o.N_RESAMPLES
 @o.RUN
@@ -52,8 +54,7 @@ def test(alpha: float, **options: Any) -> Outcome:
     --statistic 'ECE(QuantileBins(10), distance="l2")'. With --by, --fail-on-miscalibration asks
     about all rows and about every subgroup, each at half of alpha.
     """
-    asked = settings(options, "statistic", "lens", "null", "n_resamples")
-    result = ct.calibration_test(read(options), **asked)
+    result = ct.calibration_test(read(options), **settings(ct.calibration_test, options))
     pvalue = result.pvalue
     if result.subgroups is not None:
         pvalue = 2.0 * min(pvalue, result.subgroups.pvalue)
@@ -75,6 +76,97 @@ def interval(**options: Any) -> Outcome:
     'ECE(QuantileBins(10))'. With --fail-on-miscalibration, miscalibrated means that the interval
     does not contain 0.
     """
-    asked = settings(options, "statistic", "lens", "level", "method", "side", "n_resamples")
-    result = ct.confidence_interval(read(options), **asked)
+    result = ct.confidence_interval(read(options), **settings(ct.confidence_interval, options))
     return finish(result, not result.contains_zero, options)
+
+
+@click.command(epilog=o.EXIT_CODES)
+@click.argument("file", type=click.Path(path_type=Path))
+@o.option("--n", default="n", metavar="COLUMN", help="Rows of each grade.")
+@o.option("--events", default="events", metavar="COLUMN", help="Events among them.")
+@o.option("--probability", default="probability", metavar="COLUMN", help="Such as the PD.")
+@o.option("--names", metavar="COLUMN", help="What grades are called.")
+@o.choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
+@o.choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")
+@o.alpha("Chance of any wrong finding.")
+@o.OUT
+@o.FAIL
+def grades(file: Path, **options: Any) -> Outcome:
+    """Test the probability of every grade, from a table of counts.
+
+    FILE has a row for each. By default one-sided: is the risk underestimated? With
+    --fail-on-miscalibration a rejected grade, or portfolio, fails.
+    """
+    check_out(options)
+    result = ct.grade_tests(file, **settings(ct.grade_tests, options))
+    return finish(result, bool(result.rejected), options)
+
+
+@click.command(epilog="Exit codes: 0 done; 2 bad input, or too many rows; 130 interrupted.")
+@o.option("--like", required=True, metavar="FILE", help=f"Rows like these, or {MODEL}(rate, c).")
+@o.ROWS
+@o.LENS
+@o.option("--statistic", type=Recipe("statistic", FORMULAS), default="ECE(UniformBins(15))",
+        help="What will be computed; O:E, intercept and slope by formula.")  # fmt: skip
+@o.option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
+@o.second_model("A better model of the same rows.")
+@o.option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
+@o.option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
+@o.TOLERANCE
+@o.option("--power", type=o.SHARE, default=0.8, help="Share of data sets that shall find it.")
+@o.alpha("Level of the test.")
+@o.option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
+@o.SEED
+@o.OUT
+def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outcome:
+    """Say how many rows are needed, and how many more than there are.
+
+    For a test; with --width an interval; with --tolerance to show that an error is small; with
+    --against to show that the other model is better; with --monitor until an alarm. What is wrong
+    is the --alternative, or else what the labels of the file ask for.
+    """
+    check_out(options)
+    if like.startswith(MODEL):
+        rows = Recipe("like").convert(like, None, None)
+    else:
+        rows = read_file(Path(like), options)
+    if monitor:
+        options["statistic"] = ct.Monitor(alpha=options["alpha"])
+    better = None if against is None else read_file(against, options)
+    result = ct.plan(rows, against=better, **settings(ct.plan, options))
+    return finish(result, False, options | {"gate": False})
+
+
+@click.command(epilog=o.EXIT_CODES)
+@o.FILES
+@o.option("-o", "--out", type=o.TARGET, required=True, help="The page: .html, .md, .tex or .json.")
+@o.choice("--profile", PROFILES, "Which parts, in which order and words.")
+@o.option("--name", metavar="TEXT", help="What the report is about; by default the file.")
+@o.LENS
+@o.option("--recalibrated", type=click.Path(path_type=Path), help="The same rows, recalibrated.")
+@o.option("--also", type=Recipe("statistic"), multiple=True, help="One more test; may be repeated.")
+@o.TOLERANCE
+@o.alpha("Chance of a false alarm, over all questions.")
+@o.N_TOGETHER
+@o.SIMULATION
+@o.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@o.FAIL
+def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outcome:
+    """Write one page that a reviewer, a regulator or a meeting can read.
+
+    It says what was found, how large and how sure that is, for which rows, and what was not
+    examined. Pages in HTML need nothing else: pictures and style are within. Several files, or a
+    pattern such as 'part-*.parquet', are read in batches, and the page is of their sums.
+    """
+    if options["out"].suffix.lower() not in ct.Report.endings:
+        endings = ", ".join(ct.Report.endings)
+        raise click.UsageError(f"-o: a report ends in {endings}: {options['out']}")
+    data = read(options)
+    after = None if recalibrated is None else read_file(recalibrated, options)
+    files = options["file"]
+    called = files[0].name if files else "embedded example"
+    called += f" and {len(files) - 1} more" if len(files) > 1 else ""
+    asked = settings(ct.report, options) | {"name": name or called, "recalibrated": after}
+    page = ct.report(data, **asked)
+    page.save(options["out"])
+    return finish(page, page.verdict.failed, options | {"out": None})

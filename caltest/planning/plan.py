@@ -17,13 +17,12 @@ from caltest.lenses import Lens, LensLike
 from caltest.planning.population import Population, Truth
 from caltest.planning.tasks import Task, formula
 from caltest.predictions import Facts, Predictions
-from caltest.results import Plan
+from caltest.results.decisions import FORMULAS, Plan
 from caltest.sequential import Monitor
 from caltest.statistics import ECE, CalibrationInTheLarge, StatisticLike
 
 #: Intervals whose length is known.
 Formula = Literal["O:E", "intercept", "slope"]
-FORMULAS = ("O:E", "intercept", "slope")
 
 
 def plan(

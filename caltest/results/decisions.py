@@ -7,6 +7,9 @@ from caltest.results.base import Record, Result, format_p, format_value
 from caltest.results.fields import described, entry
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
+#: What a plan knows the length of intervals of by a formula.
+FORMULAS = ("O:E", "intercept", "slope")
+
 
 @described(
     title="Test of equivalence",
