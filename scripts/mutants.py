@@ -52,8 +52,15 @@ TARGETS = {
         "representations",
         "table",
     ],
-    "statistics/binned.py": ["invariants", "table", "published", "resampling", "intervals"],
-    "statistics/debiased.py": ["debiased", "table", "intervals"],
+    "statistics/binned.py": [
+        "invariants",
+        "twins",
+        "table",
+        "published",
+        "resampling",
+        "intervals",
+    ],
+    "statistics/debiased.py": ["debiased", "twins", "published", "table", "intervals"],
     "inference/pvalues.py": [
         "results",
         "protocol",

@@ -44,25 +44,6 @@ def centred_kernel(probs, labels, cells):
     return h
 
 
-def variance(a, b, paired):
-    """max(V_J − 2 Σ ĥ² / n², 2 Σ h² / n²) for two (probs, labels, cells)."""
-
-    def jackknife(values):
-        return (values.size - 1) / values.size * ((values - values.mean()) ** 2).sum()
-
-    def quadratic(f):
-        n_a, n_b = len(a[1]), len(b[1])
-        if paired:
-            return 2.0 * ((f(*a) - f(*b)) ** 2).sum() / n_a**2
-        return 2.0 * (f(*a) ** 2).sum() / n_a**2 + 2.0 * (f(*b) ** 2).sum() / n_b**2
-
-    if paired:
-        first = jackknife(omitting(*a) - omitting(*b))
-    else:
-        first = jackknife(omitting(*a)) + jackknife(omitting(*b))
-    return max(first - quadratic(centred_kernel), quadratic(kernel))
-
-
 def swap_pvalue(statistic, a, b):
     """The swap test of paired rows over all 2ⁿ swaps; a and b are (probs, labels)."""
     n = len(a[1])

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.integrate
+from reference_curves import row_score
 
 
 def atb(p, y):
@@ -83,15 +84,10 @@ def quantile(values, q, w):
     return total
 
 
-def brier(row, label):
-    total = sum((a - (k == label)) ** 2 for k, a in enumerate(row))
-    return total / 2 if len(row) == 2 else total
-
-
 def scaled_brier(probs, labels):
     shares = np.bincount(labels, minlength=probs.shape[1]) / len(labels)
-    own = sum(brier(row, y) for row, y in zip(probs, labels, strict=True))
-    return 1 - own / sum(brier(shares, y) for y in labels)
+    own = sum(row_score(row, y, "brier") for row, y in zip(probs, labels, strict=True))
+    return 1 - own / sum(row_score(shares, y, "brier") for y in labels)
 
 
 def proper_norm(order, f, g, label):

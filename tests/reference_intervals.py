@@ -2,11 +2,8 @@
 
 import math
 from collections import defaultdict
-from statistics import NormalDist
 
 import numpy as np
-
-QUANTILE = NormalDist().inv_cdf
 
 
 def by_cell(residuals, cells):
@@ -15,10 +12,6 @@ def by_cell(residuals, cells):
     for r, c in zip(residuals, cells, strict=True):
         found[c].append([float(x) for x in np.atleast_1d(r)])
     return list(found.values())
-
-
-def mean_of(rows):
-    return [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
 
 
 def largest_gap_bounds(p, first, cells, level=0.95):
@@ -50,13 +43,6 @@ def largest_gap_bounds(p, first, cells, level=0.95):
         low, high = ends(alpha)
         highs.append(max(high - mean, mean - low))
     return max(lows), max(highs)
-
-
-def folded_mean(mu, sigma):
-    """E|μ + σZ| by quadrature."""
-    z = np.linspace(-12.0, 12.0, 200_001)
-    density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    return float((np.abs(mu + sigma * z) * density).sum() * (z[1] - z[0]))
 
 
 def textbook_upper(p, first, cells, draws, alpha=0.025):

@@ -32,17 +32,6 @@ def skce(probs, labels, k, estimator="unbiased", m=None):
     return float(np.mean(blocks))
 
 
-def null_deviation(probs, k):
-    """Standard deviation of the unbiased SKCE of a calibrated model: the pairs are uncorrelated."""
-    n = len(probs)
-    covariances = [np.diag(p) - np.outer(p, p) for p in probs]
-    variance = sum(
-        k(probs[i], probs[j]) ** 2 * np.trace(covariances[i] @ covariances[j])
-        for i, j in itertools.combinations(range(n), 2)
-    )
-    return math.sqrt(variance) * 2 / (n * (n - 1))
-
-
 def arcones_gine(probs, labels, k, draws, rng):
     """The test of CalibrationTests.jl: its statistic and its bootstrap replicates."""
     n = len(probs)

@@ -433,6 +433,36 @@ plan(labels=y, weights=p + 1) -> plan does not take weights
 plan(against=p[:3]) -> probs has 3 rows
 ct.plan(lambda rng, n: rng.random(n), against=p) -> like predictions, not like a function
 ct.plan(p, statistic=ct.Monitor().update(p, y), alternative=SLOPE) -> without rows
+ct.Monitor(alpha=0.0) -> alpha must lie in (0, 1)
+ct.Monitor(run_length=3) -> run_length must be a whole number ≥ 32
+ct.Monitor(horizon=0) -> horizon must be a whole number ≥ 1
+ct.Monitor().update(p, y, weights=2 * y) -> row 1 is 2; a monitor stakes at most
+ct.Monitor().update(p, y, clusters=CLUSTERS) -> Monitor does not take clusters
+ct.Monitor().update([1.2], [1]) -> row 0 is 1.2
+ct.Monitor().update([0.3], [2]) -> row 0 is 2
+ct.Monitor().update([0.3], [np.nan]) -> row 0 is nan
+ct.Monitor().update(0.3, 2) -> row 0 is 2
+ct.Monitor().update(float("nan"), 1) -> row 0 is nan
+ct.Monitor().update(p, y).update(P, Y) -> 3 classes, those before 2
+ct.ComparisonMonitor(horizon=0) -> horizon must be a whole number ≥ 1
+ct.ComparisonMonitor(score="rps") -> score must be
+ct.ComparisonMonitor().update(P, P, Y) -> use OneVsRest(c)
+ct.ComparisonMonitor(lens=ct.TopK(1)).update(P, P[:, ::-1], Y) -> does not show both forecasters
+ct.ComparisonMonitor().update(D, ct.Predictions.of(p, 1 - y)) -> not of the same rows
+ct.reliability_difference(P, P, Y, lens=ct.TopK(2)) -> needs a two-class lens
+ct.reliability_difference(D, ct.Predictions.of(p, 1 - y)) -> same observations
+ct.reliability_fit(p, y, by=y) -> reliability_fit does not take by
+ct.reliability_simplex(P, Y, by=Y) -> does not take by yet
+ct.tally_sql("loans", "", "y") -> not the name
+ct.tally_sql("loans", "a\\0b", "y") -> not the name
+ct.tally_sql("loans", 7, "y") -> not the name
+ct.tally_sql((), "p", "y") -> not the name
+ct.tally_sql(None, "p", "y") -> not the name
+ct.tally_sql(("risk", ""), "p", "y") -> not the name
+ct.tally_sql("loans", "p", "y", dialect="oracle") -> dialect must be
+ct.tally_sql("loans", "p", "y", grid=1) -> grid
+ct.Tally.from_table([1, 2, 3]) -> a list is no table
+ct.Tally.from_table(np.zeros((3, 3))) -> a ndarray is no table
 ct.Predictions.of(D, pos_label=1) -> from_logits and pos_label are for arrays
 ct.Predictions.of(D, from_logits=True) -> from_logits and pos_label are for arrays
 ct.Predictions.of(P, Y, pos_label=1) -> pos_label is for a single column

@@ -1,4 +1,4 @@
-"""The documentation tells the truth: no public name is missing, and its sessions are real."""
+"""The documentation and the README tell the truth, and public names are nouns of the field."""
 
 import inspect
 import io
@@ -79,3 +79,43 @@ def test_sessions_of_the_first_steps(command, shown, folder, monkeypatch, capsys
         cli.main(words[1:])
     printed = f"{stop.value.code}" if "echo $?" in command else capsys.readouterr().out
     assert printed.strip() == shown.strip()
+
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_audit_shown_is_the_audit_printed(capsys):
+    (shown,) = re.findall(r"```text\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    with pytest.raises(SystemExit):
+        cli.main(["audit"])
+    assert capsys.readouterr().out.strip() == shown.strip()
+
+
+def test_there_are_two_set_up_commands():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    commands = [line for line in lines if line.startswith("python3 -m venv")]
+    assert len(commands) == 2
+    assert commands[0].endswith("caltest audit")
+    assert commands[1].endswith("pytest --quiet")
+
+
+#: What says nothing of what a thing is.
+EMPTY = {"found", "own", "said", "told", "asked", "seen", "held", "kept", "known", "drawn", "given"}
+
+
+@pytest.mark.parametrize("name", sorted(set(ct.__all__) - {"__version__"}))
+def test_public_words_are_nouns_of_the_field(name):
+    value = getattr(ct, name)
+    if not callable(value):
+        return assert_plain(vars(value), name) if inspect.ismodule(value) else None
+    fields = getattr(value, "__dataclass_fields__", {})
+    try:
+        parameters = inspect.signature(value).parameters
+    except ValueError:
+        parameters = {}
+    assert_plain({*fields, *parameters}, name)
+    return None
+
+
+def assert_plain(words, name):
+    assert not EMPTY & set(words), f"{name} has the words {EMPTY & set(words)}"

@@ -231,14 +231,25 @@ def test_likelihood_never_worse(method, n_classes):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_rows_are_distributions(method, n_classes):
+def test_maps_are_of_distributions_and_of_rows_alone(method, n_classes):
     logits, labels = overconfident(100, n_classes)
+    before, order = logits.copy(), np.random.default_rng(4).permutation(100)
     fitted = method.fit(logits, labels, from_logits=True)
     for new in (logits, 50.0 * logits, np.zeros((3, n_classes))):
         probs = fitted(new, from_logits=True)
         assert probs.shape == new.shape
         assert probs.min() >= 0.0
         np.testing.assert_allclose(probs.sum(axis=1), 1.0, atol=1e-12)
+    probs = fitted(logits, from_logits=True)
+    moved = method.fit(logits[order], labels[order], from_logits=True)
+    np.testing.assert_allclose(moved(logits, from_logits=True), probs, atol=1e-7)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again(logits, from_logits=True), probs)
+    assert str(fitted).startswith(f"{method!r} fitted on 100 rows of {n_classes} classes")
+    np.testing.assert_array_equal(logits, before)
+    for n in (1, 2, 7):
+        same = np.tile([0.2, 0.3, 0.5], (n, 1))
+        assert np.isfinite(method.fit(same, np.full(n, 2))(same)).all()
 
 
 @pytest.mark.parametrize("temperature", [1e-4, 0.3, 1.7, 1e3, 1e7, 1e17])
@@ -283,24 +294,6 @@ def test_one_column_and_two_are_the_same_problem(method):
     np.testing.assert_allclose(
         method.fit(z, labels, from_logits=True)(z, from_logits=True), one(p), atol=1e-6
     )
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_order_of_rows_does_not_matter(method):
-    logits, labels = overconfident(120, 3)
-    order = np.random.default_rng(4).permutation(120)
-    one = method.fit(logits, labels, from_logits=True)(logits, from_logits=True)
-    two = method.fit(logits[order], labels[order], from_logits=True)(logits, from_logits=True)
-    np.testing.assert_allclose(one, two, atol=1e-7)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_fitted_maps_can_be_pickled_and_printed(method):
-    logits, labels = overconfident(60, 3)
-    fitted = method.fit(logits, labels, from_logits=True)
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again(logits, from_logits=True), fitted(logits, from_logits=True))
-    assert str(fitted).startswith(f"{method!r} fitted on 60 rows of 3 classes")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -356,14 +349,6 @@ def test_a_thousand_classes(method):
     assert fitted(logits[:3], from_logits=True).shape == (3, 1000)
     if method in SCALING:
         assert fitted.nll_after < fitted.nll_before
-
-
-def test_one_row_and_equal_rows():
-    for method in METHODS:
-        for n in (1, 2, 7):
-            probs = np.tile([0.2, 0.3, 0.5], (n, 1))
-            fitted = method.fit(probs, np.full(n, 2))
-            assert np.isfinite(fitted(probs)).all()
 
 
 def test_a_row_of_zero_curves_is_uniform():
@@ -495,14 +480,6 @@ def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
     monkeypatch.setattr("caltest.recalibration.fitting.GRADIENT", 1e-40)
     with pytest.raises(ct.StatisticError, match="has not converged"):
         TemperatureScaling().fit([[0.6, 0.4], [0.7, 0.3], [0.7, 0.3]], [0, 1, 0])
-
-
-def test_inputs_are_left_alone():
-    for method in METHODS:
-        logits, labels = overconfident(40, 3)
-        before = logits.copy()
-        method.fit(logits, labels, from_logits=True)(logits, from_logits=True)
-        np.testing.assert_array_equal(logits, before)
 
 
 def test_against_published_temperature_of_digits():

@@ -102,19 +102,9 @@ def test_spread_counts_the_predictions(rng):
     np.testing.assert_array_equal(curve.spread[0], np.histogram(p, SPREAD_EDGES)[0])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 1.0}, r"level must lie in \(0, 1\)"),
-        ({"band": "gaussian"}, "band must be"),
-        ({"band": ct.Bootstrap()}, "band must be"),
-        ({"bins": "ten"}, "bins must be"),
-        ({"band": ct.RedrawLabels(), "n_resamples": 10}, "at least 19 replicates"),
-    ],
-)
-def test_what_does_not_fit_is_refused(options, message):
-    with pytest.raises(ct.StatisticError, match=message):
-        reliability_curve([0.2, 0.7, 0.9], [0, 1, 1], **options)
+def test_bars_need_enough_replicates():
+    with pytest.raises(ct.StatisticError, match="at least 19 replicates"):
+        reliability_curve([0.2, 0.7, 0.9], [0, 1, 1], band=ct.RedrawLabels(), n_resamples=10)
 
 
 def test_two_classes_are_seen_as_label_1_and_facts_are_checked(rng):
@@ -124,8 +114,6 @@ def test_two_classes_are_seen_as_label_1_and_facts_are_checked(rng):
     assert (curve.lens, curve.subject, curve.names) == ("OneVsRest(1)", "event", ("class yes",))
     own = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=3)
     np.testing.assert_array_equal(curve.observed, own.observed)
-    with pytest.raises(ct.StatisticError, match="reliability_fit does not take by"):
-        ct.reliability_fit(p, y, by=np.arange(60) // 2)
 
 
 @pytest.mark.parametrize("band", ["consistency", "wilson", ct.RedrawLabels(), None])
@@ -379,14 +367,6 @@ def test_a_model_does_not_differ_from_itself():
     assert str(ReliabilityDifference.from_json(curve.to_json())) == str(curve)
 
 
-def test_differences_need_the_same_observations():
-    one, two = ct.examples.digits(), ct.examples.digits(split="validation")
-    with pytest.raises(ct.StatisticError, match="same observations"):
-        reliability_difference(one, two)
-    with pytest.raises(ct.StatisticError, match="two-class lens"):
-        reliability_difference(one, one, lens=ct.TopK(2))
-
-
 def test_sensitivity_is_a_row_of_tests():
     data = ct.examples.digits("best")
     table = bin_sensitivity(data, bins=[5, ct.QuantileBins(20)])
@@ -412,3 +392,38 @@ def test_densenet_is_overconfident_in_every_bin_that_tells(data_dir):
         assert curve.count.size == cells
         assert curve.outside.sum() in outside
         assert (curve.deviation[curve.outside] < 0).all()
+
+
+def bars(p, m, level):
+    probs = np.column_stack([p, 1 - p])
+    cells = cells_of(ct.UniformBins(m), probs)
+    return cells, *consistency_bars(cells, level)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_bars_of_equal_predictions_against_the_binomial_quantiles(level):
+    p = np.repeat([0.05, 0.3, 0.8], [400, 50, 7])
+    _, low, high = bars(p, 10, level)
+    for b, (value, n) in enumerate([(0.05, 400), (0.3, 50), (0.8, 7)]):
+        law = scipy.stats.binom(n, value)
+        assert round(low[b] * n) == law.ppf((1 - level) / 2 + 1e-12)
+        assert round(high[b] * n) == law.ppf(1 - (1 - level) / 2 - 1e-12)
+
+
+def test_bars_hold_their_level_by_simulation(rng):
+    p = rng.random(300)
+    cells, low, high = bars(p, 6, 0.9)
+    inside = np.zeros(6)
+    for _ in range(2000):
+        frequency = cells.sum(rng.random(300) < p) / cells.counts
+        inside += (frequency >= low - 1e-12) & (frequency <= high + 1e-12)
+    limits = scipy.stats.binom.isf(1 - 1e-5, 2000, 0.9)
+    assert (inside >= limits).all()
+    assert (inside <= 2000 * 0.97).all()
+
+
+def test_bars_of_certain_predictions_have_no_width():
+    p = np.array([0.0, 0.0, 1.0])
+    _, low, high = bars(p, 2, 0.9)
+    np.testing.assert_array_equal(low, [0.0, 1.0])
+    np.testing.assert_array_equal(high, [0.0, 1.0])

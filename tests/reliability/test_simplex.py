@@ -136,8 +136,6 @@ def test_whole_weights_are_exact_whatever_their_scale_and_equal_ones_are_none(rn
     np.testing.assert_allclose(alike.pvalue, plain.pvalue)
     alone = reliability_simplex(probs, labels, clusters=np.arange(60), **run)
     np.testing.assert_array_equal(alone.pvalue, plain.pvalue)
-    with pytest.raises(ct.StatisticError, match="does not take by yet"):
-        reliability_simplex(probs, labels, by=weights)
 
 
 @pytest.mark.slow
@@ -154,13 +152,6 @@ def test_cells_of_clustered_rows_are_rarely_marked(rng):
         known += bool(reliability_simplex(plain, clusters=patient, **run).significant.any())
     assert ignored > 50
     assert known <= scipy.stats.binom.isf(1e-4, 100, 0.1)
-
-
-def test_other_numbers_of_classes_are_refused():
-    with pytest.raises(ct.StatisticError, match="three classes"):
-        reliability_simplex(ct.examples.digits())
-    with pytest.raises(ct.StatisticError, match="whole number"):
-        SimplexGrid(0)
 
 
 def test_densenet_in_25_and_100_cells(data_dir):

@@ -292,11 +292,6 @@ def test_audit_says_so_when_it_cannot_know():
     assert ct.audit([[1.0, 0.0, 0.0]], [0]).verdict == "too little data"
 
 
-def test_audit_refuses_so_few_resamples_that_nothing_can_be_found():
-    with pytest.raises(ct.StatisticError, match="take at least 100"):
-        ct.audit(ct.examples.SixPoints().sample(100, 1), n_resamples=50)
-
-
 def test_audit_of_an_event_leads_with_the_event(rng):
     risk = rng.beta(2, 8, 3000)
     report = ct.audit(risk, rng.random(3000) < 0.6 * risk)
