@@ -115,120 +115,41 @@ def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no
                 full[q] = -(-part[q] * n // m) if part[q] < m else n + 1
 
 
-@inlined
-def _median(probs, rows, weight, value, spare, first, last, axis, size):  # type: ignore[no-untyped-def]
-    # The values of ranks (size - 1) // 2 and size // 2, by weighted quickselect.
-    rank, low, high = (size - 1) // 2, first, last
-    centre = 0.0
-    for a in range(first, last):
-        spare[a] = rows[a]
-        value[a] = probs[rows[a], axis]
-    before = 0
-    upper = np.inf
-    while True:
-        x, y, pivot = value[low], value[high - 1], value[(low + high) // 2]
-        pivot = max(min(x, y), min(max(x, y), pivot))
-        left, i, right = low, low, high
-        lighter, equal = 0, 0
-        while i < right:
-            v, row = value[i], spare[i]
-            if v < pivot:
-                lighter += weight[row]
-                value[i], spare[i] = value[left], spare[left]
-                value[left], spare[left] = v, row
-                left += 1
-                i += 1
-            elif v > pivot:
-                right -= 1
-                value[i], spare[i] = value[right], spare[right]
-                value[right], spare[right] = v, row
-            else:
-                equal += weight[row]
-                i += 1
-        if rank < before + lighter:
-            upper = pivot
-            high = left
-        elif rank < before + lighter + equal:
-            centre = pivot
-            if size % 2 == 0 and rank + 1 == before + lighter + equal:
-                for a in range(right, high):
-                    upper = min(upper, value[a])
-                centre = (pivot + upper) / 2.0
-            break
-        else:
-            before += lighter + equal
-            low = right
-    return centre
-
-
 @kernel
 def tree_error(  # type: ignore[no-untyped-def]
-    probs, counts, by_mean, smallest_node, smallest_part, code, largest
+    probs, drawn, by_mean, smallest_node, smallest_part, code, largest
 ):
-    """Return the error in the tree of one sample, O(n K) for each of its levels."""
-    # A node is a stretch of `rows`, its left part is moved to the front.
-    # Rows that were not drawn are left out from the start: some 37 of 100.
+    """Return the error in the tree of one sample, O(n K) for each of its levels.
+
+    ``drawn`` are the numbers i K + k of the pairs of a row and a label, as often as drawn.
+    """
+    # A node is a stretch of `drawn`, its left part is moved to the front.
     n, n_classes = probs.shape
     n_axes = 1 if n_classes == 2 else n_classes
-    rows, spare = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    weight, value = np.empty(n, dtype=np.int64), np.empty(n)
-    occupied = 0
-    for i in range(n):
-        weight[i] = 0
-        for k in range(n_classes):
-            weight[i] += counts[i, k]
-        if weight[i] > 0:
-            rows[occupied] = i
-            occupied += 1
     sums, squares, events = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    firsts, lasts = np.empty(occupied + 1, dtype=np.int64), np.empty(occupied + 1, dtype=np.int64)
-    firsts[0], lasts[0] = 0, occupied
-    waiting = 1
+    waiting = [(0, n)]
     error = 0.0
-    while waiting > 0:
-        waiting -= 1
-        first, last = firsts[waiting], lasts[waiting]
-        sums[:] = 0.0
-        squares[:] = 0.0
-        size = 0
-        for a in range(first, last):
-            w = weight[rows[a]]
-            size += w
+    while len(waiting) > 0:
+        first, last = waiting.pop()
+        node, size = drawn[first:last], last - first
+        sums[:], squares[:], events[:] = 0.0, 0.0, 0.0
+        for pair in node:
+            events[pair % n_classes] += 1.0
             for k in range(n_classes):
-                v = probs[rows[a], k]
-                sums[k] += w * v
-                squares[k] += w * v * v
-        middle, n_below = first, 0
+                v = probs[pair // n_classes, k]
+                sums[k] += v
+                squares[k] += v * v
+        n_below = 0
         if size >= smallest_node:
-            axis, widest = 0, -1.0
-            for k in range(n_axes):
-                variance = squares[k] / size - (sums[k] / size) ** 2
-                if variance > widest:
-                    axis, widest = k, variance
-            centre = sums[axis] / size
-            if not by_mean:
-                centre = _median(probs, rows, weight, value, spare, first, last, axis, size)
-            right = 0
-            for a in range(first, last):
-                row = rows[a]
-                if probs[row, axis] < centre:
-                    rows[middle] = row
-                    middle += 1
-                    n_below += weight[row]
-                else:
-                    spare[right] = row
-                    right += 1
-            for a in range(right):
-                rows[middle + a] = spare[a]
+            axis = np.argmax((squares / size - (sums / size) ** 2)[:n_axes])
+            values = probs[:, axis][node // n_classes]
+            below = values < (sums[axis] / size if by_mean else np.median(values))
+            n_below = below.sum()
         if min(n_below, size - n_below) >= smallest_part:
-            firsts[waiting], lasts[waiting] = middle, last
-            firsts[waiting + 1], lasts[waiting + 1] = first, middle
-            waiting += 2
+            left, right = node[below], node[~below]
+            node[:n_below], node[n_below:] = left, right
+            waiting += [(first + n_below, last), (first, first + n_below)]
             continue
-        events[:] = 0.0
-        for a in range(first, last):
-            for k in range(n_classes):
-                events[k] += counts[rows[a], k]
         gap = 0.0
         for k in range(n_classes):
             gap = _added(gap, events[k] - sums[k], code)

@@ -197,9 +197,10 @@ def _quantiles(
 def _trees(
     rows: FloatArray, tree: tuple[bool, int, int], code: int, largest: bool, counts: Counts
 ) -> FloatArray:
-    # A tree goes its own way in every lane: the counts of a lane are brought together.
-    lanes = np.ascontiguousarray(counts.transpose(2, 0, 1))
-    return np.array([tree_error(rows, lane, *tree, code, largest) for lane in lanes])
+    # A tree goes its own way in every lane: the pairs of a lane are listed as often as drawn.
+    pairs = np.arange(counts[..., 0].size)
+    lanes = (np.repeat(pairs, lane) for lane in counts.reshape(pairs.size, -1).T)
+    return np.array([tree_error(rows, drawn, *tree, code, largest) for drawn in lanes])
 
 
 @kernel
