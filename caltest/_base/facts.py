@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.containers import as_ndarray
-from caltest._base.reading import as_numbers, first, nth
+from caltest._base.reading import as_numbers, nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 
@@ -28,8 +28,7 @@ MANY_VALUES, MIN_CROSSED = 20, 50
 def as_weights(values: Any, n: int) -> FloatArray | None:
     """Return finite weights ≥ 0, one for each row, or None where all are 1."""
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
-    if (weights < 0.0).any():
-        (row,) = first(weights < 0.0)
+    for row in np.flatnonzero(weights < 0.0)[:1]:
         raise InvalidPredictionsError(
             f"weights: {nth(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows "
             "that are not to count"
@@ -73,8 +72,7 @@ def as_names(values: Any, n: int, name: str = "ids") -> NDArray[Any]:
         missing = np.array([v is None for v in marks])
     else:
         missing = np.isnan(marks) if marks.dtype.kind == "f" else np.zeros(n, dtype=bool)
-    if missing.any():
-        (row,) = first(missing)
+    for row in np.flatnonzero(missing)[:1]:
         raise InvalidPredictionsError(
             f"{name}: {nth(row)} has no value ({int(missing.sum())} such rows in all); name every "
             "row, or leave these rows out"

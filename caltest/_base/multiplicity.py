@@ -33,12 +33,6 @@ def max_t(observed: FloatArray, replicates: FloatArray) -> list[float]:
     over this and all smaller statistics reaches it, made monotone. The smallest p-value is exact
     under any dependence, because observed and drawn rows are exchangeable; single ones control the
     family when the joint law of the true hypotheses does not depend on the false ones.
-
-    Examples
-    --------
-    >>> draws = np.array([[0.0, 0.8], [1.0, 0.0], [0.5, 0.2]])
-    >>> max_t(np.array([2.0, 0.5]), draws)
-    [0.25, 0.5]
     """
     rows = np.vstack([observed, replicates])
     tolerance = observed - [below(t, column) for t, column in zip(observed, rows.T, strict=True)]

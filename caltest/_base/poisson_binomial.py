@@ -46,8 +46,7 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
     low, high = max(0, int(mean - half)), min(p.size, int(mean + half) + 1)
     width = fast_length(high - low + 1)
     spectrum, origin = _spectrum(p, width, variance)
-    pmf = np.roll(irfft(spectrum, width), (origin - low) % width)[: high - low + 1]
-    pmf = np.clip(pmf, 0.0, None)
+    pmf = np.roll(irfft(spectrum, width), (origin - low) % width)[: high - low + 1].clip(0.0)
     kept = np.flatnonzero(pmf > NEGLIGIBLE)
     pmf = pmf[kept[0] : kept[-1] + 1]
     lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(p.size))

@@ -238,15 +238,12 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
             f"order of the columns of probs{one if n_classes == 2 else ''}"
         )
     numbers = as_numbers(array, "labels")
-    if (broken := numbers != np.rint(numbers)).any():
-        (row,) = first(broken)
+    for row in np.flatnonzero(numbers != np.rint(numbers))[:1]:
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
             f"{n_classes - 1}"
         )
-    outside = (numbers < 0) | (numbers >= n_classes)
-    if outside.any():
-        (row,) = first(outside)
+    for row in np.flatnonzero((numbers < 0) | (numbers >= n_classes))[:1]:
         advice = ""
         if numbers.min() >= 1 and numbers.max() == n_classes:
             advice = ". They seem to run from 1: subtract 1"
@@ -280,8 +277,7 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
 def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
     numbers = as_numbers(array, "labels")
     wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    for row in np.flatnonzero(wrong)[:1]:
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
             "else 0); pass the class numbers as a 1-D array"

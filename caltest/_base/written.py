@@ -16,13 +16,7 @@ NAMED = (type, FunctionType, BuiltinFunctionType, np.ufunc)
 
 
 def name_of(value: Any) -> str:
-    """Return a value as it is written in a recipe.
-
-    Examples
-    --------
-    >>> name_of(np.float64(0.5)), name_of((1, 2)), name_of(name_of)
-    ('0.5', '[1, 2]', 'name_of')
-    """
+    """Return a value as it is written in a recipe: 0.5 of a NumPy number, a function's name."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(name_of, value))}]"
     plain = value.item() if isinstance(value, np.generic) else value
@@ -30,13 +24,7 @@ def name_of(value: Any) -> str:
 
 
 def several(n: int, word: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> several(1, "row"), several(2, "row"), several(3, "class")
-    ('1 row', '2 rows', '3 classes')
-    """
+    """Return a number of things: "1 row", "2 rows", "3 classes"."""
     return f"{n} {word}{'' if n == 1 else 'es' if word.endswith('s') else 's'}"
 
 

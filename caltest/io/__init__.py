@@ -40,10 +40,9 @@ def read_predictions(
     drop_missing: bool = False,
     format: str | None = None,
 ) -> Predictions:
-    """Read probabilities and labels from a file, and say what was understood.
+    """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
 
-    One pass over the file, text by pyarrow where installed. Columns that are not needed are not
-    looked at.
+    One pass over the file, text by pyarrow where installed; other columns are not looked at.
 
     Parameters
     ----------
@@ -80,11 +79,6 @@ def read_predictions(
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
 
-    Returns
-    -------
-    Predictions
-        The first of its ``notes`` says what was understood.
-
     Raises
     ------
     FileNotFoundError
@@ -108,8 +102,7 @@ def read_forecasters(
 ) -> dict[str, Predictions]:
     """Read several forecasters from one file, each a column or a pattern of columns.
 
-    The arguments are those of :func:`read_predictions`. With ``drop_missing``, the rows are those
-    on which all forecasters have something to say.
+    As :func:`read_predictions`; with ``drop_missing``, the rows are those that all of them have.
     """
     request = Request(probs, label, **options)
     with source_of(path, request) as source:
@@ -135,8 +128,8 @@ def read_waiting(
 ) -> tuple[Predictions, BoolArray]:
     """Read a file that is still being written, and which rows wait for their label.
 
-    The arguments are those of :func:`read_predictions`. The labels of such rows mean nothing. A
-    last line without its end is such a row, too.
+    As :func:`read_predictions`. The labels of such rows mean nothing. A last line without its end
+    is such a row, too.
     """
     request = Request(probs, label, **options)
     with source_of(path, request) as source:

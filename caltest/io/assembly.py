@@ -60,16 +60,13 @@ def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
             if log in READERS:  # JSON may still be a log, if nobody has said that it is JSON
                 guessed = request.format is None and source.content is not None
                 log = log_format(source.content) if guessed else ""
-            if request.per_character and log != "lm-eval":
-                raise InvalidPredictionsError(
-                    "per_character is for samples of lm-evaluation-harness"
-                )
+            misfit = "per_character is for samples of lm-evaluation-harness"
+            if log and request.from_logits:
+                misfit = "this log is not of logits: leave from_logits out"
+            if (log and request.from_logits) or (request.per_character and log != "lm-eval"):
+                raise InvalidPredictionsError(misfit)
             if log:
                 source = read_log(file, log, source.content, request.per_character)
-                if request.from_logits:
-                    raise InvalidPredictionsError(
-                        "this log is not of logits: leave from_logits out"
-                    )
             one = isinstance(label, (str, PathLike)) and str(label) not in source.names
             if one and Path(str(label)).is_file():
                 source = _with_labels(source, Path(str(label)))
@@ -164,7 +161,8 @@ def read_chosen(
     classes = request.classes
     with in_a_file(rows + before + 1, choice.probs):
         values = _stacked(columns, choice.probs)
-        truth = _labels(columns, outcomes)
+        one = len(outcomes) == 1
+        truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
         remarks = [f"labels from {shortened(outcomes)}"]
         if chosen.predicted is not None:
             guesses, sure = cells.labels(columns[chosen.predicted]), request.predicted_label
@@ -240,10 +238,6 @@ def _complete(columns: dict[str, Column], drop: bool, before: int) -> tuple[IntA
     counts = ", ".join(f"{name} {rows.sum()}" for name, rows in absent.items())
     remark = f"dropped {n - complete.size} of {several(n, 'row')} with missing cells ({counts})"
     return complete, [remark]
-
-
-def _labels(columns: dict[str, Column], names: list[str]) -> Column:
-    return cells.labels(columns[names[0]]) if len(names) == 1 else _stacked(columns, names)
 
 
 def _stacked(columns: dict[str, Column], names: list[str]) -> Column:

@@ -112,8 +112,8 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         raise InvalidPredictionsError(
             f"the probabilities could be {' or '.join(candidates)}; choose with probs= (--probs)"
         )
-    for choice in candidates.values():
-        return choice
+    if candidates:
+        return next(iter(candidates.values()))
     if len(labels.probs) == 1:
         column = source.read(labels.probs)[0]
         values = set(map(str, column.tolist())) if column.dtype.kind in "UO" else set()

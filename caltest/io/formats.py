@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -32,9 +33,8 @@ def _read_json(opened: Opened) -> Source:
             for number, line in enumerate(text.split("\n"), start=1):
                 content += [_parsed(line, number)] if line.strip() else []
                 done(len(line) + 1)
-    columns: dict[str, list[Any]] = {}
-    if isinstance(content, dict):
-        columns = {name: cells for name, cells in content.items() if isinstance(cells, list)}
+    table = content if isinstance(content, dict) else {}
+    columns = {name: cells for name, cells in table.items() if isinstance(cells, list)}
     if len(columns) < 2:
         records = content if isinstance(content, list) else [content]
         for number, record in enumerate(records, start=1):
@@ -67,8 +67,7 @@ def _parsed(text: str, line: int | None = None) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
+        [(repeated, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise InvalidPredictionsError(f"one object holds the key {repeated!r} twice")
     return record
 
@@ -175,10 +174,9 @@ def _read_numpy(opened: Opened) -> Source:
     bare = "the file holds one array: name the file of the labels with label= (--label)"
     bare *= opened.format == "npy"
     with readable("NumPy"):
-        head = opened.file.read(1)
-        opened.file.seek(0)
-        if head == b"\x80":
+        if opened.file.read(1) == b"\x80":
             raise ValueError("Object arrays")
+        opened.file.seek(0)
         stored = np.load(opened.file, allow_pickle=False)
         names = ["probs"] if bare else list(stored)
 

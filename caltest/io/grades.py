@@ -51,11 +51,7 @@ def table_of(table: Any) -> Iterator[Source]:
             "dictionary of columns or the path of a file"
         )
     columns = {str(name): name for name in names}
-
-    def read(wanted: Any) -> list[NDArray[Any]]:
-        return [as_ndarray(frame[columns[name]], name) for name in wanted]
-
-    yield Source(list(map(str, names)), read)
+    yield Source(list(columns), lambda wanted: [as_ndarray(frame[columns[n]], n) for n in wanted])
 
 
 def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import sys
 import zipfile
-from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from caltest.errors import InvalidPredictionsError
 
@@ -38,8 +37,7 @@ _BEGINNINGS: dict[str, bytes | tuple[bytes, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """The bytes of a file, unpacked, what they are called, and what they are."""
 
     name: str

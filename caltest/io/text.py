@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ from caltest.io.opening import Opened, imported
 from caltest.io.source import MISSING, Column, Source, is_number
 
 
-@dataclass(frozen=True)
-class _Text:
+class _Text(NamedTuple):
     """Delimited text, the first row that counts, and the lines before it."""
 
     data: bytes
@@ -44,12 +42,12 @@ def read_delimited(opened: Opened) -> Source:
     "".join(names).encode()  # fails where the bytes were not UTF-8
     if names and all(is_number(name) for name in names):
         text, all_columns = _Text(data, delimiter, header, 0), range(len(names))
-        bare = (
-            "the file begins with numbers: add a header line that names the columns, such as "
-            "p_0,p_1,label, or name the file of the labels with label= (--label)"
+        return Source(
+            ["probs"],
+            lambda _: [np.column_stack(_columns(text, all_columns))],
+            bare="the file begins with numbers: add a header line that names the columns, such as "
+            "p_0,p_1,label, or name the file of the labels with label= (--label)",
         )
-        table = lambda _: [np.column_stack(_columns(text, all_columns))]  # noqa: E731
-        return Source(["probs"], table, bare=bare)
     if not first:
         raise InvalidPredictionsError("there is a header but no rows")
     text, place = _Text(data, delimiter, first, line), {name: j for j, name in enumerate(names)}
