@@ -100,12 +100,16 @@ def _of_clusters(
 ) -> SimulatedNull:
     schemes, summary = clustered(null, prepared.data, stack=6)
     kappa = max(each.inflation for each in schemes)
-    if kappa > 1.0 and not prepared.inflatable:
-        raise StatisticError(
-            f"{name_of(statistic)} sees labels, to which the dependence that drawn clusters leave "
-            f"out (κ = {kappa:.2f}) cannot be applied. Test with null=OneRowPerCluster(), or take "
-            "a statistic of residuals, such as ECE, CoxScore or Kuiper"
-        )
+    if summary is not None and kappa > 1.0 and not prepared.inflatable:
+        if isinstance(null, str):
+            raise StatisticError(
+                f"{name_of(statistic)} sees labels, to which the dependence that drawn clusters "
+                f"leave out (κ = {kappa:.2f}) cannot be applied. Test with "
+                "null=OneRowPerCluster(), or take a statistic of residuals, such as ECE, CoxScore "
+                "or Kuiper"
+            )
+        schemes = tuple(each._replace(inflation=1.0) for each in schemes)
+        summary = replace(summary, inflation_applied=False)
     laws = [
         replicates_of(
             statistic, prepared, each.scheme, *run,

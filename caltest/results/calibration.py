@@ -48,6 +48,11 @@ class ClusterSummary(Record):
     size_effect: float = entry(
         "z of the association between the size of a cluster and its residuals; see the notes."
     )
+    inflation_applied: bool = entry(
+        "False where replicates could not be multiplied, because the statistic sees labels and "
+        "the scheme was asked for by name: p-values are then too small where κ > 1.",
+        default=True,
+    )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -65,6 +70,11 @@ class ClusterSummary(Record):
                 "test is valid if sizes do not depend on outcomes; test with "
                 "null=OneRowPerCluster() if they may"
             )
+        if not self.inflation_applied:
+            notes.append(
+                f"κ = {self.inflation:.2f} could not be applied to a statistic that sees labels: "
+                "the p-value is too small; test with null=OneRowPerCluster()"
+            )
         return tuple(notes)
 
     def __str__(self) -> str:
@@ -75,6 +85,7 @@ class ClusterSummary(Record):
         return (
             f"{self.count} of {rows} rows, effective {self.effective:.1f} · dependence of "
             f"{', of '.join(shares)}{limits} · κ {self.inflation:.2f}"
+            f"{'' if self.inflation_applied else ' (not applied)'}"
         )
 
     def _bound(self, degree: float) -> str:

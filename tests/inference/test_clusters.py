@@ -304,6 +304,29 @@ def test_labels_that_agree_beyond_any_redraw_inflate_the_null(rng):
         )
 
 
+def test_statistics_that_see_labels_cannot_be_inflated(rng):
+    clusters = np.arange(240) // 4
+    y = rng.integers(0, 2, 60)
+    x = 3.0 * (y[clusters] - 0.5) + rng.standard_normal(240)
+    p = 1 / (1 + np.exp(-3.0 * x))
+    facts = {"clusters": clusters, "n_resamples": 199, "rng": 0}
+
+    def mean_gap(probs, labels):
+        return abs((probs[:, 1] - labels).mean())
+
+    with pytest.raises(ct.StatisticError, match=r"mean_gap sees labels.*κ = 1\.\d+.*OneRowPer"):
+        ct.calibration_test(p, y[clusters], mean_gap, **facts)
+    scheme = ct.SharedRedraws()
+    asked = quiet(ct.calibration_test, p, y[clusters], mean_gap, null=scheme, **facts)
+    assert not asked.clusters.inflation_applied
+    assert "(not applied)" in str(asked)
+    assert "the p-value is too small; test with null=OneRowPerCluster()" in str(asked)
+    assert type(asked).from_json(asked.to_json()) == asked
+    assert quiet(
+        ct.calibration_test, p, y[clusters], null=scheme, **facts
+    ).clusters.inflation_applied
+
+
 def test_other_nulls(rng):
     data = example()
     drawn = ct.OneRowPerCluster(draws=30)
