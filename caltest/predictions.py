@@ -117,8 +117,10 @@ class Predictions:
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
             observation that counts three times, not three observations: for these repeat the row.
+            They must not depend on the outcome, as those of inverse probability of censoring do.
         clusters : array_like of shape (n,), optional
-            The cluster of each row, such as the patient: its rows may depend on each other.
+            The cluster of each row, such as the patient: its rows may depend on each other, those
+            of two clusters may not, and how many they are must not depend on outcomes.
         by : array_like of shape (n,), mapping or data frame, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of

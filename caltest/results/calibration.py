@@ -13,7 +13,7 @@ from caltest.results.tables import Columns, aligned, listed
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
 
-#: z beyond which sizes of clusters and residuals are not associated by chance.
+#: z beyond which sizes of clusters, or weights, and residuals are not associated by chance.
 ASSOCIATED = 3.29
 
 

@@ -355,3 +355,19 @@ def test_a_weighted_log_score_allows_certain_predictions(rng):
     assert np.sign(value) == np.sign(once)
     with pytest.raises(ct.StatisticError, match="inf"):  # what was impossible has occurred
         ct.calibration_test(p, np.append(1, y[1:]), ct.ScoreGap("log"), weights=w)
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(400) // 4])
+def test_weights_that_depend_on_outcomes_are_noted(rng, clusters):
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    facts = {"clusters": clusters, "n_resamples": 99, "rng": 0}
+    for weights, noted in ((rng.random(400), False), (1.0 + y, True), (1.0 + p, False)):
+        answer = ct.calibration_test(p, y, weights=weights, **facts)
+        words = "no test is valid if weights depend on outcomes"
+        assert any(words in note for note in answer.notes) == noted
+    top = rng.dirichlet(np.ones(3), 400)
+    y = (rng.random((400, 1)) > np.cumsum(top, axis=1)).sum(axis=1)
+    weights = 1.0 + (y == top.argmax(axis=1))
+    answer = ct.calibration_test(top, y, weights=weights, **facts)
+    assert any("residuals change with the weight (z = +" in note for note in answer.notes)
