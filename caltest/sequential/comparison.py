@@ -51,10 +51,7 @@ class ComparisonMonitor(Watch):
         What no score difference exceeds: 1 for Brier, log 1000 for log scores. Rows that could
         exceed it are refused.
     horizon : int, default 1
-        How many rows, or with ``time`` how many times, ahead the forecasts are made. Outcomes are
-        then not known before the next forecasts: rows are dealt to that many processes. Evidence is
-        the largest divided by their number, and ``low`` and ``high`` add up limits at
-        ``alpha / horizon``.
+        As in :class:`Monitor`; ``low`` and ``high`` add up limits at ``alpha / horizon``.
 
     Attributes
     ----------
@@ -67,14 +64,10 @@ class ComparisonMonitor(Watch):
         The mean of score a minus score b so far.
     alarm : int or None
         The first row, counted from 1, at which one of the two evidences had reached 2/alpha.
-    time : float or None
-        The time of the last row; dates are seconds since 1970.
     history : ndarray of shape (m, 5)
         Rows, the logarithms of both evidences, ``low`` and ``high``; at most 512 points.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``notes`` are those of the last update.
-    classes : tuple of str or None
-        Names of the classes, which all rows must have in the same order.
+    time, classes, n, n_classes, n_resamples, seed, ended, notes, version
+        As in :class:`Monitor`.
 
     Raises
     ------
@@ -99,19 +92,12 @@ class ComparisonMonitor(Watch):
 
     score: Literal["brier", "log"] = "brier"
     bound: float | None = None
-    horizon: int = 1
-    steps: int = 0
-    time: float | None = None
-    state: bytes = b""
-    plotter: ClassVar[str] = "curves.evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "difference", "low", "high", "evidence", "alarm")
     number: ClassVar[str] = "difference"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.one_of("score", self.score, ("brier", "log"))
-        checks.fraction("alpha", self.alpha)
-        checks.whole("horizon", self.horizon)
         if self.bound is None:
             object.__setattr__(self, "bound", 1.0 if self.score == "brier" else log(1000.0))
 
@@ -138,8 +124,7 @@ class ComparisonMonitor(Watch):
         labels, **facts
             As in :meth:`Predictions.of`.
         time : array_like of shape (n,), optional
-            The time of every row, a number or a date, which must not go back. Rows of one time are
-            forecast together.
+            As in :meth:`Monitor.update`.
         """
         a = admitted("ComparisonMonitor", probs_a, labels, facts)
         b = admitted("ComparisonMonitor", probs_b, labels, facts)
@@ -260,9 +245,7 @@ class ComparisonMonitor(Watch):
         return np.column_stack([points[:, :3], np.reshape(limits, (-1, 2))])
 
     def _made(self) -> list[str]:
-        lens = [] if self.lens is None else [repr(self.lens)]
-        ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
-        return [f"ComparisonMonitor({self.score!r})", *lens, f"alpha={self.alpha:g}", *ahead]
+        return self._rules(f"ComparisonMonitor({self.score!r})", f"alpha={self.alpha:g}")
 
     def __repr__(self) -> str:
         return f"<{self.recipe}: a {shown(self.logs[0])}, b {shown(self.logs[1])}>"

@@ -112,22 +112,15 @@ class Monitor(Watch):
 
     change: bool = False
     run_length: int = 100_000
-    horizon: int = 1
     n_induced: int = 2
-    steps: int = 0
-    time: float | None = None
     highest: float = 0.0
     impossible: int = 0
-    state: bytes = b""
-    plotter: ClassVar[str] = "curves.evidence"
     number: ClassVar[str] = "evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.fraction("alpha", self.alpha)
         checks.whole("run_length", self.run_length, EVERY)
-        checks.whole("horizon", self.horizon)
 
     @property
     def width(self) -> int:
@@ -317,9 +310,7 @@ class Monitor(Watch):
 
     def _made(self) -> list[str]:
         rule = f"run length {self.run_length}" if self.change else f"alpha={self.alpha:g}"
-        lens = [] if self.lens is None else [repr(self.lens)]
-        ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
-        return ["Monitor(change=True)" if self.change else "Monitor()", *lens, rule, *ahead]
+        return self._rules("Monitor(change=True)" if self.change else "Monitor()", rule)
 
     def __repr__(self) -> str:
         return f"<{self.recipe}: {shown(self.log_evidence)}>"

@@ -6,10 +6,11 @@ import ast
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import exp
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from caltest._base import checks
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.facts import as_times
 from caltest._base.written import name_of
@@ -37,6 +38,16 @@ class Watch(Result):
     alarm: int | None = None
     every: int = 1
     past: bytes = b""
+    horizon: int = 1
+    steps: int = 0
+    time: float | None = None
+    state: bytes = b""
+    plotter: ClassVar[str] = "curves.evidence"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.fraction("alpha", self.alpha)
+        checks.whole("horizon", self.horizon)
 
     @property
     @abstractmethod
@@ -61,6 +72,12 @@ class Watch(Result):
                 f"{', '.join(self.classes)}: bring the columns into that order (--probs, --classes)"
             )
         return {"n_classes": data.n_classes, "classes": self.classes or data.classes}
+
+    def _rules(self, name: str, *rules: str) -> list[str]:
+        """Return what a recipe says of a monitor: its name, its lens, its rules, its horizon."""
+        lens = [] if self.lens is None else [repr(self.lens)]
+        ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
+        return [name, *lens, *rules, *ahead]
 
     def _traced(self, path: FloatArray) -> dict[str, Any]:
         """Return what rows add to the history: how many there are, and numbers after them."""
