@@ -6,7 +6,7 @@ hold what the true frequency may be, given what was observed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -184,9 +184,8 @@ def simulated_bars(
     """
     if isinstance(scheme, LabelScheme):
         run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-        parts = [_gap_replicates(data, cells, each, **run) for each in scheme.each(data)]
-        bars = [quantile_bars(gaps, level, simultaneous=simultaneous) for gaps, _ in parts]
-        return widest(bars), len(parts[0][0]), ending(*(ended for _, ended in parts))
+        gaps_of = partial(_gaps, data.probs, cells)
+        return label_bars(data, gaps_of, scheme, level, simultaneous=simultaneous, **run)
     named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
     sampler = scheme.sampler(named)
     values, ended = simulate(partial(_sums, cells), sampler, n_resamples, rng, workers)
@@ -196,10 +195,26 @@ def simulated_bars(
     return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
 
 
-def widest(bars: Sequence[Bars]) -> Bars:
-    """Return bars that hold all of several."""
+def label_bars(
+    data: Predictions,
+    values: Callable[[IntArray], FloatArray],
+    scheme: LabelScheme,
+    level: float,
+    *,
+    simultaneous: bool,
+    **run: Any,
+) -> tuple[Bars, int, Ended]:
+    """Return bars that hold what all laws of a scheme draw, how many were drawn, and the ending.
+
+    ``values`` takes label vectors of shape (B, n) to (B, L).
+    """
+    parts = [
+        simulate_by(Batches(each.drawer(data), data.n, values), **run) for each in scheme.each(data)
+    ]
+    bars = [quantile_bars(draws, level, simultaneous=simultaneous) for draws, _ in parts]
     low, high = zip(*bars, strict=True)
-    return np.minimum.reduce(low), np.maximum.reduce(high)
+    widest = np.minimum.reduce(low), np.maximum.reduce(high)
+    return widest, len(parts[0][0]), ending(*(ended for _, ended in parts))
 
 
 def drawn_pvalues(
@@ -213,7 +228,8 @@ def drawn_pvalues(
     of the most deviating cell. O(B n K).
     """
     each = [cells] * data.n_classes
-    replicates, ended = _gap_replicates(data, each, scheme, **run)
+    batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, each))
+    replicates, ended = simulate_by(batches, **run)
     gaps = np.vstack([_gaps(data.probs, each, data.labels[None]), np.sqrt(inflation) * replicates])
     spread = np.sqrt((gaps**2).mean(axis=0))
     sizes = np.abs(gaps) / np.where(spread > 1e-12, spread, np.inf)
@@ -221,14 +237,6 @@ def drawn_pvalues(
     observed = sizes[0] - 1e-10  # rounding must not split ties
     adjusted = (sizes.max(axis=1)[:, None] >= observed).mean(axis=0)
     return (sizes >= observed).mean(axis=0), adjusted, len(replicates), ended
-
-
-def _gap_replicates(
-    data: Predictions, cells: Sequence[Cells], scheme: LabelScheme, **run: Any
-) -> tuple[FloatArray, Ended]:
-    """Return the deviations of all cells for drawn labels, one row a draw."""
-    batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, cells))
-    return simulate_by(batches, **run)
 
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:

@@ -12,8 +12,8 @@ from caltest._base.written import name_of
 from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import Cells, Problem
+from caltest.predictions import Facts, FloatArray, Predictions
+from caltest.problem import Cells
 from caltest.reliability.bars import (
     Bars,
     bootstrap_bars,
@@ -21,13 +21,12 @@ from caltest.reliability.bars import (
     consistency_bars,
     simulated_bars,
 )
-from caltest.reliability.view import View, two_class_problems
+from caltest.reliability.view import View, spread, two_class_problems
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
-from caltest.results.reliability import CONFIDENCE, SPREAD_EDGES
+from caltest.results.reliability import CONFIDENCE
 from caltest.simulate import LabelScheme, RedrawLabels, RowScheme, SharedRedraws, Workers
 from caltest.statistics import ECE
 from caltest.statistics.base import problem_of
-from caltest.tally import Tally
 
 #: What is honoured besides probabilities and labels.
 FACTS = {"by", "clusters", "weights"}
@@ -122,7 +121,7 @@ def reliability_curve(
         "reliability_curve", probs, labels, facts, lens=lens, rng=rng, takes=takes, summable=sums_of
     )
     band = _for_weights(_for_clusters(band, view.problem), view.data.weights)
-    if isinstance(view.data, Tally) and not (band is None or isinstance(band, str)):
+    if view.from_sums and not (band is None or isinstance(band, str)):
         raise StatisticError(f"{band!r} draws rows, which a tally does not have")
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     names, groups, tests, notes = _tested(view, binning, options)
@@ -150,7 +149,7 @@ def reliability_curve(
         **{column: values[order] for column, values in table.items()},
         low=low[order],
         high=high[order],
-        spread=np.array([_spread(c.problem) for c in cells]),
+        spread=np.array([spread(c.problem) for c in cells]),
         names=names,
         subject=view.lens.subject,
         bins=name_of(binning),
@@ -226,11 +225,6 @@ def _for_weights(band: Band, weights: FloatArray | None) -> Band:
         raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
     whole = weights is None or bool((weights == np.rint(weights)).all())
     return band if whole or band != "consistency" else RedrawLabels()  # without a lattice
-
-
-def _spread(problem: Problem) -> IntArray:
-    counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
-    return counts.astype(np.int64)
 
 
 def _table(cells: Cells, bins: Binning) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.reliability.view import View
 from caltest.results import ReliabilityDifference
 
@@ -93,25 +93,32 @@ def reliability_difference(
             "differ"
         )
     one, other = (view.problem for view in views)
-    n, pooled = one.n, np.concatenate([one.probs, other.probs])
-    cell: IntArray = np.unique(binning(pooled), return_inverse=True)[1]
-    size = int(cell.max()) + 1
-    a, b = _sums(one, cell[:n], size), _sums(other, cell[n:], size)
-    both = cell[:n] == cell[n:]
-    y, z = ((part.labels[both] == 0).astype(np.float64) for part in (one, other))
-    covariance = _shared_covariance(cell[:n][both], y, z, size)
-    common = np.flatnonzero((a["count"] > 0) & (b["count"] > 0))
-    difference, low, high = _band(a, b, covariance, common, level, simultaneous)
-    predicted = (a["p"] + b["p"])[common] / (a["count"] + b["count"])[common]
-    order = np.argsort(predicted, kind="stable")
+    cells = np.unique(binning(np.concatenate([one.probs, other.probs])), return_inverse=True)[1]
+    of_model: list[IntArray] = np.split(cells, 2)
+    size, both = int(cells.max()) + 1, of_model[0] == of_model[1]
+    count, p, y = (
+        np.array([np.bincount(c, w, size) for c, w in zip(of_model, weights, strict=True)])
+        for weights in (
+            (None, None),
+            (one.probs[:, 0], other.probs[:, 0]),
+            (one.labels == 0, other.labels == 0),
+        )
+    )
+    events, also = ((part.labels[both] == 0).astype(np.float64) for part in (one, other))
+    covariance = _shared_covariance(of_model[0][both], events, also, size)
+    common = np.flatnonzero((count > 0).all(axis=0))
+    predicted = p.sum(axis=0)[common] / count.sum(axis=0)[common]
+    common = common[np.argsort(predicted, kind="stable")]
+    count, p, y = (values[:, common] for values in (count, p, y))
+    difference, low, high = _band(count, p, y, covariance[common], level, simultaneous)
     return ReliabilityDifference(
-        predicted=predicted[order],
-        difference=difference[order],
-        low=low[order],
-        high=high[order],
-        count_a=a["count"][common][order].astype(np.int64),
-        count_b=b["count"][common][order].astype(np.int64),
-        cell=common[order],
+        predicted=np.sort(predicted, kind="stable"),
+        difference=difference,
+        low=low,
+        high=high,
+        count_a=count[0].astype(np.int64),
+        count_b=count[1].astype(np.int64),
+        cell=common,
         names=names,
         name=views[0].lens.components(first)[0],
         subject=views[0].lens.subject,
@@ -122,14 +129,6 @@ def reliability_difference(
     )
 
 
-def _sums(part: Predictions, cell: IntArray, size: int) -> dict[str, FloatArray]:
-    return {
-        "count": np.bincount(cell, minlength=size).astype(np.float64),
-        "p": np.bincount(cell, part.probs[:, 0], size).astype(np.float64),
-        "y": np.bincount(cell, part.labels == 0, size).astype(np.float64),
-    }
-
-
 def _shared_covariance(cell: IntArray, y: FloatArray, z: FloatArray, size: int) -> FloatArray:
     """Return Σ (y − ȳ)(z − z̄) over the rows that both models put into a cell."""
     m = np.maximum(np.bincount(cell, minlength=size), 1)
@@ -138,24 +137,16 @@ def _shared_covariance(cell: IntArray, y: FloatArray, z: FloatArray, size: int) 
     return covariance
 
 
-def _band(
-    a: dict[str, FloatArray],
-    b: dict[str, FloatArray],
-    covariance: FloatArray,
-    common: IntArray,
-    level: float,
-    simultaneous: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, level: float,
+          simultaneous: bool) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
+    """Return differences and their intervals from sums of both models, of shape (2, L)."""
     from scipy.special import ndtri
 
-    n, m = a["count"][common], b["count"][common]
-    predicted = a["p"][common] / n - b["p"][common] / m
-    difference = a["y"][common] / n - b["y"][common] / m - predicted
-    p, q = (a["y"][common] + 1.0) / (n + 2.0), (b["y"][common] + 1.0) / (m + 2.0)
-    variance = p * (1.0 - p) / (n + 2.0) + q * (1.0 - q) / (m + 2.0)
-    variance -= 2.0 * covariance[common] / ((n + 2.0) * (m + 2.0))
+    predicted, more = np.subtract(*(p / count)), count + 2.0
+    share = (y + 1.0) / more  # with one success and one failure more
+    variance = (share * (1.0 - share) / more).sum(axis=0) - 2.0 * shared / more.prod(axis=0)
     if simultaneous:
-        level = level ** (1.0 / common.size)
+        level = level ** (1.0 / len(predicted))
     half = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(np.maximum(variance, 0.0))
-    centre = p - q - predicted
-    return difference, centre - half, centre + half
+    centre = np.subtract(*share) - predicted
+    return np.subtract(*(y / count)) - predicted, centre - half, centre + half

@@ -14,14 +14,13 @@ from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import RowProblem, TallyProblem
-from caltest.reliability.bars import quantile_bars, widest
+from caltest.predictions import Facts, FloatArray, IntArray
+from caltest.problem import Problem, RowProblem, TallyProblem
+from caltest.reliability.bars import label_bars
 from caltest.reliability.honest import honest_band
-from caltest.reliability.view import View
+from caltest.reliability.view import View, spread
 from caltest.results import ReliabilityFit, ending
-from caltest.results.reliability import SPREAD_EDGES
-from caltest.simulate import Batches, RedrawLabels, SharedRedraws, Workers, simulate_by
+from caltest.simulate import RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import smooth_curve
@@ -121,37 +120,34 @@ def reliability_fit(
         raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     view = View.of("reliability_fit", probs, labels, facts, lens=lens, rng=rng, takes=takes)
     view.needs_two_classes("a curve")
-    if view.from_sums:
-        return _of_sums(view, view.problem, level, points)
-    induced, p = view.problem, view.problem.probs[:, 0]
-    at = _points(p, points)
-    low = high = np.full(at.size, np.nan)
-    shown, n_draws, ended, test = "none", 0, "complete", None
-    if fit == "smooth":
-        statistic: CORP | SmoothECE = SmoothECE()
-        width = smooth_curve(induced).width
-        curves: Callable[[IntArray], FloatArray] = _Smooth.of(p, at, width, induced.weights)
+    induced, shown, n_draws, ended, test = view.problem, "none", 0, "complete", None
+    if fit == "band":
+        shown, (at, fitted, low, high) = "confidence", _honest(view, level, points)
     else:
-        statistic, pools = CORP(), CORP().prepare(RowProblem(induced))
-        if fit == "band":
-            at, low, high = _honest(pools, induced.labels, level, at, points)
-            shown = "confidence"
-        curves = partial(_isotonic, pools, at)
-    if fit != "band":
-        options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+        at, p = _points(view.units, points), induced.probs[:, 0]
+        low = high = np.full(at.size, np.nan)
+        statistic: CORP | SmoothECE = CORP()
+        curves: Callable[[IntArray], FloatArray]
+        if fit == "smooth":
+            statistic, width = SmoothECE(), smooth_curve(induced).width
+            curves = _Smooth.of(p, at, width, induced.weights)
+        else:
+            curves = partial(_isotonic, CORP().prepare(RowProblem(induced)), at)
+        fitted = curves(induced.labels[None, :])[0]
+        run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         if band is not None:
-            parts = _drawn(induced, curves, options)
-            bands = [quantile_bars(draws, level, simultaneous=simultaneous) for draws, _ in parts]
-            (low, high), ended = widest(bands), ending(*(each for _, each in parts))
-            shown, n_draws = band, len(parts[0][0])
-        test = view.test(statistic, induced, options)
+            scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
+            law: dict[str, Any] = {"level": level, "simultaneous": simultaneous, **run}
+            (low, high), n_draws, ended = label_bars(induced, curves, scheme, **law)
+            shown = band
+        test = view.test(statistic, induced, run)
         ended = ending(ended, test.ended)
     return ReliabilityFit(
         predicted=at,
-        fitted=curves(induced.labels[None, :])[0],
+        fitted=fitted,
         low=np.clip(low, 0.0, 1.0),
         high=np.clip(high, 0.0, 1.0),
-        spread=np.histogram(p, SPREAD_EDGES)[0],
+        spread=spread(view.units),
         name=view.event,
         subject=view.lens.subject,
         fit=fit,
@@ -165,14 +161,29 @@ def reliability_fit(
     )
 
 
-def _points(p: FloatArray, points: int) -> FloatArray:
-    """Return quantiles of the predictions and points at equal distances."""
-    quantiles = np.quantile(p, np.linspace(0.0, 1.0, -(-points // 2)), method="nearest")
-    return np.unique(np.concatenate([quantiles, np.linspace(p.min(), p.max(), points // 2)]))
+def _points(problem: Problem, points: int, ends: tuple[float, float] | None = None) -> FloatArray:
+    """Return quantiles of the predictions and points at equal distances between the ends."""
+    p = problem.probs[:, 0]
+    least, most = ends or (p.min(), p.max())
+    quantiles = problem.quantiles(np.linspace(0.0, 1.0, -(-points // 2)))
+    return np.unique(np.append(quantiles, np.linspace(least, most, points // 2)))
 
 
-def _of_sums(view: View, micro: TallyProblem, level: float, points: int) -> ReliabilityFit:
-    """Return the band of a tally, whose cells are rounded outward as distinct predictions are."""
+def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
+    """Return where the band is shown, the isotonic fit there, and its ends.
+
+    It is shown at all predictions if they are few. Those of the cells of a tally are means, which
+    are rounded outward as distinct predictions are.
+    """
+    if not isinstance(view.units, TallyProblem):
+        induced = view.problem
+        pools = CORP().prepare(RowProblem(induced))
+        x, count = pools.fit(induced.labels).predicted, np.diff(pools.ends, prepend=0)
+        hits = np.add.reduceat((induced.labels == 0)[pools.order], pools.ends - count, dtype=int)
+        grid = _points(view.units, points) if x.size > points else x
+        at, low, high = honest_band(x, count, hits, level, grid)
+        return at, pools.fit(induced.labels)(at), low, high
+    micro = view.units
     if view.data.weights is not None:
         raise StatisticError("reliability_fit does not take weights yet")
     if micro.n > MOST_ROWS:
@@ -181,44 +192,11 @@ def _of_sums(view: View, micro: TallyProblem, level: float, points: int) -> Reli
     several = (micro.count > 1) & (micro.half > EDGE_TOLERANCE)
     least = np.where(several, np.maximum(micro.centre - micro.half, 0.0), x)
     most = np.where(several, np.minimum(micro.centre + micro.half, 1.0), x)
-    at = np.append(least, most)
+    grid = np.unique(np.append(least, most))
     if x.size > points:
-        wide = np.linspace(least.min(), most.max(), points // 2)
-        at = np.append(micro.quantiles(np.linspace(0.0, 1.0, -(-points // 2))), wide)
-    grid = np.unique(at)
+        grid = _points(micro, points, (least.min(), most.max()))
     at, low, high = honest_band(x, count, micro.labels, level, grid, (least, most))
-    return ReliabilityFit(
-        predicted=at,
-        fitted=CORP().prepare(RowProblem(rows)).fit(rows.labels)(at),
-        low=np.clip(low, 0.0, 1.0),
-        high=np.clip(high, 0.0, 1.0),
-        spread=np.histogram(x, SPREAD_EDGES, weights=count)[0],
-        name=view.event,
-        subject=view.lens.subject,
-        fit="band",
-        band="confidence",
-        level=level,
-        simultaneous=True,
-        test=None,
-        n_resamples=0,
-        **view.facts,
-    )
-
-
-def _honest(pools: Any, labels: IntArray, level: float, at: FloatArray, points: int) -> Any:
-    """Return where the band is shown, at all predictions if they are few, and its ends."""
-    x, count = pools.fit(labels).predicted, np.diff(pools.ends, prepend=0)
-    hits = np.add.reduceat((labels == 0)[pools.order], pools.ends - count, dtype=int)
-    return honest_band(x, count, hits, level, at if x.size > points else x)
-
-
-def _drawn(induced: Predictions, curves: Any, options: dict[str, Any]) -> Any:
-    """Return curves of labels of a calibrated model, of each scheme, and how the runs ended."""
-    scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
-    return [
-        simulate_by(Batches(each.drawer(induced), induced.n, curves), **options)
-        for each in scheme.each(induced)
-    ]
+    return at, CORP().prepare(RowProblem(rows)).fit(rows.labels)(at), low, high
 
 
 def _isotonic(pools: Pools, at: FloatArray, labels: IntArray) -> FloatArray:

@@ -6,24 +6,22 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning
 from caltest.inference import calibration_test
 from caltest.inference.analysis import Analysis
 from caltest.lenses import Canonical, OneVsRest
-from caltest.predictions import Predictions
-from caltest.problem import TallyProblem
+from caltest.predictions import IntArray, Predictions
+from caltest.problem import Problem, TallyProblem
 from caltest.results import CalibrationTestResult
+from caltest.results.reliability import SPREAD_EDGES
 from caltest.statistics import StatisticLike
 
 
 class View(Analysis):
     """An analysis that a picture shows part by part."""
-
-    @property
-    def parts(self) -> list[Predictions]:
-        """The two-class problems of the induced problem: its event, or each class in turn."""
-        return two_class_problems(self.problem)
 
     @property
     def event(self) -> str:
@@ -57,3 +55,9 @@ def two_class_problems(induced: Predictions) -> list[Predictions]:
     if induced.n_classes == 2:
         return [induced]
     return [OneVsRest(j)(induced) for j in range(induced.n_classes)]
+
+
+def spread(problem: Problem) -> IntArray:
+    """Return the histogram of the predictions of an event, over ``SPREAD_EDGES``."""
+    counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
+    return counts.astype(np.int64)
