@@ -111,10 +111,7 @@ class EdgeBins(Written):
     an edge belongs to the bin that is ``closed`` on its side. They are compared as they are, to the
     last bit. O(n log m).
 
-    Raises
-    ------
-    StatisticError
-        When the edges do not increase within [0, 1], or for more than two classes.
+    StatisticError when the edges do not increase within [0, 1], or for more than two classes.
 
     Examples
     --------

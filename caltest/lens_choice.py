@@ -51,10 +51,7 @@ def default_lens(data: Predictions) -> Lens:
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
     """Return the lens to use: the usual one for None, a function as a value.
 
-    Raises
-    ------
-    StatisticError
-        When it is neither, or when a function makes probabilities by looking at the labels.
+    StatisticError for neither, and for a function that makes probabilities by the labels.
     """
     if lens is None:
         return default_lens(data)

@@ -78,10 +78,7 @@ class TopK(Lens):
     is what Guo et al. (2017) call calibration. Equal predictions are ranked by class index, the
     lower index first. O(n K k).
 
-    Raises
-    ------
-    StatisticError
-        Unless 1 ≤ ``k`` < K, the number of classes.
+    StatisticError unless 1 ≤ ``k`` < K, the number of classes.
 
     Examples
     --------
@@ -173,10 +170,7 @@ class Partition(Lens):
     ``groups`` are class numbers, or names where the predictions have them, such as ``[[0, 1],
     [2]]``.
 
-    Raises
-    ------
-    StatisticError
-        When a class is missing, repeated or does not exist, or there is a single group.
+    StatisticError when a class is missing, repeated or does not exist, or there is a single group.
 
     Examples
     --------

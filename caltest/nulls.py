@@ -35,14 +35,8 @@ class NullDistribution(Protocol):
 class SimulatedNull(NullDistribution):
     """A null distribution known through replicates; ``np.asarray`` gives them.
 
-    Attributes
-    ----------
-    values : ndarray of shape (B,)
-        The replicates, in the order in which they were drawn.
-    ended : {"complete", "early", "interrupted"}
-        Whether all replicates were drawn, or sequential stopping or Ctrl-C ended the run.
-    clusters : ClusterSummary, optional
-        The clusters whose dependence the replicates have.
+    ``values``, shape (B,), are in the order in which they were drawn; sequential stopping or Ctrl-C
+    may have ``ended`` the run early; ``clusters`` are those whose dependence the replicates have.
     """
 
     values: FloatArray = field(repr=False)

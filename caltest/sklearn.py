@@ -69,9 +69,8 @@ def calibration_error(
     >>> cross_val_score(GaussianNB(), *load_iris(return_X_y=True), scoring=scorer, cv=3).round(3)
     array([0.057, 0.05 , 0.049])
     """
-    asked = {"labels": labels, "lens": lens}
-    data, seen = _problem(y_true, y_prob, sample_weight, pos_label, **asked)
-    return evaluated(statistic, as_lens(seen["lens"], data)(data))[1]
+    data, options = _problem(y_true, y_prob, sample_weight, pos_label, labels, lens)
+    return evaluated(statistic, as_lens(options["lens"], data)(data))[1]
 
 
 def calibration_pvalue(
@@ -144,9 +143,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """
 
     def __init__(self, estimator: Any, method: Recalibration | None = None, cv: Any = 5) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
+        self.estimator, self.method, self.cv = estimator, method, cv
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the recalibration, and the estimator unless it is fitted; y holds its classes.

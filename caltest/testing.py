@@ -35,10 +35,10 @@ def assert_calibrated(
     'passed'
     """
     __tracebackhide__ = True
-    found = gate(probs, labels, statistic, rng=rng, **options)
-    if found.verdict is not GateVerdict.PASSED:
-        raise AssertionError(f"the calibration gate says {found.verdict!r}\n\n{found}")
-    return found
+    result = gate(probs, labels, statistic, rng=rng, **options)
+    if result.verdict is not GateVerdict.PASSED:
+        raise AssertionError(f"the calibration gate says {result.verdict!r}\n\n{result}")
+    return result
 
 
 def pytest_configure(config: Any) -> None:

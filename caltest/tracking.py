@@ -23,10 +23,8 @@ def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None
     """Log a result to the active run of MLflow, or to a new one.
 
     Its numbers become metrics whose names begin with ``name``, and it is kept as JSON, as Markdown
-    and, where there is one, as a picture, in the artifacts under ``name``.
-
-    ``step`` is that of ``mlflow.log_metrics``. ImportError without MLflow, which the extra
-    ``caltest[mlflow]`` installs.
+    and, where there is one, as a picture, in the artifacts under ``name``. ``step`` is that of
+    ``mlflow.log_metrics``. ImportError without MLflow, which ``caltest[mlflow]`` installs.
     """
     try:
         import mlflow

@@ -18,10 +18,8 @@ ROWS = 20_000
 TOGETHER = 32
 #: Logarithm of the chance below which agreement is no chance.
 SURPRISE = float(np.log(1e-4))
-#: So many different rows do not all occur equally often by chance.
-EQUALLY_OFTEN = 20
-#: Columns by which rows are told apart.
-COLUMNS = 16
+#: So many different rows do not all occur equally often by chance; columns that tell rows apart.
+EQUALLY_OFTEN, COLUMNS = 20, 16
 
 
 def row_numbers(values: IntArray) -> NDArray[np.uint64]:

@@ -38,11 +38,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     if files in ((), (None,)):
         for name in filter(options.get, ("probs", "label", "clusters", "weights", "by", "ids")):
             raise click.UsageError(f"--{name} names a column: give the FILE that has it")
-        click.echo(
-            "No file given: this is the embedded example, a small neural network on noisy "
-            "handwritten digits.\n",
-            err=True,
-        )
+        example = "the embedded example, a small neural network on noisy handwritten digits"
+        click.echo(f"No file given: this is {example}.\n", err=True)
         return ct.examples.digits("overfit")
     pattern = set("*?[") & set(str(files[0])) and not files[0].exists()
     one = len(files) == 1 and not (options.get("resume") or options.get("scheduler") or pattern)

@@ -46,13 +46,7 @@ class Recalibration(ABC):
         Arguments are those of :meth:`Predictions.of`, for rows that the model was not trained on.
         Logits that differ by a constant in each row give the same map. By ``ids`` the rows of the
         fit are known again; ``weights``, of which only ratios count, weigh the rows of the loss.
-
-        Raises
-        ------
-        InvalidPredictionsError
-            When probs and labels are not a forecast and its outcomes.
-        StatisticError
-            When the optimiser does not reach an optimum, or the method does not fit the data.
+        StatisticError when there is no optimum to be reached, or the method does not fit the data.
         """
         probs, given = arranged(probs, {"labels": labels, **facts})
         data = Predictions.of(probs, **given)
@@ -115,8 +109,7 @@ class Recalibrated:
         Mean negative log-likelihood of the fitting set. Scaling methods, and all methods for two
         classes but :class:`HistogramBinning`, never make it worse.
     rows, alike, ids
-        Of the fit: numbers of the rows that occur once (uint64), the share of rows that occur
-        exactly twice, and the names of the rows.
+        Of the fit: numbers of rows that occur once, share of rows that occur twice, and names.
     """
 
     method: Recalibration
@@ -226,8 +219,7 @@ class SoftmaxLoss:
 
     with weights of mean 1. ``forward`` is linear from parameters to scores of shape (n, K),
     ``adjoint`` its transpose, so that L is convex, and strictly so for λ > 0: the optimum exists
-    also for separable data and classes that do not occur, and at it the likelihood is at least that
-    of θ₀.
+    also for separable data, and at it the likelihood is at least that of θ₀.
     """
 
     forward: Callable[[FloatArray], FloatArray]

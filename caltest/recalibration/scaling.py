@@ -96,10 +96,7 @@ class TemperatureScaling(Penalised):
     correctly; else its effect is of order λ. The loss is convex in 1/T; O(n K) for each of some ten
     steps.
 
-    Raises
-    ------
-    StatisticError
-        On fitting labels less likely than under uniform guessing, which no T > 0 repairs.
+    StatisticError on labels less likely than under uniform guessing, which no T > 0 repairs.
 
     Examples
     --------
