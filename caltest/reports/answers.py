@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
@@ -168,8 +169,12 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
 
     def oe() -> Triple:
         ratio, events = _value(OERatio(), view), float(times @ y)
-        far = np.exp(reach * np.sqrt((1.0 - events / n) / events)) if free and events else np.nan
-        return ratio, ratio / far, ratio * far
+        if not free:
+            return ratio, np.nan, np.nan
+        # Events of unequal chances vary less than the binomial law, whose exact limits these are.
+        low, high = clopper_pearson(events, n, level)
+        expected = float(times @ p)
+        return ratio, n * float(low) / expected, n * float(high) / expected
 
     def smooth(statistic: Statistic) -> Callable[[], Triple]:
         def compute() -> Triple:
@@ -187,7 +192,8 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
             if not np.isfinite(value):
                 raise StatisticError("infinite, as outcomes of probability 0 occurred")
             centred = rows - np.average(rows, weights=times)
-            spread = float(np.sqrt(times @ centred**2 / (n - 1))) if free and n > 1 else np.nan
+            shown = free and 0 < y.sum() < y.size  # labels all alike show no scatter of theirs
+            spread = float(np.sqrt(times @ centred**2 / (n - 1))) if shown else np.nan
             half = reach * spread / np.sqrt(n)
             return value, value - half, value + half
 

@@ -18,7 +18,7 @@ def unlike(n, groups, slope, shift):
         logit = slope * np.log(p / (1 - p)) + 0.5 * (slope < 1) + shift * (part == 0)
         options = {"by": part, "n_resamples": 199, "rng": seed}
         test = ct.calibration_test(p, rng.random(n) < expit(logit), **options)
-        found += test.subgroups.alike_pvalue <= 0.05
+        found += (test.subgroups.alike_pvalue or 1.0) <= 0.05  # None: no predictions in common
     return found / R
 
 

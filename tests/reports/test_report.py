@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import binomtest
 
 import caltest as ct
 from caltest.cli import cli
@@ -91,10 +92,9 @@ def test_numbers_are_those_of_the_verbs(two):
     assert measures.find("intercept given slope 1")[0] == fit.offset_intercept
     ratio, low, high = measures.find("O:E")
     assert ratio == ct.OERatio()(alone.probs, two.labels)
-    # Riley et al. 2021: the standard error of log O/E is √((1 − φ) / (n φ)).
-    share = two.labels.mean()
-    far = np.exp(1.959964 * np.sqrt((1.0 - share) / (600 * share)))
-    assert (low, high) == pytest.approx((ratio / far, ratio * far), rel=1e-6)
+    events, expected = int(two.labels.sum()), alone.probs[:, 1].sum()
+    exact = binomtest(events, 600).proportion_ci(0.95, "exact")
+    assert (low, high) == pytest.approx((600 * exact.low / expected, 600 * exact.high / expected))
     assert measures.find("ICI")[0] == pytest.approx(ct.ICI(curve="loess")(alone.probs, two.labels))
     score, low, high = measures.find("Brier score")
     assert 0.5 * (low + high) == pytest.approx(score, abs=1e-12)
@@ -104,6 +104,17 @@ def test_numbers_are_those_of_the_verbs(two):
     table = next(s for s in report.sections if s.key == "groups").results[0].subgroups
     assert table.names == ("east", "north", "south")
     assert "calibration slope" in report.paragraph
+
+
+@pytest.mark.parametrize("events", [0, 300])
+def test_labels_all_alike_have_exact_limits_or_none(events):
+    p = np.full(300, 0.995 if events else 0.004) + np.linspace(-1e-3, 1e-3, 300)
+    report = ct.report(p, np.full(300, bool(events)), **RUN)
+    measures = next(r for s in report.sections for r in s.results if isinstance(r, Measures))
+    ratio, low, high = measures.find("O:E")
+    assert low < 1.0 <= high
+    assert low == 0.0 or high == pytest.approx(ratio)
+    assert np.isnan(measures.find("Brier score")[1:]).all()
 
 
 @pytest.mark.parametrize("profile", WORDING["profiles"])
