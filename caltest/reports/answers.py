@@ -64,6 +64,7 @@ class DataSummary(Result):
     impossible: int
     lens: str
     tallied: bool = False
+    made: ClassVar[str] = "rows of the report · {0.lens}"
 
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
@@ -86,9 +87,6 @@ class DataSummary(Result):
             tallied=isinstance(data, Tally),
             **view.facts,
         )
-
-    def _made(self) -> list[str]:
-        return ["rows of the report", self.lens]
 
     def _tables(self) -> list[Columns]:
         names = ", ".join(self.classes[:20]) + ", …" * (len(self.classes) > 20)
@@ -126,6 +124,7 @@ class Measures(Result):
     level: float
     lens: str
     columns: ClassVar[tuple[str, ...]] = ("measure", "value", "low", "high", "meaning")
+    made: ClassVar[str] = "measures of calibration · {0.lens} · {0._percent} intervals"
 
     @classmethod
     def of(cls, view: View, level: float) -> Measures:
@@ -147,9 +146,6 @@ class Measures(Result):
             level=level,
             **view.facts,
         )
-
-    def _made(self) -> list[str]:
-        return ["measures of calibration", self.lens, f"{100 * self.level:g} % intervals"]
 
     def find(self, name: str) -> Triple | None:
         """Return value, low and high of a measure, if it is there."""
@@ -260,9 +256,8 @@ class ClassTable(Result):
     deviation: FloatArray
     in_sd: FloatArray
     lens: str
-    columns: ClassVar[tuple[str, ...]] = (
-        *("name", "count", "predicted", "observed", "deviation", "in_sd"),
-    )
+    columns: ClassVar = ("name", "count", "predicted", "observed", "deviation", "in_sd")
+    made: ClassVar[str] = "means of every class"
 
     @classmethod
     def of(cls, view: View) -> ClassTable:
@@ -283,9 +278,6 @@ class ClassTable(Result):
             *(column[worst] for column in (predicted, observed, gap, in_sd)),
             **view.facts,
         )
-
-    def _made(self) -> list[str]:
-        return ["means of every class"]
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)

@@ -72,7 +72,7 @@ class Section(Record):
     picture: str = entry('How the last of them is drawn; "" without a picture.', default="")
 
 
-@described(title="Calibration report")
+@described(title="Calibration report", made="{0.profile} report")
 class Report(Result):
     """The answer of :func:`caltest.report`; ``save`` writes it as a page."""
 
@@ -113,14 +113,9 @@ class Report(Result):
     @property
     def recipes(self) -> tuple[str, ...]:
         """How every number was made, one line for each kind."""
-        tests = [row.test for row in self.audit.rows]
-        made = [
-            r
-            for section in self.sections
-            for r in section.results
-            if not isinstance(r, AuditReport)
-        ]
-        return tuple(dict.fromkeys(r.recipe for r in (*tests, *made)))
+        answers: list[Result] = [row.test for row in self.audit.rows]
+        answers += [r for s in self.sections for r in s.results if not isinstance(r, AuditReport)]
+        return tuple(dict.fromkeys(answer.recipe for answer in answers))
 
     @property
     def reproduce(self) -> str:
@@ -134,9 +129,6 @@ class Report(Result):
             f"SciPy {scipy.__version__}, numba {numba.__version__}; profile {self.profile}, "
             f"n_resamples {self.n_resamples}, seed {seed}. Each line says how a number was made."
         )
-
-    def _made(self) -> list[str]:
-        return [f"{self.profile} report"]
 
     def __str__(self) -> str:
         said = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]

@@ -87,6 +87,11 @@ def _class_of(question: Question, number: int) -> int:
     return lens.c
 
 
+def _floor(test: CalibrationTestResult) -> str:
+    """Return what chance alone shows."""
+    return f"{test.null_mean:.3f} ± {test.null_std:.3f}"
+
+
 def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
     named = zip(parts.names, parts.adjusted, strict=True)
     found = [name for name, p in named if p is not None and p <= alpha]
@@ -94,8 +99,7 @@ def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
     worst, test = parts.names[parts.worst], parts.tests[parts.worst]
     said = [
         f"Subgroups: {len(found)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
-        f"the worst is {worst}: error {test.estimate:.3f}, chance alone "
-        f"{test.null_mean:.3f} ± {test.null_std:.3f}."
+        f"the worst is {worst}: error {test.estimate:.3f}, chance alone {_floor(test)}."
     ]
     if parts.alike_pvalue is not None:
         said.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
@@ -110,8 +114,7 @@ def _detail(
     rejected: bool,
     alpha: float,
 ) -> str:
-    test = tests[worst]
-    floor = f"{test.null_mean:.3f} ± {test.null_std:.3f}"
+    test, floor = tests[worst], _floor(tests[worst])
     if question.kind == "classes":
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
         c = _class_of(question, worst)
@@ -157,7 +160,7 @@ def report_of(
     if data.classes == RIGHT:
         subject, (confidence, accuracy) = "event", _means(data, 1)
     else:
-        subject, (confidence, accuracy) = "top", _top(data)
+        subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
     (top,) = (row for row in rows if row.subject == subject and row.aspect == "error")
     impossible = impossible_in(data)
     if impossible.size or any(row.verdict.rejects for row in rows):
@@ -177,11 +180,8 @@ def report_of(
             if row.verdict is Finding.TOO_LITTLE_DATA
         ]
     if impossible.size:
-        where = (
-            ""
-            if isinstance(data, AnyTally)
-            else f" (the first in row {impossible[0]}, counted from 0)"
-        )
+        rows_known = isinstance(data, Predictions)
+        where = f" (the first in row {impossible[0]}, counted from 0)" if rows_known else ""
         summary.append(
             f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{where}"
             ": that alone refutes calibration, unless the probabilities were rounded to 0."
@@ -213,18 +213,44 @@ def _wrong(
     means: tuple[float, float],
 ) -> tuple[str, list[str]]:
     """Return in which direction the model is wrong, and the sentences about it."""
-    (confidence, accuracy), direction = means, ""
+    (confidence, accuracy), direction, sentences = means, "", list[str]()
     if top.adjusted <= alpha:
         gap = confidence - accuracy
         one_way = abs(gap) >= 0.5 * top.test.estimate
         direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
-    claim = f"it claims {confidence:.1%} on average and is right in {accuracy:.1%} of cases"
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
-    summary = _what_is_wrong(data, significant, top, direction, claim)
+    event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
+    if event is not None and event is not top:
+        mean, rate = _means(data, 1)
+        judged = "overestimated" if mean > rate else "underestimated"
+        if abs(mean - rate) < 0.5 * event.test.estimate:
+            judged = "wrong in both directions"
+        sentences.append(
+            f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
+            f"average, observed {rate:.1%}."
+        )
+    if direction:
+        both = "overconfident in some ranges and underconfident in others"
+        sentences.append(
+            f"The model is {both if direction == 'mixed' else direction}: it claims "
+            f"{confidence:.1%} on average and is right in {accuracy:.1%} of cases."
+        )
+    elif significant and event is None:
+        passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
+        sentences.append(
+            f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
+            "in: " + ", ".join(row.lens for row in significant) + "."
+        )
+    main = event or (top if direction else None)
+    if main is not None:
+        sentences.append(
+            f"The error ({main.lens}) is {main.test.estimate:.3f}; chance alone would show "
+            f"{_floor(main.test)} on these predictions."
+        )
     score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
     if not direction and score is not None:
         direction = "overconfident" if score.test.excess > 0 else "underconfident"
-    return direction, summary
+    return direction, sentences
 
 
 def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
@@ -290,51 +316,6 @@ def _not_rejected(
     )
 
 
-def _top(data: Predictions | AnyTally) -> tuple[float, float]:
-    """Return the mean confidence in the top class, and how often it is right."""
-    return problem_through(data, TopK(1)).means()
-
-
 def _means(data: Predictions | AnyTally, c: int) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
     return problem_through(data, OneVsRest(c)).means()
-
-
-def _what_is_wrong(
-    data: Predictions | AnyTally,
-    significant: list[AuditRow],
-    top: AuditRow,
-    direction: str,
-    claim: str,
-) -> list[str]:
-    sentences = []
-    event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
-    if event is not None and event is not top:
-        mean, rate = _means(data, 1)
-        shifted = abs(mean - rate) >= 0.5 * event.test.estimate
-        judged = "overestimated" if mean > rate else "underestimated"
-        judged = judged if shifted else "wrong in both directions"
-        sentences.append(
-            f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
-            f"average, observed {rate:.1%}."
-        )
-    if direction in ("overconfident", "underconfident"):
-        sentences.append(f"The model is {direction}: {claim}.")
-    elif direction == "mixed":
-        sentences.append(
-            f"The model is overconfident in some ranges and underconfident in others: {claim}."
-        )
-    elif significant and event is None:
-        passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
-        sentences.append(
-            f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
-            "in: " + ", ".join(row.lens for row in significant) + "."
-        )
-    main = event or (top if direction else None)
-    if main is not None:
-        test = main.test
-        sentences.append(
-            f"The error ({main.lens}) is {test.estimate:.3f}; chance alone would show "
-            f"{test.null_mean:.3f} ± {test.null_std:.3f} on these predictions."
-        )
-    return sentences
