@@ -32,7 +32,7 @@ from caltest.simulate import (
     Workers,
     check_run,
 )
-from caltest.statistics import ECE, StatisticLike
+from caltest.statistics import ECE, EValue, StatisticLike
 from caltest.tally import AnyTally
 
 
@@ -143,8 +143,11 @@ def calibration_test(
         )
     one_of("early_stop", early_stop, (True, False))
     check_run(n_resamples, rng, workers)
-    if null == "betting":
-        _refuse_other_bets(statistic)
+    if null == "betting" and not isinstance(statistic, EValue):
+        raise StatisticError(
+            f"null='betting' is the law of EValue(): give statistic=EValue() with it, or another "
+            f"null for {name_of(statistic)}"
+        )
     run = (n_resamples, rng, workers)
     takes = {"clusters", "by", "weights", "tally"}
     summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
@@ -176,17 +179,6 @@ def calibration_test(
     return _tested(analysis, statistic, null, run, early_stop)
 
 
-def _refuse_other_bets(statistic: StatisticLike) -> None:
-    """Refuse the law of e-values for a statistic that is none."""
-    from caltest.statistics import EValue
-
-    if not isinstance(statistic, EValue):
-        raise StatisticError(
-            f"null='betting' is the law of EValue(): give statistic=EValue() with it, or another "
-            f"null for {name_of(statistic)}"
-        )
-
-
 def _tested(
     analysis: Analysis,
     statistic: StatisticLike,
@@ -201,8 +193,7 @@ def _tested(
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
-        clustered = analysis.problem.n_clusters is not None
-        null = SharedRedraws() if clustered else RedrawLabels()
+        null = RedrawLabels() if analysis.problem.n_clusters is None else SharedRedraws()
     name = null if isinstance(null, str) else repr(null)
     result = result_of(analysis, prepared, statistic, name, estimate, law)
     if result.degenerate:

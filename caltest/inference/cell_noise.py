@@ -235,13 +235,8 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
     if induced.n_clusters is not None:
         schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]
     seed = int(rng.integers(2**63)), int(rng.integers(2**63))
-    widest, most = np.zeros(shape), -1.0
-    for scheme in schemes:
-        drawn = _redrawn_by(scheme, induced, cells, shape, seed)
-        spread = float((drawn**2 / cells.mass[:, None]).mean(axis=0).sum())
-        if spread > most:
-            widest, most = drawn, spread
-    return widest
+    each = (_redrawn_by(scheme, induced, cells, shape, seed) for scheme in schemes)
+    return max(each, key=lambda drawn: float((drawn**2 / cells.mass[:, None]).mean(axis=0).sum()))
 
 
 def _redrawn_by(

@@ -168,10 +168,13 @@ def compare(
         if not paired:
             raise StatisticError("by is of two models on the same rows: compare them two by two")
         kind: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
-        kind |= {"names": names, "statistic": statistic}
-        return _in_subgroups(data, partial(compare, **kind, **options))
-    settings, (a, b) = _models(data, (statistic, lens, method, paired), level, margin, options)
-    return compared(settings, a, b, options)
+        ask: Any = partial(compare, names=names, statistic=statistic, **kind, **options)
+        a, b = data.values()
+        whole: ComparisonResult = ask(replace(a, by=None), replace(b, by=None))
+        go_on(whole.ended)
+        return replace(whole, subgroups=each_subgroup(a, ask, b))
+    settings, models = _models(data, (statistic, lens, method, paired), level, margin, options)
+    return compared(settings, models[0], models[1], options)
 
 
 def compare_models(
@@ -222,8 +225,30 @@ def compare_models(
         raise StatisticError("by is of two models on the same rows: compare them two by two")
     options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     method = "z" if method == "auto" else method
-    return _all_pairs(
-        *_models(data, (statistic, lens, method, True), level, margin, options), options
+    question = (statistic, lens, method, True)
+    settings, members = _models(data, question, level, margin, options)
+    ranked = sorted(members, key=lambda m: m.estimate)
+    pairs = [compared(settings, a, b, options) for a, b in combinations(ranked, 2)]
+    adjusted = holm([pair.pvalue for pair in pairs])
+    judged = list(zip(pairs, adjusted, strict=True))
+    together = {frozenset(pair.names) for pair, p in judged if p > 1.0 - level}
+    names, first = tuple(m.name for m in ranked), pairs[0]
+    return ComparisonTable(
+        names=names,
+        pairs=tuple(pairs),
+        adjusted=tuple(adjusted),
+        verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
+        indistinguishable=tuple(_groups(names, together)),
+        level=level,
+        n=first.n,
+        n_classes=first.n_classes,
+        effective_n=first.effective_n,
+        n_clusters=first.n_clusters,
+        n_resamples=first.n_resamples,
+        seed=first.seed,
+        ended=ending(*(pair.ended for pair in pairs)),
+        notes=tuple(dict.fromkeys(note for r in pairs for note in r.notes)),
+        copies=max(pair.copies for pair in pairs),
     )
 
 
@@ -249,14 +274,6 @@ def _models(
     through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
     settings = Settings(statistic, through, method, paired, level, margin)
     return settings, [Model.of(*side, settings, options) for side in data.items()]
-
-
-def _in_subgroups(data: dict[str, Predictions], ask: Any) -> ComparisonResult:
-    """Compare two models in all rows, and in every subgroup."""
-    a, b = data.values()
-    whole: ComparisonResult = ask(replace(a, by=None), replace(b, by=None))
-    go_on(whole.ended)
-    return replace(whole, subgroups=each_subgroup(a, ask, b))
 
 
 def _tallies(
@@ -297,32 +314,6 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
     for name, b in others:
         refuse_unlike((first, name), a, b)
     return data
-
-
-def _all_pairs(settings: Settings, models: list[Model], options: dict[str, Any]) -> ComparisonTable:
-    ranked = sorted(models, key=lambda m: m.estimate)
-    pairs = [compared(settings, a, b, options) for a, b in combinations(ranked, 2)]
-    adjusted = holm([pair.pvalue for pair in pairs])
-    judged = list(zip(pairs, adjusted, strict=True))
-    together = {frozenset(pair.names) for pair, p in judged if p > 1.0 - settings.level}
-    names = tuple(m.name for m in ranked)
-    return ComparisonTable(
-        names=names,
-        pairs=tuple(pairs),
-        adjusted=tuple(adjusted),
-        verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
-        indistinguishable=tuple(_groups(names, together)),
-        level=settings.level,
-        n=pairs[0].n,
-        n_classes=pairs[0].n_classes,
-        effective_n=pairs[0].effective_n,
-        n_clusters=pairs[0].n_clusters,
-        n_resamples=pairs[0].n_resamples,
-        seed=pairs[0].seed,
-        ended=ending(*(pair.ended for pair in pairs)),
-        notes=tuple(dict.fromkeys(note for r in pairs for note in r.notes)),
-        copies=max(pair.copies for pair in pairs),
-    )
 
 
 def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:

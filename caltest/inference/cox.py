@@ -99,21 +99,16 @@ def cox_recalibration(
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
 
-    def fit(design: FloatArray, offset: FloatArray) -> float:
-        return fit_logistic(design, offset, y, w)[0]
-
-    fits: dict[str, Any] = {
-        "intercept": (
-            intercept,
-            intercept_se,
-            best,
-            lambda a: fit_logistic(only, none + a, y, w)[0],
-        ),
-        "slope": (slope, slope_se, best, lambda b: fit_logistic(one, b * z, y, w)[0]),
-        "offset_intercept": (offset, offset_se, offset_best, lambda a: log_likelihood(z + a, y, w)),
-    }
+    profiles: list[Callable[[float], float]] = [
+        lambda a: fit_logistic(only, none + a, y, w)[0],
+        lambda b: fit_logistic(one, b * z, y, w)[0],
+        lambda a: log_likelihood(z + a, y, w),
+    ]
+    names = ("intercept", "slope", "offset_intercept")
+    estimates, errors = (intercept, slope, offset), (intercept_se, slope_se, offset_se)
+    fits = zip(names, estimates, errors, (best, best, offset_best), profiles, strict=True)
     reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
-    for name, (estimate, se, top, profile) in fits.items():
+    for name, estimate, se, top, profile in fits:
         interval = estimate - reach * se, estimate + reach * se
         if method == "profile":
             interval = _not_rejected(estimate, se, profile, top - 0.5 * reach**2)

@@ -166,9 +166,9 @@ def _bare(rows: list[GradeTest], alternative: str) -> list[str]:
     """Return where a one-sided p-value of Jeffreys is 1 by convention, and what it would be."""
     from scipy.special import betainc
 
-    certain = {"greater": 0.0, "less": 1.0}.get(alternative)
-    alike = [row for row in rows if row.rate == certain]
-    chance = {"greater": lambda row: row.probability, "less": lambda row: 1.0 - row.probability}
+    certain = {"greater": 0.0, "less": 1.0}.get(alternative, np.nan)
     return [
-        f"{row.name}: {betainc(0.5, row.n + 0.5, chance[alternative](row)):.3g}" for row in alike
+        f"{row.name}: {betainc(0.5, row.n + 0.5, abs(row.probability - certain)):.3g}"
+        for row in rows
+        if row.rate == certain
     ]
