@@ -11,7 +11,8 @@ from paper_replications.items import MODULES, run
 from paper_replications.mixture import ETA, gap, limit
 from paper_replications.model import Context, Result
 
-QUICK = ["V-A1", "V-4.3", "V-B", "N-3.4", "C-8", "B-WEATHER", "B-RECAL", "T"]
+QUICK = ["V-A1", "V-4.3", "V-B", "N-3.4", "B-WEATHER", "B-RECAL", "T"]
+QUICK += [pytest.param("C-8", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -50,6 +51,7 @@ def test_ovarian_tumours(data_dir, tmp_path):
     assert len(outcome.result.checks) == 15
 
 
+@pytest.mark.slow
 def test_published_networks(data_dir, tmp_path):
     outcome = run("X-CIFAR", Context(quick=True, out=tmp_path, data=data_dir))
     assert outcome.verdict == "PASS"

@@ -12,7 +12,7 @@ from conftest import seen
 
 import caltest as ct
 from caltest import exact
-from caltest._base.poisson_binomial import poisson_binomial
+from caltest._base.poisson_binomial import fast_length, poisson_binomial
 from caltest.exact import cell_null, enumerated_null
 from caltest.nulls import ExactNull, RootNull, SimulatedNull
 from caltest.simulate import LabelSampler
@@ -34,27 +34,20 @@ def full_law(p):
 
 
 def trials(kind, n, seed=5):
-    generator = np.random.default_rng(seed)
-    if kind == "uniform":
-        return generator.random(n)
-    if kind == "extreme":
-        return generator.beta(0.1, 0.1, n)
-    if kind == "narrow":
-        return generator.uniform(0.3, 0.301, n)
-    if kind == "tiny":
-        return 10.0 ** generator.uniform(-12, -2, n)
-    if kind == "certain":
-        p = generator.random(n)
-        p[::3], p[1::5] = 0.0, 1.0
-        return p
-    if kind == "decimals":
-        return np.round(generator.random(n), 1)
-    if kind == "confident":
-        return 1.0 - generator.beta(0.5, 20.0, n)
-    raise AssertionError(kind)
+    return KINDS[kind](np.random.default_rng(seed), n)
 
 
-KINDS = ["uniform", "extreme", "narrow", "tiny", "certain", "decimals", "confident"]
+KINDS = {
+    "uniform": lambda rng, n: rng.random(n),
+    "extreme": lambda rng, n: rng.beta(0.1, 0.1, n),
+    "narrow": lambda rng, n: rng.uniform(0.3, 0.301, n),
+    "tiny": lambda rng, n: 10.0 ** rng.uniform(-12, -2, n),
+    "certain": lambda rng, n: np.where(
+        np.arange(n) % 5 == 1, 1.0, np.where(np.arange(n) % 3 == 0, 0.0, rng.random(n))
+    ),
+    "decimals": lambda rng, n: np.round(rng.random(n), 1),
+    "confident": lambda rng, n: 1.0 - rng.beta(0.5, 20.0, n),
+}
 
 
 def two(p):
@@ -170,7 +163,7 @@ BINNINGS = [
 @pytest.mark.parametrize("name", SMALL)
 def test_exact_law_against_enumeration(name, distance, bins):
     p = SMALL[name]
-    probs = np.column_stack([p, 1 - p])
+    probs = two(p)
     cells = bins(probs)
     generator = np.random.default_rng(len(p))
     for kind, slow in ((ct.ECE, ref.ece), (ct.MCE, ref.mce)):
@@ -253,7 +246,7 @@ def test_exact_p_against_whole_number_convolution(bins, shift):
     n = 1000
     first = np.round(generator.random(n), 2)
     y = (generator.random(n) >= np.clip(first + shift, 0, 1)).astype(int)
-    probs = np.column_stack([first, 1 - first])
+    probs = two(first)
     fixed = ct.ECE(bins).prepare(problem_of(seen(probs)))
     cells = bins(probs)
     values, weights = ref.decimal_l1_law(first, cells, 2)
@@ -373,7 +366,7 @@ def test_exact_p_against_binomtest(k, p):
 def some_nulls():
     generator = np.random.default_rng(31)
     p = np.round(generator.random(40), 2)
-    probs = np.column_stack([p, 1 - p])
+    probs = two(p)
     labels = (generator.random(40) >= p).astype(int)
     data = seen(probs, labels)
     statistic = ct.ECE(5)
@@ -594,13 +587,7 @@ def test_the_window_is_as_wide_as_bernstein_says(monkeypatch, p):
 def test_lengths_that_transform_fast():
     fast = sorted(2**i * 3**j * 5**k for i in range(14) for j in range(9) for k in range(6))
     for size in range(1, 2100):
-        assert poisson_binomial_module().fast_length(size) == next(f for f in fast if f >= size)
-
-
-def poisson_binomial_module():
-    from caltest._base import poisson_binomial as module
-
-    return module
+        assert fast_length(size) == next(f for f in fast if f >= size)
 
 
 @pytest.mark.parametrize("sizes", [(3, 5), (70, 65), (65, 200), (64, 300), (1, 1)])
