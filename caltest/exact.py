@@ -218,11 +218,7 @@ def _continued(
 
 
 def _on_grid(
-    masses: list[FloatArray],
-    values: list[FloatArray],
-    step: float,
-    size: int,
-    cut: bool = False,
+    masses: list[FloatArray], values: list[FloatArray], step: float, size: int, cut: bool = False
 ) -> tuple[FloatArray, float, float]:
     """Convolve the terms, each value moved to the nearest multiple of ``step``.
 
@@ -273,9 +269,6 @@ def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
         pmf = np.clip(irfft(spectrum, length)[: a.size + b.size - 1], 0.0, None)
     tail = np.cumsum(pmf[::-1])
     return pmf[: pmf.size - int(np.searchsorted(tail, NEGLIGIBLE))]
-
-
-# --- enumeration -------------------------------------------------------------------------------
 
 
 def n_label_vectors(probs: FloatArray) -> float:

@@ -139,11 +139,7 @@ def calzone(
 def sklearn(
     bins: int = 5, *, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
 ) -> Preset:
-    """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws.
-
-    ``reliability_curve(probs, labels, lens=preset.lens, bins=preset.statistic.bins)`` has the
-    points of that curve.
-    """
+    """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws."""
     partitions = {"uniform": _even(bins), "quantile": CutBins(bins)}
     chosen = _one_of("strategy", strategy, partitions)
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")

@@ -81,10 +81,10 @@ def as_names(values: Any, n: int, name: str = "ids") -> NDArray[Any]:
 
 
 def as_groups(values: Any, n: int) -> NDArray[Any]:
-    """Return the subgroup of every row, or a column for each column of a mapping or table.
+    """Return the subgroup of every row, or a column for each of a table; "" stands for none.
 
     True marks members, other values are a subgroup each, more than 20 numbers one a quarter; of two
-    columns also crossings of at least 50 rows. "" stands for none.
+    columns also crossings of at least 50 rows.
     """
     columns = getattr(values, "columns", values if isinstance(values, Mapping) else None)
     if columns is None:

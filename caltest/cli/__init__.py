@@ -72,18 +72,18 @@ def _print(result: Any) -> None:
         print(result, flush=True)
 
 
-_BINS = "Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins."
-_OWN = "An audit asks its own questions; caltest test takes --lens and --statistic."
 #: What to say to options of other packages, and of other commands.
 INSTEAD = {
-    **dict.fromkeys(("--bins", "--n-bins", "--num-bins"), _BINS),
+    **dict.fromkeys(("--bins", "--n-bins", "--num-bins"),
+        "Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins."),
     "--random-state": "Use --seed.",
     "--n-jobs": "Use --workers.",
-    **dict.fromkeys(("--lens", "--statistic"), _OWN),
+    **dict.fromkeys(("--lens", "--statistic"),
+        "An audit asks its own questions; caltest test takes --lens and --statistic."),
     "--strategy": "Write it as --statistic 'ECE(QuantileBins(10))'.",
     "--alpha": "The level of intervals is --level, such as 0.95.",
     "--level": "The level of a test is --alpha, such as 0.05.",
-}
+}  # fmt: skip
 #: What a terminal gets for letters that it does not have.
 ASCII = str.maketrans(
     {"±": "+/-", "−": "-", "–": "-", "·": "|", "…": "...", "≥": ">=", "≤": "<=", "×": "x"}

@@ -66,21 +66,11 @@ FILES = options_of(
 )
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
-LENS = option(
-    "--lens",
-    type=Recipe("lens"),
-    show_default="OneVsRest(1) for two classes, else TopK(1)",
-    help="Which aspect of calibration is asked about.",
-)
-ASKED = options_of(
-    LENS,
-    option(
-        "--statistic",
-        type=Recipe("statistic"),
-        default="ECE(UniformBins(15))",
-        help="What is computed, as in Python, such as SKCE() or Kuiper().",
-    ),
-)
+LENS = option("--lens", type=Recipe("lens"), help="Which aspect of calibration is asked about.",
+              show_default="OneVsRest(1) for two classes, else TopK(1)")  # fmt: skip
+STATISTIC = option("--statistic", type=Recipe("statistic"), default="ECE(UniformBins(15))",
+                   help="What is computed, as in Python, such as SKCE() or Kuiper().")  # fmt: skip
+ASKED = options_of(LENS, STATISTIC)
 LEVEL = option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")
 TOLERANCE = option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
 COUNT = click.IntRange(1)

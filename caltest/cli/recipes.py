@@ -69,15 +69,10 @@ VOCABULARY = {
 def parse(
     text: str, vocabulary: Mapping[str, Callable[..., Any]], words: tuple[str, ...] = ()
 ) -> object:
-    """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``.
+    """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``, or raise ValueError.
 
     Only the names of the vocabulary, numbers, strings and lists are understood; nothing is
     evaluated. ``words`` are named in errors beside the vocabulary.
-
-    Raises
-    ------
-    ValueError
-        With what was not understood and what is known.
     """
 
     def made(name: str, *values: object, **options: object) -> object:

@@ -224,8 +224,8 @@ def _complete(columns: dict[str, Column], drop: bool, before: int) -> tuple[IntA
         return np.arange(n), []
     complete = np.flatnonzero(~np.any(list(absent.values()), axis=0))
     if not drop or complete.size == 0:
-        name, missing = next(iter(absent.items()))
-        rows = np.flatnonzero(missing) + before + 1
+        name = next(iter(absent))
+        rows = np.flatnonzero(absent[name]) + before + 1
         gaps = f"column {name} has {several(rows.size, 'missing cell')}"
         if drop:
             raise InvalidPredictionsError(f"no row is complete; {gaps}")
