@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
 
 
@@ -32,27 +31,8 @@ class LabelSampler:
         return cls(cumulative)
 
     def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
-        """Return a label for every uniform; ``rows`` names its row, by default its own."""
-        if self.cumulative.shape[1] == 1:
-            first = self.cumulative[:, 0] if rows is None else self.cumulative[rows, 0]
-            return (uniforms >= first).astype(np.int64)
-        labels = np.empty(uniforms.size, dtype=np.int64)
-        _invert(
-            self.cumulative, np.arange(uniforms.size) if rows is None else rows, uniforms, labels
-        )
+        """Return a label for every uniform; ``rows`` names its row, by default its own. O(n K)."""
+        labels = np.zeros(uniforms.size, dtype=np.int64)
+        for upto in self.cumulative.T:  # the number of cumulative probabilities passed
+            labels += uniforms >= (upto if rows is None else upto[rows])
         return labels
-
-
-@kernel
-def _invert(cumulative, rows, uniforms, labels_out):  # type: ignore[no-untyped-def]
-    # Binary search: the first class whose cumulative probability exceeds u.
-    last = cumulative.shape[1] - 1
-    for i in range(uniforms.size):
-        low, high = 0, last
-        while low < high:
-            middle = (low + high) // 2
-            if cumulative[rows[i], middle] > uniforms[i]:
-                high = middle
-            else:
-                low = middle + 1
-        labels_out[i] = low
