@@ -73,14 +73,11 @@ class ExactNull(NullDistribution):
 
     Attributes
     ----------
-    support : ndarray of shape (m,)
-        Increasing values of the statistic.
-    tail : ndarray of shape (m,)
-        P(T ≥ support[j]), for T rounded to the support.
-    slack : float
-        How far rounding can have moved a value of T; 0 when the support is exact.
-    error : float
-        A bound on the error of every probability in ``tail``.
+    support, tail : ndarray of shape (m,)
+        Increasing values of the statistic, and P(T ≥ support[j]), for T rounded to the support.
+    slack, error : float
+        How far rounding can have moved a value of T (0 when the support is exact), and a bound on
+        the error of every probability in ``tail``.
     lower : ndarray of shape (m,), optional
         P(T ≤ support[j]), which ``tail`` gives to no more than 16 decimals.
     edge, slack_beyond : float

@@ -120,14 +120,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     and ``y`` of ``fit`` are then a validation set. One that is not fitted is trained on them, and
     the recalibration is fitted on what copies of it predict for the folds that they did not see.
 
-    Parameters
-    ----------
-    estimator : classifier
-        With ``predict_proba``.
-    method : Recalibration, optional
-        How to recalibrate; by default ``VectorScaling()``, which fits any data.
-    cv : int, splitter or iterable, default 5
-        Number of folds, less where a class has fewer rows; or what makes them, as in scikit-learn.
+    ``method`` is by default ``VectorScaling()``, which fits any data; ``cv`` a number of folds,
+    less where a class has fewer rows, or what makes them, as in scikit-learn.
 
     ``classes_``, ``estimator_`` and ``recalibrated_`` are the classes of the estimator, the fitted
     one, and the fitted map, a :class:`caltest.recalibration.Recalibrated`.

@@ -9,9 +9,7 @@ from caltest._base.ties import below
 
 
 def holm(pvalues: list[float]) -> list[float]:
-    """Return Holm's adjusted p-values, valid under any dependence.
-
-    Rejecting those at most α keeps the chance of any false rejection at α (Holm 1979).
+    """Return Holm's adjusted p-values (1979), valid under any dependence.
 
     Examples
     --------

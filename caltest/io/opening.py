@@ -7,6 +7,7 @@ import sys
 import zipfile
 from importlib import import_module
 from io import BytesIO
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -75,7 +76,7 @@ def opened(path: str | PathLike[str], format: str | None) -> Opened:
     kind = format or next((name for name, suffixes in ENDINGS.items() if ending in suffixes), None)
     if kind is None:
         file.close()
-        endings = ", ".join(ending for suffixes in ENDINGS.values() for ending in suffixes)
+        endings = ", ".join(chain.from_iterable(ENDINGS.values()))
         raise InvalidPredictionsError(
             f"{name}: files of type {ending or '(no ending)'} cannot be read; known are {endings}, "
             "also in .gz, .zst and .zip; say which of them it is with format= (--format)"

@@ -24,7 +24,6 @@ class Slope:
     """The true log-odds are ``slope`` times those predicted; below 1 a model is overconfident.
 
     Of several classes, true probabilities are proportional to p^slope: temperature T is Slope(1/T).
-    ``Slope(1)`` changes nothing: the model is calibrated.
     """
 
     slope: float

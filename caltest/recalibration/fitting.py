@@ -25,14 +25,9 @@ FLOOR = 2.0**-53
 AIM, GRADIENT = 1e-8, 1e-6
 #: Decimals of log-probabilities that tell one row from another.
 DECIMALS = 9
-#: Predictions are refused when more than this share of their rows are rows of the fit.
-KNOWN = 0.05
-#: Rows of a small part that agree are not known when so many agree with this chance.
-CHANCE = 0.01
-#: Rows cannot be told apart when more than this share of them occur twice.
-ALIKE = 0.01
-
-
+#: Shares: of rows of the fit above which predictions are refused; of rows that occur twice above
+#: which rows cannot be told apart; the chance with which so many rows of a small part agree.
+KNOWN, ALIKE, CHANCE = 0.05, 0.01, 0.01
 #: What a method has learned: log-probabilities to recalibrated probabilities, (n, K) both.
 Map = Callable[[FloatArray], FloatArray]
 
@@ -90,8 +85,8 @@ class Recalibrated:
     """A fitted recalibration map: call it on new predictions.
 
     An array gives an array of the same shape, :class:`Predictions` give :class:`Predictions` with
-    all that is known of the rows and a :class:`Provenance`: which of them are rows of the fit.
-    Tests refuse them when more than 5 % are; a note says so when fewer are.
+    a :class:`Provenance`: which of them are rows of the fit. Tests refuse them when more than 5 %
+    are; a note says so when fewer are.
 
     Rows are known again by their ``ids``, where both sides have them, else by log-probabilities
     that agree to nine decimals and occur once on each side. Rounded predictions, and those of trees
