@@ -118,29 +118,29 @@ class ComparisonResult(Result):
 
     def _facts(self) -> list[str]:
         (a, b), tests = self.names, (self.test_a, self.test_b)
-        width = max(len(a), 26) + 2
-        rows: list[tuple[str, ...]] = [("", a, b)]
-        if self.tested != self.statistic or self.method == "swap":
-            rows.append(("observed", *(format_value(t.estimate) for t in tests)))
-        rows.append(("if calibrated", *(t.shown_floor for t in tests)))
-        rows.append(("own p-value", *(t.shown_p for t in tests)))
-        if self.interval_a is not None and self.interval_b is not None:
-            row = (f"{self.level:.0%} interval", _span(*self.interval_a), _span(*self.interval_b))
-            rows.insert(-2, row)
+        rows: dict[str, tuple[str, ...]] = {"": self.names}
         if self.method != "swap":
-            estimates = (self.estimate_a, self.estimate_b)
-            rows.insert(1, ("squared error", *(_with_root(e) for e in estimates)))
+            rows["squared error"] = _with_root(self.estimate_a), _with_root(self.estimate_b)
+        if self.tested != self.statistic or self.method == "swap":
+            rows["observed"] = tuple(format_value(test.estimate) for test in tests)
+        if self.interval_a is not None and self.interval_b is not None:
+            rows[f"{self.level:.0%} interval"] = _span(*self.interval_a), _span(*self.interval_b)
+        rows["if calibrated"] = tuple(test.shown_floor for test in tests)
+        rows["own p-value"] = tuple(test.shown_p for test in tests)
+        width, between = max(len(a), 26) + 2, ""
+        if self.low is not None and self.high is not None:
+            between = f"  ({self.level:.0%} interval {_span(self.low, self.high)})"
+        drawn = f", {self.n_resamples} resamples" if self.n_resamples else ""
+        kind = "paired" if self.paired else "independent"
         return [
-            f"Comparison of calibration: {a} and {b}",
-            f"  statistic      {self.statistic}",
-            f"  lens           {self.lens}",
-            f"  hypothesis     {self.hypothesis}",
-            *_tested_instead(self),
+            *_head(f"{a} and {b}", self),
+            *(
+                f"  {name:<15}{left:<{width}}{right}".rstrip()
+                for name, (left, right) in rows.items()
+            ),
             "",
-            *(f"  {name:<15}{left:<{width}}{right}".rstrip() for name, left, right in rows),
-            "",
-            f"  difference     {format_value(self.difference)}{self._interval()}",
-            f"  p-value        {format_p(self.pvalue)}  ({self._precision()})",
+            f"  difference     {format_value(self.difference)}{between}",
+            f"  p-value        {format_p(self.pvalue)}  ({self.method}, {kind} rows{drawn})",
             "",
         ]
 
@@ -148,15 +148,6 @@ class ComparisonResult(Result):
         scores = _scores_in_words(self.names, self.scores, self.level)
         said = ["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []
         return [*said, *super()._appendix()]
-
-    def _interval(self) -> str:
-        if self.low is None or self.high is None:
-            return ""
-        return f"  ({self.level:.0%} interval {_span(self.low, self.high)})"
-
-    def _precision(self) -> str:
-        drawn = f", {self.n_resamples} resamples" if self.n_resamples else ""
-        return f"{self.method}, {'paired' if self.paired else 'independent'} rows{drawn}"
 
     def _in_words(self) -> list[str]:
         """Return the verdict, and a warning where the two own p-values invite a wrong one."""
@@ -186,13 +177,22 @@ class ComparisonResult(Result):
         return f": equal errors are rejected at {alpha}."
 
 
-def _tested_instead(result: ComparisonResult) -> list[str]:
-    if result.tested == result.statistic:
-        return []
-    asked = short(result.statistic)
+def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
+    """Return the first lines: of what, and what was tested, in place of what was asked for."""
+    instead, asked = [], short(result.statistic)
+    if result.tested != result.statistic:
+        instead = [
+            f"  tested         {result.tested}: no valid test of equal {asked} is known, "
+            "because its",
+            "                 noise floor differs between models",
+        ]
     return [
-        f"  tested         {result.tested}: no valid test of equal {asked} is known, because its",
-        "                 noise floor differs between models",
+        f"Comparison of calibration: {models}",
+        f"  statistic      {result.statistic}",
+        f"  lens           {result.lens}",
+        f"  hypothesis     {result.hypothesis}{every}",
+        *instead,
+        "",
     ]
 
 
@@ -268,16 +268,9 @@ class ComparisonTable(Result):
         return f"n={self.n} paired"
 
     def _facts(self) -> list[str]:
-        first = self.pairs[0]
-        head = [
-            f"Comparison of calibration: {len(self.names)} models, {len(self.pairs)} pairs",
-            f"  statistic      {first.statistic}",
-            f"  lens           {first.lens}",
-            f"  hypothesis     {first.hypothesis}, for each pair",
-            *_tested_instead(first),
-        ]
         models, pairs = map(aligned, self._tables())
-        return [*head, "", *models, "", *pairs, ""]
+        title = f"{len(self.names)} models, {len(self.pairs)} pairs"
+        return [*_head(title, self.pairs[0], ", for each pair"), *models, "", *pairs, ""]
 
     def _in_words(self) -> list[str]:
         alpha = f"{1.0 - self.level:.3g}"

@@ -24,21 +24,16 @@ class CoxRecalibration(Result):
     """The answer of :func:`caltest.cox_recalibration`."""
 
     intercept: float = entry(
-        "Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1."
+        "The estimate of a in logit P(y = 1) = a + b logit p; calibration means a = 0, b = 1."
     )
     intercept_se: float = entry(
-        "Their standard errors, from the observed information; of clusters and weighted rows by "
+        "Its standard error, from the observed information; of clusters and weighted rows by "
         "the jackknife."
     )
-    intercept_interval: tuple[float, float] = entry("Their confidence intervals.")
-    slope: float = entry(
-        "Estimates of a and b in logit P(y = 1) = a + b logit p; calibration means 0 and 1."
-    )
-    slope_se: float = entry(
-        "Their standard errors, from the observed information; of clusters and weighted rows by "
-        "the jackknife."
-    )
-    slope_interval: tuple[float, float] = entry("Their confidence intervals.")
+    intercept_interval: tuple[float, float] = entry("Its confidence interval.")
+    slope: float = entry("The estimate of b, its standard error and its interval, likewise.")
+    slope_se: float
+    slope_interval: tuple[float, float]
     covariance: float = entry("The covariance of the two estimates.")
     offset_intercept: float = entry(
         "The estimate of a when b = 1: calibration-in-the-large on the logit scale."
