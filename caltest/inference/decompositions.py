@@ -12,7 +12,7 @@ from caltest.binning import Binning, UniformBins, as_binning
 from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
-from caltest.problem import Cells, RowProblem, TallyProblem
+from caltest.problem import Cells, RowProblem
 from caltest.results import BrierDecomposition, CORPDecomposition
 from caltest.statistics import CORP, BrierScore, LogScore
 from caltest.statistics.isotonic import Score, best_score
@@ -130,43 +130,35 @@ def brier_decomposition(
     bins = as_binning(bins)
     takes = {"clusters", "weights", "tally"}
     analysis = Analysis.of("brier_decomposition", probs, labels, facts, lens=lens, takes=takes)
-    if analysis.from_sums:
-        parts = _of_sums(analysis.problem, bins)
-        return analysis.result(BrierDecomposition, bins=name_of(bins), **parts)
-    induced = analysis.problem
-    outcomes = np.eye(induced.n_classes)[induced.labels]
-    w = np.ones((induced.n, 1)) if induced.weights is None else induced.weights[:, None]
-    cells, n = Cells.of(bins, RowProblem(induced)), w.sum()
-    size = cells.sum(w)
-    predicted, observed = cells.sum(w * induced.probs) / size, cells.sum(w * outcomes) / size
-    overall = (w * outcomes).sum(axis=0) / n
-    spread = induced.probs - predicted[cells.of_unit]
-    surprise = outcomes - observed[cells.of_unit]
-    scale = 0.5 if induced.n_classes == 2 else 1.0
-    parts = {
-        "mean_score": BrierScore()(induced),
-        "reliability": scale * float((size * (predicted - observed) ** 2).sum() / n),
-        "resolution": scale * float((size * (observed - overall) ** 2).sum() / n),
-        "uncertainty": scale * float(1.0 - overall @ overall),
-        "within_variance": scale * float((w * spread**2).sum() / n),
-        "within_covariance": scale * float(2.0 * (w * spread * surprise).sum() / n),
-    }
-    return analysis.result(BrierDecomposition, bins=name_of(bins), **parts)
-
-
-def _of_sums(micro: TallyProblem, bins: Binning) -> dict[str, Any]:
-    """Return the parts of a tally, whose moments say all of them."""
-    w, cells = micro.row_weight, Cells.of(bins, micro)
-    size, p, y = (cells.sum(w * v) for v in (micro.count, micro.excess, micro.labels))
-    p = y - p
-    squares, products = (cells.sum(w * v).sum() for v in (micro.squares, micro.event_sums))
-    n, overall = size.sum(), y.sum() / size.sum()
+    size, p, y, squares, products = _moments(analysis, bins)
+    n, overall = size.sum(), y.sum(axis=0) / size.sum()
     parts = {
         "mean_score": squares - 2.0 * products + y.sum(),
         "reliability": ((p - y) ** 2 / size).sum(),
         "resolution": (size * (y / size - overall) ** 2).sum(),
-        "uncertainty": n * overall * (1.0 - overall),
+        "uncertainty": n * (overall * (1.0 - overall)).sum(),
         "within_variance": squares - (p**2 / size).sum(),
         "within_covariance": 2.0 * (products - (p * y / size).sum()),
     }
-    return {name: float(part / n) for name, part in parts.items()}
+    numbers: dict[str, Any] = {name: float(part / n) for name, part in parts.items()}
+    return analysis.result(BrierDecomposition, bins=name_of(bins), **numbers)
+
+
+def _moments(analysis: Analysis, bins: Binning) -> tuple[Any, ...]:
+    """Return Σ w, Σ w p and Σ w y in the cells, (L, d), and Σ w p² and Σ w p y of all rows."""
+    problem = analysis.problem
+    if analysis.from_sums:
+        w, cells = problem.row_weight, Cells.of(bins, problem)
+        size, excess, y, squares, products = (
+            cells.sum(w * v)
+            for v in (
+                problem.count, problem.excess, problem.labels, problem.squares, problem.event_sums
+            )
+        )  # fmt: skip
+        return size, y - excess, y, squares.sum(), products.sum()
+    p = problem.probs[:, :1] if problem.n_classes == 2 else problem.probs
+    y = problem.labels[:, None] == np.arange(p.shape[1])
+    w = np.ones((problem.n, 1)) if problem.weights is None else problem.weights[:, None]
+    cells = Cells.of(bins, RowProblem(problem))
+    sums = (cells.sum(w), cells.sum(w * p), cells.sum(w * y))
+    return *sums, (w * p * p).sum(), (w * p * y).sum()
