@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from caltest._base.checks import is_whole
-from caltest._base.compiled import inlined, kernel
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
@@ -23,15 +22,14 @@ from caltest.statistics.debiased import pair_weights
 class Scales(SumStatistic):
     """The largest standardised excess over nested partitions; ``cells`` are the finest.
 
-    The cells of a scale are runs of cells of the scale before: ``merges`` says where they start and
-    ``pairs`` what a pair of rows counts, both for one scale after the other, with ``sizes`` cells;
-    ``deviations`` are the standard deviations of the debiased errors under calibration.
+    The cells of a scale are runs of the finest: ``edges`` says for each scale where they start and
+    the last ends, ``pairs`` what a pair of rows counts in each; ``deviations`` are the standard
+    deviations of the debiased errors under calibration.
     """
 
     m: IntArray
-    sizes: IntArray = field(repr=False)
-    merges: IntArray = field(repr=False)
-    pairs: FloatArray = field(repr=False)
+    edges: tuple[IntArray, ...] = field(repr=False)
+    pairs: tuple[FloatArray, ...] = field(repr=False)
     deviations: FloatArray = field(repr=False)
     squares: ClassVar[Squares] = "cells"
 
@@ -44,47 +42,19 @@ class Scales(SumStatistic):
 
     def standardised(self, sums: ResidualSums) -> FloatArray:
         """Return T_m / sd(T_m) for every scale m, from fine to coarse, shape (B, M)."""
-        values = np.empty((len(sums.cells), self.m.size))  # type: ignore[arg-type]
-        # Copies: the sums of a scale are written over those of the scale before.
-        own = (np.array(part, dtype=np.float64, order="C") for part in (sums.cells, sums.squares))
-        _excesses(*own, self.sizes, self.merges, self.pairs, values)
-        return values / self.deviations
-
-
-@inlined
-def _merged(sums, squares, columns, sizes, merges, weights, errors_out):  # type: ignore[no-untyped-def]
-    # O(L d): Σ_b w_b (|S_b|² − Q_b) of every scale. The sums of a scale are written over those of
-    # the scale before.
-    offset, before = 0, sizes[0]
-    for s in range(sizes.size):
-        total = 0.0
-        for b in range(sizes[s]):
-            first = merges[offset + b]
-            last = merges[offset + b + 1] if b + 1 < sizes[s] else before
-            square = 0.0
-            for k in range(columns):
-                gap = 0.0
-                for child in range(first, last):
-                    gap += sums[child, k]
-                sums[b, k] = gap
-                square += gap * gap
-            own = 0.0
-            for child in range(first, last):
-                own += squares[child]
-            squares[b] = own
-            total += weights[offset + b] * (square - own)
-        errors_out[s] = total
-        offset += sizes[s]
-        before = sizes[s]
-
-
-@kernel
-def _excesses(  # type: ignore[no-untyped-def]
-    sums, squares, sizes, merges, weights, errors_out
-):
-    # O(L d) for each set of residuals.
-    for r in range(sums.shape[0]):
-        _merged(sums[r], squares[r], sums.shape[2], sizes, merges, weights, errors_out[r])
+        assert sums.cells is not None
+        assert sums.squares is not None
+        # Cells come first, so that sets of outcomes lie side by side in memory.
+        gaps, squares = np.moveaxis(sums.cells, 0, 2), sums.squares.T
+        values = np.empty((self.m.size, len(sums.cells)))
+        before = self.edges[0]
+        for value, edges, weights in zip(values, self.edges, self.pairs, strict=True):
+            if edges.size < before.size:
+                first = np.searchsorted(before, edges[:-1])
+                gaps, squares = (np.add.reduceat(own, first) for own in (gaps, squares))
+                before = edges
+            value[:] = weights @ (np.square(gaps).sum(axis=1) - squares)
+        return values.T / self.deviations
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,26 +114,23 @@ class MultiScale(Statistic):
         scales = self.scales or tuple(2**b for b in range(1, max(2, n.bit_length())))
         if self.scales is None and problem.grid is not None:
             scales = tuple(m for m in scales if problem.grid % m == 0)
-        parts: list[tuple[int, Cells, IntArray, FloatArray, float]] = []
+        parts: list[tuple[int, Cells, FloatArray, float]] = []
         for m in scales[::-1]:
             cells = Cells.of(UniformBins(m) if two else VarianceTree(max(1, -(-n // m))), problem)
             pairs = pair_weights(cells)
             variance = 2.0 * float(pairs**2 @ _cross_covariances(cells))
             if variance > 0.0:
-                finer = parts[-1][1] if parts else cells
-                merges = np.searchsorted(finer.starts, cells.starts[:-1])
-                parts.append((m, cells, merges, pairs, float(np.sqrt(variance))))
+                parts.append((m, cells, pairs, float(np.sqrt(variance))))
         if not parts:
             raise StatisticError(
                 f"{self!r} is undefined: with {n} rows and these predictions no scale has a cell "
                 "of two rows whose labels can vary"
             )
-        widths, partitions, *columns = zip(*parts, strict=True)
-        starts, counted, deviations = columns
+        widths, partitions, weights, deviations = zip(*parts, strict=True)
         cut = self.scales is None and problem.grid is not None
         return Scales(
-            problem, np.array(widths), np.array([len(cells) for cells in partitions]),
-            np.concatenate(starts), np.concatenate(counted), np.array(deviations),
+            problem, np.array(widths), tuple(cells.starts for cells in partitions), weights,
+            np.array(deviations),
             cells=partitions[0],
             remark=f"MultiScale has the scales {widths[-1]} to {widths[0]}" if cut else "",
         )  # fmt: skip
