@@ -160,9 +160,9 @@ class _BinnedError(Statistic):
 class ECE(_BinnedError):
     """Expected calibration error, the average gap between outcomes and predictions in cells.
 
-    ECE = Σ_b (n_b / n) · d(r̂_b, ĝ_b), where r̂_b are the frequencies of the labels and ĝ_b the mean
-    prediction in cell b (Vaicenavicius et al. 2019, Eq. 6). Empty cells count nothing. With the
-    total variation distance and ``TopK(1)`` this is the ECE of Guo et al. (2017). It is biased
+    ECE = Σ_b (n_b / n) · d(r̂_b, ĝ_b), where r̂_b are the frequencies of the labels and ĝ_b the
+    mean prediction in cell b (Vaicenavicius et al. 2019, Eq. 6). Empty cells count nothing. With
+    the total variation distance and ``TopK(1)`` this is the ECE of Guo et al. (2017). It is biased
     upward when the model is calibrated (its null mean is the noise floor) and estimates a lower
     bound of the true error when it is not (Theorem 2 there).
 
@@ -209,17 +209,7 @@ class RMSCE(Statistic):
     """Root mean squared calibration error of a two-class problem.
 
     RMSCE = √ Σ_b (n_b / n) (r̂_b − p̂_b)², the binned l2 error (Hendrycks et al. 2019, with
-    equal-mass bins of the top class).
-
-    Parameters
-    ----------
-    bins : binning, default QuantileBins(15)
-        The partition, by name.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes.
+    equal-mass bins of the top class). ``bins`` is the partition, by name.
 
     Notes
     -----

@@ -34,7 +34,8 @@ class BrownianNull:
         P(max|W| ≥ x) = 4 Σ_{k≥0} (−1)^k Q((2k + 1) x),
         P(max W − min W ≥ x) = 8 Σ_{k≥1} (−1)^{k−1} k Q(kx)     (Feller 1951).
 
-    Tails are added up as tails and keep their digits down to 1e-300.
+    Tails are added up as tails and keep their digits down to 1e-300. Feller, Annals of Mathematical
+    Statistics 22, 1951.
 
     Parameters
     ----------
@@ -42,11 +43,6 @@ class BrownianNull:
         Which of the two.
     scale : float, default 1.0
         Standard deviation of the motion at its end, at least 0.
-
-    References
-    ----------
-    Feller, "The asymptotic distribution of the range of sums of independent random variables",
-    Annals of Mathematical Statistics 22, 1951.
 
     Examples
     --------

@@ -57,21 +57,13 @@ class CoxScore(Statistic):
 
     which is u' I⁻¹ u for the score u = (Σ r, Σ r z). Nothing is fitted. ``null="asymptotic"`` is χ²
     with 2 degrees of freedom (1 when all predictions are equal). The default among the regression
-    tests: sharp against shifts and slopes, blind to waves.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes, or when every prediction is 0 or 1.
+    tests: sharp against shifts and slopes, blind to waves (Cox, Biometrika 45, 1958). For two
+    classes, and predictions of which some are neither 0 nor 1; StatisticError else.
 
     Notes
     -----
     O(n). Size of the χ² law at 5 %: 0.041 to 0.066 at n = 50, 0.049 to 0.055 at n = 1000. Logits
     are taken of probabilities cut off at 1e-12; r and v use them as they are.
-
-    References
-    ----------
-    Cox (1958), "Two further applications of a model for binary regression", Biometrika 45.
 
     Examples
     --------
@@ -117,13 +109,8 @@ class CoxLR(Statistic):
 
     LR = 2 (sup_{a,b} ℓ(a, b) − ℓ(0, 1)); ``null="asymptotic"`` is χ² with 2 degrees of freedom (1
     when all predictions are equal). Where events and non-events are separated, the estimates are
-    infinite but the supremum is finite, and taken. :class:`CoxScore` asks the same without fitting,
-    :func:`caltest.cox_recalibration` gives the estimates.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes, or when every prediction is 0 or 1.
+    infinite but the supremum is finite, and taken. :class:`CoxScore` asks the same of the same data
+    without fitting, :func:`caltest.cox_recalibration` gives the estimates.
 
     Notes
     -----

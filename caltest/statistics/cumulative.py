@@ -114,31 +114,21 @@ class KolmogorovSmirnov(_CumulativeError):
     """Largest cumulative difference between outcomes and predictions (ECCE-MAD), for two classes.
 
     The value is max_k |C_k|, with rows sorted by the probability p of the event (class 0), C_0 = 0
-    and C_k = (1/n) Σ_{i≤k} (y_i − p_i) (Arrieta-Ibarra et al. 2022). Rows with equal predictions
-    enter together, so that the order of rows never matters. There are no bins to choose. Sees
-    shifts and tilts well; errors that change sign along p many times cancel.
+    and C_k = (1/n) Σ_{i≤k} (y_i − p_i) (Arrieta-Ibarra et al., JMLR 23, 2022). Rows with equal
+    predictions enter together, so that the order of rows never matters. There are no bins to
+    choose. Sees shifts and tilts well; errors that change sign along p many times cancel.
 
     Parameters
     ----------
     scaled : bool, default False
-        Divide by σ = √(Σ p (1 − p)) / n, the standard deviation of C_n under calibration: the value
-        is then of order 1 at every n.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes; when ``scaled`` and all predictions are 0 or 1.
+        Divide by σ = √(Σ p (1 − p)) / n, the standard deviation of C_n under calibration, above 0
+        or StatisticError: the value is then of order 1 at every n.
 
     Notes
     -----
     O(n log n) once, O(n) for each further set of labels. The range is [0, 1]. ``laws`` offers
     ``"asymptotic"``, the law of σ max|W| (:class:`BrownianNull`): slightly conservative with few
     rows or ties, because a walk in steps visits less than Brownian motion.
-
-    References
-    ----------
-    Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu, "Metrics of calibration for probabilistic
-    predictions", JMLR 23, 2022.
 
     Examples
     --------
@@ -154,13 +144,8 @@ class Kuiper(_CumulativeError):
 
     max_k C_k − min_k C_k over k = 0, …, n with C_0 = 0: the largest difference |Σ (y − p)| / n over
     all intervals of predictions, which is the empirical cutoff calibration error of Rossellini et
-    al. (2025). See :class:`KolmogorovSmirnov` for C and the parameters. It does not depend on from
-    which end the predictions are summed.
-
-    References
-    ----------
-    Rossellini, Soloff, Barber, Ren & Willett, "Can a calibration metric be both testable and
-    actionable?", 2025 (arXiv:2502.19851).
+    al. (2025, arXiv:2502.19851). See :class:`KolmogorovSmirnov` for C and the parameters. It does
+    not depend on from which end the predictions are summed.
 
     Examples
     --------
@@ -182,18 +167,10 @@ class ATB(Statistic):
     ``prepare`` returns. It sees what :class:`KolmogorovSmirnov` sees. Weights multiply p − y, and
     their total is n.
 
-    Raises
-    ------
-    StatisticError
-        For more than two classes.
-
     Notes
     -----
-    O(n log n) once, O(n) for each further set of labels. The range is [0, 1].
-
-    References
-    ----------
-    Hartline, Hu & Wu, "A perfectly truthful calibration measure", COLT 2026 (arXiv:2508.13100).
+    O(n log n) once, O(n) for each further set of labels. The range is [0, 1]. Hartline, Hu & Wu,
+    COLT 2026, arXiv:2508.13100.
 
     Examples
     --------

@@ -159,11 +159,6 @@ class DebiasedL1(Statistic):
     bins : binning, int or callable, default UniformBins(15)
         As for :class:`ECE`.
 
-    Raises
-    ------
-    StatisticError
-        When there are more than two classes.
-
     Notes
     -----
     O(n). It removes most of the bias where cells are well filled, not all: an error of 0 is still

@@ -61,12 +61,8 @@ class EValue(Statistic):
     Notes
     -----
     O(n) for two classes, 0.5 µs a row, and O(n K) for more. Values are cut off at e⁷⁰⁰. Rows that
-    are predicted with certainty are no bets.
-
-    References
-    ----------
-    Shafer, "Testing by betting", JRSS A 184, 2021. Vovk & Wang, "E-values: calibration,
-    combination and applications", Annals of Statistics 49, 2021.
+    are predicted with certainty are no bets. Shafer, JRSS A 184, 2021; Vovk & Wang, Annals of
+    Statistics 49, 2021.
 
     Examples
     --------

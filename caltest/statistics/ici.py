@@ -207,15 +207,17 @@ def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int,
 class ICI(_SmoothGaps):
     """Integrated calibration index, the mean distance of the predictions from a smooth curve.
 
-    ICI = mean_i |p_i − ŝ(p_i)|, ŝ the lowess curve of the outcomes over the predictions (Cleveland
-    1979, without robustness iterations): at an anchor x a straight line is fitted with weights
+    ICI = mean_i |p_i − ŝ(p_i)|, for two classes (Austin & Steyerberg, Statistics in Medicine 38,
+    2019), ŝ the lowess curve of the outcomes over the predictions (Cleveland, JASA 74, 1979,
+    without robustness iterations): at an anchor x a straight line is fitted with weights
     (1 − (|p_i − x| / h)³)³, h the distance to the ⌊span · n⌋-th nearest prediction; between anchors
     the curve is interpolated. All predictions nearer than h take part, so that ties do not depend
     on their order. The curve may leave [0, 1]. :class:`E50`, :class:`E90` and :class:`Emax` are the
     median, the 90 % quantile and the maximum of the same distances.
 
     With weights lines and parabolas are fitted with w_i times these weights, as R's loess does, and
-    means and shares of rows count w_i; quantiles are Akinshin's. Windows and anchors do not look at
+    means and shares of rows count w_i; quantiles are Akinshin's
+    (2023, arXiv:2304.07265). Windows and anchors do not look at
     weights: they count rows.
 
     Parameters
@@ -225,31 +227,19 @@ class ICI(_SmoothGaps):
         the smoother of ``val.prob`` in the package rms, up to 1e-10 (R cuts weights off at
         0.999 h), and with ``span=0.5, delta=0.001`` calzone's. ``"loess"`` is ``loess(y ~ p)`` of
         R, which Austin & Steyerberg use: local parabolas at some ten anchors, which cut the rows
-        at medians, and cubics with their values and slopes between (Cleveland & Grosse 1991).
+        at medians, and cubics with their values and slopes between (Cleveland & Grosse,
+        Statistics and Computing 1, 1991).
     span : float, optional
         Share of the predictions in a window; by default 2/3, and 0.75 for ``"loess"``.
     delta : float, optional
         Lowess anchors are the furthest predictions within ``delta`` of each other; by default 1 %
         of the range of the predictions.
 
-    Raises
-    ------
-    StatisticError
-        For more than two classes, another curve, or a span outside (0, 1].
-
     Notes
     -----
     O(A n) once, with A ≈ 100 anchors by default (at most twice as many), and A · span · n numbers
     in memory, some 0.5 kB a row, a fifth of it for loess; then O(A · span · n) for a set of labels.
     Biased upward, like all distances to a fitted curve: see the null mean.
-
-    References
-    ----------
-    Austin & Steyerberg (2019), "The Integrated Calibration Index (ICI) and related metrics for
-    quantifying the calibration of logistic regression models", Statistics in Medicine 38. Cleveland
-    (1979), "Robust locally weighted regression and smoothing scatterplots", JASA 74. Cleveland &
-    Grosse (1991), "Computational methods for local regression", Statistics and Computing 1.
-    Akinshin (2023), "Weighted quantile estimators", arXiv:2304.07265.
 
     Examples
     --------
@@ -296,11 +286,6 @@ class ECI(_SmoothGaps):
     ------
     StatisticError
         As :class:`ICI`; when ``relative`` and all predictions are equal.
-
-    References
-    ----------
-    Van Hoorde, Van Huffel, Timmerman, Bourne & Van Calster (2015), "A spline-based tool to assess
-    and visualize the calibration of multiclass risk predictions", J. Biomedical Informatics 54.
 
     Examples
     --------

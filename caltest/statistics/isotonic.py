@@ -43,22 +43,9 @@ class IsotonicFit:
 def isotonic_fit(probs: Any, labels: Any = None) -> IsotonicFit:
     """Regress the event of a two-class problem on its predicted probability, isotonically.
 
-    Rows with equal predictions are pooled first. O(n log n).
-
-    Parameters
-    ----------
-    probs, labels : array_like or Predictions
-        As in :meth:`Predictions.of`; the event is label 1, or class 0 of an induced problem.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes.
-
-    References
-    ----------
-    Ayer, Brunk, Ewing, Reid & Silverman, "An empirical distribution function for sampling with
-    incomplete information", Annals of Mathematical Statistics 26, 1955.
+    Rows with equal predictions are pooled first (Ayer et al., Annals of Mathematical Statistics 26,
+    1955). O(n log n). ``probs`` and ``labels`` are as in :meth:`Predictions.of`; the event is label
+    1, or class 0 of an induced problem.
 
     Examples
     --------
@@ -139,7 +126,8 @@ class CORP(Statistic):
     """Miscalibration by isotonic regression (CORP), for two classes.
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
-    recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan 2021).
+    recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan, PNAS
+    118(8), 2021).
     Bins are chosen by the data, optimally; rows with equal predictions share one. Finds bumps and
     waves as well as shifts, and is positive by chance alone: read it beside its noise floor. The
     other parts of the score are given by :func:`caltest.corp_decomposition`.
@@ -150,20 +138,10 @@ class CORP(Statistic):
         (p − y)², or −log of the probability of what happened. The log score is infinite for a label
         of probability 0, and the verbs refuse it then.
 
-    Raises
-    ------
-    StatisticError
-        For more than two classes or another score.
-
     Notes
     -----
     O(n log n) once, O(n) for each further set of labels. The range is [0, 1] for ``"brier"`` and
     [0, ∞] for ``"log"``. The fit depends on the labels, and is made anew for every redrawn set.
-
-    References
-    ----------
-    Dimitriadis, Gneiting & Jordan, "Stable reliability diagrams for probabilistic classifiers",
-    PNAS 118(8), 2021.
 
     Examples
     --------

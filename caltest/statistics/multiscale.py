@@ -68,10 +68,10 @@ class MultiScale(Statistic):
     covariance of label i; for two classes tr(C_i C_j) = v_i v_j, v = p (1 − p). No draws are needed
     to standardise, and the draws of the test serve all scales (max-T).
 
-    The scales are those of the adaptive T-Cal of Lee et al. (2022), as far as the data reach; they
-    test each scale by itself at level α divided by their number. Two classes are cut into m bins of
-    equal width; more classes into the cells of a :class:`VarianceTree` by medians that keep at
-    least n / m rows. Scales on which T_m cannot vary are left out.
+    The scales are those of the adaptive T-Cal of Lee et al. (JMLR 24, 2023), as far as the data
+    reach; they test each scale by itself at level α divided by their number. Two classes are cut
+    into m bins of equal width; more classes into the cells of a :class:`VarianceTree` by medians
+    that keep at least n / m rows. Scales on which T_m cannot vary are left out.
 
     Parameters
     ----------
@@ -90,11 +90,6 @@ class MultiScale(Statistic):
     calibration error. Power at n = 500 and 5 % (300 data sets; in brackets with every scale at α
     divided by their number): slope 0.7 0.62 (0.46), shift 0.25 0.44 (0.25), three waves 0.53
     (0.40), a bump 0.74 (0.56), twenty waves 0.80 (0.79), where ``ECE(15)`` has 0.09.
-
-    References
-    ----------
-    Lee, Huang, Hassani & Dobriban (2023), "T-Cal: an optimal test for the calibration of predictive
-    models", JMLR 24.
 
     Examples
     --------

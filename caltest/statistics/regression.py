@@ -53,21 +53,13 @@ class CalibrationInTheLarge(Statistic):
 
     z = Σ_i (y_i − p_i) / √Σ_i p_i (1 − p_i), signed: positive when events were under-predicted.
     Two-sided; ``null="asymptotic"`` is N(0, 1), the default null of ``calibration_test`` computes
-    the exact law. Blind to everything that leaves the total right.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes, or when every prediction is 0 or 1.
+    the exact law. Blind to everything that leaves the total right (Cox, Biometrika 45, 1958). For
+    two classes, and predictions of which some are neither 0 nor 1; StatisticError else.
 
     Notes
     -----
     O(n). Size of the normal law at 5 %: 0.035 to 0.056 (n = 50, 200, 1000; uniform, confident, very
     confident and rare-event predictions).
-
-    References
-    ----------
-    Cox (1958), "Two further applications of a model for binary regression", Biometrika 45.
 
     Examples
     --------
@@ -84,23 +76,9 @@ class OERatio(Statistic):
     """The O:E ratio: events observed over events expected, all in all.
 
     O / E = Σ_i y_i / Σ_i p_i, in [0, n / E]: 1.2 says that there were 20 % more events than
-    predicted. Two-sided around 1, and the same test as :class:`CalibrationInTheLarge`: the default
-    null of ``calibration_test`` is the Poisson-binomial law of O, ``null="asymptotic"`` is
-    N(1, Σ p (1 − p) / E²). Blind to everything that leaves the total right.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes, or when every prediction is 0 or 1.
-
-    Notes
-    -----
-    O(n).
-
-    References
-    ----------
-    Riley, Debray, Collins et al. (2021), "Minimum sample size for external validation of a clinical
-    prediction model with a binary outcome", Statistics in Medicine 40.
+    predicted (Riley et al., Statistics in Medicine 40, 2021). Two-sided around 1, and the same test
+    as :class:`CalibrationInTheLarge`, for the same data: the default null of ``calibration_test``
+    is the Poisson-binomial law of O, ``null="asymptotic"`` is N(1, Σ p (1 − p) / E²). O(n).
 
     Examples
     --------
@@ -131,8 +109,9 @@ class HosmerLemeshow(Statistic):
     """The Hosmer–Lemeshow statistic, a sum of squared standardised gaps over bins.
 
     C = Σ_g (O_g − E_g)² / V_g with O_g events observed and E_g = Σ p_i predicted in bin g, and
-    V_g = n_g p̄_g (1 − p̄_g) as published, or V_g = Σ p_i (1 − p_i) with ``variance="exact"``
-    (Stallard 2009). Bins that can show one outcome only (V_g = 0) are left out.
+    V_g = n_g p̄_g (1 − p̄_g) as published (Communications in Statistics A 9, 1980), or
+    V_g = Σ p_i (1 − p_i) with ``variance="exact"`` (Stallard, Statistics in Medicine 28, 2009).
+    Bins that can show one outcome only (V_g = 0) are left out.
 
     Parameters
     ----------
@@ -159,12 +138,6 @@ class HosmerLemeshow(Statistic):
     expect few events: at 5 % it rejects 8 to 13 % of calibrated models that are very confident or
     forecast rare events (n = 50, 200, 1000), also with the exact variance. The exact null, the
     default of ``calibration_test``, has no such trouble and does not use ``df``.
-
-    References
-    ----------
-    Hosmer & Lemeshow (1980), "Goodness of fit tests for the multiple logistic regression model",
-    Communications in Statistics A 9. Stallard (2009), "Simple tests for the external validation of
-    mortality prediction scores", Statistics in Medicine 28.
 
     Examples
     --------
@@ -215,23 +188,10 @@ def Spiegelhalter() -> ScoreGap:  # noqa: N802
     """Spiegelhalter's z: is the Brier score what the predictions say it should be?
 
     z = Σ_i (y_i − p_i)(1 − 2 p_i) / √Σ_i (1 − 2 p_i)² p_i (1 − p_i), positive when the score is
-    worse than promised: overconfidence. This is ``ScoreGap("brier")`` under the name by which it is
-    known; for K classes it is the same standardised Brier score.
-
-    Returns
-    -------
-    ScoreGap
-        Of the Brier score. Two-sided; ``null="asymptotic"`` is N(0, 1).
-
-    Notes
-    -----
-    Sharp against over- and underconfidence, blind to shifts that cancel around ½. Size of the
-    normal law at 5 %: 0.034 to 0.055 (n = 50, 200, 1000; uniform to very confident predictions).
-
-    References
-    ----------
-    Spiegelhalter (1986), "Probabilistic prediction in patient management and clinical trials",
-    Statistics in Medicine 5, 421–433.
+    worse than promised: overconfidence. This is ``ScoreGap("brier")``, whose docstring says the
+    rest, under the name by which it is known. Sharp against over- and underconfidence, blind to
+    shifts that cancel around ½. Size of the normal law at 5 %: 0.034 to 0.055 (n = 50, 200, 1000;
+    uniform to very confident predictions).
 
     Examples
     --------

@@ -100,8 +100,9 @@ class _MeanScore(Statistic):
 class BrierScore(_MeanScore):
     """Mean squared error of the probabilities, for any number of classes; smaller is better.
 
-    (1/n) Σ_i Σ_k (p_ik − 1{y_i = k})², in [0, 2] for K > 2 classes (Brier 1950). For two classes
-    half of that, the familiar (1/n) Σ (p − y)² in [0, 1]; scikit-learn does the same.
+    (1/n) Σ_i Σ_k (p_ik − 1{y_i = k})², in [0, 2] for K > 2 classes (Brier, Monthly Weather Review
+    78, 1950). For two classes half of that, the familiar (1/n) Σ (p − y)² in [0, 1]; scikit-learn
+    does the same.
 
     Notes
     -----
@@ -109,11 +110,6 @@ class BrierScore(_MeanScore):
     the same predictions; a large value speaks for overconfidence only, so test with
     :class:`ScoreGap`, which looks at both sides. ``per_row`` gives the n scores that are averaged.
     O(n K) once, O(n) for each further set of labels.
-
-    References
-    ----------
-    Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78,
-    1950.
 
     Examples
     --------
@@ -185,16 +181,8 @@ class ScaledBrierScore(Statistic):
     1 − B / B(ȳ), B the :class:`BrierScore` and B(ȳ) that of always predicting the observed shares
     of the classes: 1 is perfect, 0 as good as knowing the shares only. Larger is better; as a test
     it is two-sided around what calibrated predictions promise, the ratio of the expected scores.
-    Where all outcomes are equal, B(ȳ) is taken as if one were another. O(n K).
-
-    Raises
-    ------
-    StatisticError
-        For a single row.
-
-    References
-    ----------
-    Kattan & Gerds (2018), "The index of prediction accuracy", Diagnostic and Prognostic Research 2.
+    Where all outcomes are equal, B(ȳ) is taken as if one were another; a single row is refused by a
+    StatisticError. O(n K). Kattan & Gerds, Diagnostic and Prognostic Research 2, 2018.
 
     Examples
     --------
@@ -223,8 +211,8 @@ class ScoreGap(Statistic):
     score s(p_i, Y) when Y is drawn from p_i. A model that is calibrated has z of mean 0 and
     variance 1 at every n. z > 0 means worse than promised, overconfident on balance; z < 0 means
     better than promised, underconfident. Both count as evidence. With Brier scores and two classes
-    this is the z of Spiegelhalter (1986); for K classes its Brier form is
-    e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴).
+    this is the z of Spiegelhalter (Statistics in Medicine 5, 1986); for K classes its Brier form
+    is e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴).
 
     Errors that leave the mean score as promised are not seen: a shift of predictions that are
     symmetric around ½, for instance.
@@ -245,11 +233,6 @@ class ScoreGap(Statistic):
     O(n K) once, in time and memory, O(n) for each further set of labels. ``laws`` offers
     ``"asymptotic"``, the standard normal. With ``"log"``, z is infinite when a label of probability
     0 occurs.
-
-    References
-    ----------
-    Spiegelhalter, "Probabilistic prediction in patient management and clinical trials", Statistics
-    in Medicine 5, 1986.
 
     Examples
     --------

@@ -52,24 +52,11 @@ class SmoothCurve:
 
 
 def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> SmoothCurve:
-    """Return the curve whose distance from the diagonal the smooth calibration error measures.
+    """Return the curve whose distance from the diagonal :class:`SmoothECE` measures.
 
-    Parameters
-    ----------
-    probs, labels : array_like or Predictions
-        As in :meth:`Predictions.of`; the event is label 1, or class 0 of an induced problem.
-    points : int, default 200
-        Where to evaluate: that many equally spaced probabilities.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes.
-
-    References
-    ----------
-    Błasiok & Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR
-    2024; as in the authors' package relplot.
+    It is evaluated at that many ``points``, equally spaced probabilities, for two classes.
+    ``probs`` and ``labels`` are as in :meth:`Predictions.of`; the event is label 1, or class 0 of
+    an induced problem.
 
     Examples
     --------
@@ -153,26 +140,16 @@ class SmoothECE(Statistic):
 
     The value is smECE_σ at the smallest width with smECE_σ ≤ σ: the error at its own scale. It
     bounds the distance to the nearest calibrated predictor from both sides, up to constants and a
-    square (Błasiok & Nakkiran 2024). Everything that the definition leaves open follows the
-    authors' package relplot 1.0.3: a multiple of 2^−10 as width, data split between the two
-    neighbours in a grid of max(2000, 20 / σ) / 2 + 1 points, an integral over max(200, 10 / σ)
-    points, 10^−4 added to the density.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes.
+    square (Błasiok & Nakkiran, ICLR 2024, arXiv:2309.12236). Everything that the definition leaves
+    open follows the authors' package relplot 1.0.3: a multiple of 2^−10 as width, data split
+    between the two neighbours in a grid of max(2000, 20 / σ) / 2 + 1 points, an integral over
+    max(200, 10 / σ) points, 10^−4 added to the density.
 
     Notes
     -----
     O(n + h m log m) for a value and for each further set of labels, with h ≤ 10 widths tried on
     grids of m = 1001 to 5121 points. The range is [0, 1]. The width is found anew for every redrawn
     set of labels. There is no classical law: labels are redrawn.
-
-    References
-    ----------
-    Błasiok & Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR
-    2024, arXiv:2309.12236.
 
     Examples
     --------

@@ -97,21 +97,17 @@ def _sweep(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, repr=False)
 class Sweep(Statistic):
-    """ECE with the monotone sweep, ECE_sweep with equal mass, of Roelofs et al. (2022).
+    """ECE with the monotone sweep, ECE_sweep with equal mass, for two classes.
 
     For b = 2, 3, … the sorted predictions are cut at ranks ⌈j n / b⌉ into b bins, ties kept
     together, until the frequencies of the event no longer increase from bin to bin; with the last
-    b that was good (at most n), the value is (Σ_b (n_b / n) |r̂_b − p̂_b|^q)^{1/q}, q = 1 or 2.
+    b that was good (at most n), the value is (Σ_b (n_b / n) |r̂_b − p̂_b|^q)^{1/q}, q = 1 or 2
+    (Roelofs et al., "Mitigating bias in calibration error estimation", AISTATS 2022, Algorithm 1).
 
     Parameters
     ----------
     norm : {"l1", "l2"}, default "l1"
         The exponent q. The authors' code has 2 as its default.
-
-    Raises
-    ------
-    StatisticError
-        For more than two classes.
 
     Notes
     -----
@@ -120,11 +116,6 @@ class Sweep(Statistic):
     O(n log n) once; then O(n + b²) for a set of labels that leads to b bins, 7 to 25 for n = 10⁴
     and calibrated predictions. Software that takes the *largest* b that leaves the curve monotone,
     or looks at b < n only, returns other values; the latter only for perfectly sorted outcomes.
-
-    References
-    ----------
-    Roelofs, Cain, Shlens & Mozer (2022), "Mitigating bias in calibration error estimation",
-    AISTATS, Algorithm 1.
 
     Examples
     --------

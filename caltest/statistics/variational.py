@@ -126,13 +126,7 @@ class VariationalError(_CrossFitted):
     -----
     ``folds`` fits for every set of labels: some milliseconds for 1000 rows of two classes, so that
     a test of 9999 redrawn sets takes tens of seconds. Where a method finds no map, the predictions
-    of the fold stay as they are.
-
-    References
-    ----------
-    Berta, Braun, Holzmüller, Bach & Jordan (2026), "A variational estimator for L_p calibration
-    errors", arXiv:2602.24230. Berta, Holzmüller, Jordan & Bach (2025), "Rethinking early stopping:
-    refine, then calibrate", arXiv:2501.19195.
+    of the fold stay as they are. Berta et al., arXiv:2501.19195 (2025) and arXiv:2602.24230 (2026).
 
     Examples
     --------

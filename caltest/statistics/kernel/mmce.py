@@ -17,7 +17,7 @@ from caltest.statistics.kernel.pairs import residuals_of
 
 @dataclass(frozen=True, repr=False)
 class MMCE(Statistic):
-    """Maximum mean calibration error of a two-class problem (Kumar et al. 2018).
+    """Maximum mean calibration error of a two-class problem (Kumar, Sarawagi & Jain, ICML 2018).
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
     class 0 occurred (after ``TopK(1)``: the top class was right) and p_i is its probability. The
@@ -31,22 +31,12 @@ class MMCE(Statistic):
         The weighted version of the paper: w_i = 1/m for the m rows with c_i = 1 and 1/(n − m) for
         the others, in place of w_i = 1/n; of weighted rows m and n − m are sums of weights.
 
-    Raises
-    ------
-    StatisticError
-        When there are more than two classes.
-
     Notes
     -----
     In [0, 1]. O(n log n) once, O(n) for further labels. MMCE² without balance is half of
     ``SKCE(TVKernel(0.4), estimator="biased")``. The value is biased upward, as an ECE is, and the
     null of the test accounts for it. The balanced value of a calibrated
     model tends to 0 only if both outcomes are equally frequent, and tests with it are weak.
-
-    References
-    ----------
-    Kumar, Sarawagi & Jain, "Trainable calibration measures for neural networks from kernel mean
-    embeddings", ICML 2018.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class SKCE(Statistic):
     """Squared kernel calibration error, of any number of classes at once.
 
     With residuals r_i = onehot(y_i) − p_i and h_ij = k(p_i, p_j) r_i·r_j, the matrix-valued kernel
-    being k times the identity (Widmann et al. 2019, Table 1):
+    being k times the identity (Widmann et al., NeurIPS 2019, arXiv:1910.11385, Table 1):
 
     - ``"unbiased"``: 2 / (n (n − 1)) Σ_{i<j} h_ij, signed, 0 on average for a calibrated model;
     - ``"biased"``: n⁻² Σ_{i,j} h_ij ≥ 0;
@@ -89,11 +89,6 @@ class SKCE(Statistic):
     likeliest, K > 2. Memory stays below 0.3 GB at n = 10⁴. For n =
     10⁵ and three or more classes take ``features=512``, O(n D) a replicate, or blocks. With weights
     a replicate of three or more classes is O(n² K), or O(n D K), as matrix products.
-
-    References
-    ----------
-    Widmann, Lindsten & Zachariah, "Calibration tests in multi-class classification: a unifying
-    framework", NeurIPS 2019, arXiv:1910.11385.
 
     Examples
     --------
