@@ -218,8 +218,7 @@ def _freedom(seen: Predictions) -> float:
     """Return the effective number of units less 1; infinite for plain rows."""
     if seen.weights is None and seen.n_clusters is None:
         return np.inf
-    w = np.ones(seen.n) if seen.weights is None else seen.weights
-    mass = added(w[:, None], _units(seen))
+    mass = np.bincount(_units(seen), seen.weights)
     return float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
 
 

@@ -133,7 +133,7 @@ def confidence_interval(
     prepared, estimate = asked.prepared, asked.estimate
     bounds = _fitting(asked, method)(asked)
     floor = methods.noise_floor(asked) if bounds.null_mean is None else bounds.null_mean
-    estimand = prepared.estimand
+    estimand, cells = prepared.estimand, prepared.cells
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
     analysis = Analysis("confidence_interval", data, asked.lens, asked.induced, rng)
@@ -152,9 +152,7 @@ def confidence_interval(
         corrected=bounds.corrected,
         contains_zero=bounds.contains_zero,
         pvalue=bounds.pvalue,
-        n_cells=None
-        if prepared.cells is None or prepared.cells.bins is None
-        else len(prepared.cells),
+        n_cells=None if cells is None or cells.bins is None else len(cells),
         n_resamples=bounds.n_draws,
         ended=bounds.ended,
         notes=bounds.notes,

@@ -1,10 +1,4 @@
-"""Simulation, by question: labels redrawn, rows redrawn, and the engine that asks again and again.
-
-``streams`` keys random words by seed and number; ``labels`` draws labels, and fuses drawing with
-counting for binned errors, ``line`` with sums over pairs, ``clusters`` dependent ones;
-``row_counts`` counts rows drawn with replacement, ``rows`` makes errors of the counts; ``schemes``
-are the ways to draw that people name; ``engine`` runs them.
-"""
+"""Simulation: labels redrawn, rows redrawn, and the engine (see docs/concepts/simulation)."""
 
 from caltest._base.progress import Ended
 from caltest.simulate.clusters import OneRowPerCluster, PopulationWeights, SharedRedraws, WildSigns

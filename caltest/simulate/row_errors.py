@@ -1,8 +1,8 @@
 """Errors of resampled rows in cells that are many, or made anew from each sample.
 
-All are functions of how often each (row, label) was drawn, of shape (n, K, lanes), or (n, K) for a
-tree. ``code`` is the number of a distance in ``distances.NAMED``; ``largest`` takes the largest
-distance of a cell in place of the average.
+All but that of a tree, which takes what was drawn, are functions of how often each (row, label) was
+drawn, of shape (n, K, lanes). ``code`` is the number of a distance in ``distances.NAMED``;
+``largest`` takes the largest distance of a cell in place of the average.
 """
 
 from __future__ import annotations
