@@ -1,9 +1,7 @@
 """Statistics: how far from calibrated.
 
 A statistic is a frozen value that is called on ``(probs, labels)`` and returns a number, or any
-function that does. It may offer ``given(probs)``, a function of the labels alone for fixed
-predictions; if what that returns has a ``term``, its null law can be computed (see
-:mod:`caltest.exact`).
+function that does. Its ``prepare(problem)`` fixes the predictions, see ``base``.
 """
 
 import lazy_loader

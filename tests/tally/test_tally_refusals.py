@@ -167,7 +167,7 @@ def test_tallies_of_two_classes_do_what_their_tally_does():
     several, one = KINDS["Tallies"], KINDS["Tally"]
     assert str(ct.Monitor().update(several)) == str(ct.Monitor().update(one))
     other = ct.Tallies.of(OTHER)
-    options = {"margin": 0.1, "paired": False}
+    options = {"margin": 0.1, "paired": False, "rng": 1}
     found = ct.gate(several, against=other, **options)
     assert found.checks == ct.gate(one, against=ct.Tally.of(OTHER), **options).checks
     truth = {"alternative": ct.planning.Slope(0.8), "n_datasets": 100, "rng": 1}
