@@ -80,11 +80,11 @@ class DataSummary(Result):
             mean_prediction=mean[1],
             smallest=float(p.min()),
             largest=float(p.max()),
-            distinct=len(data.key) if isinstance(data, Tally) else np.unique(p).size,
+            distinct=len(data.key) if view.from_sums else np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
             subgroups=subgroups,
-            impossible=(view.problem if isinstance(data, Tally) else data).impossible.size,
-            tallied=isinstance(data, Tally),
+            impossible=(view.problem if view.from_sums else data).impossible.size,
+            tallied=view.from_sums,
             **view.facts,
         )
 

@@ -341,7 +341,7 @@ def rows_of(problem: Problem, statistic: Any, *, weights: bool = False) -> Predi
         When the problem is a tally, which has none; when rows are weighted and the statistic does
         not take ``weights``.
     """
-    if not isinstance(problem, RowProblem):
+    if not problem.exact:
         raise StatisticError(
             f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
             "keeps sums over micro-cells, come statistics that are made of sums, such as ECE, "
@@ -349,7 +349,8 @@ def rows_of(problem: Problem, statistic: Any, *, weights: bool = False) -> Predi
         )
     if problem.weight is not None and not weights:
         raise StatisticError(f"{name_of(statistic)} does not take weights yet")
-    return problem.predictions
+    rows: Predictions = problem.data
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

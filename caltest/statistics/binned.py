@@ -11,7 +11,7 @@ import numpy as np
 from caltest.binning import Binning, QuantileBins, UniformBins, as_binning
 from caltest.distances import Distance, rowwise
 from caltest.predictions import FloatArray
-from caltest.problem import Cells, Estimand, Problem, RowProblem
+from caltest.problem import Cells, Estimand, Problem
 from caltest.simulate import Bootstrap, ConsistencyResampling, RowScheme, Shortcut
 from caltest.statistics.base import CellStatistic, Statistic
 
@@ -76,11 +76,11 @@ class BinnedError(CellStatistic):
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return compiled resampling of rows, for named distances without weights or clusters."""
-        if not isinstance(self.distance, str) or not isinstance(self.problem, RowProblem):
+        if not isinstance(self.distance, str) or not self.problem.exact:
             return None
         if self.problem.weight is not None:
             return None
-        data, outcomes = self.problem.predictions, None
+        data, outcomes = self.problem.data, None
         if isinstance(scheme, ConsistencyResampling):
             outcomes = data.probs
         elif isinstance(scheme, Bootstrap) and scheme.clustered(data).clusters is None:
