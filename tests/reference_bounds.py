@@ -210,6 +210,10 @@ def second_low(c, alpha):
         if k >= 1.0:
             return False
         sums = k * c.sums + noise(c, k, k * most)
+        # below a label of variation whole counts, if these are larger
+        whole = c.sums + c.grain * np.rint((sums - c.sums) / c.grain)
+        sure = (c.null_variance < c.grain**2) & (abs(whole) > abs(sums))
+        sums = np.where(sure, whole, sums)
         values = (sums**2 / c.size[:, None]).sum(axis=(1, 2)) / n + k * k * error * c.shares
         return share_reaching(values, (1.0 - 1e-6) * t) <= alpha
 

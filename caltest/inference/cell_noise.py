@@ -102,6 +102,17 @@ class CellNoise:
         events = _events(more / self.grain**2 / (1.0 - rarer), sign * z)
         return calibrated + sign * scale * events
 
+    def counted(self, k: float, most: float | FloatArray) -> FloatArray:
+        """Return draws of S for Δ_b = k S_b / n_b, no smaller than the counts nearby.
+
+        Where a calibrated model varies by less than a label, its part of the noise is a
+        fraction of one, by which no draw would reach labels that are all alike but unexpected.
+        """
+        sums = k * self.sums + self.noise(k, most)
+        sure = self.null_variance < self.grain**2
+        whole = self.grain * np.rint((sums - self.sums) / self.grain) + self.sums
+        return np.where(sure & (np.abs(whole) > np.abs(sums)), whole, sums)
+
     def implied_variance(self, shift: FloatArray) -> FloatArray:
         """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
         slope = np.abs(1.0 - 2.0 * self.predicted)

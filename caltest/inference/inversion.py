@@ -162,7 +162,7 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
     most = root * np.sqrt(cells.n * observed)  # Σ|error| of a cell, if all of θ₂ = T₂ were in it
 
     def plausible(k: float) -> bool:
-        values = ((k * cells.sums + cells.noise(k, k * most)) / root) ** 2
+        values = (cells.counted(k, k * most) / root) ** 2
         values = values.sum(axis=(1, 2)) / cells.n + k * k * error * cells.shares
         return k >= 1.0 or reached(values, MET * observed) > alpha
 
