@@ -156,7 +156,8 @@ def alias_tables(library: ctypes.CDLL, probs: np.ndarray) -> list[np.ndarray]:
 def redraw_in_c(statistic: ct.ECE, probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Threshold ladders for few classes, alias tables for many."""
     fixed = statistic.prepare(problem_of(as_seen(probs)))
-    cells, sums = fixed.cells, fixed.sums
+    cells = fixed.cells
+    sums = cells.sum(probs)
     n, n_classes = probs.shape
     grouped = probs[cells.order]
     sizes = [n, len(cells), n_classes]
@@ -173,7 +174,8 @@ def classwise_in_c(probs: np.ndarray, library: ctypes.CDLL) -> None:
     """Alias tables, and a table of events."""
     cells = ClasswiseECE().prepare(problem_of(as_seen(probs)))
     cell, starts = cells.cell.astype(np.int32), cells.starts.astype(np.int64)
-    arrays = [*alias_tables(library, probs), cell, starts, cells.sums]
+    sums = np.bincount(cell.ravel(), probs.ravel())
+    arrays = [*alias_tables(library, probs), cell, starts, sums]
     run(library.classwise, arrays, list(probs.shape))
 
 

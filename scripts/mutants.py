@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-#: Modules of the arithmetic, and the tests that ought to notice, the likeliest first.
+#: Tests that ought to notice changes of a module, the likeliest first; else those of its package.
 TARGETS = {
     "predictions.py": ["predictions", "lenses", "invariants", "recalibration"],
     "_base/reading.py": ["reading", "predictions", "lenses", "hardness", "results"],
@@ -37,7 +37,6 @@ TARGETS = {
         "representations",
         "table",
         "resampling",
-        "simulated_rows",
         "published",
         "hardness",
     ],
@@ -47,7 +46,6 @@ TARGETS = {
     "simulate/engine.py": ["simulated_labels", "resampling", "results", "table", "hardness"],
     "simulate/schemes.py": [
         "resampling",
-        "simulated_rows",
         "intervals",
         "representations",
         "table",
@@ -111,6 +109,20 @@ EQUIVALENT = {
     ): "a single row has no pairs to weigh",
     ("reports/findings.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
+
+
+def modules() -> list[str]:
+    """Return the modules whose arithmetic is changed: all of the package."""
+    found = (ROOT / "caltest").rglob("*.py")
+    return sorted(str(path.relative_to(ROOT / "caltest")) for path in found)
+
+
+def tests_of(name: str, house: Path) -> list[str]:
+    """Return the tests that ought to notice: those named above, else those of the package."""
+    if name in TARGETS:
+        return [str(p) for t in TARGETS[name] for p in (house / "tests").glob(f"*/test_{t}.py")]
+    folder, table = house / "tests" / name.partition("/")[0], house / "tests" / "invariants"
+    return [*([str(folder)] if folder.is_dir() else []), str(table), str(house / "tests" / "docs")]
 
 
 def equivalent(entry: dict[str, Any]) -> bool:
@@ -180,7 +192,7 @@ def mutant(number: int, seed: int) -> tuple[str, Change]:
     """Return the module and the change of a mutant; modules in proportion to their changes."""
     places = [
         (name, change)
-        for name in TARGETS
+        for name in modules()
         for change in changes((ROOT / "caltest" / name).read_text(encoding="utf-8"))
     ]
     return random.Random(f"{seed}-{number}").choice(places)
@@ -192,7 +204,7 @@ def survives(name: str, change: Change, house: Path, seconds: float) -> bool:
     original = (ROOT / "caltest" / name).read_bytes()
     low, high, new = change
     path.write_bytes(original[:low] + new.encode() + original[high:])
-    tests = [str(p) for t in TARGETS[name] for p in (house / "tests").glob(f"*/test_{t}.py")]
+    tests = tests_of(name, house)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
     try:
         run = subprocess.run(
