@@ -216,7 +216,7 @@ class RowProblem(Problem):
         else:
             moved = (outcomes[:, :, None] == np.arange(self.d)) - self.probs[:, : self.d]
             moved = moved if self.weight is None else self.weight[:, None] * moved
-        return moved, np.einsum("bud,bud->bu", moved, moved)
+        return moved, np.einsum("...d,...d->...", moved, moved)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         """Return the law of the weight of the events of some rows; weights are whole numbers."""
