@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from validation import (
+    clusters,
     comparison,
     coverage,
     equivalence,
@@ -22,7 +23,17 @@ from validation import (
 )
 from validation.study import run
 
-STUDIES = (comparison, type_one_error, tallies, coverage, equivalence, families, power, ways)
+STUDIES = (
+    comparison,
+    clusters,
+    type_one_error,
+    tallies,
+    coverage,
+    equivalence,
+    families,
+    power,
+    ways,
+)
 
 if __name__ == "__main__":
     agreement = Path(__file__).parents[1] / "tests" / "agreement.py"
