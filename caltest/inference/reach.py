@@ -34,7 +34,7 @@ from caltest.predictions import FloatArray, Predictions
 
 #: Rows of a cell that count as much as what was promised of it.
 PRIOR = 4.0
-#: Times z² at which the least favourable cell enters: the smallest that holds in validation/pairs.
+#: Times z² at which the least favourable cell enters; validation/pairs has the designs it is for.
 MORE = 2.0
 #: Where the search for a p-value ends: 2Φ(−z) is the smallest number there.
 LARGEST_Z = 38.0

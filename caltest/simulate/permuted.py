@@ -34,7 +34,7 @@ class Permutations:
 
     @property
     def n_groups(self) -> int:
-        """J."""
+        """Number of subgroups, J."""
         return self.support.size
 
     @classmethod
