@@ -4,6 +4,7 @@ import inspect
 import io
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 import caltest as ct
 from caltest import cli, plots
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 START = (DOCS / "start.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"```\n\$ (caltest [^\n]*)\n(?!```)(.*?)```", START, re.DOTALL)
 
@@ -119,3 +121,18 @@ def test_public_words_are_nouns_of_the_field(name):
 
 def assert_plain(words, name):
     assert not EMPTY & set(words), f"{name} has the words {EMPTY & set(words)}"
+
+
+def test_the_version_and_the_dependencies_are_the_same_wherever_they_stand():
+    """The citation and the conda recipe repeat what the package says of itself."""
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text()
+    assert f'version: "{ct.__version__}"' in recipe
+    assert f"\nversion: {ct.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {spec.replace("matplotlib>", "matplotlib-base>") for spec in project["dependencies"]}
+    assert {line[6:].replace(" ", "") for line in recipe.splitlines() if " >=" in line} == (
+        wanted | {f"python{project['requires-python']}"}
+    )
+    oldest = (ROOT / "scripts" / "oldest.txt").read_text()
+    for spec in project["dependencies"]:
+        assert spec.replace(">=", "==") in oldest
