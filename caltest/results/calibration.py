@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,22 @@ if TYPE_CHECKING:
 
 #: z beyond which sizes of clusters, or weights, and residuals are not associated by chance.
 ASSOCIATED = 3.29
+
+
+#: Chance that any of the lower limits by which the worst is found is too high.
+WORST_ALPHA = 0.05
+
+
+def worst_of(tests: Sequence[Any]) -> int:
+    """Return the number of the test whose error is certainly the largest; None are passed over.
+
+    That is the one with the highest lower limit of its error, at a level for all of them together
+    (Bonferroni), and of equal limits the larger estimate. P-values do not say which error is worst:
+    of many rows all are too small to differ by more than rounding.
+    """
+    tested = [j for j, test in enumerate(tests) if test is not None]
+    share = WORST_ALPHA / len(tested)
+    return max(tested, key=lambda j: tests[j].certain_error(share))
 
 
 @described()
@@ -134,9 +151,8 @@ class Subgroups(Record):
 
     @property
     def worst(self) -> int:
-        """The number of the subgroup with the strongest evidence."""
-        keys = {j: test.rank for j, test in enumerate(self.tests) if test is not None}
-        return min(keys, key=lambda j: (self.adjusted[j], keys[j]))
+        """The number of the subgroup whose error is certainly the largest."""
+        return worst_of(self.tests)
 
     @property
     def alike_pvalue(self) -> float | None:
@@ -231,6 +247,19 @@ class CalibrationTestResult(Result):
         """A key that sorts the strongest evidence first."""
         return self.pvalue, -self.excess
 
+    def certain_error(self, alpha: float) -> tuple[float, float]:
+        """Return a lower limit of the error, at least 0, and the estimate.
+
+        An error shows no more than itself and its noise (triangle inequality), which is taken to
+        be normal here: the limit serves to rank errors, not to report them.
+        """
+        from statistics import NormalDist
+
+        size = abs(self.estimate - self.centre) if self.two_sided else self.estimate
+        floor = 0.0 if self.two_sided else self.null_mean
+        noise = floor - NormalDist().inv_cdf(alpha) * self.null_std
+        return max(0.0, size - noise), size  # 0 also where the spread of bets is not known
+
     @property
     def excess(self) -> float:
         """The estimate minus the noise floor; not an estimate of the true error."""
@@ -320,10 +349,10 @@ class JointTestResult(Result):
         default=None,
     )
 
-    @property
-    def rank(self) -> tuple[float, float]:
-        """A key that sorts the strongest evidence first."""
-        return self.pvalue, 0.0
+    def certain_error(self, alpha: float) -> tuple[float, float]:
+        """Return limit and estimate of the largest error that the first statistic shows."""
+        alike = [test for test in self.tests if test.statistic == self.tests[0].statistic]
+        return max(test.certain_error(alpha / len(alike)) for test in alike)
 
     def _made(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)

@@ -90,10 +90,10 @@ class ComparisonResult(Result):
     subgroups: Subgroups | None = entry("The comparison in every subgroup.", default=None)
     of_all: ClassVar[str] = "equal error in every subgroup"
 
-    @property
-    def rank(self) -> tuple[float, float]:
-        """A key that sorts the strongest evidence first."""
-        return self.pvalue, -abs(self.difference)
+    def certain_error(self, alpha: float) -> tuple[float, float]:
+        """Return how far the interval of the difference lies from 0, and the difference."""
+        ends = (0.0,) if self.low is None or self.high is None else (self.low, -self.high, 0.0)
+        return max(ends), abs(self.difference)
 
     @property
     def finding(self) -> str:

@@ -219,12 +219,16 @@ class GradeTests(Result):
         return [said, f"Holm, alpha={self.alpha:g}", f"{100 * (1 - self.alpha):g} % intervals"]
 
     def _in_words(self) -> list[str]:
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for row in self.rejected:
-            found.setdefault(row.verdict, []).append(row.name)
-        said = [f"{verdict} in {', '.join(names)}" for verdict, names in found.items()]
+            if row is not self.portfolio:
+                names.setdefault(row.verdict, []).append(row.name)
+        wrong = "; ".join(f"{verdict} in {', '.join(each)}" for verdict, each in names.items())
+        several_grades = len(self.grades) > 1
+        whole = f"Portfolio: {self.portfolio.verdict}. " if several_grades else ""
+        none = f"no evidence in any of {len(self.grades)}" if several_grades else "no evidence"
         return [
-            f"Verdict: {'; '.join(said) or GradeVerdict.NO_EVIDENCE}",
+            f"Verdict: {whole}Grades: {wrong or none}.",
             "Events are taken to be independent. Where they come together, as defaults in a "
             "recession do, these p-values are too small.",
         ]

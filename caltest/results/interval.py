@@ -13,13 +13,20 @@ IN_WORDS = {
     "cells": "exact intervals of the cells",
     "bootstrap": "percentile bootstrap",
 }
+#: How the bias is known, by method.
+BIAS = {
+    "inversion": "what noise adds, by the scatter in the cells",
+    "cells": "what noise adds, by resampled rows",
+    "bootstrap": "by resampled rows",
+}
 
 
 #: What an interval of a binned error is for.
 OF_CELLS = """\
 The interval is for the error of these cells in new data. Errors of opposite
 sign within a cell cancel, so the true error can be larger than that, but not
-smaller (Theorem 2): the low end bounds the true error, the high end does not."""
+smaller (Vaicenavicius et al. 2019, Theorem 2): the low end bounds the true
+error, the high end does not."""
 
 
 @described(
@@ -45,7 +52,8 @@ class ConfidenceIntervalResult(Result):
     side: str = entry("Which bounds were asked for.", '{"two-sided", "lower", "upper"}')
     null_mean: float = entry("What a calibrated model would show on average: the noise floor.")
     bias: float = entry(
-        "The bias of the estimate found by the bootstrap, given the miscalibration that is there."
+        "How much noise adds to the estimate at the error that is there: computed from the scatter "
+        "in the cells by inversion, else found by resampling rows."
     )
     corrected: float = entry(
         '``estimate - bias``. Of a squared error it can be negative, which means "less than noise".'
@@ -61,10 +69,9 @@ class ConfidenceIntervalResult(Result):
         default=None,
     )
 
-    @property
-    def rank(self) -> tuple[float, float]:
-        """A key that sorts the strongest evidence first."""
-        return 1.0 if self.pvalue is None else self.pvalue, -self.estimate
+    def certain_error(self, alpha: float) -> tuple[float, float]:
+        """Return the lower limit, which has a level of its own, and the estimate."""
+        return (0.0 if self.low is None else self.low), self.estimate
 
     def _made(self) -> list[str]:
         side = "" if self.side == "two-sided" else f" {self.side} bound"
@@ -81,8 +88,8 @@ class ConfidenceIntervalResult(Result):
             name: f"{self._bounds()}  ({IN_WORDS[self.method]})",
             "contains 0": self._zero(),
             "if calibrated": f"{format_value(self.null_mean)}  (null mean: the noise floor)",
-            "bootstrap bias": f"{format_value(self.bias)}  (at the error that is there)",
-            "corrected": f"{format_value(self.corrected)}  (estimate less bootstrap bias)",
+            "bias by chance": f"{format_value(self.bias)}  ({BIAS[self.method]})",
+            "corrected": f"{format_value(self.corrected)}  (estimate less this bias)",
             "data": f"n = {self.n}, K = {self.n_classes}{cells}{self._design}",
         }
         return [*listed(facts), ""]

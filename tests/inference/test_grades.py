@@ -143,7 +143,9 @@ def test_a_billion_rows_take_no_longer():
 def test_what_is_printed():
     found = ct.grade_tests(GRADES)
     text = str(found)
-    assert "Verdict: risk underestimated in BBB, BB, all" in text
+    assert (
+        "Verdict: Portfolio: risk underestimated. Grades: risk underestimated in BBB, BB." in text
+    )
     assert "independent" in text
     assert "exact binomial tests of 7 grades, greater · Holm, alpha=0.05" in found.recipe
     assert [row.name for row in found.grades] == GRADES["grade"]
@@ -153,7 +155,10 @@ def test_what_is_printed():
     assert json.loads(found.to_json())["portfolio"]["n"] == 12760
     assert "| BBB | 5100 | 71 |" in found.to_markdown()
     assert "<td" in found._repr_html_()
-    assert "no evidence" in str(ct.grade_tests(GRADES, alternative="less"))
+    none = "Portfolio: no evidence. Grades: no evidence in any of 7."
+    assert none in str(ct.grade_tests(GRADES, alternative="less"))
+    one = {name: values[:1] for name, values in GRADES.items()}
+    assert "Verdict: Grades: no evidence." in str(ct.grade_tests(one))
 
 
 def test_wrong_calls():

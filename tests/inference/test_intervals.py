@@ -229,6 +229,7 @@ def test_report_reads_well():
     ]
     assert "  contains 0      no, p-value of calibration 0.011" in lines
     assert "  if calibrated   0.0574  (null mean: the noise floor)" in lines
+    assert any("bias by chance" in line and "scatter in the cells" in line for line in lines)
     assert any("Theorem 2" in line for line in lines)
     assert "0.95 by inversion · B=999 · seed=1 · n=30" in lines[-1]
 

@@ -36,6 +36,25 @@ def test_disjoint_subgroups_are_tested_exactly(people):
     assert type(result).from_json(result.to_json()) == result
 
 
+def test_the_worst_has_the_error_that_is_certainly_largest():
+    sizes, gaps = [40_000, 4_000, 4], [0.008, 0.03, 0.2]  # the last is large by chance only
+    p = np.full(sum(sizes), 0.3)
+    by = np.repeat(["many", "wrong", "few"], sizes)
+    y = np.concatenate([np.arange(n) < (0.3 + gap) * n for n, gap in zip(sizes, gaps, strict=True)])
+    found = ct.calibration_test(p, y.astype(int), by=by).subgroups
+    assert found.names == ("few", "many", "wrong")
+    few, many, wrong = found.tests
+    assert many.pvalue < 1e-3
+    assert wrong.pvalue < 1e-3
+    assert found.names[found.worst] == "wrong"
+    assert few.certain_error(0.05)[0] == 0.0 < many.certain_error(0.05)[0]
+    # what is certain at a level is near what the exact interval has for its lower end
+    low = ct.confidence_interval(p[by == "wrong"], y[by == "wrong"], side="lower", rng=1).low
+    assert wrong.certain_error(0.05)[0] == pytest.approx(low, abs=2e-3)
+    bounds = ct.confidence_interval(p, y.astype(int), by=by, rng=1).subgroups
+    assert bounds.names[bounds.worst] == "wrong"
+
+
 def test_overlapping_subgroups_share_their_draws(people):
     p, y, sex, age = people
     by = {"sex": sex, "age": age, "old": age >= 60}
