@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from caltest._base.copies import n_copies
+from caltest._base.facts import by_appearance
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -19,7 +20,6 @@ from caltest.predictions import Facts, Predictions
 from caltest.problem import Problem, RowProblem, TallyProblem
 from caltest.results.base import Result
 from caltest.results.calibration import ASSOCIATED
-from caltest.simulate.dependent import by_appearance
 from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare, problem_of
 from caltest.tally import AnyTally, Tallies, Tally
 

@@ -18,7 +18,7 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, TallyProblem
 from caltest.problem.tally import CountDraws
 from caltest.simulate import RedrawLabels
-from caltest.simulate.dependent import Agreement
+from caltest.simulate.agreement import Agreement
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator

@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from caltest._base.checks import fraction, one_of
+from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.inference.analysis import Analysis
 from caltest.inference.squared_error import added
@@ -16,7 +17,6 @@ from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
-from caltest.simulate.dependent import by_appearance
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
 
 #: Log-odds, outcomes, and how much each row counts.

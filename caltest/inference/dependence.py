@@ -13,7 +13,8 @@ from caltest.errors import FewClustersWarning, StatisticError
 from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary
 from caltest.simulate import Scheme, SharedRedraws, WildSigns
-from caltest.simulate.dependent import Agreement, Dependence
+from caltest.simulate.agreement import Agreement
+from caltest.simulate.dependent import Dependence
 
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5

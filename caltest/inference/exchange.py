@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Workers, simulate
-from caltest.simulate.dependent import by_appearance
 from caltest.statistics.base import StatisticLike, prepare
 
 #: Which of the rows of both models, stacked, each model gets.

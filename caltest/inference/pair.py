@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from caltest._base.facts import by_appearance
 from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
@@ -22,7 +23,6 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, RowProblem
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
 from caltest.results.comparison import ScoreDifference
-from caltest.simulate.dependent import by_appearance
 from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.base import prepare
 from caltest.statistics.binned import BinnedError

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from caltest._base.facts import by_appearance
 from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
 from caltest.problem import Cells
-from caltest.simulate.dependent import by_appearance
 
 
 @dataclass(frozen=True, eq=False)

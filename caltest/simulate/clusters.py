@@ -16,16 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest._base.checks import number, one_of, whole
+from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
-from caltest.simulate.dependent import (
-    COUPLINGS,
-    Agreement,
-    ClusterDrawer,
-    Coupling,
-    Dependence,
-    by_appearance,
-)
+from caltest.simulate.agreement import Agreement
+from caltest.simulate.dependent import COUPLINGS, ClusterDrawer, Coupling, Dependence
 from caltest.simulate.labels import LabelDrawer
 from caltest.simulate.schemes import Drawer, LabelScheme, RedrawLabels, Scheme
 from caltest.simulate.streams import Seed

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from caltest._base.checks import one_of, whole
+from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Problem
 from caltest.recalibration import IsotonicRegression, Recalibration
 from caltest.recalibration.fitting import FLOOR
-from caltest.simulate.dependent import by_appearance
 from caltest.statistics.base import LabelStatistic, Statistic, rows_of
 from caltest.statistics.scores import NAMED
 

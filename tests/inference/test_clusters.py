@@ -10,7 +10,7 @@ import pytest
 import caltest as ct
 from caltest.errors import FewClustersWarning
 from caltest.problem import Flips
-from caltest.simulate.dependent import Agreement
+from caltest.simulate.agreement import Agreement
 from caltest.statistics import prepare
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])

@@ -16,7 +16,7 @@ from caltest.errors import FewClustersWarning
 from caltest.inference.exchange import swapped_differences
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError, base_variance
-from caltest.simulate.dependent import Agreement
+from caltest.simulate.agreement import Agreement
 from caltest.statistics.base import problem_of
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
