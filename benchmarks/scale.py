@@ -162,6 +162,7 @@ def spent() -> tuple[float, int]:
 
 def workers(folder: Path, powers: int) -> None:
     """Print what reading by two workers of Dask costs; each number of files in a cluster anew."""
+    import dask.dataframe as dataframe
     import distributed
 
     large, one = written(folder), None
@@ -175,10 +176,10 @@ def workers(folder: Path, powers: int) -> None:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            client.run(__import__, "caltest.tally.dask", fromlist=["by_workers"])
+            client.run(__import__, "caltest.tally.dask", fromlist=["of_frame"])
             before = sum(cpu for cpu, _ in client.run(spent).values())
             start = time.perf_counter()
-            found = ct.scan(pattern, scheduler=client)
+            found = ct.Tally.from_dask(dataframe.read_parquet(pattern), "p", "y")
             wall, after = time.perf_counter() - start, list(client.run(spent).values())
             cpu, peak = sum(cpu for cpu, _ in after) - before, max(mb for _, mb in after)
         one = ct.scan(large) if one is None else one

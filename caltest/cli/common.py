@@ -42,7 +42,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
         click.echo(f"No file given: this is {example}.\n", err=True)
         return ct.examples.digits("overfit")
     pattern = set("*?[") & set(str(files[0])) and not files[0].exists()
-    one = len(files) == 1 and not (options.get("resume") or options.get("scheduler") or pattern)
+    one = len(files) == 1 and not (options.get("resume") or pattern)
     if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
         return read_file(files[0], options)
     rows = ("clusters", "by", "ids", "per_character", "format")
@@ -61,7 +61,7 @@ def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> 
         # What no tally can say is refused before hours of reading.
         few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
         prepare(given["statistic"], TallyProblem.of(few))
-    asked |= {name: given.get(name) for name in ("resume", "scheduler")}
+    asked["resume"] = given.get("resume")
     asked["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
     return ct.scan(files, *columns, **asked)
 

@@ -59,9 +59,6 @@ FILE = options_of(click.argument("file", required=False, type=click.Path(path_ty
 FILES = options_of(
     click.argument("file", nargs=-1, type=click.Path(path_type=Path)),
     option("--resume", type=TARGET, metavar="STATE", help="Keep what was counted of many files."),
-    option(
-        "--scheduler", metavar="ADDRESS", help="Read by Dask: tcp://host:8786, processes, threads."
-    ),
     ROWS,
 )
 #: Numbers strictly between 0 and 1.

@@ -60,7 +60,7 @@ class Reading:
         return Request(self.probs, self.label, **facts, drop_missing=self.drop, **self.options)
 
     @property
-    def asked(self) -> dict[str, str]:
+    def question(self) -> dict[str, str]:
         """What decides what is counted, in words."""
         given = {
             "probs": self.probs, "label": self.label, "predicted_label": self.predicted,
@@ -112,8 +112,8 @@ class Reading:
     def _whole(self, part: Path) -> Predictions:
         return read_predictions(part, **vars(self.request))
 
-    def steps(self, part: Path, skipped: int = 0) -> Iterator[tuple[AnyTally | None, int]]:
-        """Yield tallies of the rows of a file, after those that are skipped, and their numbers."""
+    def steps(self, part: Path) -> Iterator[tuple[AnyTally | None, int]]:
+        """Yield tallies of batches of the rows of a file, and the number of these rows."""
         kind, before = kind_of(part), 0
         if kind not in STREAMED:
             data = self._whole(part)
@@ -123,13 +123,11 @@ class Reading:
         key = None
         for batch in batches_of(part, kind, self.chosen.wanted if self.chosen else None):
             key = self.part_key(batch) if key is None else key
-            left = batch.slice(max(0, skipped - before))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first rows have said it
+                tally = self.batch(batch, before, key)
             before += batch.num_rows
-            if left.num_rows:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # the first rows have said it
-                    tally = self.batch(left, before - left.num_rows, key)
-                yield tally, left.num_rows
+            yield tally, batch.num_rows
 
     def part_key(self, table: Any) -> np.uint64:
         """Return what tells a part from others, from its first rows."""
@@ -166,14 +164,14 @@ class Reading:
 
 def first_rows(heads: Iterable[Any]) -> Any:
     """Return the first rows of tables, however these are cut, or None."""
-    found, n = [], 0
+    tables, n = [], 0
     for head in heads:
-        found += [head] * (head.num_rows > 0)
+        tables += [head] * (head.num_rows > 0)
         n += head.num_rows
         if n >= FIRST:
             break
     pyarrow = imported("pyarrow", "parquet", "large files")
-    return pyarrow.concat_tables(found, promote_options="permissive")[:FIRST] if found else None
+    return pyarrow.concat_tables(tables, promote_options="permissive")[:FIRST] if tables else None
 
 
 def joined(a: Any, b: Any) -> Any:
@@ -182,14 +180,14 @@ def joined(a: Any, b: Any) -> Any:
 
 
 @contextmanager
-def named(part: Path | str, told: Callable[[], str] = str) -> Iterator[None]:
-    """Have errors name the part of the data that they are about, and tell what else is known."""
+def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
+    """Have errors name the part of the data that they are about, and what was counted before."""
     try:
         yield
     except (InvalidPredictionsError, StatisticError) as error:
         name = part.name if isinstance(part, Path) else part
-        said = str(error) if str(error).startswith(name) else f"{name}: {error}"
-        raise type(error)(". ".join(filter(None, (said, told())))) from None
+        message = str(error) if str(error).startswith(name) else f"{name}: {error}"
+        raise type(error)(". ".join(filter(None, (message, account())))) from None
 
 
 def _source(table: Any) -> Source:

@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import cli
 from caltest.tally import reading
 
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def frame(n=5000):
@@ -91,66 +88,6 @@ def test_numbers_of_32_bits_do_not_depend_on_partitions():
         rows = pd.DataFrame({"p": p, "y": [0, 1] * 75})
         found = [ct.Tally.from_dask(dd.from_pandas(rows, npartitions=n)) for n in (1, 4, 150)]
         assert found[0] == found[1] == found[2]
-
-
-@pytest.fixture
-def parts(tmp_path):
-    rows = frame(2000)
-    for j in range(40):
-        rows.iloc[50 * j : 50 * j + 50].to_parquet(tmp_path / f"part-{j:02d}.parquet")
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_files_by_workers(parts, capsys):
-    rows, pattern = frame(2000), str(parts / "part-*.parquet")
-    expected = ct.Tally.of(rows.p, rows.y)
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as own,
-        distributed.Client(own) as client,
-    ):
-        address = own.scheduler_address
-        assert ct.scan(pattern, scheduler=client) == expected
-        assert ct.scan(pattern, scheduler=address).notes == (
-            "read 2000 rows of 40 files, columns y, p",
-        )
-        state = parts / "state"
-        good = (parts / "part-33.parquet").read_bytes()
-        (parts / "part-33.parquet").write_bytes(good[:900] + b"x" * 500)
-        with pytest.raises(ct.InvalidPredictionsError, match=r"part-33.*Counted before"):
-            ct.scan(pattern, scheduler=address, resume=state)
-        (parts / "part-33.parquet").write_bytes(good)
-        kept = ct.scan(pattern, scheduler=address, resume=state)
-        assert kept == expected == ct.scan(pattern, resume=state)
-        with pytest.raises(SystemExit) as stop:
-            cli.main(["test", pattern, "--scheduler", address])
-        assert stop.value.code == 0
-        assert "read 2000 rows of 40 files" in capsys.readouterr().out
-        pids = client.run(os.getpid)
-        client.loop.call_later(0.05, lambda: os.kill(next(iter(pids.values())), signal.SIGKILL))
-        for _ in range(3):
-            assert ct.scan(pattern, scheduler=client) == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheduler", ["processes", "threads"])
-def test_workers_of_this_machine(parts, scheduler):
-    before = distributed.client._global_clients.copy()
-    found = ct.scan(parts / "part-*.parquet", scheduler=scheduler)
-    assert found == ct.scan(parts / "part-*.parquet")
-    assert distributed.client._global_clients == before
-    data = ct.examples.digits("overfit")
-    columns = {f"p_{k}": data.probs[:, k] for k in range(10)}
-    rows = pd.DataFrame({**columns, "label": data.labels})
-    for j in range(3):  # cells of whole vectors are those of the first 300 rows, for all workers
-        rows.iloc[300 * j : 300 * j + 300].to_parquet(parts / f"many-{j}.parquet")
-    many = parts / "many-*.parquet"
-    assert ct.scan(many, scheduler=scheduler) == ct.scan(many)
-
-
-def test_what_is_no_scheduler(parts):
-    with pytest.raises(ct.StatisticError, match="give an address such as"):
-        ct.scan(parts / "part-*.parquet", scheduler="process")
 
 
 def test_more_than_two_classes():
