@@ -23,13 +23,14 @@ def _changed(probs: FloatArray, slope: float, shift: float | FloatArray = 0.0) -
 class Slope:
     """The true log-odds are ``slope`` times those predicted; below 1 a model is overconfident.
 
-    Of several classes, true probabilities are proportional to p^slope: temperature T is Slope(1/T).
+    At most 10. Of several classes, true probabilities are proportional to p^slope: temperature T is
+    Slope(1/T).
     """
 
     slope: float
 
     def __post_init__(self) -> None:
-        number("slope", self.slope, 0.0, np.inf)
+        number("slope", self.slope, 0.0, 10.0)
 
     def __call__(self, probs: FloatArray) -> FloatArray:
         return _changed(probs, self.slope)

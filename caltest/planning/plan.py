@@ -71,13 +71,14 @@ def plan(
         Share of data sets that shall find what is there, and level of the test, or 1 less that of
         the interval; a monitor has its own.
     n_datasets : int, default 400
-        Data sets that are simulated, at least.
+        Data sets that are simulated, at least; for a width about half as many.
 
     Raises
     ------
     StatisticError
-        When two things are planned at once, nothing is wrong that a test could find, fewer than 50
-        rows, or 10 of either label of two, shall say what is wrong, or two million do not do.
+        When two things are planned at once, nothing is wrong that a test could find, the error that
+        is assumed exceeds the tolerance, fewer than 50 rows, or 10 of either label of two, shall
+        say what is wrong, or two million do not do.
 
     Notes
     -----
@@ -107,6 +108,11 @@ def plan(
         if size is not None:
             number(name, size, 0.0, np.inf)
     whole("n_datasets", n_datasets, 100)
+    if alternative is not None and not callable(alternative):
+        raise StatisticError(
+            f"alternative is a function from predicted to true probabilities, such as "
+            f"planning.Slope(0.8), not {alternative!r}"
+        )
     purpose = _purpose(statistic, width, tolerance, against)
     population = Population.of(like, labels, against, alternative, facts)
     if purpose in ("test", "monitoring") and population.truth is None:

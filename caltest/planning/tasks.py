@@ -25,6 +25,8 @@ N_DRAWS, N_REPLICATES = 999, 199
 FEW = 100
 #: Rows that a monitor gets at once.
 BLOCK = 512
+#: Rows of a data set that shows how large the error is that is assumed, and how sure that is.
+MANY, SURE = 100_000, 0.999
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +46,24 @@ class Task:
 
     def search(self) -> Answer:
         """Search the rows that are needed."""
+        if self.tolerance is not None and self.population.truth is not None:
+            self._refuse_larger_error(self.tolerance)
         if self.width is not None:
             return by_width(self._length, self.width, self.n_datasets, self.rng)
         if self.purpose == "monitoring":
             return by_alarms(self._alarm, self.power, self.n_datasets, self.rng)
         return by_power(self._succeeds, self.power, self.n_datasets, self.rng)
+
+    def _refuse_larger_error(self, tolerance: float) -> None:
+        """Say at once that the error is larger than the tolerance, which no rows would refute."""
+        *question, run = self._drawn(np.random.default_rng(0), MANY)  # no draw of the search
+        error = confidence_interval(*question, side="lower", level=SURE, n_resamples=9999, **run)
+        if error.low is not None and error.low > tolerance:
+            raise StatisticError(
+                f"what is taken to be true has an error of about {error.corrected:.3g} "
+                f"({error.statistic}), which is not below the tolerance of {tolerance:g}: no "
+                "number of rows would show that it is"
+            )
 
     def _drawn(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, dict[str, Any]]:
         """Return what verbs take: a data set, no labels beside it, the statistic, and options."""

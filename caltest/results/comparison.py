@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any, ClassVar
 
+from caltest._base.written import several
 from caltest.results.base import Record, Result, format_p, format_value, short
 from caltest.results.calibration import CalibrationTestResult, Subgroups
 from caltest.results.fields import described, entry
@@ -205,19 +206,31 @@ def _span(low: float, high: float) -> str:
     return f"{format_value(low)} to {format_value(high)}"
 
 
+def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, float] | None:
+    if difference.low is None or difference.high is None:
+        return None
+    return difference.low, difference.high
+
+
+def _better(names: tuple[str, str], score: ScoreDifference, level: float) -> str:
+    """Return which model makes the better forecasts."""
+    if score.difference is None or score.pvalue is None:
+        return "infinite: an outcome had predicted probability 0"
+    better = names[0] if score.difference < 0.0 else names[1]
+    return f"{better} is better" if score.pvalue <= 1.0 - level else "cannot tell"
+
+
 def _scores_in_words(
     names: tuple[str, str], scores: Sequence[ScoreDifference], level: float
 ) -> list[str]:
     lines = []
     for s in scores:
         if s.difference is None or s.low is None or s.high is None or s.pvalue is None:
-            lines.append(f"{s.score:<15}infinite: an outcome had predicted probability 0.")
+            lines.append(f"{s.score:<15}{_better(names, s, level)}.")
             continue
-        better = names[0] if s.difference < 0.0 else names[1]
-        found = f"{better} is better" if s.pvalue <= 1.0 - level else "cannot tell"
         lines.append(
             f"{s.score:<15}{s.mean_a:.4f} and {s.mean_b:.4f}, difference {s.difference:.4f} "
-            f"({s.low:.4f} to {s.high:.4f}), p {format_p(s.pvalue)}: {found}"
+            f"({s.low:.4f} to {s.high:.4f}), p {format_p(s.pvalue)}: {_better(names, s, level)}"
         )
     return lines
 
@@ -268,9 +281,10 @@ class ComparisonTable(Result):
         return f"n={self.n} paired"
 
     def _facts(self) -> list[str]:
-        models, pairs = map(aligned, self._tables())
-        title = f"{len(self.names)} models, {len(self.pairs)} pairs"
-        return [*_head(title, self.pairs[0], ", for each pair"), *models, "", *pairs, ""]
+        models, pairs, *scores = map(aligned, self._tables())
+        title = f"{len(self.names)} models, {several(len(self.pairs), 'pair')}"
+        lines = [*_head(title, self.pairs[0], ", for each pair"), *models, "", *pairs, ""]
+        return [*lines, *([AS_FORECASTS, *scores[0], ""] if scores else [])]
 
     def _in_words(self) -> list[str]:
         alpha = f"{1.0 - self.level:.3g}"
@@ -292,11 +306,23 @@ class ComparisonTable(Result):
         pairs = {
             "pair": [" − ".join(pair.names) for pair in self.pairs],
             "difference": [format_value(pair.difference) for pair in self.pairs],
+            "interval": [_interval(pair) for pair in self.pairs],
             "p": [format_p(pair.pvalue) for pair in self.pairs],
             "adjusted p": map(format_p, self.adjusted),
             "verdict": self.findings,
         }
-        return [models, pairs]
+        scores = [(pair, score) for pair in self.pairs for score in pair.scores]
+        if not scores:
+            return [models, pairs]
+        forecasts = {
+            "pair": [" − ".join(pair.names) for pair, _ in scores],
+            "score": [s.score for _, s in scores],
+            "difference": [s.difference for _, s in scores],
+            "interval": [_interval(s) for _, s in scores],
+            "pvalue": [s.pvalue for _, s in scores],
+            "better forecasts": [_better(pair.names, s, self.level) for pair, s in scores],
+        }
+        return [models, pairs, forecasts]
 
 
 def _letter(j: int) -> str:

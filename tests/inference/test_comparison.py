@@ -330,6 +330,23 @@ def test_files_are_matched_by_id(run, files, done):
     assert "3 models, 3 pairs" in run("compare", base, third, cand, *asked)[1]
 
 
+def test_a_table_of_two_models_says_what_their_comparison_says():
+    rng = np.random.default_rng(3)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    names, options = ("calm", "steep"), {"n_resamples": 99, "rng": 1}
+    q = p**3 / (p**3 + (1 - p) ** 3)
+    pair = ct.compare(p, q, y, names=names, **options)
+    table = ct.compare_models(dict(zip(names, (p, q), strict=True)), y, **options)
+    assert table.pairs == (pair,)
+    text = str(table)
+    assert "2 models, 1 pair\n" in text
+    assert f"{pair.low:.4f} to {pair.high:.4f}" in text
+    for score in pair.scores:
+        assert f"{score.low:.4f} to {score.high:.4f}" in text
+    assert text.count("calm is better") == 1 + sum(s.pvalue <= 0.05 for s in pair.scores)
+
+
 def test_what_does_not_match_is_refused_by_its_ids(refused, files, tmp_path):
     (base, cand, _), _, _ = files
     header, *rows = cand.read_text().splitlines()

@@ -495,6 +495,21 @@ def test_a_monitor_is_planned_with_its_alpha_and_the_lens_that_is_asked_for():
     assert other.n != loose.n
 
 
+def test_an_assumed_error_above_the_tolerance_is_said_at_once():
+    p, _ = drawn(2000, seed=5)
+    truth = Slope(0.5)(np.column_stack([1 - p, p]))[:, 1]
+    bins = np.minimum((p * 15).astype(int), 14)
+    error = np.abs(np.bincount(bins, truth - p)).sum() / p.size
+    with pytest.raises(ct.StatisticError, match="which is not below the tolerance") as refused:
+        ct.plan(p, alternative=Slope(0.5), tolerance=0.9 * error, rng=1)
+    assert f"{error:.2f}" in str(refused.value)
+    assert ct.plan(p, alternative=Slope(0.5), tolerance=2.0 * error, n_datasets=100, rng=1).n > 0
+    with pytest.raises(ct.StatisticError, match="is a function from predicted to true"):
+        ct.plan(p, alternative=0.8)
+    with pytest.raises(ct.StatisticError, match="slope must lie in"):
+        Slope(80)
+
+
 def test_labels_say_what_is_wrong():
     p, _ = drawn(4000, seed=6)
     rng = np.random.default_rng(7)
