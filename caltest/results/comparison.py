@@ -303,7 +303,7 @@ class ComparisonTable(Result):
         models["own p"] = [test.shown_p for test in tests]
         groups = list(enumerate(self.indistinguishable))
         models["letters"] = ["".join(_letter(j) for j, g in groups if n in g) for n in self.names]
-        pairs = {
+        pairs: Columns = {
             "pair": [" − ".join(pair.names) for pair in self.pairs],
             "difference": [format_value(pair.difference) for pair in self.pairs],
             "interval": [_interval(pair) for pair in self.pairs],
@@ -314,7 +314,7 @@ class ComparisonTable(Result):
         scores = [(pair, score) for pair in self.pairs for score in pair.scores]
         if not scores:
             return [models, pairs]
-        forecasts = {
+        forecasts: Columns = {
             "pair": [" − ".join(pair.names) for pair, _ in scores],
             "score": [s.score for _, s in scores],
             "difference": [s.difference for _, s in scores],
