@@ -10,8 +10,8 @@ from typing import Any, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base import containers, reading
 from caltest._base import facts as known
+from caltest._base import reading
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
@@ -21,6 +21,9 @@ from caltest._base.foreign import explained, refuse_form
 from caltest._base.provenance import Provenance as Provenance
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
+from caltest.tables.frames import arranged
+from caltest.tables.meaning import Understood
+from caltest.tables.source import Request
 
 
 class Facts(TypedDict, total=False):
@@ -33,6 +36,9 @@ class Facts(TypedDict, total=False):
     ids: Any
     from_logits: bool
     pos_label: Any
+    predicted_label: str | None
+    renormalise: bool
+    drop_missing: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +98,9 @@ class Predictions:
         ids: Any = None,
         from_logits: bool = False,
         pos_label: Any = None,
+        predicted_label: str | None = None,
+        renormalise: bool = False,
+        drop_missing: bool = False,
     ) -> Predictions:
         """Check probabilities and labels, and bring them into one form.
 
@@ -109,8 +118,9 @@ class Predictions:
             :class:`Predictions` get the labels and facts given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
-            ``probs`` is a table, the name of the column that holds them, as for the facts below;
-            all other columns are then probabilities. Rows of pandas objects must have one index.
+            ``probs`` is a table, the name of the column that holds them, as for the facts below,
+            or nothing if its name says so; columns are then found as :func:`read_predictions` finds
+            them. Rows of pandas objects must have one index.
         classes : sequence, optional
             The label values (strings or integers) in the order of the columns of ``probs``. Columns
             of a table whose names are such values need none.
@@ -131,6 +141,14 @@ class Predictions:
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
             The label whose probability a single column is, where labels are not 0 and 1.
+        predicted_label : str, optional
+            Of a table, the column of predicted classes, where one column says how probable it is
+            that they are right.
+        renormalise : bool, default False
+            Divide rows by their sum however far it is from 1; a note counts them.
+        drop_missing : bool, default False
+            Leave out rows without a value, or where a column of numbers holds none; notes count
+            them.
 
         Raises
         ------
@@ -154,17 +172,37 @@ class Predictions:
         Predictions(n=3, K=2, 2 clusters)
         """
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
-        probs, given = containers.arranged(probs, given)
-        labels = given["labels"]
+        one_of("drop_missing", drop_missing, (True, False))
+        request = Request(
+            predicted_label=predicted_label,
+            classes=classes,
+            pos_label=pos_label,
+            from_logits=from_logits,
+            drop_missing=drop_missing,
+        )
+        table = arranged(probs, given, request)
+        if isinstance(table, Understood):
+            with table.naming:
+                data = cls.of(
+                    *(table.probs, table.labels, table.classes),
+                    from_logits=from_logits,
+                    pos_label=pos_label,
+                    renormalise=renormalise,
+                    **table.facts,
+                )
+            return replace(data, notes=(*table.notes, *data.notes))
+        probs = table
+        if predicted_label is not None:
+            raise InvalidPredictionsError("predicted_label names a column of a table with labels")
         for name, values in {"probs": probs, "classes": classes, **given}.items():
             refuse_form(values, name)
         one_of("from_logits", from_logits, (True, False))
         if isinstance(probs, Predictions):
             data = probs
-            if from_logits or pos_label is not None:
+            if from_logits or renormalise or pos_label is not None:
                 raise InvalidPredictionsError(
                     "Predictions hold probabilities and numbered labels: from_logits and pos_label "
-                    "are for arrays"
+                    "are for arrays, and so is renormalise"
                 )
             if labels is not None or classes is not None:
                 data = data._relabelled(labels, classes)
@@ -172,7 +210,7 @@ class Predictions:
             reading.as_array(probs, "probs")  # which may say better what is wrong
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
-            data = cls._from_arrays(probs, labels, classes, from_logits, pos_label)
+            data = cls._from_arrays(probs, labels, classes, from_logits, pos_label, renormalise)
             for doubt in doubts(data.probs, data.labels, probs, from_logits):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {
@@ -184,7 +222,13 @@ class Predictions:
 
     @classmethod
     def _from_arrays(
-        cls, probs: Any, labels: Any, classes: Any, from_logits: bool, pos_label: Any
+        cls,
+        probs: Any,
+        labels: Any,
+        classes: Any,
+        from_logits: bool,
+        pos_label: Any,
+        renormalise: bool,
     ) -> Self:
         values = reading.as_array(probs, "probs")
         marks = reading.as_array(labels, "labels")
@@ -194,7 +238,7 @@ class Predictions:
             )
         reading.refuse_swapped(values, marks)
         dtype = str(getattr(probs, "dtype", values.dtype))
-        rows, notes = reading.as_probabilities(values, from_logits, dtype)
+        rows, notes = reading.as_probabilities(values, from_logits, dtype, renormalise)
         if len(marks) != len(rows):
             raise InvalidPredictionsError(
                 f"probs has {len(rows)} rows but labels has {len(marks)}; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,26 @@ from caltest.errors import InvalidPredictionsError
 SUM_TOLERANCE = 1e-3
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
 SUM_EXACT = 1e-12
+
+
+class _Names(NamedTuple):
+    """What rows are called, by their places, the columns of probabilities, and files by rows."""
+
+    rows: IntArray | range
+    columns: list[str]
+    parts: tuple[tuple[str, int], ...]
+
+
 #: What rows and columns of probabilities are called in messages, where not by their place.
-_NAMES: ContextVar[tuple[IntArray | range, list[str]] | None] = ContextVar("_NAMES", default=None)
+_NAMES: ContextVar[_Names | None] = ContextVar("_NAMES", default=None)
 
 
 @contextmanager
-def in_a_file(rows: IntArray | range, columns: list[str]) -> Iterator[None]:
-    """Let messages speak of rows and columns as a file does."""
-    token = _NAMES.set((rows, columns))
+def in_a_file(
+    rows: IntArray | range, columns: list[str], parts: tuple[tuple[str, int], ...] = ()
+) -> Iterator[None]:
+    """Let messages speak of rows and columns as a file does, or several one after the other."""
+    token = _NAMES.set(_Names(rows, columns, parts))
     try:
         yield
     finally:
@@ -37,8 +49,22 @@ def in_a_file(rows: IntArray | range, columns: list[str]) -> Iterator[None]:
 
 def nth(place: int) -> str:
     """Return what a row is called in messages."""
-    names = _NAMES.get()
-    return f"row {place if names is None else names[0][place]}"
+    called = _NAMES.get()
+    if called is None:
+        return f"row {place}"
+    row = int(called.rows[place])
+    for name, length in called.parts:
+        if row <= length:
+            return f"row {row} of {name}"
+        row -= length
+    return f"row {row}"
+
+
+def listed_rows(marks: BoolArray) -> str:
+    """Return what some rows are called, of many the first."""
+    places = np.flatnonzero(marks)
+    names = [nth(place).removeprefix("row ") for place in places[:5].tolist()]
+    return f"row{'s' * (places.size > 1)} {', '.join(names)}{', …' * (places.size > 5)}"
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -85,8 +111,8 @@ def first(bad: BoolArray) -> tuple[int, ...]:
 def at(name: str, position: tuple[int, ...]) -> str:
     row, *column = position
     known = _NAMES.get()
-    if column and name == "probs" and known is not None and len(known[1]) > 1:
-        return f"{name}: {nth(row)}, column {known[1][column[0]]}"
+    if column and name == "probs" and known is not None and len(known.columns) > 1:
+        return f"{name}: {nth(row)}, column {known.columns[column[0]]}"
     return f"{name}: {nth(row)}" + "".join(f", column {j}" for j in column)
 
 
@@ -107,14 +133,14 @@ def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
         position = first(~finite)
         raise InvalidPredictionsError(
             f"{at(name, position)} is {numbers[position]} "
-            f"({several((~finite).sum(), 'such value')} in all); remove or repair "
-            "these rows first, nothing is dropped for you"
+            f"({several((~finite).sum(), 'such value')} in all); repair these rows, or "
+            "leave out those without a value with drop_missing=True (--drop-missing)"
         )
     return numbers
 
 
 def as_probabilities(
-    array: NDArray[Any], from_logits: bool, dtype: str
+    array: NDArray[Any], from_logits: bool, dtype: str, renormalise: bool = False
 ) -> tuple[FloatArray, tuple[str, ...]]:
     probs = as_numbers(array, "probs")
     notes: list[str] = []
@@ -138,12 +164,19 @@ def as_probabilities(
     if deviation.max() > tolerance * (1.0 + 1e-9):
         tolerance, rounded = _resolution(probs)
     refused = deviation > tolerance * (1.0 + 1e-9)
-    if refused.any():
+    if refused.any() and renormalise and sums.min() > 0.0:
+        low, high = sums[refused].min(), sums[refused].max()
+        notes.append(
+            f"{several(int(refused.sum()), 'row')} renormalised as asked for (sums from {low:.4g} "
+            f"to {high:.4g})"
+        )
+        probs, deviation = probs / sums[:, None], np.where(refused, 0.0, deviation)
+    elif refused.any():
         row, count = int(np.argmax(refused)), int(refused.sum())
         raise InvalidPredictionsError(
             f"probs: {nth(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
             f"than {tolerance:g} from 1{rounded}); each row must be a distribution over all "
-            "classes. If it is one, divide each row by its sum"
+            "classes. If it is one but for its sum, pass renormalise=True (--renormalise)"
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():
@@ -246,14 +279,19 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
     for row in np.flatnonzero((numbers < 0) | (numbers >= n_classes))[:1]:
         advice = ""
         if numbers.min() >= 1 and numbers.max() == n_classes:
-            advice = ". They seem to run from 1: subtract 1"
+            advice = f". They seem to run from 1: pass {counting(1, n_classes)}"
         elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
-            advice = ". They seem to be −1 and 1: pass labels > 0"
+            advice = ". They seem to be −1 and 1: pass labels > 0, or pos_label=1 (--pos-label 1)"
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
             f"from 0 to {n_classes - 1}{advice}"
         )
     return numbers.astype(np.int64)
+
+
+def counting(low: int, high: int) -> str:
+    """Return how to say that classes are the numbers from one to another."""
+    return f"classes=range({low}, {high + 1}) (--classes {low},…,{high})"
 
 
 def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
@@ -266,7 +304,8 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
             row = int(np.argmax(inverse.ravel() == place))
             shown, advice = repr(str(value)) if text else f"{value:g}", ""
             if values.dtype.kind in "biuf" and set(values) <= {c - 1 for c in classes}:
-                advice = f". They seem to run from {min(classes) - 1}: add 1"
+                low, high = min(classes) - 1, max(classes) - 1
+                advice = f". They seem to run from {low}: pass {counting(low, high)}"
             raise InvalidPredictionsError(
                 f"labels: {nth(row)} is {shown}, which is not one of the classes "
                 f"{', '.join(map(str, classes))}{advice}"
@@ -292,7 +331,10 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
 
 def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str, str]]:
     """Return 1 where a label is ``pos_label`` and 0 where it is the one other, and both names."""
-    text, event = [str(v) for v in labels.ravel().tolist()], str(pos_label)
+    marks = (
+        labels.astype(np.int64) if labels.dtype.kind == "f" and not (labels % 1).any() else labels
+    )
+    text, event = [str(v) for v in marks.ravel().tolist()], str(pos_label)
     names = sorted(set(text))
     if event not in names and len(names) > 1:
         raise InvalidPredictionsError(

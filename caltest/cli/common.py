@@ -20,8 +20,8 @@ Outcome: TypeAlias = "tuple[Result | str, int]"
 LARGE = 2**29
 #: The options of ``ROWS`` that ``read_predictions`` takes as they are.
 _READ = (
-    *("predicted_label", "pos_label", "from_logits", "clusters", "weights", "by", "ids"),
-    *("per_character", "drop_missing", "format"),
+    *("predicted_label", "pos_label", "from_logits", "renormalise", "clusters", "weights", "by"),
+    *("ids", "per_character", "drop_missing", "one_model", "format"),
 )
 
 
@@ -76,10 +76,16 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
     """Read a file as the options say."""
     asked = {name: options[name] for name in _READ if options.get(name)}
     if options["classes"] is not None:
-        names = [name.strip() for name in options["classes"].split(",")]
-        numbers = all(name.isdecimal() for name in names)
-        asked["classes"] = list(map(int, names)) if numbers else names
+        asked["classes"] = classes_of(options["classes"])
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **asked)
+
+
+def classes_of(text: str) -> list[int] | list[str]:
+    """Return label values as they are listed: whole numbers, of which "…" leaves some out."""
+    names = [name.strip() for name in text.replace("...", "…").split(",")]
+    if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
+        return list(range(int(names[0]), int(names[2]) + 1))
+    return list(map(int, names)) if all(name.isdecimal() for name in names) else names
 
 
 def finish(result: Result, found: bool, options: dict[str, Any]) -> Outcome:

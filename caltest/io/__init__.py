@@ -14,13 +14,14 @@ import numpy as np
 from caltest._base.arrays import BoolArray
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
-from caltest.io import cells
 from caltest.io.assembly import FORMATS as FORMATS
-from caltest.io.assembly import chosen_of, read_chosen, source_of
-from caltest.io.columns import choose_labels, named
+from caltest.io.assembly import read_chosen, source_of
 from caltest.io.opening import ENDINGS
-from caltest.io.source import Column, Request
 from caltest.predictions import Predictions
+from caltest.tables import cells
+from caltest.tables.columns import choose_labels, named
+from caltest.tables.meaning import chosen_of
+from caltest.tables.source import Column, Request
 
 
 def read_predictions(
@@ -36,8 +37,10 @@ def read_predictions(
     classes: Sequence[object] | None = None,
     pos_label: object = None,
     from_logits: bool = False,
+    renormalise: bool = False,
     per_character: bool = False,
     drop_missing: bool = False,
+    one_model: bool = False,
     format: str | None = None,
 ) -> Predictions:
     """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
@@ -68,13 +71,13 @@ def read_predictions(
     weights, clusters, by, ids : str, optional
         Columns with these facts of the rows; see :meth:`Predictions.of`. Logs have ``ids`` of their
         own and a column ``task`` (lm-evaluation-harness) or ``sample`` (Inspect).
-    classes, pos_label, from_logits
+    classes, pos_label, from_logits, renormalise, drop_missing
         As in :meth:`Predictions.of`; column names may carry the classes.
     per_character : bool, default False
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
         the softmax, as its ``acc_norm`` does.
-    drop_missing : bool, default False
-        Leave out rows with empty cells; the notes count them.
+    one_model : bool, default False
+        Whether rows are of one model, whatever a column such as ``model`` says.
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
@@ -91,7 +94,7 @@ def read_predictions(
     """
     request = Request(
         *(probs, label, predicted_label, weights, clusters, by, ids, classes, pos_label),
-        *(from_logits, per_character, drop_missing, format),
+        *(from_logits, renormalise, per_character, drop_missing, one_model, format),
     )
     with source_of(path, request) as source:
         return read_chosen(source, request, chosen_of(source, request))[0]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -15,31 +14,15 @@ import numpy as np
 from caltest._base.arrays import IntArray
 from caltest._base.checks import one_of
 from caltest._base.doubts import MISSES
-from caltest._base.facts import RIGHT
-from caltest._base.reading import in_a_file
-from caltest._base.written import several
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
-from caltest.io import cells
-from caltest.io.columns import (
-    LABELS,
-    PREDICTED,
-    Choice,
-    choose_labels,
-    choose_probs,
-    listing,
-    named,
-    paired,
-    refuse_lone,
-    refuse_unknown,
-)
+from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import READERS
 from caltest.io.logs import log_format, read_log
 from caltest.io.opening import opened
-from caltest.io.source import Column, Request, Source
 from caltest.predictions import Predictions
+from caltest.tables.columns import LABELS, choose_labels
+from caltest.tables.meaning import Chosen, doubt_predicted, understood
+from caltest.tables.source import Column, Request, Source
 
-#: So many rows of all columns fit into the cache.
-_BLOCK = 8192
 #: What ``format`` may be.
 FORMATS = (*READERS, "lm-eval", "inspect", "helm")
 
@@ -104,48 +87,6 @@ def _with_labels(source: Source, path: Path) -> Source:
     return Source([*source.names, str(path)], read)
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Which columns of a file are probabilities, outcomes, facts, and perhaps predicted classes."""
-
-    choice: Choice
-    outcomes: list[str]
-    facts: dict[str, str]
-    predicted: str | None
-
-    @property
-    def wanted(self) -> list[str]:
-        """The names of all of them."""
-        predicted = [] if self.predicted is None else [self.predicted]
-        names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
-        return list(dict.fromkeys(names))
-
-
-def chosen_of(source: Source, request: Request) -> Chosen:
-    """Find out which columns are what."""
-    label, probs, facts = request.label, request.probs, request.facts
-    if source.log:
-        label, probs = label or "label", probs or "probs"
-        facts = {"ids": "id"} | facts
-    labels = choose_labels(source, str(label) if isinstance(label, PathLike) else label)
-    refuse_unknown(facts.values(), source.names)
-    others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
-    if probs is not None:
-        choice = named(others, probs)
-    else:
-        choice = choose_probs(source, others, labels, request.from_logits)
-    refuse_lone(choice)
-    outcomes, predicted = paired(labels, choice), request.predicted_label
-    if predicted is not None:
-        refuse_unknown([predicted], source.names)
-    elif request.classes is None and request.pos_label is None and len(choice.probs) == 1:
-        # one confidence may be about the one column of predicted classes
-        guesses = [n for n in others if n.lower() in PREDICTED and n not in choice.probs]
-        sure = len(guesses) == 1 and "correct" not in labels.probs[0].lower()
-        predicted = guesses[0] if sure else None
-    return Chosen(choice, outcomes, facts, predicted)
-
-
 def read_chosen(
     source: Source, request: Request, chosen: Chosen, before: int = 0
 ) -> tuple[Predictions, IntArray]:
@@ -153,105 +94,18 @@ def read_chosen(
 
     Rows are counted from ``before``, those that were read before.
     """
-    wanted, choice, outcomes = chosen.wanted, chosen.choice, chosen.outcomes
-    columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
-    rows, notes = _complete(columns, request.drop_missing, before)
-    if notes:
-        columns = {name: column[rows] for name, column in columns.items()}
-    classes = request.classes
-    with in_a_file(rows + before + 1, choice.probs):
-        values = _stacked(columns, choice.probs)
-        one = len(outcomes) == 1
-        truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
-        remarks = [f"labels from {shortened(outcomes)}"]
-        if chosen.predicted is not None:
-            guesses, sure = cells.labels(columns[chosen.predicted]), request.predicted_label
-            right = cells.right(truth, guesses, values, choice.probs[0], sure is not None)
-            if right is not None:
-                truth, classes = right, RIGHT
-                remarks = [f"as the probability that {chosen.predicted} equals {outcomes[0]}"]
-        if classes is None and not source.log:
-            classes = _class_values(choice, values, truth)
-            cells.refuse_indicator(values, truth, outcomes[0])
-        remarks += [f"{fact} from {name}" for fact, name in chosen.facts.items()]
+    table = understood(source, request, chosen, before)
+    with table.naming:
         data = Predictions.of(
-            values,
-            truth if request.pos_label is None else cells.marks(truth),
-            classes,
+            table.probs,
+            table.labels,
+            table.classes,
             from_logits=request.from_logits,
+            renormalise=request.renormalise,
             pos_label=request.pos_label,
-            **{fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()},
+            **table.facts,
         )
     few_misses = (1.0 - data.probs.max(axis=1)).sum() < MISSES  # of many, Predictions.of warns
-    predicted = outcomes[0].lower() in PREDICTED and few_misses
-    if predicted and (data.labels == data.probs.argmax(axis=1)).all():
-        warnings.warn(
-            f"{outcomes[0]} is the class of the largest probability in every row: these may be "
-            "predicted classes, not what was observed",
-            DoubtfulInputWarning,
-            stacklevel=3,
-        )
-    unused = [name for name in source.names if name not in wanted]
-    remarks += [f"not used: {shortened(unused)}"] if unused else []
-    of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
-    understood = ", ".join(
-        [f"read {several(data.n, 'row')}, {data.n_classes} classes from {of}", *remarks]
-    )
-    return replace(data, notes=(understood, *source.notes, *notes, *data.notes)), rows
-
-
-def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[object] | None:
-    """Return the label values that the column names carry, if the labels are such values."""
-    if choice.suffixes is None or values.ndim == 1:
-        return None
-    if truth.dtype.kind == "U":
-        return choice.suffixes
-    if all(s.isdecimal() for s in choice.suffixes):
-        return [int(s) for s in choice.suffixes]
-    return choice.suffixes if truth.ndim == 2 else None
-
-
-def _complete(columns: dict[str, Column], drop: bool, before: int) -> tuple[IntArray, list[str]]:
-    """Return the rows without missing cells, and a note on the others."""
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        remark = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
-    absent = {name: cells.missing(column) for name, column in columns.items()}
-    absent = {name: rows for name, rows in absent.items() if rows.any()}
-    n = next(iter(lengths.values()))
-    if not absent:
-        return np.arange(n), []
-    complete = np.flatnonzero(~np.any(list(absent.values()), axis=0))
-    if not drop or complete.size == 0:
-        name = next(iter(absent))
-        rows = np.flatnonzero(absent[name]) + before + 1
-        gaps = f"column {name} has {several(rows.size, 'missing cell')}"
-        if drop:
-            raise InvalidPredictionsError(f"no row is complete; {gaps}")
-        shown = ", ".join(map(str, rows[:5])) + (", …" if rows.size > 5 else "")
-        raise InvalidPredictionsError(
-            f"{gaps}, in {'row' if rows.size == 1 else 'rows'} {shown} (counted from 1, without "
-            "the header); complete these rows, or leave them out with drop_missing=True "
-            "(--drop-missing)"
-        )
-    counts = ", ".join(f"{name} {rows.sum()}" for name, rows in absent.items())
-    remark = f"dropped {n - complete.size} of {several(n, 'row')} with missing cells ({counts})"
-    return complete, [remark]
-
-
-def _stacked(columns: dict[str, Column], names: list[str]) -> Column:
-    """Return probabilities as one array, a column as it is."""
-    parts = [cells.numbers(columns[name], name) for name in names]
-    if len(parts) == 1:
-        return parts[0]
-    table = np.empty((len(parts[0]), len(parts)))
-    for i in range(0, len(table), _BLOCK):
-        for j, column in enumerate(parts):
-            table[i : i + _BLOCK, j] = column[i : i + _BLOCK]
-    return table
-
-
-def shortened(names: Sequence[str]) -> str:
-    """Return the names, of many the first and the last."""
-    return listing(names if len(names) <= 6 else [*names[:3], "…", names[-1]])
+    if few_misses:
+        doubt_predicted(chosen, data.labels, data.probs.argmax(axis=1))
+    return replace(data, notes=(*table.notes, *data.notes)), table.rows

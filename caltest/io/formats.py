@@ -19,8 +19,8 @@ from numpy.lib.npyio import NpzFile
 from caltest._base.progress import progress
 from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
-from caltest.io.source import Column, Source
 from caltest.io.text import read_delimited
+from caltest.tables.source import Column, Source
 
 
 def _read_json(opened: Opened) -> Source:

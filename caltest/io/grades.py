@@ -16,10 +16,10 @@ from caltest._base.reading import as_numbers, at, first, in_a_file
 from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
-from caltest.io import cells
 from caltest.io.assembly import source_of
-from caltest.io.columns import listing
-from caltest.io.source import Request, Source
+from caltest.tables import cells
+from caltest.tables.columns import listing
+from caltest.tables.source import Request, Source
 
 #: Columns that name a grade, where none is said to.
 NAMES = ("grade", "rating", "bin", "name")

@@ -16,7 +16,7 @@ import numpy as np
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import readable
 from caltest.io.opening import Opened, unzst
-from caltest.io.source import Source
+from caltest.tables.source import Source
 
 Records = list[dict[str, Any]]
 _KEYS = {

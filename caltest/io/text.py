@@ -14,7 +14,7 @@ from caltest._base.progress import progress
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
-from caltest.io.source import MISSING, Column, Source, is_number
+from caltest.tables.source import MISSING, Column, Source, is_number
 
 
 class _Text(NamedTuple):

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.checks import number
-from caltest._base.containers import arranged, as_ndarray
+from caltest._base.containers import as_ndarray
 from caltest._base.copies import row_numbers
 from caltest._base.foreign import refuse_form
 from caltest._base.reading import as_array, as_numbers
 from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions, Provenance
+from caltest.tables.frames import arranged
+from caltest.tables.meaning import Understood
+from caltest.tables.source import Request
 
 #: Probabilities below this count as this: next to 1, float64 resolves no further.
 FLOOR = 2.0**-53
@@ -43,9 +46,14 @@ class Recalibration(ABC):
         fit are known again; ``weights``, of which only ratios count, weigh the rows of the loss.
         StatisticError when there is no optimum to be reached, or the method does not fit the data.
         """
-        probs, given = arranged(probs, {"labels": labels, **facts})
-        data = Predictions.of(probs, **given)
-        scores = _scores(data, probs, facts.get("from_logits", False))
+        data = Predictions.of(probs, labels, **facts)
+        logits, values = facts.get("from_logits", False), probs
+        if logits:  # which may be columns of a table
+            given = {what: facts.get(what) for what in ("weights", "clusters", "by", "ids")}
+            asked = {what: facts[what] for what in facts if what in ("classes", "drop_missing")}  # type: ignore[literal-required]
+            table = arranged(probs, {"labels": labels, **given}, Request(from_logits=True, **asked))
+            values = table.probs if isinstance(table, Understood) else table
+        scores = _scores(data, values, logits)
         w = data.weights
         rows = slice(None) if w is None else w > 0.0
         mean_one = None if w is None else w[rows] / w[rows].mean()

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from caltest.errors import InvalidPredictionsError
-from caltest.io.columns import listing
 from caltest.io.formats import of_arrow
 from caltest.io.opening import ENDINGS, imported
-from caltest.io.source import MISSING, Column
+from caltest.tables.columns import listing
+from caltest.tables.source import MISSING, Column
 
 #: Rows of a batch, at most; cells in it, where these are not too few rows; bytes of one of text.
 ROWS, CELLS, FEW, BYTES = 2**16, 2**21, 2**14, 2**24

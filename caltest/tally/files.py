@@ -15,8 +15,8 @@ from caltest._base.progress import progress
 from caltest._base.state import locked, write
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.io.assembly import shortened
 from caltest.lenses import Lens
+from caltest.tables.meaning import shortened
 from caltest.tally.batches import rows_of
 from caltest.tally.reading import Reading, joined, named
 from caltest.tally.tallies import Tallies

@@ -15,12 +15,13 @@ from caltest._base.facts import RIGHT
 from caltest._base.resolution import as_they_are
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io import read_predictions
-from caltest.io.assembly import Chosen, chosen_of, read_chosen
+from caltest.io.assembly import read_chosen
 from caltest.io.opening import imported
-from caltest.io.source import Request, Source
 from caltest.lens_choice import default_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Predictions
+from caltest.tables.meaning import Chosen, chosen_of
+from caltest.tables.source import Request, Source
 from caltest.tally.base import AnyTally
 from caltest.tally.batches import batches_of, column, kind_of
 from caltest.tally.grid import GRID

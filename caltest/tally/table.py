@@ -10,10 +10,10 @@ import numpy as np
 from caltest._base.reading import as_numbers, class_names, nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.io.columns import refuse_unknown
 from caltest.io.grades import Grades, read_columns, read_grades, table_of, whole_numbers
 from caltest.lenses import OneVsRest
 from caltest.predictions import IntArray
+from caltest.tables.columns import refuse_unknown
 from caltest.tally.grid import GRID, MOST_ROWS, MOST_WEIGHTS, SUMS, TOTALS, Grid, carried
 from caltest.tally.rows import AT_ONCE, UNIT
 from caltest.tally.sql import COLUMNS, REFUSED

@@ -200,8 +200,8 @@ def test_a_column_is_a_list():
 @pytest.mark.parametrize(
     ("labels", "advice"),
     [
-        ([1, 2, 3], "They seem to run from 1: subtract 1"),
-        ([1, 3, 3], "They seem to run from 1: subtract 1"),
+        ([1, 2, 3], "They seem to run from 1: pass classes=range(1, 4) (--classes 1,…,3)"),
+        ([1, 3, 3], "They seem to run from 1: pass classes=range(1, 4) (--classes 1,…,3)"),
         ([0, 2, 3], ""),
         ([1, 2, 4], ""),
         ([0, 1, -1], ""),
@@ -240,9 +240,10 @@ def test_class_names_that_are_numbers():
     assert Predictions.of(probs, [0, 1, 2], ["x", "y", "z"]).labels.tolist() == [0, 1, 2]
     said = refusal(probs, [0, 1, 2], classes=[1, 2, 3])
     assert said.endswith(
-        "is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: add 1"
+        "is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: pass "
+        "classes=range(0, 3) (--classes 0,…,2)"
     )
-    assert "add 1" not in refusal(probs, [0, 1, 5], classes=[1, 2, 3])
+    assert "They seem" not in refusal(probs, [0, 1, 5], classes=[1, 2, 3])
     assert "labels: row 2 is 5," in refusal(probs, [3, 1, 5], classes=[1, 2, 3])
 
 

@@ -7,20 +7,38 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+import numpy as np
+
+from caltest._base.reading import SUM_TOLERANCE
 from caltest.errors import InvalidPredictionsError
-from caltest.io.source import Source
+from caltest.tables.source import Column, Source
 
 #: Names under which labels are found, compared in lower case; the second row if none of the first.
 LABELS = (
     ("label", "labels", "y", "y_true", "target", "targets", "outcome", "outcomes"),
     ("true_label", "ground_truth", "actual", "correct_answer", "gold", "correct", "is_correct"),
+    ("truth", "true_class", "true_answer", "gold_label", "gold_answer", "observed", "answer"),
 )
+#: Labels of these names, where there are two, say whether a prediction was right.
+SAYS_RIGHT = ("correct", "is_correct", "was_correct", "is_right", "right")
 #: Names of predicted classes.
-PREDICTED = ("pred_label", "predicted_label", "predicted", "prediction", "pred", "y_pred")
+PREDICTED = (
+    *("pred_label", "predicted_label", "predicted", "prediction", "pred", "y_pred", "y_hat"),
+    *("pred_class", "predicted_class", "top_label", "top_class", "answer", "model_answer"),
+    *("predicted_answer", "llm_answer", "response", "choice", "model_choice", "guess"),
+)
+#: Names of the probability that a prediction is right.
+CONFIDENCE = (
+    *("confidence", "confidences", "conf", "max_prob", "certainty", "stated_confidence"),
+    *("verbal_confidence", "model_confidence"),
+)
 #: Names of one column or array that holds all probabilities.
 WHOLE = (
-    ("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob", "y_pred_proba"),
-    ("confidence", "confidences", "score", "scores", "predictions", "max_prob"),
+    (
+        *("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob", "y_pred_proba"),
+        *("pred_prob", "predicted_prob", "predicted_probability", "predicted_risk"),
+    ),
+    (*CONFIDENCE, "score", "scores", "predictions", "risk", "forecast"),
 )
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
 FAMILIES = ("p", "prob", "probs", "proba")
@@ -59,10 +77,11 @@ def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
             return Choice(candidates)
         if candidates:
             raise InvalidPredictionsError(
-                f"the labels could be {' or '.join(candidates)}; choose with label= (--label)"
+                f"the labels could be {' or '.join(candidates)}; choose with "
+                f"{source.advice('label')}"
             )
     raise InvalidPredictionsError(
-        f"no labels found among {listing(names)}; name them with label= (--label)"
+        f"no labels found among {listing(names)}; name them with {source.advice('label')}"
     )
 
 
@@ -110,7 +129,8 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
     candidates = candidates or {n: Choice([n]) for n in names if n.lower() in WHOLE[1]}
     if len(candidates) > 1:
         raise InvalidPredictionsError(
-            f"the probabilities could be {' or '.join(candidates)}; choose with probs= (--probs)"
+            f"the probabilities could be {' or '.join(candidates)}; choose with "
+            f"{source.advice('probs')}"
         )
     if candidates:
         return next(iter(candidates.values()))
@@ -119,10 +139,24 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         values = set(map(str, column.tolist())) if column.dtype.kind in "UO" else set()
         if len(values) > 1 and values <= set(names):
             return Choice(*[[name for name in names if name in values]] * 2)
-    hint = "name them with probs= (--probs)"
+    alone = len(names) == 1 or (source.frame and len(names) > 1)
+    if alone and _are_probabilities(source.read(names), from_logits):
+        return Choice(list(names), list(names) if len(names) > 1 else None)
+    hint = f"name them with {source.advice('probs')}"
     if any(name.lower() in ("logit", "logits") for name in names):
         hint = "it holds logits: pass from_logits=True (--from-logits)"
     raise InvalidPredictionsError(f"no probabilities found among {listing(names)}; {hint}")
+
+
+def _are_probabilities(columns: Sequence[Column], from_logits: bool) -> bool:
+    """Say whether columns that nothing else says of are numbers of [0, 1], several with sum 1."""
+    if any(column.dtype.kind != "f" or column.ndim > 1 for column in columns):
+        return False
+    if from_logits:
+        return True
+    outside = any(bool(((column < 0.0) | (column > 1.0)).any()) for column in columns)
+    off = len(columns) > 1 and bool((np.abs(sum(columns) - 1.0) > SUM_TOLERANCE).any())
+    return not (outside or off)
 
 
 def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> list[str]:

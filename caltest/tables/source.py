@@ -1,4 +1,4 @@
-"""What is asked of a file, and what every reader returns: columns by name."""
+"""What is asked of a table, and what every reader returns: columns by name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from caltest.errors import InvalidPredictionsError
 
 Column = AnyArray
 #: Cells that say that nothing is known, in lower case.
-MISSING = ("", "na", "n/a", "nan", "null", "none")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to read in a file: the arguments of :func:`caltest.read_predictions` but the path."""
+    """What to read in a table: the arguments of :func:`caltest.read_predictions` but the path."""
 
     probs: str | Sequence[str] | None = None
     label: str | PathLike[str] | Sequence[str] | None = None
@@ -28,8 +28,10 @@ class Request:
     classes: Sequence[object] | None = None
     pos_label: object = None
     from_logits: bool = False
+    renormalise: bool = False
     per_character: bool = False
     drop_missing: bool = False
+    one_model: bool = False
     format: str | None = None
 
     @property
@@ -41,12 +43,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Source:
-    """A file whose columns can be asked for by name.
+    """A table whose columns can be asked for by name.
 
     ``read`` turns names into columns: text stays text, a column of lists becomes two-dimensional.
     ``bare`` is what to say of one array without names, whose labels must be in a file of their own;
     ``content`` what JSON holds, before it is made into columns; ``log`` whether the format says
-    that the columns ``probs``, ``label`` and ``id`` are these; ``notes`` say how they were made.
+    that the columns ``probs``, ``label`` and ``id`` are these; ``notes`` say how they were made;
+    ``frame`` whether it is in memory; ``parts`` names the files it consists of, and their rows.
     """
 
     names: list[str]
@@ -55,11 +58,21 @@ class Source:
     content: object = None
     log: bool = False
     notes: tuple[str, ...] = field(default=())
+    frame: bool = False
+    parts: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.names:
             if name and self.names.count(name) > 1:
-                raise InvalidPredictionsError(f"the file names the column {name!r} twice")
+                raise InvalidPredictionsError(f"the table names the column {name!r} twice")
+
+    def advice(self, what: str) -> str:
+        """Return how a column is named by whoever asked for the table."""
+        if not self.frame:
+            return f"{what}= (--{what})"
+        if what == "label":
+            return "labels='COLUMN'"
+        return "the table: leave in it only these columns, that of the labels and those of facts"
 
 
 def is_number(cell: object) -> bool:

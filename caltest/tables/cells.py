@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from caltest._base.reading import nth
+from caltest._base.arrays import BoolArray
+from caltest._base.reading import listed_rows, nth
+from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
-from caltest.io.source import MISSING, Column, is_number
+from caltest.tables.source import MISSING, Column, is_number
 
 
 def missing(column: Column) -> Column:
@@ -62,25 +62,59 @@ def marks(column: Column) -> Column:
     return column.astype(np.int64) if whole else column
 
 
-def right(label: Column, predicted: Column, confidence: Column, name: str, sure: bool) -> Any:
+def right(
+    label: Column,
+    predicted: Column,
+    confidence: Column,
+    names: tuple[str, str],
+    sure: bool,
+    confidences: tuple[str, ...],
+) -> BoolArray | None:
     """Return where a prediction was right, or None where ``confidence`` is that of label 1.
 
-    Of labels 0 and 1, p of label 1 comes with the prediction p ≥ ½, and confidence is never below
-    ½. What is neither is refused unless ``sure``.
+    Of two classes, p of one of them comes with the prediction of that class where p > ½, and of the
+    other where p < ½. The confidence in a prediction is never below ½, or called so; what is
+    neither is refused unless ``sure``. ``names`` are those of confidence and prediction.
     """
+    prob, answer = names
     if label.dtype.kind == "U" or predicted.dtype.kind == "U":
-        return marks(label).astype(str) == marks(predicted).astype(str)
-    equal = label == predicted
-    if sure or not set(np.unique(label)) | set(np.unique(predicted)) <= {0.0, 1.0}:
+        label, predicted = marks(label).astype(str), marks(predicted).astype(str)
+    equal: BoolArray = label == predicted
+    classes = set(np.unique(label).tolist()) | set(np.unique(predicted).tolist())
+    if sure or len(classes) != 2 or confidence.ndim > 1:
         return equal
-    if np.array_equal(predicted, confidence >= 0.5):
-        return None
-    if bool((confidence >= 0.5).all()):
-        return equal
+    high = confidence > 0.5
+    told, off = confidence != 0.5, {}
+    for event in sorted(classes):  # a tie may go either way
+        off[event] = told & ((predicted == event) != high)
+        if not off[event].any() and (confidence < 0.5).any():
+            if event == 1.0 and classes == {0.0, 1.0}:
+                return None
+            break
+    else:
+        if (confidence >= 0.5).all() or prob.lower() in confidences:
+            return equal
+        event = max(classes)
+    rows = f"; {answer} and {prob} ≥ 1/2 say different classes in {listed_rows(off[event])}, "
+    rows += f"{several(int(off[event].sum()), 'row')} in all"
     raise InvalidPredictionsError(
-        f"column {name} could be the probability of label 1, or that the prediction is right: say "
-        "pos_label=1 (--pos-label 1) or predicted_label=… (--predicted-label COLUMN)"
+        f"column {prob} could be the probability of label {plain(event)}, or that {answer} is "
+        f"right: say pos_label={plain(event)!r} (--pos-label {plain(event)}) or "
+        f"predicted_label={answer!r} (--predicted-label {answer}){rows * bool(off[event].any())}"
     )
+
+
+def plain(mark: object) -> object:
+    """Return a number without a fraction as a whole number."""
+    return int(mark) if isinstance(mark, float) and mark.is_integer() else mark
+
+
+def garbled(column: Column) -> BoolArray:
+    """Return which rows hold a cell that is no number, where the column has some that are."""
+    if column.dtype.kind not in "UO" or column.ndim > 1:
+        return np.zeros(len(column), dtype=bool)
+    wrong = np.array([isinstance(c, (bool, np.bool_)) or not is_number(c) for c in column])
+    return wrong & (not wrong.all())
 
 
 def refuse_indicator(probs: Column, label: Column, name: str) -> None:

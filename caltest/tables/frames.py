@@ -1,0 +1,104 @@
+"""Tables in memory, read as files are: columns by their names, and arrays that lie beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from caltest._base.containers import as_ndarray, can, names_of, opened
+from caltest.errors import InvalidPredictionsError
+from caltest.tables.meaning import Understood, chosen_of, understood
+from caltest.tables.source import Column, Request, Source
+
+#: What belongs to the rows of a table of probabilities, and may be a column of it.
+OF_ROWS = ("labels", "weights", "clusters", "by", "ids")
+
+
+def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Understood:
+    """Return probabilities at hand, or what was understood where they had to be read.
+
+    That is so of a table whose labels or facts are named, or to be found, among its columns; and of
+    arrays whose incomplete rows are to be left out. Queries are run, once.
+    """
+    rows = {what: values for what, values in given.items() if values is not None}
+    _refuse_misaligned(probs, rows)
+    table = opened(probs, "probs")
+    keys = names_of(table)
+    named = {what: name for what, name in rows.items() if isinstance(name, str)}
+    if keys is not None and (named or "labels" not in rows):
+        columns: dict[str, Any] = {str(key): table[key] for key in keys}
+        _refuse_absent(named, columns)
+    elif keys is None and request.drop_missing and "labels" in rows:
+        keys, columns, request = ["probs"], {"probs": table}, replace(request, probs="probs")
+    else:
+        return table
+    groups = rows.get("by")
+    groups = groups if names_of(groups) is not None else None
+    for what, values in rows.items():
+        if what not in named and values is not groups:
+            columns[f"{what}="], named[what] = values, f"{what}="
+
+    def read(wanted: Sequence[str]) -> list[Column]:
+        return [_column(columns[name], name) for name in wanted]
+
+    asked = replace(request, label=named.pop("labels", None))
+    asked = replace(asked, **dict[str, Any](named))
+    beside = [name for name in columns if name not in map(str, keys)]
+    source = Source([*map(str, keys), *beside], read, frame=True)
+    chosen = chosen_of(source, asked)
+    found = understood(source, asked, chosen)
+    if keys == ["probs"] and table is columns["probs"]:  # arrays: there were no columns to find
+        found = replace(found, notes=found.notes[1:])
+    if groups is not None:
+        found.facts["by"] = {
+            key: as_ndarray(groups[key], f"by[{key!r}]")[found.rows]
+            for key in names_of(groups) or ()
+        }
+    return found
+
+
+def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:
+    for what, name in named.items():
+        if name not in columns and not (what == "labels" and re.search(r"[*?[,]", name)):
+            raise InvalidPredictionsError(
+                f"{what}: there is no column {name!r} among {', '.join(columns)}"
+            )
+
+
+def _column(values: Any, name: str) -> Column:
+    if np.ma.is_masked(values):
+        mask = np.ma.getmaskarray(values)
+        values = np.ma.getdata(values).astype(object)
+        values[mask] = None
+    column = as_ndarray(values, name)
+    return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
+
+
+def _refuse_misaligned(probs: Any, others: Mapping[str, Any]) -> None:
+    index = _index(probs)
+    for name, values in others.items():
+        if can(probs, "fetchnumpy") and can(values, "fetchnumpy"):
+            raise InvalidPredictionsError(
+                f"probs and {name} are two relations, whose rows have no common order: pass one "
+                f"relation with all columns, and {name} as the name of its column"
+            )
+        other = _index(values)
+        if index is None or other is None or len(index) != len(other) or index.equals(other):
+            continue
+        pairs = enumerate(zip(index, other, strict=True))
+        for row, (a, b) in ((row, pair) for row, pair in pairs if pair[0] != pair[1]):
+            raise InvalidPredictionsError(
+                f"probs and {name} have different indexes, first in row {row} ({a!r} and {b!r}): "
+                f"align them first, for instance with {name}.loc[probs.index], or pass "
+                f"{name}.to_numpy() if the rows are in the same order as they are"
+            )
+
+
+def _index(values: Any) -> Any:
+    """Return the index of a pandas object; lists have an ``index``, too, but a method."""
+    index = getattr(values, "index", None)
+    return index if hasattr(index, "equals") else None

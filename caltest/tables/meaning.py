@@ -1,0 +1,285 @@
+"""What the columns of a table mean, and a note of what was understood."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from caltest._base.arrays import AnyArray, IntArray
+from caltest._base.facts import RIGHT
+from caltest._base.reading import in_a_file, listed_rows
+from caltest._base.written import several
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
+from caltest.tables import cells
+from caltest.tables.columns import (
+    CONFIDENCE,
+    PREDICTED,
+    SAYS_RIGHT,
+    Choice,
+    choose_labels,
+    choose_probs,
+    listing,
+    named,
+    paired,
+    refuse_lone,
+    refuse_unknown,
+)
+from caltest.tables.source import Column, Request, Source
+
+#: So many rows of all columns fit into the cache.
+_BLOCK = 8192
+#: Names of a column that says whose forecasts rows are.
+MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which columns of a table are probabilities, outcomes, facts, and perhaps predicted classes.
+
+    ``sure``: whether predicted classes are known to be what the probability is about.
+    """
+
+    choice: Choice
+    outcomes: list[str]
+    facts: dict[str, str]
+    predicted: str | None
+    sure: bool = False
+    #: Whether nobody has said what labels and classes are.
+    lone: bool = True
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names of all of them."""
+        predicted = [] if self.predicted is None else [self.predicted]
+        names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
+        return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Understood:
+    """Arguments for predictions, which rows of the table they are, and notes on how they arose."""
+
+    probs: AnyArray
+    labels: AnyArray
+    classes: Sequence[object] | None
+    facts: dict[str, Any]
+    rows: IntArray
+    naming: AbstractContextManager[None]
+    notes: tuple[str, ...]
+
+
+def chosen_of(source: Source, request: Request) -> Chosen:
+    """Find out which columns are what."""
+    label, probs, facts = request.label, request.probs, request.facts
+    if source.log:
+        label, probs = label or "label", probs or "probs"
+        facts = {"ids": "id"} | facts
+    labels = choose_labels(source, label if label is None else _text(label))
+    refuse_unknown(facts.values(), source.names)
+    others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
+    if probs is not None:
+        choice = named(others, probs)
+    else:
+        answers = [name for name in others if name.lower() in PREDICTED]
+        likely = [name for name in others if name not in answers]
+        choice = choose_probs(source, likely, labels, request.from_logits)
+    refuse_lone(choice)
+    outcomes = paired(labels, choice)
+    if request.predicted_label is not None:
+        refuse_unknown([request.predicted_label], source.names)
+        return Chosen(choice, outcomes, facts, request.predicted_label, sure=True)
+    asked = request.classes is not None or request.pos_label is not None
+    if asked or len(choice.probs) > 1 or len(outcomes) > 1 or source.log:
+        return Chosen(choice, outcomes, facts, None, lone=False)
+    return Chosen(choice, outcomes, facts, _predicted(source, others, choice.probs[0], outcomes[0]))
+
+
+def _text(label: object) -> str | Sequence[str]:
+    return label if isinstance(label, (str, list, tuple)) else str(label)
+
+
+def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> str | None:
+    """Return the column of the predicted classes that one probability may be about.
+
+    It is known by its name; where labels are text, by its cells, which occur as labels.
+    """
+    names = [name for name in names if name != prob]
+    answers = [name for name in names if name.lower() in PREDICTED]
+    if answers and label.lower() in SAYS_RIGHT:
+        truth, answer = map(cells.labels, source.read([label, answers[0]]))
+        if _says_right(truth, label):
+            if answer.dtype.kind != "U" and np.isin(answer, (0, 1)).all():
+                raise InvalidPredictionsError(
+                    f"column {label} could say whether {answers[0]} was right, or what would have "
+                    f"been: say pos_label=1 (--pos-label 1) for the first, or predicted_label="
+                    f"{answers[0]!r} (--predicted-label {answers[0]}) for the second"
+                )
+            return None
+    if not answers and names:
+        truth = cells.labels(source.read([label])[0])
+        if truth.dtype.kind == "U":
+            values = np.unique(truth)
+            others = zip(names, map(cells.labels, source.read(names)), strict=True)
+            answers = [
+                name
+                for name, column in others
+                if column.dtype.kind == "U" and np.isin(column, values).mean() > 0.5
+            ]
+    if len(answers) > 1:
+        raise InvalidPredictionsError(
+            f"the predicted classes could be {' or '.join(answers)}; choose with predicted_label= "
+            "(--predicted-label)"
+        )
+    return answers[0] if answers else None
+
+
+def _says_right(truth: Column, label: str) -> bool:
+    """Say whether labels are 1 where a prediction was right, by their name and their values."""
+    two = truth.ndim == 1 and truth.dtype.kind in "biuf" and bool(np.isin(truth, (0, 1)).all())
+    return two and label.lower() in SAYS_RIGHT
+
+
+def understood(source: Source, request: Request, chosen: Chosen, before: int = 0) -> Understood:
+    """Return what the chosen columns hold, as arguments for predictions.
+
+    Rows are counted from ``before``, those that were read before.
+    """
+    wanted, choice, outcomes = chosen.wanted, chosen.choice, chosen.outcomes
+    columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
+    _refuse_models(source, request, wanted)
+    first = 0 if source.frame else before + 1
+    rows, dropped = _complete(columns, request, chosen, source, first)
+    if dropped:
+        columns = {name: column[rows] for name, column in columns.items()}
+    classes = request.classes
+
+    def naming() -> AbstractContextManager[None]:
+        return in_a_file(rows + first, choice.probs, source.parts)
+
+    with naming():
+        values = _stacked(columns, choice.probs)
+        one = len(outcomes) == 1
+        truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
+        remarks = [f"labels from {shortened(outcomes)}"]
+        if chosen.predicted is not None:
+            answers = cells.labels(columns[chosen.predicted])
+            names = choice.probs[0], chosen.predicted
+            right = cells.right(truth, answers, values, names, chosen.sure, CONFIDENCE)
+            if right is not None:
+                truth, classes = right, RIGHT
+                remarks = [f"as the probability that {chosen.predicted} equals {outcomes[0]}"]
+        elif _says_right(truth, outcomes[0]) and values.ndim == 1 and chosen.lone:
+            classes = RIGHT
+        if classes is None and not source.log:
+            classes = _class_values(choice, values, truth)
+            cells.refuse_indicator(values, truth, outcomes[0])
+        remarks += [f"{fact} from {name}" for fact, name in chosen.facts.items()]
+        facts = {fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()}
+        truth = truth if request.pos_label is None else cells.marks(truth)
+    unused = [name for name in source.names if name not in wanted]
+    remarks += [f"not used: {shortened(unused)}"] if unused else []
+    of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
+    n_classes = max(2, len(choice.probs), values.shape[-1] if values.ndim == 2 else 2)
+    note = ", ".join([f"read {several(rows.size, 'row')}, {n_classes} classes from {of}", *remarks])
+    notes = (note, *source.notes, *dropped)
+    return Understood(values, truth, classes, facts, rows, naming(), notes)
+
+
+def doubt_predicted(chosen: Chosen, labels: IntArray, predicted: IntArray) -> None:
+    """Warn of labels that are called predicted, and equal the likeliest class in every row."""
+    name = chosen.outcomes[0]
+    if name.lower() in PREDICTED and np.array_equal(labels, predicted):
+        warnings.warn(
+            f"{name} is the class of the largest probability in every row: these may be "
+            "predicted classes, not what was observed",
+            DoubtfulInputWarning,
+            stacklevel=4,
+        )
+
+
+def _refuse_models(source: Source, request: Request, wanted: list[str]) -> None:
+    """Refuse rows of several models, where a column says that they are."""
+    if request.one_model or source.log:
+        return
+    for name in (n for n in source.names if n.lower() in MODELS and n not in wanted):
+        models = sorted(set(map(str, source.read([name])[0].tolist())))
+        if len(models) > 1:
+            go_on = "leave the column out" if source.frame else "say one_model=True (--one-model)"
+            raise InvalidPredictionsError(
+                f"column {name} names {len(models)} models ({shortened(models)}), which are not "
+                f"pooled unasked: look at each with by={name!r}"
+                f"{f' (--by {name})' * (not source.frame)}, keep the rows of one, or, if they are "
+                f"one model, {go_on}"
+            )
+
+
+def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[object] | None:
+    """Return the label values that the column names carry, if the labels are such values."""
+    if choice.suffixes is None or values.ndim == 1:
+        return None
+    if truth.dtype.kind == "U":
+        return choice.suffixes
+    if all(s.isdecimal() for s in choice.suffixes):
+        return [int(s) for s in choice.suffixes]
+    return choice.suffixes if truth.ndim == 2 else None
+
+
+def _complete(
+    columns: dict[str, Column], request: Request, chosen: Chosen, source: Source, first: int
+) -> tuple[IntArray, list[str]]:
+    """Return the rows that can be read, and a note on the others."""
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        remark = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
+    n, drop = next(iter(lengths.values())), request.drop_missing
+    gaps = {name: cells.missing(column) for name, column in columns.items()}
+    gaps = {name: rows for name, rows in gaps.items() if rows.any()}
+    garbled: dict[str, AnyArray] = {}
+    if drop:
+        numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]]
+        garbled = {name: cells.garbled(columns[name]) & ~gaps.get(name, False) for name in numeric}
+        garbled = {name: rows for name, rows in garbled.items() if rows.any()}
+    if not gaps and not garbled:
+        return np.arange(n), []
+    complete = np.flatnonzero(~np.any([*gaps.values(), *garbled.values()], axis=0))
+    if drop and complete.size:
+        counts = [f"{name} {rows.sum()}" for name, rows in gaps.items()]
+        remark = f"dropped {n - complete.size} of {several(n, 'row')} with missing cells"
+        remark += f" ({', '.join(counts)})" if counts else ""
+        for name, rows in garbled.items():
+            shown = str(columns[name].ravel()[int(np.argmax(rows))])
+            remark += f"; {name} held no number in {rows.sum()}, such as {shown!r}"
+        return complete, [remark.replace(" with missing cells;", ":")]
+    name, gap = next(iter((gaps or garbled).items()))
+    with in_a_file(np.arange(n) + first, [], source.parts):
+        remark = f"column {name} has {several(int(gap.sum()), 'missing cell')}"
+        if drop:
+            raise InvalidPredictionsError(f"no row is complete; {remark}")
+        counted = " (counted from 1, without the header)" * (not source.frame)
+        raise InvalidPredictionsError(
+            f"{remark}, in {listed_rows(gap)}{counted}; complete these rows, or leave them out "
+            f"with drop_missing=True{' (--drop-missing)' * (not source.frame)}"
+        )
+
+
+def _stacked(columns: dict[str, Column], names: list[str]) -> Column:
+    """Return probabilities as one array, a column as it is."""
+    parts = [cells.numbers(columns[name], name) for name in names]
+    if len(parts) == 1:
+        return parts[0]
+    table = np.empty((len(parts[0]), len(parts)))
+    for i in range(0, len(table), _BLOCK):
+        for j, column in enumerate(parts):
+            table[i : i + _BLOCK, j] = column[i : i + _BLOCK]
+    return table
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the names, of many the first and the last."""
+    return listing(names if len(names) <= 6 else [*names[:3], "…", names[-1]])

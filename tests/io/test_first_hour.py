@@ -1,0 +1,178 @@
+"""Files and frames as newcomers have them: read as what they are, or refused with both calls."""
+
+import re
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import InvalidPredictionsError, Predictions, read_predictions
+
+RNG = np.random.default_rng(11)
+
+
+def written(path, columns):
+    """Write columns as a CSV file."""
+    rows = zip(*columns.values(), strict=True)
+    path.write_text("\n".join(",".join(map(str, row)) for row in [list(columns), *rows]) + "\n")
+    return path
+
+
+def stated(n=60, below=True):
+    """Return answers of a model, how sure it says it is of them, and what is right."""
+    truth, confidence = RNG.integers(0, 2, n), RNG.uniform(0.2 if below else 0.5, 1, n).round(2)
+    answer = np.where(RNG.random(n) < 0.7, truth, 1 - truth)
+    return answer, confidence, truth
+
+
+NAMES = [
+    ("Answer", "Confidence", "correct_answer"),
+    ("model_answer", "stated_confidence", "answer"),
+    ("choice", "conf", "target"),
+    ("pred", "certainty", "truth"),
+]
+
+
+@pytest.mark.parametrize("values", [[0, 1], ["False", "True"], ["A", "B"]])
+@pytest.mark.parametrize("names", NAMES)
+def test_a_stated_confidence_is_about_the_answer(tmp_path, names, values):
+    answer, confidence, truth = stated()
+    words = [np.array(values)[answer], confidence, np.array(values)[truth]]
+    columns = dict(zip(names, words, strict=True))
+    for data in (
+        read_predictions(written(tmp_path / "f.csv", columns)),
+        Predictions.of(columns, names[2]),
+        Predictions.of(columns),
+    ):
+        assert data.classes == ("wrong", "right")
+        np.testing.assert_array_equal(data.labels, answer == truth)
+        np.testing.assert_allclose(data.probs[:, 1], confidence)
+
+
+def test_answers_in_words_are_known_by_their_cells(tmp_path):
+    answer, confidence, truth = (np.array([*"ABCD"] * 15), stated()[1], np.array([*"ABDC"] * 15))
+    columns = {"question": np.arange(60), "said": answer, "sure": confidence, "key": truth}
+    path = written(tmp_path / "f.csv", columns)
+    data = read_predictions(path, "sure", "key")
+    np.testing.assert_array_equal(data.labels, answer == truth)
+    assert "as the probability that said equals key" in data.notes[0]
+
+
+def test_correct_may_say_that_an_answer_was_right(tmp_path):
+    answer, confidence, truth = stated()
+    said = {"answer": np.array([*"AB"])[answer], "confidence": confidence}
+    data = read_predictions(written(tmp_path / "f.csv", said | {"correct": answer == truth}))
+    np.testing.assert_array_equal(data.labels, answer == truth)
+    assert data.classes == ("wrong", "right")
+    path = written(tmp_path / "g.csv", said | {"answer": answer, "correct": truth})
+    message = r"--pos-label 1\) for the first, or .*--predicted-label answer\) for the second"
+    with pytest.raises(InvalidPredictionsError, match=message):
+        read_predictions(path)
+    np.testing.assert_array_equal(read_predictions(path, pos_label=1).labels, truth)
+    right = read_predictions(path, predicted_label="answer").labels
+    np.testing.assert_array_equal(right, answer == truth)
+
+
+def test_two_readings_are_spelled_out(tmp_path):
+    """Of words, p may be that of "yes", or that the prediction is right."""
+    p = np.array([0.9, 0.2, 0.7, 0.4, 0.5] * 4)
+    words = np.array(["no", "yes"])[(p > 0.5).astype(int)]
+    columns = {"prediction": words, "p": p, "y": ["yes", "no", "no", "yes", "no"] * 4}
+    path = written(tmp_path / "f.csv", columns)
+    message = "say pos_label='yes' (--pos-label yes) or predicted_label='prediction' "
+    for read in (lambda: read_predictions(path), lambda: Predictions.of(columns, "y")):
+        with pytest.raises(InvalidPredictionsError, match=re.escape(message)):
+            read()
+    np.testing.assert_array_equal(
+        read_predictions(path, pos_label="yes").labels, [1, 0, 0, 1, 0] * 4
+    )
+    right = Predictions.of(columns, "y", predicted_label="prediction").labels
+    np.testing.assert_array_equal(right, [1, 1, 0, 0, 1] * 4)
+
+
+def test_a_tie_between_two_classes_refuses_no_file(tmp_path):
+    p = np.array([0.9, 0.5, 0.2, 0.5])
+    columns = {"y_pred": [1, 0, 0, 1], "score": p, "y": [1, 1, 0, 0]}
+    np.testing.assert_array_equal(Predictions.of(columns, "y").labels, [1, 1, 0, 0])
+    columns["y_pred"] = [1, 0, 1, 1]
+    message = "different classes in row 3, 1 row in all"
+    with pytest.raises(InvalidPredictionsError, match=message):
+        read_predictions(written(tmp_path / "f.csv", columns))
+
+
+def test_rows_of_two_models_are_asked_about(tmp_path):
+    columns = {"p": [0.2, 0.8, 0.4], "y": [0, 1, 1], "model": ["a", "b", "b"]}
+    path = written(tmp_path / "f.csv", columns)
+    with pytest.raises(
+        InvalidPredictionsError, match=r"names 2 models \(a, b\).*--by model.*--one-m"
+    ):
+        read_predictions(path)
+    assert read_predictions(path, one_model=True).n == 3
+    assert list(read_predictions(path, by="model").subgroups()) == ["a", "b"]
+    with pytest.raises(InvalidPredictionsError, match="leave the column out"):
+        Predictions.of(columns, "y")
+
+
+def test_rows_are_renormalised_if_asked_for(tmp_path, done, refused):
+    columns = {"p_a": [0.5, 0.3, 0.25], "p_b": [0.4, 0.7, 0.75], "label": ["a", "b", "b"]}
+    path = written(tmp_path / "f.csv", columns)
+    refused("row 1 sums to 0.9 (1 of 3 rows", "test", path)
+    refused("pass renormalise=True (--renormalise)", "test", path)
+    assert "1 row renormalised as asked for (sums from 0.9 to 0.9)" in done(
+        "test", path, "--renormalise"
+    )
+    data = Predictions.of(columns, "label", renormalise=True)
+    np.testing.assert_allclose(data.probs[:, 0], [5 / 9, 0.3, 0.25])
+    with pytest.raises(InvalidPredictionsError, match="row 0 sums to 0"):
+        Predictions.of([[0.0, 0.0], [0.5, 0.5]], [0, 1], renormalise=True)
+
+
+def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
+    columns = {"p": [0.2, "refused", "", 0.4, 0.9], "y": [0, 1, 1, "", 1]}
+    path = written(tmp_path / "f.csv", columns)
+    data = read_predictions(path, drop_missing=True)
+    np.testing.assert_allclose(data.probs[:, 1], [0.2, 0.9])
+    note = "dropped 3 of 5 rows with missing cells (y 1, p 1); p held no number in 1, such as "
+    assert data.notes[1] == note + "'refused'"
+    p, y = np.array([0.2, np.nan, 0.4, 0.8]), np.array([0, 1, 1, 1])
+    with pytest.raises(
+        InvalidPredictionsError, match=r"row 1 is nan .1 such value.*drop_missing=True"
+    ):
+        ct.calibration_test(p, y)
+    result = ct.calibration_test(p, y, drop_missing=True, by=[*"abab"])
+    assert result.n == 3
+    assert result.notes[0] == "dropped 1 of 4 rows with missing cells (probs 1)"
+
+
+def test_labels_from_one_beside_ten_columns(tmp_path, done, refused):
+    columns = {f"p_{k}": np.full(20, 0.1) for k in range(10)} | {"label": [*range(1, 11)] * 2}
+    path = written(tmp_path / "f.csv", columns)
+    refused("pass classes=range(1, 11) (--classes 1,…,10)", "test", path)
+    done("test", path, "--classes", "1,…,10")
+
+
+def test_a_frame_is_read_as_a_file_is(tmp_path):
+    columns = {
+        "patient": np.arange(80),
+        "hosp": np.repeat([*"abcd"], 20),
+        "age": RNG.integers(20, 90, 80),
+        "p": RNG.random(80).round(3),
+    }
+    columns["label"] = (RNG.random(80) < columns["p"]).astype(int)
+    path = written(tmp_path / "f.csv", columns)
+    read = read_predictions(path, by="hosp")
+    for frame in (columns, *frames(columns)):
+        data = Predictions.of(frame, "label", by="hosp")
+        assert data.notes == read.notes
+        assert data.subgroups().keys() == read.subgroups().keys()
+        np.testing.assert_array_equal(data.probs, read.probs)
+    assert ct.report(columns, "label", by="hosp", n_resamples=99).n == 80
+    beside = Predictions.of(columns, columns.pop("label"), by="hosp")
+    np.testing.assert_array_equal(beside.probs, read.probs)
+
+
+def frames(columns):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    yield pandas.DataFrame(columns)
+    yield polars.DataFrame(columns)
+    yield polars.DataFrame(columns).lazy()
