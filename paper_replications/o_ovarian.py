@@ -85,7 +85,7 @@ def run(context: Context) -> Result:
     found = [
         [r.lens, r.question, *r.shown, format_p(r.adjusted), str(r.verdict)] for r in report.rows
     ]
-    columns = ["lens", "question", "error", "if calibrated", "adjusted p", "finding"]
+    columns = ["lens", "question", "error", "if calibrated", "score", "adjusted p", "finding"]
     result.tables.append(Table("What the case study does not ask: tests.", columns, found))
     result.holds("the model is miscalibrated", report.verdict.failed, str(report.verdict))
     return result

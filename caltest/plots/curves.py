@@ -10,7 +10,7 @@ from caltest.plots.canvas import BLUE, DASHED, GREY, INK, RED, Picture
 from caltest.plots.chart import Chart
 from caltest.plots.scales import decades
 from caltest.results import BinSensitivity, CoxRecalibration, Plan
-from caltest.results.base import SMALLEST_SHOWN
+from caltest.results.numbers import SMALLEST_SHOWN
 from caltest.sequential import ComparisonMonitor, Monitor
 
 

@@ -266,7 +266,7 @@ def comparison(
         bins: Any = curve.predicted, curve.deviation, low, high, curve.count, curve.outside
         for kind, artist in marks.cells(chart.ax, frame, *bins, **look).items():
             chart.artists.setdefault(kind, []).append(artist)
-        words = f"{name}: ECE {test.estimate:.3f}, {p_equals(test.shown_p)}"
+        words = f"{name}: ECE {test.shown_estimate}, {p_equals(test.shown_p)}"
         chart.entries[words] = sign(marker, color, line=line)
     if first.band != "none":
         chart.entries[_meaning(first)] = sign("|", GREY)

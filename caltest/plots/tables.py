@@ -26,7 +26,7 @@ from caltest.results import (
     Subgroups,
     short,
 )
-from caltest.results.base import SMALLEST_SHOWN
+from caltest.results.numbers import SMALLEST_SHOWN
 
 #: The name and the sign of every finding; they differ in shape, not only in colour.
 FINDINGS: dict[Finding, tuple[str, dict[str, Any]]] = {

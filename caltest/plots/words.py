@@ -46,12 +46,8 @@ def key(ax: Any, entries: Mapping[str, Any], shift: float = 28.0, **options: Any
 
 def headline(test: CalibrationTestResult) -> str:
     """Return estimate, noise floor and p-value of a test, as they stand over a picture."""
-    name, digits = short(test.statistic), 4  # or two digits of the standard deviation
-    if 0.0 < test.null_std < 1.0:
-        digits = int(1 - np.floor(np.log10(test.null_std)))
-    form = f".{digits}f" if digits <= 5 else ".2g"
-    value, mean, std = (f"{x:{form}}" for x in (test.estimate, test.null_mean, test.null_std))
-    return f"{name} {value} · if calibrated {mean} ± {std} · {p_equals(test.shown_p)}"
+    value = f"{short(test.statistic)} {test.shown_estimate}"
+    return f"{value} · if calibrated {test.shown_floor} · {p_equals(test.shown_p)}"
 
 
 def p_equals(p: float | str | None) -> str:

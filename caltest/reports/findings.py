@@ -19,13 +19,21 @@ from caltest.results import (
     CalibrationTestResult,
     Finding,
     Subgroups,
+    format_p,
+    format_value,
 )
-from caltest.results.tables import format_p
+from caltest.results.numbers import percent
 from caltest.tally import AnyTally
 
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups.
 Answer = tuple[Tests, float, Subgroups | None]
+#: Directions of the top class in words.
+CONFIDENCE = {
+    "overconfident": "overconfident",
+    "underconfident": "underconfident",
+    "mixed": "overconfident in some ranges and underconfident in others",
+}
 #: An error of this size must not pass as noise where no tolerance is given.
 NOTICED = 0.1
 
@@ -87,11 +95,6 @@ def _class_of(question: Question, number: int) -> int:
     return lens.c
 
 
-def _floor(test: CalibrationTestResult) -> str:
-    """Return what chance alone shows."""
-    return f"{test.null_mean:.3f} ± {test.null_std:.3f}"
-
-
 def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
     named = zip(parts.names, parts.adjusted, strict=True)
     found = [name for name, p in named if p is not None and p <= alpha]
@@ -99,7 +102,7 @@ def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
     worst, test = parts.names[parts.worst], parts.tests[parts.worst]
     said = [
         f"Subgroups: {len(found)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
-        f"the worst is {worst}: error {test.estimate:.3f}, chance alone {_floor(test)}."
+        f"the worst is {worst}: error {test.shown_estimate}, chance alone {test.shown_floor}."
     ]
     if parts.alike_pvalue is not None:
         said.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
@@ -114,20 +117,20 @@ def _detail(
     rejected: bool,
     alpha: float,
 ) -> str:
-    test, floor = tests[worst], _floor(tests[worst])
+    test = tests[worst]
     if question.kind == "classes":
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
         c = _class_of(question, worst)
         predicted, occurred = _means(data, c)
         return (
             f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
-            f"{data.class_name(c)}: error {test.estimate:.3f}, chance alone {floor} (predicted "
-            f"{predicted:.1%} on average, observed {occurred:.1%})."
+            f"{data.class_name(c)}: error {test.shown_estimate}, chance alone {test.shown_floor} "
+            f"({_direction(predicted, occurred)})."
         )
     if question.kind == "shape":
         parts = [
-            f"{type(statistic).__name__} {t.estimate:.3g} (chance {t.null_mean:.2g} ± "
-            f"{t.null_std:.2g}, p {format_p(t.pvalue)})"
+            f"{type(statistic).__name__} {t.shown_estimate} (chance {t.shown_floor}, "
+            f"p {format_p(t.pvalue)})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
         shared = set(tests[0].notes).intersection(*(t.notes for t in tests))
@@ -142,8 +145,9 @@ def _detail(
         )
     if question.kind == "error" and test.excess < -2.0 * test.null_std:
         return (
-            f"{question.lens}: the error {test.estimate:.3f} is below chance ({floor}): outcomes "
-            "are more regular than predicted, a sign of underconfidence that this row cannot test."
+            f"{question.lens}: the error {test.shown_estimate} is below chance "
+            f"({test.shown_floor}): outcomes are more regular than predicted, which this row "
+            "cannot test."
         )
     return ""
 
@@ -175,13 +179,13 @@ def report_of(
     summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
-            f"Too little data for {row.lens}: errors of up to {row.critical:.3f} pass as noise."
+            f"Too little data for {row.lens}: errors of up to {_passing(row)} pass as noise."
             for row in rows
             if row.verdict is Finding.TOO_LITTLE_DATA
         ]
     if impossible.size:
         rows_known = isinstance(data, Predictions)
-        where = f" (the first in row {impossible[0]}, counted from 0)" if rows_known else ""
+        where = f" (the first in row {impossible[0] + 1})" if rows_known else ""
         summary.append(
             f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{where}"
             ": that alone refutes calibration, unless the probabilities were rounded to 0."
@@ -222,18 +226,19 @@ def _wrong(
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
     if event is not None and event is not top:
         mean, rate = _means(data, 1)
-        judged = "overestimated" if mean > rate else "underestimated"
-        if abs(mean - rate) < 0.5 * event.test.estimate:
-            judged = "wrong in both directions"
+        if abs(mean - rate) >= 0.5 * event.test.estimate:
+            # One direction only: of a rare event the top class says the contrary.
+            direction = "too high" if mean > rate else "too low"
+            sentences.append(f"Class {data.class_name(1)}: {_direction(mean, rate)}.")
+        else:
+            sentences.append(
+                f"Class {data.class_name(1)}: too high in some ranges and too low in others "
+                f"(predicts {percent(mean, rate)} on average, observed {percent(rate, mean)})."
+            )
+    if direction in CONFIDENCE:
         sentences.append(
-            f"The probability of class {data.class_name(1)} is {judged}: predicted {mean:.1%} on "
-            f"average, observed {rate:.1%}."
-        )
-    if direction:
-        both = "overconfident in some ranges and underconfident in others"
-        sentences.append(
-            f"The model is {both if direction == 'mixed' else direction}: it claims "
-            f"{confidence:.1%} on average and is right in {accuracy:.1%} of cases."
+            f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
+            f"average and is right in {percent(accuracy, confidence)} of cases."
         )
     elif significant and event is None:
         passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
@@ -244,13 +249,25 @@ def _wrong(
     main = event or (top if direction else None)
     if main is not None:
         sentences.append(
-            f"The error ({main.lens}) is {main.test.estimate:.3f}; chance alone would show "
-            f"{_floor(main.test)} on these predictions."
+            f"The error ({main.lens}) is {main.test.shown_estimate}; chance alone would show "
+            f"{main.test.shown_floor} on these predictions."
         )
     score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
     if not direction and score is not None:
         direction = "overconfident" if score.test.excess > 0 else "underconfident"
     return direction, sentences
+
+
+def _direction(predicted: float, observed: float) -> str:
+    """Return mean prediction and frequency, and on which side the prediction lies."""
+    side = "high" if predicted > observed else "low"
+    means = f"{percent(predicted, observed)} on average, observed {percent(observed, predicted)}"
+    return f"predicts {means}: too {side}"
+
+
+def _passing(row: AuditRow) -> str:
+    """Return the largest error that passes as noise."""
+    return format_value(row.critical, row.test.null_std)
 
 
 def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
@@ -306,7 +323,7 @@ def _not_rejected(
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
             "Every error that could be tested is one that a calibrated model would show. An error "
-            f"of up to {row.critical:.3f} ({row.lens}) passes as noise at this sample size."
+            f"of up to {_passing(row)} ({row.lens}) passes as noise at this sample size."
         )
     needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
     return AuditVerdict.TOO_LITTLE_DATA, (

@@ -10,7 +10,7 @@ import numpy as np
 from caltest.inference import confidence_interval
 from caltest.predictions import Predictions
 from caltest.reports.questions import Pair
-from caltest.results.base import format_value
+from caltest.results import format_range
 from caltest.tally import AnyTally
 
 #: Rows to tell are those that tell with this probability.
@@ -58,6 +58,6 @@ class Bounds:
 
     def __str__(self) -> str:
         return (
-            f"between {format_value(self.low)} and {format_value(self.high)} (each bound is wrong "
-            f"in at most {100.0 * self.alpha:.2g} % of data sets)"
+            f"between {format_range(self.low, self.high, ' and ')} (each bound is wrong in at most "
+            f"{100.0 * self.alpha:.2g} % of data sets)"
         )

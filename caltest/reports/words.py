@@ -14,7 +14,10 @@ from caltest.results import (
     CORPDecomposition,
     Result,
     format_p,
+    format_range,
+    format_value,
 )
+from caltest.results.numbers import spread_of
 
 Kind = TypeVar("Kind", bound=Result)
 
@@ -32,8 +35,7 @@ def found(audit: AuditReport, sections: Sequence[Section]) -> tuple[str, ...]:
 
 
 def _with_interval(size: ConfidenceIntervalResult) -> str:
-    ends = f"{size.low or 0.0:.3f} to {1.0 if size.high is None else size.high:.3f}"
-    return f"{size.estimate:.3f} ({100 * size.level:g} % interval {ends})"
+    return _value((size.estimate, size.low or 0.0, size.high or 1.0), size.level)
 
 
 def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> str:
@@ -58,8 +60,9 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         said.append(f"The expected calibration error over 15 bins was {_with_interval(size)}.")
     if score is not None:
         said.append(
-            f"The Brier score consists of miscalibration {score.miscalibration:.4f}, "
-            f"discrimination {score.discrimination:.4f} and uncertainty {score.uncertainty:.4f} "
+            f"The Brier score consists of miscalibration {format_value(score.miscalibration)}, "
+            f"discrimination {format_value(score.discrimination)} and uncertainty "
+            f"{format_value(score.uncertainty)} "
             "(isotonic regression)."
         )
     smallest = min(row.adjusted for row in audit.rows)
@@ -77,5 +80,5 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
 
 def _value(found: tuple[float, float, float], level: float) -> str:
     value, low, high = found
-    interval = f" ({100 * level:g} % interval {low:.3f} to {high:.3f})" if low == low else ""
-    return f"{value:.3f}{interval}"
+    interval = f" ({100 * level:g} % interval {format_range(low, high)})" if low == low else ""
+    return format_value(value, spread_of(low, high)) + interval

@@ -5,8 +5,6 @@ from .audit import AuditRow as AuditRow
 from .base import Record as Record
 from .base import Result as Result
 from .base import ending as ending
-from .base import format_p as format_p
-from .base import format_value as format_value
 from .base import short as short
 from .calibration import CalibrationTestResult as CalibrationTestResult
 from .calibration import ClusterSummary as ClusterSummary
@@ -31,6 +29,10 @@ from .estimates import CoxRecalibration as CoxRecalibration
 from .estimates import MetaAnalysis as MetaAnalysis
 from .estimates import PooledEffect as PooledEffect
 from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
+from .numbers import format_p as format_p
+from .numbers import format_range as format_range
+from .numbers import format_value as format_value
+from .numbers import with_sd as with_sd
 from .reliability import ReliabilityCurve as ReliabilityCurve
 from .simplex import ReliabilitySimplex as ReliabilitySimplex
 from .verdicts import AuditVerdict as AuditVerdict

@@ -6,9 +6,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from caltest._base.written import several
-from caltest.results.base import Record, Result, format_p, format_value
+from caltest.results.base import Record, Result
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.fields import described, entry
+from caltest.results.numbers import format_p, percent
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import AuditVerdict, Finding
 
@@ -28,12 +29,17 @@ HEADLINES = {
 
 
 #: The columns; all of them can be left out but the finding.
-COLUMNS = ("lens", "question", "worst", "error", "if calibrated", "p", "adjusted")
+COLUMNS = ("lens", "question", "worst", "error", "if calibrated", "score", "p", "adjusted")
 #: The letters of a line where the width of a terminal is not known.
 WIDTH = 118
-TOGETHER = "Error and noise floor are those of the worst; p is that of all together."
+TOGETHER = (
+    "Of several tests the worst one's error or score is shown, and the p-value of all together."
+)
 #: Columns that go one after the other where there is no room; an error goes with what it is of.
-LESS_IMPORTANT = (("question",), ("if calibrated",), ("p",), ("worst", "error"), ("adjusted",))
+LESS_IMPORTANT = (
+    *(("p",), ("question",), ("if calibrated",)),
+    *(("worst", "error", "score"), ("adjusted",)),
+)
 
 
 @described()
@@ -70,12 +76,12 @@ class AuditRow(Record):
     detail: str = entry("What else should be known, in a sentence; or nothing.")
 
     @property
-    def shown(self) -> tuple[str, str]:
-        """What was observed, and what a calibrated model shows, as they are printed."""
+    def shown(self) -> tuple[str, str, str]:
+        """The error, that of a calibrated model, and a score in sd from it, as they are printed."""
         test = self.test
         if self.aspect in ("shape", "score"):
-            return f"{test.excess / test.null_std:+.1f} sd" if test.null_std else "–", "0 ± 1 sd"
-        return format_value(test.estimate), f"{test.null_mean:.4f} ± {test.null_std:.4f}"
+            return "", "", f"{test.excess / test.null_std:+.1f} sd" if test.null_std else "–"
+        return test.shown_estimate, test.shown_floor, ""
 
 
 @described(plotter="tables.audit")
@@ -89,7 +95,10 @@ class AuditReport(Result):
         'or ``"cannot tell"``.'
     )
     summary: tuple[str, ...] = entry("The verdict in sentences.")
-    direction: str = entry('``"overconfident"``, ``"underconfident"``, ``"mixed"`` or ``""``.')
+    direction: str = entry(
+        'Of the event of two classes ``"too high"`` or ``"too low"``; of the top class '
+        '``"overconfident"``, ``"underconfident"`` or ``"mixed"``; ``""`` where none is known.'
+    )
     rows: tuple[AuditRow, ...] = entry("One row a lens, with adjusted p-values.")
     accuracy: float = entry(
         "Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is "
@@ -138,7 +147,8 @@ class AuditReport(Result):
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
         rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
-        means = f"accuracy {self.accuracy:.3f}, mean confidence {self.confidence:.3f}"
+        a, c = self.accuracy, self.confidence
+        means = f"right in {percent(a, c)}, mean confidence {percent(c, a)}"
         head = [f"Calibration audit  {rows}, {means}", ""]
         shown = [TOGETHER] if "worst" in columns else []
         table = [*head, *lines, *shown, ""]
@@ -155,12 +165,14 @@ class AuditReport(Result):
             for r in self.rows
         ]
         columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
-        if not any(columns["worst"]):
-            del columns["worst"]
+        for name in ("worst", "score"):
+            if not any(columns[name]):
+                del columns[name]
         columns["finding"] = [str(row.verdict) for row in self.rows]
         for less in LESS_IMPORTANT:
             needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
-            needed["finding"] = min(needed["finding"], len(Finding.TOO_LITTLE_DATA))
+            if less[0] not in ("p", "question"):  # a long finding may go on below itself
+                needed["finding"] = min(needed["finding"], len(Finding.TOO_LITTLE_DATA))
             if sum(needed.values()) <= width:
                 break
             columns = {name: cells for name, cells in columns.items() if name not in less}

@@ -18,9 +18,6 @@ from caltest._base.progress import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
 from caltest.results import tables
-from caltest.results.tables import SMALLEST_SHOWN as SMALLEST_SHOWN
-from caltest.results.tables import format_p as format_p
-from caltest.results.tables import format_value as format_value
 from caltest.results.verdicts import (
     AuditVerdict,
     ComparisonVerdict,

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from caltest._base.written import several
-from caltest.results.base import SMALLEST_SHOWN, Record, Result, format_p, format_value
+from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
+from caltest.results.numbers import SMALLEST_SHOWN, format_p, format_value, with_sd
 from caltest.results.tables import Columns, aligned, listed
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ FEW_DRAWS = 20
 @described(
     title="Test of calibration",
     number="estimate",
-    columns="statistic lens estimate shown_floor shown_p",
-    of_subgroups="estimate shown_floor shown_p",
+    columns="statistic lens shown_estimate shown_floor shown_p",
+    of_subgroups="shown_estimate shown_floor shown_p",
     plotter="laws.null",
     made="{0.statistic} · {0.lens} · {0.null} null",
 )
@@ -279,11 +280,16 @@ class CalibrationTestResult(Result):
         return format_p(self.pvalue)
 
     @property
+    def shown_estimate(self) -> str:
+        """The estimate as it is printed."""
+        return format_value(self.estimate, self.null_std)
+
+    @property
     def shown_floor(self) -> str:
         """The noise floor as it is printed."""
         if self.null == "betting":
             return "at most 1 on average"
-        return f"{format_value(self.null_mean)} ± {format_value(self.null_std)}"
+        return with_sd(self.null_mean, self.null_std)
 
     def _facts(self) -> list[str]:
         betting = self.null == "betting"
@@ -301,9 +307,9 @@ class CalibrationTestResult(Result):
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
-            "observed": format_value(self.estimate),
+            "observed": self.shown_estimate,
             "if calibrated": self.shown_floor + floor,
-            "excess": "" if betting else f"{format_value(self.excess)}{deviations}",
+            "excess": "" if betting else f"{format_value(self.excess, self.null_std)}{deviations}",
             "p-value": f"{self.shown_p}  ({precision})",
             "data": f"n = {self.n}, K = {self.n_classes}{self._design}",
             "clusters": "" if self.clusters is None else str(self.clusters),

@@ -7,9 +7,10 @@ from math import sqrt
 from typing import Any, ClassVar
 
 from caltest._base.written import several
-from caltest.results.base import Record, Result, format_p, format_value, short
+from caltest.results.base import Record, Result, short
 from caltest.results.calibration import CalibrationTestResult, Subgroups
 from caltest.results.fields import described, entry
+from caltest.results.numbers import format_p, format_range, format_value, spread_of
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 
@@ -102,6 +103,11 @@ class ComparisonResult(Result):
         return self.verdict.about(self.names)
 
     @property
+    def spread(self) -> float:
+        """A quarter of the length of the interval, about an sd; NaN where there is none."""
+        return spread_of(self.low, self.high)
+
+    @property
     def pvalue_a(self) -> float:
         """The p-value of the first model's own test."""
         return self.test_a.pvalue
@@ -121,16 +127,18 @@ class ComparisonResult(Result):
         (a, b), tests = self.names, (self.test_a, self.test_b)
         rows: dict[str, tuple[str, ...]] = {"": self.names}
         if self.method != "swap":
-            rows["squared error"] = _with_root(self.estimate_a), _with_root(self.estimate_b)
+            estimates = self.estimate_a, self.estimate_b
+            rows["squared error"] = tuple(_with_root(x, self.spread) for x in estimates)
         if self.tested != self.statistic or self.method == "swap":
-            rows["observed"] = tuple(format_value(test.estimate) for test in tests)
+            rows["observed"] = tuple(test.shown_estimate for test in tests)
         if self.interval_a is not None and self.interval_b is not None:
-            rows[f"{self.level:.0%} interval"] = _span(*self.interval_a), _span(*self.interval_b)
+            intervals = self.interval_a, self.interval_b
+            rows[f"{self._percent} interval"] = tuple(format_range(*ends) for ends in intervals)
         rows["if calibrated"] = tuple(test.shown_floor for test in tests)
         rows["own p-value"] = tuple(test.shown_p for test in tests)
         width, between = max(len(a), 26) + 2, ""
         if self.low is not None and self.high is not None:
-            between = f"  ({self.level:.0%} interval {_span(self.low, self.high)})"
+            between = f"  ({self._percent} interval {format_range(self.low, self.high)})"
         drawn = f", {self.n_resamples} resamples" if self.n_resamples else ""
         kind = "paired" if self.paired else "independent"
         return [
@@ -140,7 +148,7 @@ class ComparisonResult(Result):
                 for name, (left, right) in rows.items()
             ),
             "",
-            f"  difference     {format_value(self.difference)}{between}",
+            f"  difference     {format_value(self.difference, self.spread)}{between}",
             f"  p-value        {format_p(self.pvalue)}  ({self.method}, {kind} rows{drawn})",
             "",
         ]
@@ -197,13 +205,11 @@ def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
     ]
 
 
-def _with_root(square: float) -> str:
-    root = f"root {sqrt(square):.3f}" if square >= 0.0 else "below noise"
-    return f"{format_value(square)}  ({root})"
-
-
-def _span(low: float, high: float) -> str:
-    return f"{format_value(low)} to {format_value(high)}"
+def _with_root(square: float, spread: float) -> str:
+    """Return a square and its root, whose spread is that of the square over twice the root."""
+    root = sqrt(max(square, 0.0))
+    shown = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "below noise"
+    return f"{format_value(square, spread)}  ({shown})"
 
 
 def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, float] | None:
@@ -225,12 +231,15 @@ def _scores_in_words(
 ) -> list[str]:
     lines = []
     for s in scores:
-        if s.difference is None or s.low is None or s.high is None or s.pvalue is None:
+        if s.mean_a is None or s.mean_b is None or s.low is None or s.high is None:
             lines.append(f"{s.score:<15}{_better(names, s, level)}.")
             continue
+        spread = spread_of(s.low, s.high)
+        means = f"{format_value(s.mean_a, spread)} and {format_value(s.mean_b, spread)}"
         lines.append(
-            f"{s.score:<15}{s.mean_a:.4f} and {s.mean_b:.4f}, difference {s.difference:.4f} "
-            f"({s.low:.4f} to {s.high:.4f}), p {format_p(s.pvalue)}: {_better(names, s, level)}"
+            f"{s.score:<15}{means}, difference {format_value(s.mean_a - s.mean_b, spread)} "
+            f"({format_range(s.low, s.high)}), p {format_p(s.pvalue or 0.0)}: "
+            f"{_better(names, s, level)}"
         )
     return lines
 
@@ -297,15 +306,15 @@ class ComparisonTable(Result):
         estimates, tests = zip(*(own[name] for name in self.names), strict=True)
         models: dict[str, Any] = {"model": self.names}
         if squared:
-            models["squared error"] = map(_with_root, estimates)
+            models["squared error"] = [_with_root(x, first.spread) for x in estimates]
         if not squared or first.tested != first.statistic:
-            models[short(first.statistic)] = [format_value(test.estimate) for test in tests]
+            models[short(first.statistic)] = [test.shown_estimate for test in tests]
         models["own p"] = [test.shown_p for test in tests]
         groups = list(enumerate(self.indistinguishable))
         models["letters"] = ["".join(_letter(j) for j, g in groups if n in g) for n in self.names]
         pairs: Columns = {
             "pair": [" − ".join(pair.names) for pair in self.pairs],
-            "difference": [format_value(pair.difference) for pair in self.pairs],
+            "difference": [format_value(pair.difference, pair.spread) for pair in self.pairs],
             "interval": [_interval(pair) for pair in self.pairs],
             "p": [format_p(pair.pvalue) for pair in self.pairs],
             "adjusted p": map(format_p, self.adjusted),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from caltest._base.written import several
-from caltest.results.base import Record, Result, format_p, format_value
+from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
+from caltest.results.numbers import format_p, format_value
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
 #: What a plan knows the length of intervals of by a formula.
@@ -40,7 +41,8 @@ class EquivalenceTestResult(Result):
         return self.smallest_tolerance <= self.tolerance
 
     def _in_words(self) -> list[str]:
-        shown, bound = format_p(self.pvalue), format_value(self.smallest_tolerance)
+        shown = format_p(self.pvalue)
+        bound = format_value(self.smallest_tolerance, self.smallest_tolerance)
         small = "smaller than" if self.equivalent else "not shown to be smaller than"
         return [
             f"The error is {small} the tolerance {self.tolerance:g} (p = {shown}).",
@@ -73,7 +75,8 @@ class GateCheck(Record):
 @described(
     title="Calibration gate",
     records="checks",
-    columns="check=question statistic estimate corrected low high limit finding=verdict",
+    columns="check=question statistic observed=estimate less_noise=corrected low high limit "
+    "finding=verdict",
     plotter="numbers.limits",
 )
 class GateResult(Result):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from caltest.results.base import Result, format_p, format_value
+from caltest.results.base import Result
 from caltest.results.calibration import Subgroups
 from caltest.results.fields import described, entry
+from caltest.results.numbers import format_p, format_value, spread_of
 from caltest.results.tables import listed
 
 #: How the printed report names a method.
@@ -81,15 +82,15 @@ class ConfidenceIntervalResult(Result):
         percent = f"{100.0 * self.level:.4g} %"
         name = f"{percent} interval" if self.side == "two-sided" else f"{percent} bound"
         cells = "" if self.n_cells is None else f", {self.n_cells} cells"
+        noise = f"less {self._shown(self.bias)}, {BIAS[self.method]}"
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
-            "estimate": format_value(self.estimate),
+            "estimate": self._shown(self.estimate),
             name: f"{self._bounds()}  ({IN_WORDS[self.method]})",
             "contains 0": self._zero(),
-            "if calibrated": f"{format_value(self.null_mean)}  (null mean: the noise floor)",
-            "bias by chance": f"{format_value(self.bias)}  ({BIAS[self.method]})",
-            "corrected": f"{format_value(self.corrected)}  (estimate less this bias)",
+            "if calibrated": f"{self._shown(self.null_mean)}  (mean noise of a calibrated model)",
+            "less noise": f"{self._shown(self.corrected)}  (the estimate {noise})",
             "data": f"n = {self.n}, K = {self.n_classes}{cells}{self._design}",
         }
         return [*listed(facts), ""]
@@ -102,8 +103,12 @@ class ConfidenceIntervalResult(Result):
             said.append(OF_CELLS)
         return said
 
+    def _shown(self, value: float | None) -> str:
+        """Return a number with the decimals that the length of the interval calls for."""
+        return "–" if value is None else format_value(value, spread_of(self.low, self.high))
+
     def _bounds(self) -> str:
-        low, high = (None if v is None else format_value(v) for v in (self.low, self.high))
+        low, high = self._shown(self.low), self._shown(self.high)
         if self.side == "lower":
             return f"at least {low}"
         return f"at most {high}" if self.side == "upper" else f"{low} to {high}"

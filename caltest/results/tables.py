@@ -5,17 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
+from itertools import repeat
+from math import nan
 from typing import Any
 
 import numpy as np
 
-#: p-values below this are printed as a bound.
-SMALLEST_SHOWN = 1e-12
+from caltest.results.numbers import format_p, format_range, format_value, spread_of
+
 #: The heads of columns that are not called after their attribute.
 HEADS = {
     **{"shown_floor": "if calibrated", "null_mean": "if calibrated", "shown_p": "p", "pvalue": "p"},
-    **{"bin_low": "from", "bin_high": "to"},
+    **{"bin_low": "from", "bin_high": "to", "shown_estimate": "estimate"},
 }
+#: Columns of what was chosen, not measured.
+SETTINGS = (
+    "level",
+    "alpha",
+    "tolerance",
+    "margin",
+    "limit",
+    "power",
+    "width",
+    "bin_low",
+    "bin_high",
+)
 _MARKDOWN = str.maketrans(
     {c: f"\\{c}" for c in "\\`*_[]|~$#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
 )
@@ -24,44 +38,48 @@ _LATEX = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "\n": " "}
 )
-_NUMBER = re.compile(r"[<+−-]?\s?\d|–$")
+_NUMBER = re.compile(r"[<+−-]?\s?\d|–?$")
 
 #: Columns by their names, with one value a row.
 Columns = Mapping[str, Iterable[Any]]
 
 
-def format_p(p: float) -> str:
-    """Return a p-value as it is printed: never 0, three digits at most."""
-    if p < SMALLEST_SHOWN:
-        return f"< {SMALLEST_SHOWN:.0e}"
-    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
-
-
-def format_value(value: float) -> str:
-    """Return the value of a statistic with four decimals, or three digits: tiny or huge ones."""
-    if abs(value) < 1e-15:
-        return "0.0000"  # also of -0.0, and of what rounding leaves
-    return f"{value:.4f}" if 0.001 <= abs(value) < 1e6 else f"{value:.2e}"
-
-
-def cell(name: str, value: Any) -> str:
-    """Return a value as a table shows it, by the name of its column.
+def cell(name: str, value: Any, spread: float = nan) -> str:
+    """Return a value as a table shows it, by the name of its column and the spread of its row.
 
     Examples
     --------
     >>> cell("pvalue", 1e-5), cell("low", float("nan")), cell("slope_interval", (0.9, 1.25))
-    ('1.0e-05', '–', '0.9000 to 1.2500')
+    ('1.0e-05', '–', '0.900 to 1.250')
     """
+    if name.endswith("interval") and isinstance(value, tuple):
+        return format_range(*value)
     if isinstance(value, (tuple, np.ndarray)):
-        return (" to " if name.endswith("interval") else " ").join(cell(name, v) for v in value)
+        return " ".join(cell(name, v, spread) for v in value)
     if value is None or value != value:
         return "–"
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if not isinstance(value, (float, np.floating)):
         return str(value)
-    shown = format_p if name.endswith(("pvalue", "adjusted", "alike")) else format_value
-    return ("+" if name == "deviation" and value > 0.0 else "") + shown(float(value))
+    if name in SETTINGS:
+        return f"{value:.4g}"
+    if name.endswith(("pvalue", "adjusted", "alike")):
+        return format_p(float(value))
+    sign = "+" if name == "deviation" and value > 0.0 else ""
+    return sign + format_value(float(value), spread)
+
+
+def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
+    """Return what decides the decimals of every row: its standard error, or its interval."""
+    if "se" in columns:
+        return map(float, columns["se"])
+    for name, values in columns.items():
+        if name == "interval":
+            return [spread_of(*value) for value in values]
+    if {"low", "high"} <= set(columns):
+        return [spread_of(*ends) for ends in zip(columns["low"], columns["high"], strict=True)]
+    return repeat(nan)
 
 
 def head(name: str) -> str:
@@ -69,9 +87,10 @@ def head(name: str) -> str:
     return HEADS.get(name, name.replace("_", " ") if name.isidentifier() else name)
 
 
-def _text(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], Any, list[bool]]:
+def texts(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], Any, list[bool]]:
     """Return heads, rows of cells, and which columns hold numbers."""
-    cells = [[cell(name, value) for value in values] for name, values in columns.items()]
+    lists = {name: list(values) for name, values in columns.items()}
+    cells = [list(map(cell, repeat(name), v, _spreads(lists))) for name, v in lists.items()]
     numeric = [all(map(_NUMBER.match, column)) for column in cells]
     rows = zip(*([written(text) for text in column] for column in cells), strict=True)
     return [written(head(name)) for name in columns], rows, numeric
@@ -85,7 +104,7 @@ def listed(facts: Mapping[str, str]) -> list[str]:
 
 def aligned(columns: Columns) -> list[str]:
     """Return the lines of a table for a terminal."""
-    heads, rows, numeric = _text(columns, str)
+    heads, rows, numeric = texts(columns, str)
     lines = [heads, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     places = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(numeric, widths, strict=True)]
@@ -99,7 +118,7 @@ def markdown_text(text: str) -> str:
 
 def markdown(columns: Columns) -> str:
     """Return a table for GitHub and other readers of Markdown."""
-    heads, rows, numeric = _text(columns, markdown_text)
+    heads, rows, numeric = texts(columns, markdown_text)
     rule = ["--:" if number else "---" for number in numeric]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
 
@@ -111,7 +130,7 @@ def latex_text(text: str) -> str:
 
 def latex(columns: Columns) -> str:
     """Return a ``tabular`` with the rules of the package booktabs."""
-    heads, rows, numeric = _text(columns, latex_text)
+    heads, rows, numeric = texts(columns, latex_text)
     begin = rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}"
     lines = [rf"  {' & '.join(cells)} \\" for cells in (heads, *rows)]
     rules = [begin, r"  \toprule", lines[0], r"  \midrule", *lines[1:], r"  \bottomrule"]
@@ -120,7 +139,7 @@ def latex(columns: Columns) -> str:
 
 def html(columns: Columns) -> str:
     """Return a table for notebooks."""
-    heads, rows, numeric = _text(columns, escape)
+    heads, rows, numeric = texts(columns, escape)
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
 
     def line(kind: str, cells: Iterable[str]) -> str:

@@ -66,7 +66,7 @@ def test_a_pipe_gets_every_number(report):
 def test_a_row_of_several_tests_says_whose_error_it_shows():
     worst = {row.lens: row.worst for row in REPORTS[0].rows if row.worst}
     assert worst == {"TopK(1) no bins": "CoxScore", "OneVsRest(0…9)": "class 8"}
-    assert "p is that of all together" in str(REPORTS[0])
+    assert "the p-value of all together" in str(REPORTS[0])
 
 
 def test_names_cannot_steer_the_terminal():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import scipy.stats
 
 import caltest as ct
 from caltest._base.multiplicity import holm
-from caltest.results import AuditVerdict, ComparisonVerdict, Finding, format_p
+from caltest.results import AuditVerdict, ComparisonVerdict, Finding, format_p, format_value
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +34,9 @@ def test_exact_report_reads_well(exact):
         "Test of calibration",
         "  statistic      ECE(UniformBins(15), distance='tv')",
         "  lens           OneVsRest(1)",
-        "  observed       0.2000",
-        "  if calibrated  0.0574 ± 0.0451  (noise floor: mean ± sd)",
-        "  excess         0.1426, +3.2 sd",
+        "  observed       0.200",
+        "  if calibrated  0.057 ± 0.045  (noise floor: mean ± sd)",
+        "  excess         0.143, +3.2 sd",
         "  p-value        0.011  (exact, in [0.01073, 0.01073])",
         "  data           n = 30, K = 2",
         "",
@@ -184,7 +185,7 @@ def test_audit_report_says_what_was_found(report):
     assert report.verdict == "miscalibrated"
     assert report.direction == "overconfident"
     assert "Verdict: MISCALIBRATED" in text
-    assert "it claims 88.9% on average and is right in 82.0% of cases" in text
+    assert "it claims 88.9 % on average and is right in 82.0 % of cases" in text
     assert [row.lens for row in report.rows] == [
         "TopK(1)",
         "TopK(1) no bins",
@@ -229,7 +230,7 @@ def test_audit_counts_impossible_outcomes():
     report = ct.audit(p, labels)
     assert report.impossible == 1
     assert report.verdict == "miscalibrated"
-    assert "probability exactly 0 (the first in row 199, counted from 0)" in report.summary[-1]
+    assert "probability exactly 0 (the first in row 200)" in report.summary[-1]
     assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 3
 
 
@@ -285,6 +286,35 @@ def test_p_is_never_printed_as_zero(p, shown):
     assert format_p(p) == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "spread", "shown"),
+    [
+        *((0.0392, 0.0105, "0.039"), (64.9, 2.0, "64.9"), (1234.5, 45.0, "1234")),
+        *((0.0001, 0.00004, "0.000100"), (-0.0001, 0.1, "0.00"), (0.5, 0.0996, "0.50")),
+        *((3e-9, 1.2e-9, "3e-09"), (0.0, np.nan, "0"), (-9.21e-4, np.nan, "-0.00092")),
+        *((8.89e-5, np.nan, "0.000089"), (0.1, np.nan, "0.1000"), (2e6, np.nan, "2.00e+06")),
+    ],
+)
+def test_two_digits_of_the_sd_decide_how_a_number_is_written(value, spread, shown):
+    assert format_value(value, spread) == shown
+
+
+def test_a_rare_event_is_told_in_one_direction(rng):
+    p = rng.beta(1, 17, 8000)
+    report = ct.audit(p, rng.random(8000) < 0.65 * p)
+    assert report.direction == "too high"
+    assert "too high" in report.summary[0]
+    assert not re.search("over(conf|est)|under(conf|est)", str(report))
+
+
+def test_errors_and_scores_have_columns_of_their_own(report):
+    (table,) = report._tables()
+    assert table["score"][1].endswith(" sd")
+    assert all("sd" not in text for text in (*table["error"], *table["if calibrated"]))
+    assert [bool(a) for a in table["error"]] == [not b for b in table["score"]]
+    assert not re.search(r"\b0\.0+ ± |± 0\.0+\b(?!\d)", str(report))
+
+
 def test_audit_says_so_when_it_cannot_know():
     """One sure and right prediction, or five, prove nothing."""
     for p, labels in (([1.0], [1]), ([0.999], [1]), ([0.95], [1]), ([0.999] * 5, [1] * 5)):
@@ -295,7 +325,11 @@ def test_audit_says_so_when_it_cannot_know():
 def test_audit_of_an_event_leads_with_the_event(rng):
     risk = rng.beta(2, 8, 3000)
     report = ct.audit(risk, rng.random(3000) < 0.6 * risk)
-    assert report.summary[0].startswith("The probability of class 1 is overestimated: predicted")
+    assert report.summary[0].startswith(
+        "Class 1: predicts 20.2 % on average, observed 11.9 %: too high."
+    )
+    assert report.direction == "too high"
+    assert "confident" not in str(report)
     assert "chance alone would show" in " ".join(report.summary)
 
 
