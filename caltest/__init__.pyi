@@ -69,6 +69,7 @@ from .results import CORPDecomposition as CORPDecomposition
 from .results import CoxRecalibration as CoxRecalibration
 from .results import EquivalenceTestResult as EquivalenceTestResult
 from .results import Finding as Finding
+from .results import FoldSummary as FoldSummary
 from .results import GateCheck as GateCheck
 from .results import GateResult as GateResult
 from .results import GateVerdict as GateVerdict

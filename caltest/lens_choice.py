@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from caltest._base.alignment import moved, shifts_of
+from caltest._base.arrays import FloatArray, largest
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, TopK
+from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, Relabelling, Subject, TopK
 from caltest.predictions import Predictions
+from caltest.results import FoldSummary
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,6 +44,96 @@ class OfFunction(Lens):
         return name_of(self.function)
 
 
+@dataclass(frozen=True, repr=False)
+class Aligned(Lens):
+    """A lens that moves the log-odds of every fold, so that all have the mean of all rows.
+
+    ``shifts`` (F, K) are those of what the lens shows of the ``whole`` data. Labels of a fold are
+    independent of its model, but its rows were left out where others learned their level.
+    """
+
+    lens: Lens
+    shifts: FloatArray = field(compare=False)
+    summary: FoldSummary = field(compare=False)
+
+    @classmethod
+    def of(cls, lens: Lens, data: Predictions) -> Aligned:
+        """Find the levels of all rows that these were taken from; StatisticError for few a fold."""
+        whole = data.whole or data
+        assert whole.folds is not None
+        counts = np.bincount(whole.folds)
+        counts = counts[counts > 0]
+        if whole.n / counts.size < max(10.0, np.sqrt(whole.n) / 2.0):
+            raise StatisticError(
+                f"folds hold {whole.n / counts.size:.1f} rows on average: leave-one-out "
+                "predictions mirror the label that was left out, and no test holds its level on "
+                "them. Predict again in 5 or 10 folds (caltest.sklearn.out_of_fold)"
+            )
+        if whole.clusters is not None:
+            pairs = np.unique(np.column_stack([whole.clusters, whole.folds]), axis=0)
+            torn = pairs[1:][pairs[1:, 0] == pairs[:-1, 0], 0]
+            for cluster in torn[:1]:
+                row = int(np.argmax(whole.clusters == cluster))
+                raise StatisticError(
+                    f"the cluster of row {row} has rows in several folds: its models know labels "
+                    "of the same cluster. Deal whole clusters to folds (GroupKFold) and predict "
+                    "again"
+                )
+        seen = lens(whole)
+        assert seen.folds is not None
+        w = np.ones(seen.n) if seen.weights is None else seen.weights
+        shifts = shifts_of(seen.probs, seen.folds, w)
+        return cls(lens, shifts, _summary(seen, w))
+
+    def __call__(self, data: Predictions) -> Predictions:
+        seen = self.lens(data)
+        assert seen.folds is not None
+        probs, inside = seen.probs, largest(seen.probs) < 1.0
+        if self.shifts.any():
+            probs = probs.copy()
+            probs[inside] = moved(probs[inside], self.shifts[seen.folds[inside]])
+        return replace(seen, probs=probs, folds=None, whole=None, induced=True)
+
+    @property
+    def subject(self) -> Subject:
+        return self.lens.subject
+
+    def components(self, data: Predictions) -> tuple[str, ...]:
+        return self.lens.components(data)
+
+    def relabelling(self, data: Predictions) -> Relabelling:
+        return self.lens.relabelling(data)
+
+    def __repr__(self) -> str:
+        return repr(self.lens)
+
+
+def _summary(seen: Predictions, w: FloatArray) -> FoldSummary:
+    """Say how folds differ, in the event or the likeliest class."""
+    from scipy.special import chdtrc
+
+    assert seen.folds is not None
+    c = 0 if seen.n_classes == 2 else int((w @ seen.probs).argmax())
+    p, fold = seen.probs[:, c], np.unique(seen.folds, return_inverse=True)[1].ravel()
+    mass, rows = np.bincount(fold, w), np.bincount(fold)
+    n = mass**2 / np.bincount(fold, w**2)  # effective numbers
+    v = p * (1.0 - p)
+    means = np.bincount(fold, w * p) / mass
+    d = means - w @ p / w.sum()
+    scale = np.sqrt((w**2 * d[fold] ** 2) @ v)
+    within = w @ (p - means[fold]) ** 2 / w.sum() * n.sum() / max(n.sum() - n.size, 1.0)
+    noise = (w @ v / w.sum()) / np.maximum(n.sum() / n - 1.0, 1.0) ** 2
+    differ = (n * d**2 / np.maximum(within + noise, 1e-300)).sum()
+    return FoldSummary(
+        count=n.size,
+        smallest=int(rows.min()),
+        largest=int(rows.max()),
+        moved=float(np.abs(d).max()),
+        contrast=float((w * d[fold]) @ ((seen.labels == c) - p) / max(scale, 1e-300)),
+        random=float(chdtrc(n.size - 1, differ)),
+    )
+
+
 def default_lens(data: Predictions) -> Lens:
     """Return the lens used when none is named: the event of two classes, else the top class."""
     if data.induced:  # what a lens has made is looked at as it is
@@ -49,10 +142,15 @@ def default_lens(data: Predictions) -> Lens:
 
 
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
-    """Return the lens to use: the usual one for None, a function as a value.
+    """Return the lens to use: the usual one for None, a function as a value, aligned for folds.
 
     StatisticError for neither, and for a function that makes probabilities by the labels.
     """
+    plain = _plain(lens.lens if isinstance(lens, Aligned) else lens, data)
+    return plain if data.folds is None else Aligned.of(plain, data)
+
+
+def _plain(lens: LensLike | None, data: Predictions) -> Lens:
     if lens is None:
         return default_lens(data)
     if isinstance(lens, Lens):

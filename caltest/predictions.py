@@ -34,6 +34,7 @@ class Facts(TypedDict, total=False):
     clusters: Any
     by: Any
     ids: Any
+    folds: Any
     from_logits: bool
     pos_label: Any
     predicted_label: str | None
@@ -57,6 +58,8 @@ class Predictions:
     classes, weights, clusters, by, ids
         As in :meth:`Predictions.of`, None where nothing is known: names of the columns, float64,
         int64, and (n,), or (n, J) for J ways to group; a subgroup "" is none.
+    folds, whole : ndarray of shape (n,), int64, and Predictions
+        Which model predicted each row, and the rows that these were taken from, whose levels count.
     induced : bool
         Whether a lens made these predictions; the first of two induced classes is the event.
     notes, provenance : tuple of str, tuple of Provenance
@@ -72,6 +75,8 @@ class Predictions:
     clusters: IntArray | None = None
     by: NDArray[Any] | None = None
     ids: NDArray[Any] | None = None
+    folds: IntArray | None = None
+    whole: Predictions | None = None
     induced: bool = False
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()
@@ -96,6 +101,7 @@ class Predictions:
         clusters: Any = None,
         by: Any = None,
         ids: Any = None,
+        folds: Any = None,
         from_logits: bool = False,
         pos_label: Any = None,
         predicted_label: str | None = None,
@@ -137,6 +143,11 @@ class Predictions:
             several with at least 50 rows are subgroups too.
         ids : array_like of shape (n,), optional
             The name of each row, by which two models are checked to have the same rows.
+        folds : array_like of shape (n,), optional
+            Which model predicted each row, of cross-validation: it has not seen the row, but those
+            of other folds. Each model's log-odds are moved by a constant, so that all folds have
+            the mean prediction of all rows; the page "Rows that are no independent draws" says why,
+            and what is answered. Questions about subgroups are asked after that.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
@@ -158,7 +169,8 @@ class Predictions:
         Warns
         -----
         DoubtfulInputWarning
-            For probabilities all 0 or 1, labels like predicted classes, and unlikely logits.
+            For probabilities all 0 or 1, labels like predicted classes, unlikely logits, and
+            predictions that add up to exactly the number of events.
 
         Notes
         -----
@@ -172,6 +184,7 @@ class Predictions:
         Predictions(n=3, K=2, 2 clusters)
         """
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
+        given["folds"] = folds
         one_of("drop_missing", drop_missing, (True, False))
         request = Request(
             predicted_label=predicted_label,
@@ -211,7 +224,7 @@ class Predictions:
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
             data = cls._from_arrays(probs, labels, classes, from_logits, pos_label, renormalise)
-            for doubt in doubts(data.probs, data.labels, probs, from_logits):
+            for doubt in doubts(data.probs, data.labels, probs, from_logits, folds is not None):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {
             name: read(given[name], data.n)
@@ -327,7 +340,10 @@ class Predictions:
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
+        facts["folds"] = self.folds
         kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
+        if self.folds is not None:
+            kept["whole"] = self.whole or self
         kept["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **kept)
 
@@ -352,4 +368,5 @@ class Predictions:
     def __repr__(self) -> str:
         said = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
         said += [f"{self.n_clusters} clusters"] if self.n_clusters else []
+        said += [f"{np.unique(self.folds).size} folds"] if self.folds is not None else []
         return f"Predictions({', '.join(said)})"

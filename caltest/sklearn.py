@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.checks import whole
 from caltest._base.containers import as_ndarray
 from caltest.errors import InvalidPredictionsError
 from caltest.inference import calibration_test
@@ -25,7 +26,7 @@ from caltest.statistics import ECE, StatisticLike
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, clone
     from sklearn.exceptions import NotFittedError
-    from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
+    from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, cross_val_predict
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError as error:
@@ -111,6 +112,55 @@ class CalibrationTestDisplay:
         self.picture_ = self.curve.plot(ax, **options)
         self.ax_, self.figure_ = self.picture_.ax, self.picture_.figure
         return self
+
+
+def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: Any = None) -> Predictions:
+    """Predict every row by a model that was fitted on the others, and say which model it was.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``predict_proba``; copies of it are fitted, ``cv`` of them.
+    X, y : array_like of shape (n, d) and (n,)
+        Features and classes.
+    cv : int, default 10
+        Number of folds, to which the shuffled rows of every class are dealt.
+    rng : None, int, Generator or SeedSequence
+        As :func:`numpy.random.default_rng`.
+
+    Returns
+    -------
+    Predictions
+        With ``folds`` and ``classes``, of which every verb says how the *learner* is calibrated.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        For fewer than two classes, or one of fewer rows than there are folds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> out_of_fold(GaussianNB(), *load_iris(return_X_y=True), cv=5, rng=1)
+    Predictions(n=150, K=3, 5 folds)
+    """
+    whole("cv", cv, 2)
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, counts = np.unique(y, return_counts=True)
+    if classes.size < 2 or counts.min() < cv:
+        raise InvalidPredictionsError(
+            f"y: class {classes[counts.argmin()]} has {counts.min()} of {y.size} rows, "
+            f"fewer than cv={cv} folds: every model has to see two classes, each in every fold"
+        )
+    deal = np.random.default_rng(rng).permutation(y.size)
+    order = deal[np.argsort(y[deal], kind="stable")]
+    fold = np.empty(y.size, dtype=np.int64)
+    fold[order] = np.arange(y.size) % cv
+    options: Any = {"cv": PredefinedSplit(fold), "method": "predict_proba"}
+    probs = cross_val_predict(clone(estimator), X, y, **options)
+    return Predictions.of(probs, _codes(classes, y), [str(c) for c in classes], folds=fold)
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -15,9 +15,16 @@ from caltest._base.reading import as_array
 MISSES = 7.0
 
 
-def doubts(probs: FloatArray, labels: IntArray, given: Any, from_logits: bool) -> Iterator[str]:
+def doubts(
+    probs: FloatArray, labels: IntArray, given: Any, from_logits: bool, folds: bool = False
+) -> Iterator[str]:
     """Say what the values may be in truth."""
     top, n = largest(probs), len(probs)
+    if not folds and _fitted(probs, labels):
+        yield (
+            "predictions add up to exactly the number of events: were they fitted to these labels, "
+            "or cross-validated? Test rows that were not used, or pass folds="
+        )
     missed = float((1.0 - top).sum())
     if from_logits:
         values = as_array(given, "probs").astype(np.float64)
@@ -35,3 +42,12 @@ def doubts(probs: FloatArray, labels: IntArray, given: Any, from_logits: bool) -
             f"every label is the class of the largest probability, where {missed:.0f} misses of "
             f"{n} were to be expected: these may be predicted classes, not what was observed"
         )
+
+
+def _fitted(probs: FloatArray, labels: IntArray) -> bool:
+    """Say whether residuals of every class add up to 0, where chance would not have them do so."""
+    sums = probs.sum(axis=0) - np.bincount(labels, minlength=probs.shape[1])
+    if np.abs(sums).max() >= 1e-6 or (1.0 - np.square(probs).sum(axis=1)).sum() < 2.0 * MISSES:
+        return False
+    thousandths = 1000.0 * probs
+    return bool(np.abs(thousandths - np.rint(thousandths)).max() > 1e-9)

@@ -118,6 +118,12 @@ def as_clusters(values: Any, n: int) -> IntArray | None:
     return inverse.ravel().astype(np.int64) if inverse.max() + 1 < n else None
 
 
+def as_folds(values: Any, n: int) -> IntArray | None:
+    """Return the number of the fold of every row, or None where one model predicted all."""
+    inverse = np.unique(as_names(values, n, "folds"), return_inverse=True)[1]
+    return inverse.ravel().astype(np.int64) if inverse.max() > 0 else None
+
+
 def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
     array = as_ndarray(values, name)
     if array.shape == (n, 1):
@@ -135,6 +141,7 @@ READERS: dict[str, Callable[[Any, int], Any]] = {
     "clusters": as_clusters,
     "by": as_groups,
     "ids": as_names,
+    "folds": as_folds,
 }
 
 
@@ -166,6 +173,7 @@ def refuse_unlike(names: tuple[str, str], a: Any, b: Any) -> None:
         raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
     groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
     facts = {"weights": (a.weights, b.weights), "clusters": groups, "by": (a.by, b.by)}
+    facts |= {"folds": (a.folds, b.folds)}
     for fact, values in facts.items():
         if not np.array_equal(*values):
             raise InvalidPredictionsError(f"{both} have different {fact}: {IN_ORDER}")

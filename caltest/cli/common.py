@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 Outcome: TypeAlias = "tuple[Result | str, int]"
 #: Bytes of a file from which on it is read in batches.
 LARGE = 2**29
+#: The options that name columns of facts.
+FACTS = ("clusters", "weights", "by", "ids", "folds")
 #: The options of ``ROWS`` that ``read_predictions`` takes as they are.
 _READ = (
     *("predicted_label", "pos_label", "from_logits", "renormalise", "clusters", "weights", "by"),
-    *("ids", "per_character", "drop_missing", "one_model", "format"),
+    *("ids", "folds", "per_character", "drop_missing", "one_model", "format"),
 )
 
 
@@ -36,7 +38,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
     if files in ((), (None,)):
-        for name in filter(options.get, ("probs", "label", "clusters", "weights", "by", "ids")):
+        for name in filter(options.get, ("probs", "label", *FACTS)):
             raise click.UsageError(f"--{name} names a column: give the FILE that has it")
         example = "the embedded example, a small neural network on noisy handwritten digits"
         click.echo(f"No file given: this is {example}.\n", err=True)
@@ -45,7 +47,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     one = len(files) == 1 and not (options.get("resume") or pattern)
     if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
         return read_file(files[0], options)
-    rows = ("clusters", "by", "ids", "per_character", "format")
+    rows = ("clusters", "folds", "by", "ids", "per_character", "format")
     for name in (name for name in rows if options.get(name)):
         raise click.UsageError(
             f"--{name.replace('_', '-')} needs the rows of one file of up to {LARGE >> 20} MB"

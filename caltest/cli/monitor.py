@@ -16,7 +16,7 @@ from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.facts import as_times
 from caltest._base.state import fingerprint, locked, write
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, read_file
+from caltest.cli.common import FACTS, Outcome, read_file
 from caltest.io import read_waiting
 from caltest.tally.stored import FORM
 
@@ -78,7 +78,7 @@ def monitor(
     given = {name: options[name] for name in asked if options[name] is not None}
     if options["drop_missing"]:
         raise click.UsageError("monitor does not take --drop-missing: rows wait for their label")
-    for name in filter(options.get, ("weights", "clusters", "by", "ids")):
+    for name in filter(options.get, FACTS):
         raise click.UsageError(f"monitor does not take --{name}: every row is a bet of its own")
     with locked(state):
         watch, known = ct.Monitor(**given), {}

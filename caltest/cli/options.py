@@ -53,6 +53,7 @@ ROWS = options_of(
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
+    option("--folds", metavar="COLUMN", help="Which model predicted a row, of cross-validation."),
     option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
     option("--ids", "--id", "ids", metavar="COLUMN", help="Names of rows: match files by them."),
 )

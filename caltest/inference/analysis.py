@@ -14,7 +14,7 @@ from caltest._base.facts import by_appearance
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.lens_choice import as_lens
+from caltest.lens_choice import Aligned, as_lens
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.problem import Problem, RowProblem, TallyProblem
@@ -23,6 +23,10 @@ from caltest.results.calibration import ASSOCIATED
 from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare, problem_of
 from caltest.tally import AnyTally, Tallies, Tally
 
+#: Facts of rows that verbs honour who look at them by an :class:`Analysis`.
+ROWS = frozenset({"clusters", "weights", "folds"})
+#: Why a verb takes no such rows.
+WHY = {"folds": ": models of other folds know these labels"}
 SomeResult = TypeVar("SomeResult", bound=Result)
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -64,7 +68,7 @@ class Analysis:
         *,
         lens: LensLike | None = None,
         rng: Any = None,
-        takes: Collection[str] = ("clusters", "weights"),
+        takes: Collection[str] = ROWS,
         summable: Collection[StatisticLike] = (),
         statistic: StatisticLike | None = None,
     ) -> Self:
@@ -134,15 +138,17 @@ class Analysis:
     def facts(self) -> dict[str, Any]:
         """What every result says of its data and their design."""
         source = self.data if self.from_sums else self.problem
+        folds = self.lens.summary if isinstance(self.lens, Aligned) else None
         return {
             "lens": name_of(self.lens),
             "n": self.problem.n,
             "n_classes": self.data.n_classes,
             "effective_n": None if source.weights is None else source.effective_n,
             "n_clusters": source.n_clusters,
+            "folds": folds,
             "seed": seed_of(self.rng),
             "copies": self.data.copies,
-            "notes": self.data.notes,
+            "notes": (*self.data.notes, *(() if folds is None else folds.notes)),
         }
 
     def result(
@@ -156,9 +162,9 @@ class Analysis:
     ) -> SomeResult:
         """Make a result: what there is to say of the data and of the statistic, and the numbers."""
         named = {} if statistic is None else {"statistic": name_of(statistic)}
-        remarks = () if prepared is None else prepared.remarks
-        named["notes"] = tuple(dict.fromkeys((*self.data.notes, *notes, *remarks)))  # type: ignore[assignment]
-        return kind(**self.facts | named | numbers)
+        remarks, facts = () if prepared is None else prepared.remarks, self.facts
+        named["notes"] = tuple(dict.fromkeys((*facts["notes"], *notes, *remarks)))  # type: ignore[assignment]
+        return kind(**facts | named | numbers)
 
 
 def refuse_strange(verb: str, facts: Facts) -> None:
@@ -192,9 +198,10 @@ def admitted(
 
         refuse_fitted_rows(data)
     carried = {"weights": data.weights, "clusters": data.n_clusters, "by": data.by}
+    carried["folds"] = data.folds
     for name, values in carried.items():
         if values is not None and name not in takes:
-            raise StatisticError(f"{verb} does not take {name} yet")
+            raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")
     if data.weights is not None and abs(z := _weight_effect(data)) > ASSOCIATED:
         note = (
             f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights depend "

@@ -15,12 +15,12 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.analysis import Analysis
+from caltest.inference.analysis import ROWS, Analysis
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
-from caltest.predictions import Facts
+from caltest.predictions import Facts, Predictions
 from caltest.results import CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import (
@@ -149,7 +149,7 @@ def calibration_test(
             f"null for {name_of(statistic)}"
         )
     run = (n_resamples, rng, workers)
-    takes = {"clusters", "by", "weights", "tally"}
+    takes = {*ROWS, "by", "tally"}
     summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
     analysis = Analysis.of(
         "calibration_test", probs, labels, facts,
@@ -158,6 +158,7 @@ def calibration_test(
     if isinstance(analysis.data, AnyTally):
         return _tested(analysis, statistic, null, run, early_stop)
     data, through = analysis.data, analysis.lens
+    refuse_bets(data, statistic)
     options: Any = {"lens": through, "n_resamples": n_resamples, "workers": workers}
     if data.by is not None:
         options |= {"statistic": statistic, "null": null, "early_stop": early_stop, "rng": rng}
@@ -177,6 +178,15 @@ def calibration_test(
         larger = max(both, key=lambda test: test.pvalue)
         return replace(larger, null=repr(null), notes=(*larger.notes, said))
     return _tested(analysis, statistic, null, run, early_stop)
+
+
+def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
+    """Refuse e-values of rows whose models know the labels of others."""
+    if data.folds is not None and isinstance(statistic, EValue):
+        raise StatisticError(
+            "EValue() and null='betting' take no folds: a product over rows whose models know each "
+            "other's labels is no e-value. Take another statistic, such as CoxScore()"
+        )
 
 
 def _tested(

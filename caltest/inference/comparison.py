@@ -15,7 +15,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.analysis import admitted, admitted_tally, refuse_strange
+from caltest.inference.analysis import ROWS, admitted, admitted_tally, refuse_strange
 from caltest.inference.pair import (
     HYPOTHESES,
     Method,
@@ -244,6 +244,7 @@ def compare_models(
         n_classes=first.n_classes,
         effective_n=first.effective_n,
         n_clusters=first.n_clusters,
+        folds=first.folds,
         n_resamples=first.n_resamples,
         seed=first.seed,
         ended=ending(*(pair.ended for pair in pairs)),
@@ -297,7 +298,7 @@ def _tallies(
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:
     try:
-        return admitted("compare", probs, labels, facts, takes={"by", "clusters", "weights"})
+        return admitted("compare", probs, labels, facts, takes=ROWS | {"by"})
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 

@@ -11,7 +11,7 @@ import scipy
 from caltest._base.checks import fraction, one_of
 from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
-from caltest.inference.analysis import Analysis
+from caltest.inference.analysis import ROWS, Analysis
 from caltest.inference.squared_error import added
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
@@ -42,8 +42,8 @@ def cox_recalibration(
     probs, labels, **facts
         As in :meth:`Predictions.of`. With ``weights`` the weighted likelihood is maximised; with
         these or ``clusters`` variances are those of estimates without each row or cluster in turn,
-        by one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws. Or a
-        :class:`Tally` without weights.
+        by one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws. With
+        ``folds`` variances are doubled, and tests are Wald's. Or a :class:`Tally` without weights.
     lens : lens or callable, optional
         A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
         two classes and ``TopK(1)`` for more.
@@ -87,15 +87,20 @@ def cox_recalibration(
     analysis, (z, y, w) = _read(probs, labels, lens, facts)
     seen = analysis.data if analysis.from_sums else analysis.problem
     freedom = _freedom(seen)
-    if (designed := bool(np.isfinite(freedom))) and method == "profile":
-        raise StatisticError("method='profile' takes no clusters or weights: use method='wald'")
+    folded = analysis.data.folds is not None
+    if (designed := folded or bool(np.isfinite(freedom))) and method == "profile":
+        raise StatisticError(
+            "method='profile' takes no clusters, weights or folds: use method='wald'"
+        )
     one, none = np.ones((y.size, 1)), np.zeros(y.size)
     both, only = np.column_stack([one, z]), z[:, None]
     calibrated = log_likelihood(z, y, w)
     offset_best, (offset,) = fit_logistic(one, z, y, w)
     best, (intercept, slope) = fit_logistic(both, none, y, w)
-    offset_se = float(np.sqrt(_covariance(one, z + offset, y, w, seen)[0, 0]))
-    covariance = _covariance(both, intercept + slope * z, y, w, seen)
+    # Each pair of rows enters twice: as i among the rows that j's model was fitted on, and as j.
+    twice = 2.0 if folded else 1.0
+    offset_se = float(np.sqrt(twice * _covariance(one, z + offset, y, w, seen)[0, 0]))
+    covariance = twice * _covariance(both, intercept + slope * z, y, w, seen)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
 
@@ -135,7 +140,7 @@ def _read(
     probs: Any, labels: Any, lens: LensLike | None, facts: Facts
 ) -> tuple[Analysis, Likelihood]:
     """Return what is looked at, and the rows of the likelihood."""
-    takes = {"clusters", "weights", "tally"}
+    takes = {*ROWS, "tally"}
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens, takes=takes)
     if not analysis.from_sums:
         return analysis, (*_of_rows(analysis.problem), analysis.problem.weights)

@@ -9,7 +9,7 @@ import numpy as np
 from caltest._base.checks import one_of
 from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
-from caltest.inference.analysis import Analysis
+from caltest.inference.analysis import ROWS, Analysis
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.problem import Cells, RowProblem
@@ -63,7 +63,7 @@ def corp_decomposition(
     (0.1925, 0.0675, 0.125, 0.25)
     """
     one_of("score", score, ("brier", "log"))
-    takes = {"clusters", "weights", "tally"}
+    takes = {*ROWS, "tally"}
     analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens, takes=takes)
     induced = analysis.problem.weighted_rows() if analysis.from_sums else analysis.problem
     fixed = CORP(score).prepare(RowProblem(induced))
@@ -128,7 +128,7 @@ def brier_decomposition(
     (0.1875, 0.0625, 0.0625, 0.1875)
     """
     bins = as_binning(bins)
-    takes = {"clusters", "weights", "tally"}
+    takes = {*ROWS, "tally"}
     analysis = Analysis.of("brier_decomposition", probs, labels, facts, lens=lens, takes=takes)
     size, p, y, squares, products = _moments(analysis, bins)
     n, overall = size.sum(), y.sum(axis=0) / size.sum()

@@ -15,6 +15,7 @@ from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
 from caltest.inference.analysis import (
+    ROWS,
     Analysis,
     admitted,
     admitted_tally,
@@ -179,7 +180,7 @@ def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | N
     probs = rows_where_needed(probs, [(None, lens)])
     if not isinstance(probs, AnyTally):
         by = {"by"} if verb == "confidence_interval" else set()
-        return admitted(verb, probs, labels, facts, takes={"clusters", "weights"} | by)
+        return admitted(verb, probs, labels, facts, takes=ROWS | by)
     return admitted_tally(verb, probs, labels, facts, lens)
 
 

@@ -13,6 +13,7 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
 from caltest.inference.analysis import (
+    ROWS,
     Analysis,
     admitted,
     admitted_tally,
@@ -20,7 +21,7 @@ from caltest.inference.analysis import (
     seed_of,
     seen_through,
 )
-from caltest.inference.calibration import calibration_test
+from caltest.inference.calibration import calibration_test, refuse_bets
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
@@ -44,7 +45,7 @@ from caltest.statistics.base import Prepared, StatisticLike
 from caltest.tally import AnyTally
 
 #: What a joint result says of its data; lens and statistic are those of its tests.
-OF_ALL_PAIRS = ("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters")
+OF_ALL_PAIRS = ("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds")
 
 
 def joint_test(
@@ -113,15 +114,19 @@ def joint_test(
         held = [tally.through(lens) for lens in lenses]
         own = [t.lens for t in held]
         return _of_tallies(tally, statistics, own, held, (n_resamples, rng, workers))
-    data = admitted("joint_test", probs, labels, facts, takes={"clusters", "by", "weights"})
+    data = admitted("joint_test", probs, labels, facts, takes=ROWS | {"by"})
     if data.by is not None:
         ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
         return replace(whole, subgroups=each_subgroup(data, ask))
+    for statistic in statistics:
+        refuse_bets(data, statistic)
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         return _holm(data, statistics, lenses, options | {"null": SharedRedraws()})
     looks = [as_lens(lens, data) for lens in lenses]
+    if data.folds is not None and any(lens != looks[0] for lens in looks):  # so do aligned levels
+        return _holm(data, statistics, lenses, options)
     if all(lens == looks[0] for lens in looks):
         sums = seen_through(data, looks[0], statistics)
         if isinstance(sums, TallyProblem):

@@ -34,6 +34,7 @@ def read_predictions(
     clusters: str | None = None,
     by: str | None = None,
     ids: str | None = None,
+    folds: str | None = None,
     classes: Sequence[object] | None = None,
     pos_label: object = None,
     from_logits: bool = False,
@@ -68,7 +69,7 @@ def read_predictions(
     predicted_label : str, optional
         The predicted classes, beside one column that says how probable it is that they are right.
         Found by names such as ``pred_label``, where probabilities cannot be those of label 1.
-    weights, clusters, by, ids : str, optional
+    weights, clusters, by, ids, folds : str, optional
         Columns with these facts of the rows; see :meth:`Predictions.of`. Logs have ``ids`` of their
         own and a column ``task`` (lm-evaluation-harness) or ``sample`` (Inspect).
     classes, pos_label, from_logits, renormalise, drop_missing
@@ -93,7 +94,7 @@ def read_predictions(
         Without what ``caltest[parquet]`` (also for Arrow and Zstandard) or ``caltest[excel]`` adds.
     """
     request = Request(
-        *(probs, label, predicted_label, weights, clusters, by, ids, classes, pos_label),
+        *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, per_character, drop_missing, one_model, format),
     )
     with source_of(path, request) as source:

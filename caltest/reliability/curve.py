@@ -11,6 +11,7 @@ from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest._base.written import name_of
 from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
+from caltest.inference.analysis import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.problem import Cells
@@ -29,7 +30,7 @@ from caltest.statistics import ECE
 from caltest.statistics.base import problem_of
 
 #: What is honoured besides probabilities and labels.
-FACTS = {"by", "clusters", "weights"}
+FACTS = ROWS | {"by"}
 Band = (
     Literal["consistency", "confidence", "clopper-pearson", "wilson", "bootstrap"]
     | LabelScheme
@@ -167,14 +168,15 @@ def _tested(
     view: View, binning: Binning, options: dict[str, Any]
 ) -> tuple[tuple[str, ...], list[Predictions], list[CalibrationTestResult], tuple[str, ...]]:
     """Return names, data and tests of what can be tested, and a note of each subgroup left out."""
-    names, tests, notes = [], [], list(view.data.notes)
+    known = view.facts["notes"]
+    names, tests, notes = [], [], list(known)
     problems = []
     for group, induced in view.groups.items():
         try:
             parts = two_class_problems(induced)
             results = [view.test(ECE(binning), part, options) for part in parts]
         except StatisticError as error:
-            if not group or len(notes) - len(view.data.notes) == len(view.groups) - 1:
+            if not group or len(notes) - len(known) == len(view.groups) - 1:
                 raise
             notes.append(f"subgroup {group} is left out: {error}")
             continue

@@ -13,6 +13,7 @@ from caltest._base.checks import fraction, one_of, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
+from caltest.inference.analysis import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.problem import Problem, RowProblem, TallyProblem
@@ -115,7 +116,7 @@ def reliability_fit(
     one_of("band", band, ("consistency", None))
     fraction("level", level)
     whole("points", points, 2)
-    takes = ("tally",) if fit == "band" else ("clusters", "weights")
+    takes = {"tally", "folds"} if fit == "band" else ROWS
     if isinstance(probs, AnyTally) and fit != "band":
         raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     view = View.of("reliability_fit", probs, labels, facts, lens=lens, rng=rng, takes=takes)

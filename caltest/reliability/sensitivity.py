@@ -13,6 +13,7 @@ from caltest._base.written import name_of
 from caltest.binning import Binning, QuantileBins, UniformBins, as_binning
 from caltest.distances import Distance
 from caltest.errors import StatisticError
+from caltest.inference.analysis import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.problem import Cells
@@ -75,7 +76,7 @@ def bin_sensitivity(
     fraction("level", level)
     if not isinstance(bins, Sequence) or not bins:
         raise StatisticError("bins must be a list of numbers or binnings, such as [5, 15, 50]")
-    takes = {"clusters", "weights", "tally"}
+    takes = {*ROWS, "tally"}
     view = View.of("bin_sensitivity", probs, labels, facts, lens=lens, rng=rng, takes=takes)
     grid = view.units.grid
     if grid is not None and bins is COUNTS:

@@ -14,7 +14,7 @@ from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
-from caltest.inference.analysis import admitted, admitted_tally
+from caltest.inference.analysis import ROWS, admitted, admitted_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.predictions import Facts, Predictions
 from caltest.reports.findings import NOTICED, Answer, report_of, row_of
@@ -96,7 +96,7 @@ def audit(
     data: Any = (
         admitted_tally("audit", probs, labels, facts, whole=True)
         if tally
-        else admitted("audit", probs, labels, facts, takes={"clusters", "by", "weights"})
+        else admitted("audit", probs, labels, facts, takes=ROWS | {"by"})
     )
     fraction("alpha", alpha)
     if tolerance is not None:
@@ -106,9 +106,10 @@ def audit(
     if isinstance(data, Tallies) and data.n_classes == 2:
         data = data.through(None)
     apart = data.n_clusters is not None or data.by is not None or isinstance(data, Tallies)
+    apart = apart or (isinstance(data, Predictions) and data.folds is not None)
     if adjust == "max-T" and apart:
         raise StatisticError(
-            "with clusters, subgroups or several tallies no label vector is drawn for all "
+            "with clusters, folds, subgroups or several tallies no label vector is drawn for all "
             "questions together: use adjust='holm'"
         )
     if left := left_out(data):

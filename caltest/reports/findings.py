@@ -198,6 +198,7 @@ def report_of(
         n=data.n,
         n_classes=data.n_classes,
         accuracy=accuracy,
+        folds=top.test.folds,
         confidence=confidence,
         low=bounds.low,
         high=bounds.high,

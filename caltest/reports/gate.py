@@ -10,7 +10,7 @@ from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.analysis import Analysis, admitted, admitted_tally
+from caltest.inference.analysis import ROWS, Analysis, admitted, admitted_tally
 from caltest.inference.intervals import bounded
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
@@ -155,7 +155,7 @@ def _models(
     elif against is not None:
         known = data.labels if labels is None else labels
         known = None if isinstance(against, Predictions) or not paired else known
-        old = admitted("gate", against, known, facts, takes={"clusters", "weights"})
+        old = admitted("gate", against, known, facts, takes=ROWS)
     if paired and isinstance(probs, Tallies) and isinstance(against, Tallies):
         return data, old, (probs, against)  # whose samples say which rows go together
     return data, old, (data, old)

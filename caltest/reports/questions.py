@@ -61,7 +61,7 @@ def null_of(data: Predictions | AnyTally, question: Question) -> Literal["auto",
 def summed(data: Any, question: Question) -> Any:
     """Return the sums of very many rows, whose labels would take minutes to redraw."""
     few = isinstance(data, AnyTally) or question.kind != "shape" or data.n <= MANY
-    if few or data.weights is not None or data.n_clusters:
+    if few or data.weights is not None or data.n_clusters or data.folds is not None:
         return data
     return Tally.of(replace(data, by=None), lens=question.pairs[0][1])
 

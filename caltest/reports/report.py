@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
-from caltest.inference.analysis import admitted, admitted_tally, seed_of
+from caltest.inference.analysis import ROWS, admitted, admitted_tally, seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View
@@ -24,7 +24,7 @@ from caltest.statistics import StatisticLike
 from caltest.tally import AnyTally
 
 #: The facts of rows that a report honours, in the parts that can.
-TAKES = {"clusters", "by", "weights"}
+TAKES = ROWS | {"by"}
 Profile = Literal["ml", "clinical", "weather", "llm"]
 
 

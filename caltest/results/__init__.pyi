@@ -23,6 +23,7 @@ from .decisions import GateResult as GateResult
 from .decisions import GradeTest as GradeTest
 from .decisions import GradeTests as GradeTests
 from .decisions import Plan as Plan
+from .designs import FoldSummary as FoldSummary
 from .estimates import BrierDecomposition as BrierDecomposition
 from .estimates import CORPDecomposition as CORPDecomposition
 from .estimates import CoxRecalibration as CoxRecalibration

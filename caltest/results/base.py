@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from html import escape
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from caltest.results.verdicts import (
     GateVerdict,
     GradeVerdict,
 )
+
+if TYPE_CHECKING:
+    from caltest.results.designs import FoldSummary
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
@@ -149,6 +152,8 @@ class Result(Record):
         (Σ w)² / Σ w², where rows are weighted.
     n_clusters : int, optional
         Number of clusters, where rows come in any.
+    folds : FoldSummary, optional
+        The folds of cross-validated predictions, and how they were aligned.
     copies : int
         Rows that repeat another, probabilities and label, more often than by chance; of several
         models the most. They are not independent.
@@ -164,6 +169,7 @@ class Result(Record):
     notes: tuple[str, ...] = ()
     effective_n: float | None = None
     n_clusters: int | None = None
+    folds: FoldSummary | None = None
     copies: int = 0
     version: str = __version__
 
@@ -209,6 +215,7 @@ class Result(Record):
     @property
     def _design(self) -> str:
         clusters = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
+        clusters += "" if self.folds is None else f", {self.folds.count} folds"
         if self.effective_n is None:
             return clusters
         return f"{clusters}, weighted: effective n = {self.effective_n:.1f}"

@@ -77,6 +77,7 @@ class CoxRecalibration(Result):
         fits = ("intercept", "slope", "offset_intercept")
         designed = self.effective_n is not None or self.n_clusters is not None
         ratio = "Wald test, by the jackknife, of" if designed else "likelihood ratio of"
+        ratio = "Wald test of" if self.folds is not None and not designed else ratio
         ratios = ("lr", "lr_intercept", "lr_slope")
         return [
             {

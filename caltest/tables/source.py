@@ -25,6 +25,7 @@ class Request:
     clusters: str | None = None
     by: str | None = None
     ids: str | None = None
+    folds: str | None = None
     classes: Sequence[object] | None = None
     pos_label: object = None
     from_logits: bool = False
@@ -38,6 +39,7 @@ class Request:
     def facts(self) -> dict[str, str]:
         """The columns that say something of the rows."""
         names = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
+        names["folds"] = self.folds
         return {fact: name for fact, name in names.items() if name is not None}
 
 

@@ -72,7 +72,7 @@ def test_a_row_of_several_tests_says_whose_error_it_shows():
 def test_names_cannot_steer_the_terminal():
     red, bell = map(printable, ESCAPED)
     assert (red, bell) == ("red", "bell")
-    p = np.linspace(0.1, 0.9, 40)
+    p = np.linspace(0.1, 0.88, 40)
     labels = np.array(ESCAPED)[np.arange(40) % 2]
     data = ct.Predictions.of(p, labels, classes=ESCAPED)
     shown = [
