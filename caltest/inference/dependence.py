@@ -104,9 +104,9 @@ def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
         )
     if shared < FEW:
         _say(
-            f"the rarer label is expected in {shared:.1f} clusters if clusters share "
-            "labels: the test is valid if each label follows its own prediction; if rows of a "
-            "cluster share theirs, test with null=OneRowPerCluster()",
+            f"if all rows of a cluster had the same label, only {shared:.1f} clusters would be "
+            "expected to have the rarer one, too few to test with; the test is valid where each "
+            "row follows its own prediction, else test with null=OneRowPerCluster()",
             level,
         )
 

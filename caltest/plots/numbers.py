@@ -78,14 +78,11 @@ def decomposition(
 ) -> Picture:
     """Draw the parts of a mean score as steps from 0 to it."""
     signs = PARTS[type(parts)]
-    steps = np.array([sign * getattr(parts, name) for name, sign in signs.items()])
+    steps = np.array([s * getattr(parts, name) for name, s in signs.items()])
     heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
     begin = np.append(levels - steps, 0.0)
     chart = Chart.of(ax, 1.3 + 0.2 * heights.size)
-    words = [
-        f"{'+' if v >= 0.0 else '−'} {n.replace('_', ' ')}"
-        for n, v in zip(signs, steps, strict=True)
-    ]
+    words = [f"{'+' if s > 0 else '−'} {n.replace('_', ' ')}" for n, s in signs.items()]
     y = chart.rows([*words, "= mean score"])
     colors = [PALE] * steps.size + [INK]
     bars = chart.ax.barh(y, heights, 0.6, left=begin, color=colors, edgecolor=INK, linewidth=0.6)
@@ -97,5 +94,6 @@ def decomposition(
     chart.ax.vlines(levels, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
     ends = 1.06 * np.append(begin, begin + heights)
     chart.axes("score", xlim=(ends.min(), ends.max()), ticks=5)
-    chart.beside(y, [format_value(abs(h)) for h in heights])
+    values = [getattr(parts, name) for name in (*signs, "mean_score")]
+    chart.beside(y, [format_value(value) for value in values])  # signed as the table has them
     return chart.finish(parts.recipe, recipe)

@@ -17,11 +17,12 @@ from caltest.inference import calibration_test, joint_test
 from caltest.inference.analysis import ROWS, admitted, admitted_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.predictions import Facts, Predictions
-from caltest.reports.findings import NOTICED, Answer, report_of, row_of
+from caltest.reports.findings import NOTICED, Answer, report_of, row_of, worst_test
 from caltest.reports.questions import Pair, Question, left_out, null_of, questions, summed
 from caltest.reports.size import Bounds
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult
 from caltest.results.base import go_on
+from caltest.results.calibration import WORST_ALPHA
 from caltest.simulate import Workers, check_run
 from caltest.tally import AnyTally, Tallies
 
@@ -43,13 +44,13 @@ def audit(
     The rows: the confidence of the top class (``TopK(1)``), as a binned error and without bins
     (:class:`CoxScore`, :class:`Kuiper` and :class:`MultiScale` together: slopes, shifts, waves and
     bumps); of more than three classes the largest few (``TopK(k)``); every class against the rest,
-    summarised by the worst, of more than 1000 those of the largest total probability; the whole
-    vector (``Canonical()``), as a binned error and by its log score (:class:`ScoreGap`). For two
-    classes: the probability of label 1, with and without bins, and the top prediction. With ``by``
-    every subgroup, summarised by the worst. Errors are total-variation ECEs, over 15 equal-width
-    bins for two-class lenses and over a :class:`VarianceTree` with cells of at least max(20, n/50)
-    rows for vectors. Statistics without a meaning for the predictions (all of them 0 or 1, say) are
-    left out.
+    summarised by the worst (the class whose error is certainly the largest), of more than 1000
+    those of the largest total probability; the whole vector (``Canonical()``), as a binned error
+    and by its log score (:class:`ScoreGap`). For two classes: the probability of label 1, with and
+    without bins, and the top prediction. With ``by`` every subgroup, summarised by the worst.
+    Errors are total-variation ECEs, over 15 equal-width bins for two-class lenses and over a
+    :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. Statistics without
+    a meaning for the predictions (all of them 0 or 1, say) are left out.
 
     Parameters
     ----------
@@ -165,8 +166,7 @@ def _elsewhere(
             tests, _, parts = answers[j]
             part, worst = _whole(data), 0
             if parts is None:
-                ranks = [test.rank for test in tests]
-                worst = ranks.index(min(ranks))
+                worst = worst_test(asked[j], tests)
             else:
                 assert isinstance(data, Predictions)  # a tally has no subgroups
                 part = part.take(list(data.subgroups().values())[parts.worst])
@@ -221,10 +221,10 @@ def _one_by_one(
             test = calibration_test(data, None, statistic, lens=lens, **options)
             go_on(test.ended)
             tests.append(test)
-            loser = worst if test.rank < tests[worst].rank else j
             if j > 0:
+                errors = [tests[k].certain_error(WORST_ALPHA / len(pairs)) for k in (worst, j)]
+                worst, loser = (j, worst) if errors[1] > errors[0] else (worst, j)
                 tests[loser] = replace(tests[loser], null_distribution=None)
-                worst = j if loser == worst else worst
             advance(1)
     return tests
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from caltest._base.facts import RIGHT
@@ -22,6 +24,7 @@ from caltest.results import (
     format_p,
     format_value,
 )
+from caltest.results.calibration import worst_of
 from caltest.results.numbers import percent
 from caltest.tally import AnyTally
 
@@ -48,7 +51,7 @@ def row_of(
 ) -> AuditRow:
     """Judge one question."""
     tests, pvalue, parts = answer
-    worst = min(range(len(tests)), key=lambda j: tests[j].rank)
+    worst = worst_test(question, tests)
     test = tests[worst]
     assert test.null_distribution is not None
     critical = test.null_distribution.ppf(1.0 - alpha)
@@ -78,6 +81,16 @@ def row_of(
         worst=shown,
         detail=detail,
     )
+
+
+def worst_test(question: Question, tests: Tests) -> int:
+    """Return the number of the test that is shown for all: the one of the largest error.
+
+    Statistics without bins are errors of different kinds: the furthest from chance is shown.
+    """
+    if question.kind == "shape":
+        return max(range(len(tests)), key=lambda j: tests[j].excess / (tests[j].null_std or inf))
+    return worst_of(tests)
 
 
 def _worst(data: Predictions | AnyTally, question: Question, worst: int) -> str:

@@ -243,11 +243,6 @@ class CalibrationTestResult(Result):
         transient=True,
     )
 
-    @property
-    def rank(self) -> tuple[float, float]:
-        """A key that sorts the strongest evidence first."""
-        return self.pvalue, -self.excess
-
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return a lower limit of the error, at least 0, and the estimate.
 

@@ -248,16 +248,16 @@ class ComparisonMonitor(Watch):
         return self._rules(f"ComparisonMonitor({self.score!r})", f"alpha={self.alpha:g}")
 
     def __repr__(self) -> str:
-        return f"<{self.recipe}: a {shown(self.logs[0])}, b {shown(self.logs[1])}>"
+        return f"<{self.recipe}: e-values {shown(self.logs[0])} for a, {shown(self.logs[1])} for b>"
 
     def __str__(self) -> str:
         rung = "none" if self.alarm is None else f"at row {self.alarm}"
         lines = [
             f"Comparison of two forecasters by the {self.score} score",
             f"  rows         {self.n}",
-            f"  a is better  {shown(self.logs[0])}",
-            f"  b is better  {shown(self.logs[1])}",
-            f"  alarm        {rung}  (at {shown(self.alarm_at)})",
+            f"  a is better  e-value {shown(self.logs[0])}",
+            f"  b is better  e-value {shown(self.logs[1])}",
+            f"  alarm        {rung}  (at an e-value of {shown(self.alarm_at)})",
             f"  score a − b  {format_value(self.difference)}  "
             f"[{format_value(self.low)}, {format_value(self.high)}] at all times",
         ]

@@ -313,16 +313,16 @@ class Monitor(Watch):
         return self._rules("Monitor(change=True)" if self.change else "Monitor()", rule)
 
     def __repr__(self) -> str:
-        return f"<{self.recipe}: {shown(self.log_evidence)}>"
+        return f"<{self.recipe}: e-value {shown(self.log_evidence)}>"
 
     def __str__(self) -> str:
         asked = "has it become miscalibrated?" if self.change else "is it miscalibrated?"
-        rings = f"at {shown(self.alarm_at)}"
+        rings = f"at an e-value of {shown(self.alarm_at)}"
         p = self.pvalue
         lines = [
             f"Monitor of calibration: {asked}",
             f"  rows        {self.n}",
-            f"  evidence    {shown(self.log_evidence)} against calibration",
+            f"  e-value     {shown(self.log_evidence)}  (what a bet of 1 against it has become)",
             f"  alarm       {'none' if self.alarm is None else f'at row {self.alarm}'}  ({rings})",
             *([] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]),
             f"  gain        {self.gain:.2g} nats a row",

@@ -152,10 +152,10 @@ def odds(log_evidence: float) -> float:
 
 
 def shown(log_evidence: float) -> str:
-    """Return evidence as it is printed."""
+    """Return an e-value as it is printed."""
     if log_evidence >= REFUTED:
         return "infinite"
     if log_evidence < -600.0:
         return "none yet"
     power = log_evidence / np.log(10.0)
-    return f"1 : {np.exp(log_evidence):.4g}" if abs(power) < 5 else f"1 : 10^{power:.1f}"
+    return f"{np.exp(log_evidence):.4g}" if abs(power) < 5 else f"10^{power:.1f}"

@@ -377,3 +377,14 @@ def test_pvalues_of_limit_laws():
         expected = scipy.stats.chi2(2).sf(one.estimate)
         assert one.pvalue == pytest.approx(max(expected, np.finfo(float).tiny))
         assert one.pvalue_bracket == (one.pvalue, one.pvalue)
+
+
+def test_the_worst_class_is_the_one_of_the_largest_error_however_small_the_p(rng):
+    """Of 40 000 rows both p-values are noise of the arithmetic; class 1 is off by twice as much."""
+    probs = rng.dirichlet([20.0, 20.0, 20.0], 40_000)
+    truth = probs + np.array([-0.02, 0.08, -0.06])
+    labels = (rng.random((40_000, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(max=2)
+    report = ct.audit(probs, labels, n_resamples=199, rng=0)
+    (row,) = (row for row in report.rows if row.aspect == "classes")
+    assert row.worst == "class 1"
+    assert row.detail.count("too low") == 1
