@@ -52,6 +52,15 @@ def escape_bars(app, what, name, obj, options, lines):
             lines[i] = "".join(parts)
 
 
+def add_returns(app, what, name, obj, options, lines):
+    """Say what a verb returns by its annotation, where its docstring has no more to say."""
+    kind = getattr(obj, "__annotations__", {}).get("return")
+    if what == "function" and "Parameters" in lines and "Returns" not in lines and kind:
+        after = ("Raises", "Warns", "Notes", "References", "Examples")
+        at = next((i for i, line in enumerate(lines) if line in after), len(lines))
+        lines[at:at] = ["Returns", "-------", str(kind), ""]
+
+
 def draw_gallery(app):
     """Draw the pictures, whose page is read afterwards; other builders make do with a page."""
     gallery = Path(app.srcdir) / "gallery"
@@ -61,4 +70,5 @@ def draw_gallery(app):
 
 def setup(app):
     app.connect("builder-inited", draw_gallery)
+    app.connect("autodoc-process-docstring", add_returns, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", escape_bars)

@@ -58,8 +58,8 @@ def calibration_test(
     Parameters
     ----------
     probs, labels
-        As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`, or for a
-        :class:`Tally`, which answers for statistics that are made of its sums, or
+        As in :meth:`Predictions.of`; labels are left out for :class:`Predictions`, for a
+        :class:`Tally`, which answers for statistics that are made of its sums, and for
         :class:`Tallies`, which ask a sample of the rows for all others.
     statistic : callable, default ECE(UniformBins(15), distance="tv")
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
@@ -89,14 +89,8 @@ def calibration_test(
         dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too, and whether
         all are calibrated alike.
 
-    Returns
-    -------
-    CalibrationTestResult
-
     Raises
     ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
     StatisticError
         When the statistic is not a finite number, or lens, bins and null do not fit the data.
 
@@ -112,15 +106,13 @@ def calibration_test(
     Notes
     -----
     Where observations are independent and labels were not used to make the predictions, observed
-    and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition.
+    and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition. O(B n).
 
     Above 100 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at
     where these have the estimate of the rows to rounding, and a note says so.
 
-    Subgroups may be calibrated alike and the model be wrong. Residuals y − p of a subgroup, less
-    their mean among all rows of about the same prediction, are added up by increasing prediction,
-    and the range of this walk compared with those of residuals permuted among these rows: strata of
-    20 neighbours, equal predictions in one. O(B n).
+    Whether subgroups are calibrated alike is asked of walks of their residuals (Tygert 2021), less
+    the means of strata of 20 neighbouring predictions, within which residuals are permuted.
 
     References
     ----------

@@ -53,10 +53,6 @@ def cox_recalibration(
         Estimate ± quantile × standard error, or what the likelihood-ratio test does not reject,
         which is better for few events.
 
-    Returns
-    -------
-    CoxRecalibration
-
     Raises
     ------
     StatisticError

@@ -42,10 +42,6 @@ def corp_decomposition(
         (p − y)², or −log of the probability of what happened: infinite for a label of probability
         0, and so are then ``mean_score`` and ``miscalibration``.
 
-    Returns
-    -------
-    CORPDecomposition
-
     Raises
     ------
     StatisticError
@@ -110,10 +106,6 @@ def brier_decomposition(
         ``Canonical()`` takes the score of all classes apart.
     bins : binning or int, default UniformBins(15)
         The partition, as for :class:`caltest.ECE`.
-
-    Returns
-    -------
-    BrierDecomposition
 
     References
     ----------

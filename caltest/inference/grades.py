@@ -54,10 +54,6 @@ def grade_tests(
         Chance of any wrong finding: p-values of the grades and of the portfolio are adjusted
         together, by Holm's method. Intervals, two-sided, are of level 1 − ``alpha``.
 
-    Returns
-    -------
-    GradeTests
-
     Raises
     ------
     InvalidPredictionsError

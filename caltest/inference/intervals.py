@@ -91,8 +91,6 @@ def confidence_interval(
 
     Raises
     ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
     StatisticError
         When the method does not fit the statistic, or ``level`` or ``side`` the data.
 

@@ -74,10 +74,6 @@ def joint_test(
     rng, workers, **facts
         As in :func:`calibration_test`.
 
-    Returns
-    -------
-    JointTestResult
-
     Raises
     ------
     StatisticError

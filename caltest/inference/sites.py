@@ -41,10 +41,6 @@ def meta_analysis(
     level : float, default 0.95
         Of the confidence and prediction intervals.
 
-    Returns
-    -------
-    MetaAnalysis
-
     Raises
     ------
     StatisticError

@@ -83,10 +83,6 @@ def reliability_curve(
     **facts
         As in :func:`calibration_test`. With ``by`` every subgroup has its curves.
 
-    Returns
-    -------
-    ReliabilityCurve
-
     Raises
     ------
     StatisticError

@@ -55,10 +55,6 @@ def reliability_difference(
     **facts
         As in :func:`calibration_test`.
 
-    Returns
-    -------
-    ReliabilityDifference
-
     Raises
     ------
     StatisticError

@@ -57,10 +57,6 @@ def bin_sensitivity(
     n_resamples, rng, workers, **facts
         As in :func:`calibration_test`; replicates where a null is simulated.
 
-    Returns
-    -------
-    BinSensitivity
-
     Notes
     -----
     Each p-value is valid for a binning chosen beforehand. The smallest of them is not: pass the

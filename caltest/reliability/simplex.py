@@ -100,10 +100,6 @@ def reliability_simplex(
     **facts
         As in :func:`calibration_test`; ``by`` is refused.
 
-    Returns
-    -------
-    ReliabilitySimplex
-
     Raises
     ------
     StatisticError
