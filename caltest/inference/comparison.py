@@ -53,25 +53,26 @@ def compare(
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ComparisonResult:
-    r"""Compare the calibration of two models.
+    r"""Compare the calibration of two models: their debiased squared errors (:class:`DebiasedL2`).
 
-    The difference of the debiased squared errors (:class:`DebiasedL2`) is tested, with an interval.
     Neither the difference of two ECEs, which contain noise floors of their own, nor two p-values,
     which measure evidence and not the size of an error, answer the question.
 
     Parameters
     ----------
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
-        What the two models predict for the same observations, in the same order. Or two
-        :class:`Tallies` of the same rows, whose samples are compared; or, with ``paired=False``,
-        two :class:`Tally` of one lens and grid, of other observations.
+        What both predict for the same observations, in the same order. Or two :class:`Tallies` of
+        the same rows, whose samples are compared; or, with ``paired=False``, two :class:`Tally` of
+        one lens and grid, of other observations.
     labels : array_like of shape (n,)
-        Observed classes; may be left out when a model is a :class:`Predictions`, which knows them.
+        Observed classes; left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
         What is compared. For the other binned errors no valid test of equal error is known:
         ``DebiasedL2`` on the same bins is tested, the statistic itself in each own test.
-    lens : callable, optional
-        As in :func:`calibration_test`. Labels may depend on the model, as for ``TopK``.
+    lens, n_resamples, rng, workers, **facts
+        As in :func:`calibration_test`; facts are those of the rows, for all models, and ``ids``
+        must agree. Of clusters, pairs of rows within are left out of T, and clusters are what
+        varies. With ``by`` models are compared in every subgroup, too, with Holm's p-values.
     paired : bool, default True
         Whether the rows of both models are the same observations.
     labels_b : array_like of shape (m,), optional
@@ -88,14 +89,6 @@ def compare(
         interval lies within ± ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
     names : tuple of str, default ("A", "B")
         What to call the models.
-    n_resamples : int, default 9999
-        Replicates of what is simulated.
-    rng, workers, **facts
-        As in :func:`calibration_test`; facts are those of the rows, for all models. Rows with
-        ``ids`` must have the same ones in both models of a pair. Pairs of rows of one cluster are
-        left out of T, and clusters are what varies; of weighted rows the error of the weighted
-        population is compared. With ``by`` two models are compared in every subgroup, too, with
-        Holm's p-values.
 
     Returns
     -------
@@ -106,9 +99,9 @@ def compare(
     Raises
     ------
     InvalidPredictionsError
-        When probs and labels are not forecasts and their outcomes, or rows do not match.
+        When rows of the models do not match.
     StatisticError
-        When there is no valid test for the statistic (any other than a binned error, except with
+        When no valid test is known for the statistic (any other than a binned error, except with
         ``method="swap"``), or no two rows share a cell.
 
     Notes

@@ -57,19 +57,15 @@ def grade_tests(
     Raises
     ------
     InvalidPredictionsError
-        For a column that is not there, or the first row whose numbers are not counts or no
-        probability.
-    StatisticError
-        For another method or alternative, or levels outside (0, 1).
+        For a column that is not there, or a row whose numbers are not counts or no probability.
 
     Notes
     -----
     Events are taken to be independent; no correlation of defaults is assumed, and there may be one.
     Jeffreys' p-value is 1 for ``"greater"`` without events, and for ``"less"`` where all rows had
-    one, and its interval begins at 0 and ends at 1 there; the bare formula would reject a PD of
-    0.1 % because one obligor did not default (p = 0.04). A note has the number of the formula.
-    Grades without rows are shown and not tested. The intervals of the portfolio are binomial.
-    O(G), and O(σ G) for the portfolio, with σ² the variance of its number of events.
+    one: the bare formula, which is noted, would reject a PD of 0.1 % because one obligor did not
+    default (p = 0.04). Grades without rows are not tested. The intervals of the portfolio are
+    binomial. O(G), and O(σ G) for the portfolio, σ² the variance of its number of events.
 
     References
     ----------

@@ -58,10 +58,9 @@ def confidence_interval(
     """Return an interval for a calibration error, which covers when the model is calibrated, too.
 
     What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
-    statistic, a lower bound of the true error (Vaicenavicius et al. 2019, Theorem 2), since errors
-    of opposite sign cancel in a cell: the low end bounds the true error as well, the high end that
-    of the cells only. For a calibrated model that error is 0. For ``MCE`` it is the largest error
-    of the cells that hold rows: nothing is known of cells that only new data enter, which is noted.
+    statistic, 0 of a calibrated model. Errors of opposite sign cancel in a cell: the low end bounds
+    the true error as well (Vaicenavicius et al. 2019, Theorem 2), the high end that of the cells
+    only. For ``MCE`` it is the largest error of the cells that hold rows.
 
     Parameters
     ----------
@@ -79,15 +78,9 @@ def confidence_interval(
         Draws of cell sums (fewer for very many cells) or bootstrap samples.
     **facts
         As in :func:`calibration_test`. With ``clusters`` and ``weights``, π_b are shares of the
-        weight, and labels are redrawn as in a test. 95 % intervals of 10 to 100 clusters, even and
-        uneven, with predictions of their own or one a cluster, covered in 92 to 100 % of data sets,
-        those of weighted rows in 94 to 100 % (:mod:`caltest.inference.cell_noise`). With ``by``
-        every subgroup has an interval, too, all of which cover together (Bonferroni).
-
-    Returns
-    -------
-    ConfidenceIntervalResult
-        With ``estimate``, ``low``, ``high``, ``bias``, ``null_mean`` and ``corrected``.
+        weight, and labels are redrawn as in a test: 95 % intervals of 10 to 100 clusters covered in
+        92 to 100 % of data sets, those of weighted rows in 94 to 100 %. With ``by`` every subgroup
+        has an interval, too, all of which cover together (Bonferroni).
 
     Raises
     ------
@@ -96,16 +89,12 @@ def confidence_interval(
 
     Notes
     -----
-    In the coverage study (docs/coverage) 95 % intervals of ``"inversion"`` covered in 0.96 to 1 of
-    data sets for ``ECE``, 0.95 to 1 for ``MCE``, 0.91 to 1 for ``DebiasedL2``; those of
-    ``"bootstrap"`` of the ECE in 0 to 0.97, in none of the data sets of a calibrated model.
-
-    0 is in the interval of ``"inversion"`` exactly if the test of calibration has a p-value above
-    (1 − level)/2, or the errors of a refuted model cancel in its cells, which is noted. For two
-    classes, no clusters, no weights and at most 24 cells that is the exact p-value of
-    :func:`calibration_test` with ``ECE`` in these cells, else one from the draws of the interval.
-
-    Cost: O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.
+    95 % intervals of ``"inversion"`` covered in 0.91 to 1 of data sets (the page on coverage),
+    those of ``"bootstrap"`` of the ECE in 0 to 0.97. 0 is in that of ``"inversion"`` exactly
+    if the test of calibration has a p-value above (1 − level)/2, or the errors of a refuted model
+    cancel in its cells, which is noted. For two classes, no clusters, no weights and at most 24
+    cells that is the exact p-value of :func:`calibration_test` with ``ECE`` in these cells, else
+    one from the draws. O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.
 
     References
     ----------

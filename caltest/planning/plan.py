@@ -45,9 +45,8 @@ def plan(
 
     What is planned follows from what is given: a test; with ``width`` an interval; with
     ``tolerance`` a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as
-    the statistic the rows until its alarm. Rows like those given are drawn, labels from what is
-    true of them, and the verb is called, where there is no formula. With Monte Carlo error ``n``
-    lies between ``low`` and ``high`` of the :class:`Plan`.
+    the statistic the rows until its alarm. Where there is no formula, rows like those given are
+    drawn, labels from what is true of them, and the verb is called.
 
     Parameters
     ----------
@@ -86,8 +85,7 @@ def plan(
     log O:E, φ = E q (Riley et al. 2021); n = 1 / (a SE²) for the intercept and a / ((a c − b²) SE²)
     for the slope, a, b, c = E q (1 − q) z^{0, 1, 2}; and ((u √E p(1 − p) + v √(E q(1 − q) + Var(q −
     p))) / E(q − p))² for the test :class:`CalibrationInTheLarge`, u and v normal quantiles.
-    The search regresses successes on √n (probit); the rows to an alarm are a quantile. It costs
-    about ``n_datasets`` calls of the verb.
+    The search regresses successes on √n (probit); the rows to an alarm are a quantile.
 
     References
     ----------

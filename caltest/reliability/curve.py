@@ -70,17 +70,14 @@ def reliability_curve(
         them exactly; ``RedrawLabels()`` and ``ConsistencyResampling()`` simulate them, the latter
         as published. *Confidence* bars, where the true frequency may lie: ``"clopper-pearson"``
         (also called ``"confidence"``), ``"wilson"``, or ``"bootstrap"``, which has no width where
-        all outcomes of a bin are alike. None leaves bars out. With ``clusters`` consistency bars
-        are those of :class:`SharedRedraws`, and there are no others.
+        all outcomes of a bin are alike. None leaves bars out. With ``clusters`` there are those of
+        :class:`SharedRedraws` only.
     level : float, default 0.9
         Probability that a bar holds what it should.
     simultaneous : bool, default False
-        Whether ``level`` is for all bars together. Computed bars use that bins are independent,
-        and Bonferroni's inequality over several curves; simulated ones are max-T bars over all of
-        them.
-    n_resamples, rng, workers
-        For simulated bars, and for tests over more than 128 bins.
-    **facts
+        Whether ``level`` is for all bars together: bins are independent, several curves share the
+        rest by Bonferroni's inequality; simulated bars are max-T bars.
+    n_resamples, rng, workers, **facts
         As in :func:`calibration_test`. With ``by`` every subgroup has its curves.
 
     Raises

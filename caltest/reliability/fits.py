@@ -62,9 +62,9 @@ def reliability_fit(
         ``"isotonic"``: the CORP reliability curve, pool adjacent violators (Dimitriadis, Gneiting &
         Jordan 2021). ``"smooth"``: kernel smoothing at the scale of the error itself (Błasiok &
         Nakkiran 2024). ``"band"``: the isotonic curve, and where the true curve lies if it is
-        increasing: everywhere together, at every n, whatever its form (Dimitriadis, Dümbgen, Henzi,
-        Puke & Ziegel 2023). Nothing is simulated, and there is no test; what the band proves is
-        answered by :meth:`ReliabilityFit.band_test`.
+        increasing: everywhere together, at every n, whatever its form (Dimitriadis et al. 2023).
+        Nothing is simulated, and there is no test; what the band proves is answered by
+        :meth:`ReliabilityFit.band_test`.
     band : {"consistency"} or None, default "consistency"
         Where the curve of a calibrated model lies: labels are redrawn from the predictions and the
         curve is fitted anew; a kernel keeps the width that it has for the observed labels.
@@ -74,15 +74,11 @@ def reliability_fit(
         Whether ``level`` is for all points together (max-T).
     points : int, default 200
         Where the curve is evaluated: half of them at quantiles of the predictions, half equally
-        spaced between the smallest and the largest. For ``fit="band"`` more distinct predictions
-        than this are rounded to these points, outward, which costs no validity and makes the band
-        narrower where there are thousands.
-    n_resamples, rng, workers
-        For the consistency band and the test.
-    **facts
-        As in :func:`calibration_test`. With clusters labels of the band and the test are those of
-        :class:`SharedRedraws`. ``"band"`` counts independent rows and takes neither clusters nor
-        weights.
+        spaced. For ``fit="band"`` more distinct predictions than this are rounded to these points,
+        outward, which costs no validity.
+    n_resamples, rng, workers, **facts
+        As in :func:`calibration_test`, for the consistency band and the test. ``"band"`` counts
+        independent rows and takes neither clusters nor weights.
 
     Returns
     -------

@@ -95,9 +95,7 @@ def reliability_simplex(
     level : float, default 0.9
         Cells count as significant so that with a calibrated model none does with at least this
         probability.
-    n_resamples, rng, workers
-        For the test of the ECE over the cells, and for p-values of cells that are drawn.
-    **facts
+    n_resamples, rng, workers, **facts
         As in :func:`calibration_test`; ``by`` is refused.
 
     Raises
@@ -108,11 +106,10 @@ def reliability_simplex(
     Notes
     -----
     A cell's p-value is exact: the smallest two-sided Poisson-binomial p-value of its classes, times
-    their number (Bonferroni); over the cells it is adjusted by Holm's method. O(n K). So it is for
-    weights that are multiples of one number. With other weights, and with clusters, labels are
-    drawn as the test of the ECE draws them (:class:`SharedRedraws`, inflated by its κ): the p-value
-    is that of the largest standardised deviation of a class, adjusted by the joint law of all cells
-    (max-T). O(B n K).
+    their number (Bonferroni); over the cells it is adjusted by Holm's method. O(n K). With clusters
+    or weights that are no multiples of one number, labels are drawn as the test of the ECE draws
+    them, inflated by its κ: the p-value is that of the largest standardised deviation of a class,
+    adjusted by the joint law of all cells (max-T). O(B n K).
 
     References
     ----------

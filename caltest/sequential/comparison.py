@@ -33,9 +33,8 @@ class ComparisonMonitor(Watch):
     the event happens and (1 − π)/(1 − ν) when it does not, π = (p_a + ν)/2 (Henzi & Ziegel 2022):
     for the Brier score ν = (p_a + p_b)/2. It is evidence against "b was never the worse, given the
     past", and the other direction exchanges a and b. The mean difference of the scores is enclosed
-    by the empirical Bernstein confidence sequence of Choe & Ramdas (2024), Theorem 2.
-
-    A monitor is a value: :meth:`update` returns a new one.
+    by the empirical Bernstein confidence sequence of Choe & Ramdas (2024), Theorem 2. A monitor is
+    a value: :meth:`update` returns a new one.
 
     Parameters
     ----------
@@ -58,8 +57,8 @@ class ComparisonMonitor(Watch):
     evidence : tuple of float
         That a is better, and that b is.
     low, high : float
-        Where the mean of score a minus score b lies, at all times with probability 1 − ``alpha``.
-        Each difference counts with its mean given the past, so that the forecasters may change.
+        Where the mean of score a minus score b, given the past, lies at all times with probability
+        1 − ``alpha``.
     difference : float
         The mean of score a minus score b so far.
     alarm : int or None
@@ -74,7 +73,7 @@ class ComparisonMonitor(Watch):
     StatisticError
         For parameters out of range, or a lens that does not show both the same event.
     InvalidPredictionsError
-        When rows are not a forecast and its outcomes, go back in time, or could exceed the bound.
+        When rows go back in time, or could exceed the bound.
 
     References
     ----------

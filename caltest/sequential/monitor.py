@@ -36,12 +36,9 @@ class Monitor(Watch):
     rows depend on in the past, P(sup_t M_t ≥ 1/α) ≤ α (Ville 1939). Nothing is fitted, and any
     splitting of the rows gives the same evidence.
 
-    A :class:`Tally`, of a day perhaps, is a batch whose order does not matter: experts then tilt
-    all predictions of a micro-cell alike, none begins within the batch, and the alarm rings at its
-    end. What sums leave open never adds to the evidence, so that the bound holds. Tallies and rows
-    may follow each other.
-
-    A monitor is a value: :meth:`update` returns a new one.
+    A :class:`Tally`, of a day perhaps, is a batch whose order does not matter: experts tilt all
+    predictions of a micro-cell alike, and what sums leave open never adds to the evidence. Tallies
+    and rows may follow each other. A monitor is a value: :meth:`update` returns a new one.
 
     Parameters
     ----------
@@ -56,15 +53,15 @@ class Monitor(Watch):
     run_length : int, default 100_000
         Rows to a false alarm with ``change=True``, on average, at least.
     horizon : int, default 1
-        How many rows, or with ``time`` how many times, ahead the forecasts are made. Outcomes are
-        then not known before the next forecasts, and a plain product is wrong. Rows are dealt to
-        that many processes, whose largest, divided by their number, is the evidence.
+        How many rows, or with ``time`` how many times, ahead the forecasts are made: outcomes are
+        not known before the next forecasts, and a plain product is wrong. Rows are dealt to that
+        many processes, whose largest, divided by their number, is the evidence.
 
     Attributes
     ----------
     evidence, log_evidence : float
-        M_t, and its logarithm. 1 : 100 means that a gambler who bets against the model has made 100
-        of 1. Infinite once an outcome of probability 0 has occurred.
+        M_t, what a gambler against the model has made of 1, and its logarithm; infinite once an
+        outcome of probability 0 has occurred.
     pvalue : float or None
         1 / max M_s, valid at any time.
     alarm : int or None
@@ -79,17 +76,17 @@ class Monitor(Watch):
         Outcomes of probability 0.
     time : float or None
         The time of the last row; dates are seconds since 1970.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``notes`` are those of the last update.
     classes : tuple of str or None
         Names of the classes, which all rows must have in the same order.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``notes`` are those of the last update.
 
     Raises
     ------
     StatisticError
         For parameters out of range, or a lens that does not fit the data.
     InvalidPredictionsError
-        When rows are not a forecast and its outcomes, go back in time, or weigh more than 1.
+        When rows go back in time, or weigh more than 1.
 
     Notes
     -----
