@@ -275,6 +275,12 @@ def admitted_tally(
     return tally.through(lens)
 
 
+def lens_of(data: Any, lens: LensLike | None) -> Lens:
+    """Return the lens that checked data are looked at through; a tally was made with its own."""
+    through: Lens = data.through(lens).lens if isinstance(data, AnyTally) else as_lens(lens, data)
+    return through
+
+
 def problem_through(data: Any, lens: LensLike | None) -> Problem:
     """Return what a lens shows of checked data: rows, or the sums of a tally."""
     if isinstance(data, AnyTally):

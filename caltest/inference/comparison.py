@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any, Unpack
@@ -15,21 +14,12 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.analysis import ROWS, admitted, admitted_tally, refuse_strange
-from caltest.inference.pair import (
-    HYPOTHESES,
-    Method,
-    Model,
-    Settings,
-    compared,
-    verdict,
-)
-from caltest.inference.subgroups import each_subgroup
-from caltest.lens_choice import as_lens
+from caltest.inference.analysis import ROWS, admitted, admitted_tally, lens_of, refuse_strange
+from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
+from caltest.inference.subgroups import with_subgroups
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ComparisonResult, ComparisonTable, ending
-from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import DebiasedL2, StatisticLike
 from caltest.tally import AnyTally, Tallies, Tally
@@ -156,18 +146,16 @@ def compare(
         both = zip(names, (probs_a, probs_b), (labels, labels_b), strict=True)
         data = {name: _predictions(name, p, y, facts) for name, p, y in both}
     method = "z" if method == "auto" else method
-    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     if any(d.by is not None for d in data.values()):
         if not paired:
             raise StatisticError("by is of two models on the same rows: compare them two by two")
-        kind: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
-        ask: Any = partial(compare, names=names, statistic=statistic, **kind, **options)
-        a, b = data.values()
-        whole: ComparisonResult = ask(replace(a, by=None), replace(b, by=None))
-        go_on(whole.ended)
-        return replace(whole, subgroups=each_subgroup(a, ask, b))
-    settings, models = _models(data, (statistic, lens, method, paired), level, margin, options)
-    return compared(settings, models[0], models[1], options)
+        kind: Any = {"lens": lens, "method": method, "level": level, "margin": margin, **run}
+        ask: Any = partial(compare, names=names, statistic=statistic, **kind)
+        whole: ComparisonResult = with_subgroups(ask, *data.values())
+        return whole
+    settings, models = _models(data, statistic, lens, method, paired, level, margin, run)
+    return compared(settings, *models)
 
 
 def compare_models(
@@ -216,12 +204,11 @@ def compare_models(
     data = _same_rows(dict(models), labels, facts) if models else {}
     if any(d.by is not None for d in data.values()):
         raise StatisticError("by is of two models on the same rows: compare them two by two")
-    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     method = "z" if method == "auto" else method
-    question = (statistic, lens, method, True)
-    settings, members = _models(data, question, level, margin, options)
+    settings, members = _models(data, statistic, lens, method, True, level, margin, run)
     ranked = sorted(members, key=lambda m: m.estimate)
-    pairs = [compared(settings, a, b, options) for a, b in combinations(ranked, 2)]
+    pairs = [compared(settings, a, b) for a, b in combinations(ranked, 2)]
     adjusted = holm([pair.pvalue for pair in pairs])
     judged = list(zip(pairs, adjusted, strict=True))
     together = {frozenset(pair.names) for pair, p in judged if p > 1.0 - level}
@@ -254,20 +241,13 @@ def _refuse_settings(verb: str, level: float, margin: float, method: str, facts:
 
 
 def _models(
-    data: dict[str, Any],
-    question: tuple[StatisticLike, LensLike | None, Method, bool],
-    level: float,
-    margin: float,
-    options: dict[str, Any],
+    data: dict[str, Any], statistic: StatisticLike, lens: LensLike | None, *question: Any
 ) -> tuple[Settings, list[Model]]:
-    """Look at every model through the lens, and test it by itself."""
+    """Look at every model through the lens of the first, and test it by itself."""
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
-    statistic, lens, method, paired = question
-    first = next(iter(data.values()))
-    through = first.lens if isinstance(first, Tally) else as_lens(lens, first)
-    settings = Settings(statistic, through, method, paired, level, margin)
-    return settings, [Model.of(*side, settings, options) for side in data.items()]
+    settings = Settings(statistic, lens_of(next(iter(data.values())), lens), *question)
+    return settings, [Model.of(name, model, settings) for name, model in data.items()]
 
 
 def _tallies(
@@ -298,10 +278,10 @@ def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Prediction
 
 def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Predictions]:
     """Read models that predict the same observations; one that knows the labels tells the rest."""
-    known = [p.labels for p in probs.values() if isinstance(p, Predictions)]
-    found = known[0] if labels is None and known else labels
+    with_labels = [p.labels for p in probs.values() if isinstance(p, Predictions)]
+    shared = with_labels[0] if labels is None and with_labels else labels
     data = {
-        str(name): _predictions(name, p, labels if isinstance(p, Predictions) else found, facts)
+        str(name): _predictions(name, p, labels if isinstance(p, Predictions) else shared, facts)
         for name, p in probs.items()
     }
     (first, a), *others = data.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -23,7 +22,7 @@ from caltest.inference.analysis import (
 )
 from caltest.inference.calibration import calibration_test, refuse_bets
 from caltest.inference.pvalues import result_of
-from caltest.inference.subgroups import each_subgroup
+from caltest.inference.subgroups import with_subgroups
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
@@ -31,7 +30,6 @@ from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import Counts, TallyProblem
 from caltest.problem.tally import CountDraws
 from caltest.results import JointTestResult, ending
-from caltest.results.base import go_on
 from caltest.simulate import (
     BLOCK,
     Batches,
@@ -113,9 +111,8 @@ def joint_test(
     data = admitted("joint_test", probs, labels, facts, takes=ROWS | {"by"})
     if data.by is not None:
         ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
-        whole = ask(replace(data, by=None))
-        go_on(whole.ended)
-        return replace(whole, subgroups=each_subgroup(data, ask))
+        whole: JointTestResult = with_subgroups(ask, data)
+        return whole
     for statistic in statistics:
         refuse_bets(data, statistic)
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared

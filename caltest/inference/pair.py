@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +26,6 @@ from caltest.results.comparison import ScoreDifference
 from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
 from caltest.statistics.base import prepare
 from caltest.statistics.binned import BinnedError
-from caltest.tally import Tally
 
 Method = Literal["auto", "z", "swap"]
 
@@ -42,14 +41,15 @@ MANY_ALONE = 0.1
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked of a pair of models."""
+    """What is asked of a pair of models; ``run`` is what simulations take."""
 
     statistic: StatisticLike
     lens: Lens
-    method: Any
+    method: str
     paired: bool
     level: float
     margin: float
+    run: dict[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +68,13 @@ class Model:
     times: FloatArray | None
 
     @classmethod
-    def of(cls, name: str, data: Any, settings: Settings, options: dict[str, Any]) -> Model:
+    def of(cls, name: str, data: Any, settings: Settings) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
         prepared, estimate = evaluated(statistic, problem_through(data, lens))
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            test = calibration_test(data, None, statistic, lens=lens, **options)
+            test = calibration_test(data, None, statistic, lens=lens, **settings.run)
         error, tested, rows, times = None, statistic, prepared.data, None
         if settings.method != "swap":
             tested = _squared_version(statistic, prepared)
@@ -91,28 +91,22 @@ class Model:
                     f"no two rows of {name} share a cell of {name_of(prepared.cells.bins)}, so "
                     "that noise and error cannot be told apart: take fewer bins"
                 )
-        interval = _own_interval(data, settings, options)
+        interval = None
+        try:  # of the model's own error, where one is known that covers
+            options = {"lens": lens, "level": settings.level, **settings.run}
+            bounds = confidence_interval(data, None, statistic, **options)
+            if bounds.low is not None and bounds.high is not None:
+                interval = bounds.low, bounds.high
+        except StatisticError:
+            pass
         induced = prepared.data
         return cls(name, data, induced, rows, tested, estimate, error, test, interval, times)
 
 
-def _own_interval(
-    data: Predictions | Tally, settings: Settings, options: dict[str, Any]
-) -> tuple[float, float] | None:
-    """Return an interval of the model's own error, where one is known that covers."""
-    try:
-        found = confidence_interval(
-            data, None, settings.statistic, lens=settings.lens, level=settings.level, **options
-        )
-    except StatisticError:
-        return None
-    return None if found.low is None or found.high is None else (found.low, found.high)
-
-
 def _squared_version(statistic: StatisticLike, prepared: Prepared) -> StatisticLike:
     """Return the statistic whose difference is tested."""
-    known = prepared.estimand is not None or isinstance(prepared, BinnedError)
-    if prepared.cells is not None and prepared.cells.bins is not None and known:
+    binned = prepared.estimand is not None or isinstance(prepared, BinnedError)
+    if prepared.cells is not None and prepared.cells.bins is not None and binned:
         return DebiasedL2(prepared.cells.bins)
     raise StatisticError(
         f"no valid test of equal {name_of(statistic)} is known: compare DebiasedL2(bins), or test "
@@ -120,19 +114,7 @@ def _squared_version(statistic: StatisticLike, prepared: Prepared) -> StatisticL
     )
 
 
-class _Evidence(NamedTuple):
-    """What speaks for a difference."""
-
-    pvalue: float
-    low: float | None
-    high: float | None
-    n_resamples: int = 0
-    error: float = 0.0
-    ended: str = "complete"
-    notes: tuple[str, ...] = ()
-
-
-def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) -> ComparisonResult:
+def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
     """Test the difference of two models."""
     if settings.paired and a.induced.n != b.induced.n:
         raise StatisticError(
@@ -140,11 +122,13 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
             f"{b.induced.n} of {b.name}: a paired comparison needs a lens that treats every row by "
             "itself"
         )
-    found = _by_variance if settings.method == "z" else _by_swaps
-    difference, evidence = a.estimate - b.estimate, found(settings, a, b, options)
-    facts = Analysis("compare", a.data, settings.lens, a.induced, options["rng"]).facts
+    evidence = (_by_variance if settings.method == "z" else _by_swaps)(settings, a, b)
+    difference, ended = a.estimate - b.estimate, evidence.pop("ended")
+    ends = evidence["pvalue"], evidence["low"], evidence["high"]
+    facts = Analysis("compare", a.data, settings.lens, a.induced, settings.run["rng"]).facts
     notes = (f"{m.name}: {note}" for m in (a, b) for note in m.test.notes)
-    facts |= {"notes": (*notes, *evidence.notes), "copies": max(a.data.copies, b.data.copies)}
+    facts |= {"notes": (*notes, *evidence.pop("notes"))}
+    facts |= {"copies": max(a.data.copies, b.data.copies)}
     return ComparisonResult(
         statistic=name_of(settings.statistic),
         tested=name_of(a.tested),
@@ -154,31 +138,27 @@ def compared(settings: Settings, a: Model, b: Model, options: dict[str, Any]) ->
         estimate_a=a.estimate,
         estimate_b=b.estimate,
         difference=difference,
-        pvalue=evidence.pvalue,
-        pvalue_error=evidence.error,
-        low=evidence.low,
-        high=evidence.high,
         level=settings.level,
         margin=settings.margin,
-        verdict=verdict(settings, difference, evidence.pvalue, evidence.low, evidence.high),
+        verdict=verdict(settings, difference, *ends),
         test_a=a.test,
         test_b=b.test,
         interval_a=a.interval,
         interval_b=b.interval,
         scores=_score_differences(a, b, settings.paired, settings.level),
         paired=settings.paired,
-        n_resamples=evidence.n_resamples,
-        ended=ending(a.test.ended, b.test.ended, evidence.ended),
-        **facts,
+        ended=ending(a.test.ended, b.test.ended, ended),
+        **facts | evidence,
     )
 
 
-def _by_variance(settings: Settings, a: Model, b: Model, options: dict[str, Any]) -> _Evidence:
+def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
+    """Return what speaks for a difference of squared errors."""
     assert a.error is not None
     assert b.error is not None
     sides = Side(a.error, a.rows), Side(b.error, b.rows)
-    found = Difference(*sides, settings.paired)
-    pvalue, (low, high) = found.pvalue(), found.limits(settings.level)
+    difference = Difference(*sides, settings.paired)
+    pvalue, (low, high) = difference.pvalue(), difference.limits(settings.level)
     alone = "alone in their cell" if sides[0].error.parts.rows else "without other clusters there"
     notes = [
         f"{m.error.alone} of {m.error.n} rows of {m.name} are {alone} and count "
@@ -186,21 +166,25 @@ def _by_variance(settings: Settings, a: Model, b: Model, options: dict[str, Any]
         for m in (a, b)
         if m.error is not None and m.error.alone > MANY_ALONE * m.error.n
     ]
-    better, side = (a, sides[0]) if found.value < 0.0 else (b, sides[1])
-    if found.pvalue(lone=False) <= 1.0 - settings.level < pvalue:
+    better, side = (a, sides[0]) if difference.value < 0.0 else (b, sides[1])
+    if difference.pvalue(lone=False) <= 1.0 - settings.level < pvalue:
         notes.append(
             f"{side.lone.size} {'rows' if side.error.parts.rows else 'clusters'} of {better.name} "
             "are alone in their cell and could carry the difference: take fewer bins"
         )
-    return _Evidence(pvalue, low, high, notes=tuple(notes))
+    evidence = {"pvalue": pvalue, "low": low, "high": high, "pvalue_error": 0.0}
+    return evidence | {"n_resamples": 0, "ended": "complete", "notes": notes}
 
 
-def _by_swaps(settings: Settings, a: Model, b: Model, options: dict[str, Any]) -> _Evidence:
-    values, ended = swapped_differences(a.tested, a.induced, b.induced, settings.paired, **options)
+def _by_swaps(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
+    """Return what speaks against models that could change places in every row."""
+    of_both = a.tested, a.induced, b.induced, settings.paired
+    values, ended = swapped_differences(*of_both, **settings.run)
     difference, drawn = a.estimate - b.estimate, values.size
     pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + drawn)
     error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
-    return _Evidence(pvalue, None, None, drawn, error, ended)
+    evidence = {"pvalue": pvalue, "low": None, "high": None, "pvalue_error": error}
+    return evidence | {"n_resamples": drawn, "ended": ended, "notes": ()}
 
 
 def verdict(
@@ -228,16 +212,15 @@ def _score_differences(
     tallies = a.times is not None
     if tallies and a.data.n_classes > 2:
         return ()
-    found: list[ScoreDifference] = []
+    differences: list[ScoreDifference] = []
     for name, score in SCORES.items():
         sides = []
         for model in (a, b):
             rows = model.rows if tallies else model.data
-            values = score.of_rows(rows)
             mean = prepare(score, model.induced).observed if tallies else None
-            sides.append(_Scored.of(values, rows, model.times, mean))
-        found.append(_score_difference(name, sides[0], sides[1], paired, level))
-    return tuple(found)
+            sides.append(_Scored.of(score.of_rows(rows), rows, model.times, mean))
+        differences.append(_score_difference(name, sides[0], sides[1], paired, level))
+    return tuple(differences)
 
 
 class _Scored(NamedTuple):

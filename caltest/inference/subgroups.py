@@ -26,6 +26,13 @@ COMPARABLE = 100
 Run = tuple[int, Any, Any]
 
 
+def with_subgroups(ask: Callable[..., Any], data: Predictions, *beside: Predictions) -> Any:
+    """Return the answer for all rows, with those for every subgroup."""
+    whole = ask(*(replace(d, by=None) for d in (data, *beside)))
+    go_on(whole.ended)
+    return replace(whole, subgroups=each_subgroup(data, ask, *beside))
+
+
 def each_subgroup(
     data: Predictions, test: Callable[..., Result], *beside: Predictions
 ) -> Subgroups:

@@ -132,7 +132,7 @@ def test_smallest_pvalue_is_no_zero():
     assert np.finfo(float).tiny <= Difference(*sides, paired=True).pvalue() < 1e-100
 
 
-SETTINGS = Settings(None, None, "z", True, 0.95, 0.02)
+SETTINGS = Settings(None, None, "z", True, 0.95, 0.02, {})
 
 
 @pytest.mark.parametrize(
