@@ -22,7 +22,7 @@ from caltest.results import ending
 DIAGRAMS = ("deviation", "classical")
 CURVES = ("isotonic", "smooth", "band")
 PAIRS = ("comparison", "difference")
-BANDS = ("consistency", "clopper-pearson", "wilson", "bootstrap")
+BANDS = ("consistency", "clopper-pearson", "wilson")
 SITES = ("forest", "sites")
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
 

@@ -140,30 +140,6 @@ def confidence_bars(
     return np.where(s > 0, centre - half, 0.0), np.where(s < n, centre + half, 1.0)
 
 
-def bootstrap_bars(
-    successes: IntArray,
-    counts: IntArray,
-    level: float,
-    *,
-    simultaneous: bool = False,
-    n_resamples: int = N_TOGETHER,
-    rng: Any = None,
-) -> Bars:
-    """Return percentile bootstrap intervals of the frequencies: rows resampled, cells kept.
-
-    Resampling rows makes the numbers of successes and failures of all cells multinomial, which is
-    drawn directly: O(B L). A cell whose outcomes are all alike gets an interval of no width, which
-    the exact intervals of :func:`confidence_bars` do not. Parameters as there.
-    """
-    generator = np.random.default_rng(rng)
-    table = np.concatenate([successes, counts - successes])
-    draws = generator.multinomial(table.sum(), table / table.sum(), size=n_resamples)
-    hits, misses = np.split(draws.astype(np.float64), 2, axis=1)
-    with np.errstate(invalid="ignore"):
-        frequencies = hits / (hits + misses)
-    return quantile_bars(frequencies, level, simultaneous=simultaneous)
-
-
 def simulated_bars(
     data: Predictions,
     cells: Sequence[Cells],

@@ -15,13 +15,7 @@ from caltest.inference.analysis import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.problem import Cells
-from caltest.reliability.bars import (
-    Bars,
-    bootstrap_bars,
-    confidence_bars,
-    consistency_bars,
-    simulated_bars,
-)
+from caltest.reliability.bars import confidence_bars, consistency_bars, simulated_bars
 from caltest.reliability.view import View, spread, two_class_problems
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
 from caltest.results.reliability import CONFIDENCE
@@ -32,7 +26,7 @@ from caltest.statistics.base import problem_of
 #: What is honoured besides probabilities and labels.
 FACTS = ROWS | {"by"}
 Band = (
-    Literal["consistency", "confidence", "clopper-pearson", "wilson", "bootstrap"]
+    Literal["consistency", "confidence", "clopper-pearson", "wilson"]
     | LabelScheme
     | RowScheme
     | None
@@ -69,9 +63,8 @@ def reliability_curve(
         *Consistency* bars, where a calibrated model's frequency lies: ``"consistency"`` computes
         them exactly; ``RedrawLabels()`` and ``ConsistencyResampling()`` simulate them, the latter
         as published. *Confidence* bars, where the true frequency may lie: ``"clopper-pearson"``
-        (also called ``"confidence"``), ``"wilson"``, or ``"bootstrap"``, which has no width where
-        all outcomes of a bin are alike. None leaves bars out. With ``clusters`` there are those of
-        :class:`SharedRedraws` only.
+        (also called ``"confidence"``) or ``"wilson"``. None leaves bars out. With ``clusters``
+        there are those of :class:`SharedRedraws` only.
     level : float, default 0.9
         Probability that a bar holds what it should.
     simultaneous : bool, default False
@@ -108,42 +101,37 @@ def reliability_curve(
     """
     fraction("level", level)
     one_of("simultaneous", simultaneous, (True, False))
-    binning, takes = as_binning(bins), {*FACTS, "tally"}
-    computed = band is None or (isinstance(band, str) and band != "bootstrap")
-    sums_of = [ECE(binning)] if computed else []
+    binning, sums_of = as_binning(bins), []
+    if band is None or isinstance(band, str):  # bars that are computed
+        sums_of = [ECE(binning)]
     view = View.of(
-        "reliability_curve", probs, labels, facts, lens=lens, rng=rng, takes=takes, summable=sums_of
-    )
-    band = _for_weights(_for_clusters(band, view.problem), view.data.weights)
-    if view.from_sums and not (band is None or isinstance(band, str)):
-        raise StatisticError(f"{band!r} draws rows, which a tally does not have")
-    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    names, groups, tests, notes = _tested(view, binning, options)
-    parts = [part for induced in groups for part in two_class_problems(induced)]
-    cells = [Cells.of(binning, problem_of(part)) for part in parts]
+        "reliability_curve", probs, labels, facts,
+        lens=lens, rng=rng, takes={*FACTS, "tally"}, summable=sums_of,
+    )  # fmt: skip
+    band = _allowed(band, view)
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
-    low = high = np.full(sum(map(len, cells)), np.nan)
+    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    names, groups, tests, notes = _tested(view, binning, options)
+    cells = [
+        [Cells.of(binning, problem_of(part)) for part in two_class_problems(induced)]
+        for induced in groups
+    ]
+    curves = [of_class for group in cells for of_class in group]
+    table = _table(curves, binning)
+    low = high = np.full(table["count"].size, np.nan)
     n_draws, ended = 0, "complete"
-    table = _joined([_table(c, binning) for c in cells])
-    if isinstance(band, (LabelScheme, RowScheme)) and band.calibrated:
-        options |= {"simultaneous": simultaneous}
-        (low, high), n_draws, ended = _simulated(groups, cells, band, level, options)
+    if band is not None:
+        bars = {"level": level, "simultaneous": simultaneous}
+        low, high, n_draws, ended = _bars(band, groups, cells, bars, options)
+    if n_draws:  # simulated bars hold deviations
         low, high = low + table["predicted"], high + table["predicted"]
-    elif name in ("exact", *CONFIDENCE):
-        low, high = _bars(name, cells, level, simultaneous, n_resamples, rng)
-        n_draws = n_resamples if name == "bootstrap" else 0
-    elif band is not None:
-        raise StatisticError(
-            "band must be 'consistency', 'confidence', 'clopper-pearson', 'wilson', 'bootstrap', "
-            f"RedrawLabels(), ConsistencyResampling() or None, not {band!r}"
-        )
     order = np.lexsort((table["predicted"], table["component"]))
     return ReliabilityCurve(
         **{column: values[order] for column, values in table.items()},
         low=low[order],
         high=high[order],
-        spread=np.array([spread(c.problem) for c in cells]),
+        spread=np.array([spread(of_class.problem) for of_class in curves]),
         names=names,
         subject=view.lens.subject,
         bins=name_of(binning),
@@ -161,17 +149,15 @@ def _tested(
     view: View, binning: Binning, options: dict[str, Any]
 ) -> tuple[tuple[str, ...], list[Predictions], list[CalibrationTestResult], tuple[str, ...]]:
     """Return names, data and tests of what can be tested, and a note of each subgroup left out."""
-    known = view.facts["notes"]
-    names, tests, notes = [], [], list(known)
-    problems = []
+    names, tests, problems, left_out = [], [], [], []
     for group, induced in view.groups.items():
         try:
             parts = two_class_problems(induced)
             results = [view.test(ECE(binning), part, options) for part in parts]
         except StatisticError as error:
-            if not group or len(notes) - len(known) == len(view.groups) - 1:
+            left_out.append(f"subgroup {group} is left out: {error}")
+            if len(left_out) == len(view.groups):
                 raise
-            notes.append(f"subgroup {group} is left out: {error}")
             continue
         components = view.lens.components(view.data)
         inner = components if len(components) > 1 or not group else ("",)
@@ -179,96 +165,85 @@ def _tested(
         tests += results
         problems.append(induced)
     summed = tests[0].notes if view.from_sums else ()
-    return tuple(names), problems, tests, tuple(dict.fromkeys((*notes, *summed)))
+    notes = dict.fromkeys((*view.facts["notes"], *left_out, *summed))
+    return tuple(names), problems, tests, tuple(notes)
 
 
-def _simulated(
-    groups: list[Predictions],
-    cells: list[Cells],
-    band: LabelScheme | RowScheme,
-    level: float,
-    options: dict[str, Any],
-) -> tuple[Bars, int, str]:
-    """Return simulated deviations of all cells, group by group."""
-    if options["simultaneous"]:  # a share for each group
-        level = 1.0 - (1.0 - level) / len(groups)
-    each = len(cells) // len(groups)
-    parts = [
-        simulated_bars(induced, cells[each * g : each * (g + 1)], band, level, **options)
-        for g, induced in enumerate(groups)
-    ]
-    low, high = (np.concatenate(side) for side in zip(*(bars for bars, _, _ in parts), strict=True))
-    return (low, high), parts[0][1], ending(*(ended for _, _, ended in parts))
-
-
-def _for_clusters(band: Band, induced: Predictions) -> Band:
-    """Return bars that know of the dependence within clusters, or refuse others."""
-    if induced.n_clusters is None:
-        return band
-    band = SharedRedraws() if band == "consistency" else band
-    if band is not None and (isinstance(band, str) or not band.takes_clusters):
-        raise StatisticError(
-            f"band={band!r} takes rows for independent, but they come in clusters: use "
-            "band='consistency'"
-        )
+def _allowed(band: Band, view: View) -> Band:
+    """Return bars that know of clusters and weights, or refuse others."""
+    weights = view.data.weights
+    if view.units.n_clusters is not None:
+        band = SharedRedraws() if band == "consistency" else band
+        if band is not None and (isinstance(band, str) or not band.takes_clusters):
+            raise StatisticError(
+                f"band={band!r} takes rows for independent, but they come in clusters: use "
+                "band='consistency'"
+            )
+    if weights is not None and band in (*CONFIDENCE, "confidence"):
+        raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
+    if weights is not None and band == "consistency" and (weights != np.rint(weights)).any():
+        band = RedrawLabels()  # without a lattice there is no exact law
+    if view.from_sums and not (band is None or isinstance(band, str)):
+        raise StatisticError(f"{band!r} draws rows, which a tally does not have")
     return band
 
 
-def _for_weights(band: Band, weights: FloatArray | None) -> Band:
-    """Return bars that know of weights, or refuse others."""
-    if weights is not None and band in (*CONFIDENCE, "confidence"):
-        raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
-    whole = weights is None or bool((weights == np.rint(weights)).all())
-    return band if whole or band != "consistency" else RedrawLabels()  # without a lattice
-
-
-def _table(cells: Cells, bins: Binning) -> dict[str, Any]:
-    """Return the columns of one curve, in the order of its cells."""
-    first, problem = cells.starts[:-1], cells.problem
-    p = problem.probs[cells.order, 0]
-    weight = 1.0 if problem.weight is None else problem.weight
-    number = problem.numbers(bins)[cells.order[first]].astype(np.int64)
-    bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
-    if isinstance(bins, FIXED):
-        edges = np.array([0.0, *bins.edges, 1.0])
-        bin_low, bin_high = edges[number], edges[number + 1]
-    return {
-        "cell": number,
-        "bin_low": bin_low,
-        "bin_high": bin_high,
-        "count": cells.counts,
-        "predicted": cells.mean(problem.probs[:, 0]),
-        "observed": cells.sum(weight * problem.events) / cells.mass,
-    }
-
-
-def _joined(tables: list[dict[str, Any]]) -> dict[str, Any]:
-    sizes = [len(table["count"]) for table in tables]
-    joined = {name: np.concatenate([t[name] for t in tables]) for name in tables[0]}
-    return {"component": np.repeat(np.arange(len(tables)), sizes), **joined}
-
-
 def _bars(
-    kind: str,
-    cells: list[Cells],
-    level: float,
-    simultaneous: bool,
-    n_resamples: int,
-    rng: Any,
-) -> Bars:
-    """Return bars of all curves that take no simulation of labels."""
-    if simultaneous:  # a share for each curve: curves of one data set depend on each other
-        level = 1.0 - (1.0 - level) / len(cells)
-    together: dict[str, Any] = {"simultaneous": simultaneous}
-    bars: list[Bars] = []
-    for cell in cells:
-        hits = cell.sum(cell.problem.events)
-        if kind == "exact":
-            bars.append(consistency_bars(cell, level, **together))
-        elif kind == "bootstrap":
-            options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng}
-            bars.append(bootstrap_bars(hits, cell.counts, level, **together, **options))
-        else:
-            bars.append(confidence_bars(hits, cell.counts, level, kind, **together))
-    low, high = (np.concatenate(side) for side in zip(*bars, strict=True))
-    return low, high
+    band: Band,
+    groups: list[Predictions],
+    cells: list[list[Cells]],
+    bars: dict[str, Any],
+    options: dict[str, Any],
+) -> tuple[FloatArray, FloatArray, int, str]:
+    """Return the bars of all curves, how many data sets were drawn for them, and the ending."""
+    curves = [of_class for group in cells for of_class in group]
+    simulated = isinstance(band, (LabelScheme, RowScheme))
+    if bars["simultaneous"]:  # a share for each of what is not drawn together (Bonferroni)
+        bars = bars | {"level": 1.0 - (1.0 - bars["level"]) / len(groups if simulated else curves)}
+    if isinstance(band, (LabelScheme, RowScheme)) and band.calibrated:
+        drawn = [
+            simulated_bars(induced, parts, band, **bars, **options)
+            for induced, parts in zip(groups, cells, strict=True)
+        ]
+        each, (n_draws, *_), ends = zip(*drawn, strict=True)
+        low, high = np.concatenate(each, axis=1)
+        return low, high, n_draws, ending(*ends)
+    if band == "consistency":
+        each = tuple(consistency_bars(of_class, **bars) for of_class in curves)
+    elif band in ("confidence", *CONFIDENCE):
+        method = "clopper-pearson" if band == "confidence" else str(band)
+        each = tuple(
+            confidence_bars(c.sum(c.problem.events), c.counts, method=method, **bars)
+            for c in curves
+        )
+    else:
+        raise StatisticError(
+            "band must be 'consistency', 'confidence', 'clopper-pearson', 'wilson', "
+            f"RedrawLabels(), ConsistencyResampling() or None, not {band!r}"
+        )
+    low, high = np.concatenate(each, axis=1)
+    return low, high, 0, "complete"
+
+
+def _table(curves: list[Cells], bins: Binning) -> dict[str, Any]:
+    """Return the columns of all curves, one after the other, in the order of their cells."""
+    tables = []
+    for component, cells in enumerate(curves):
+        first, problem = cells.starts[:-1], cells.problem
+        p = problem.probs[cells.order, 0]
+        weight = 1.0 if problem.weight is None else problem.weight
+        number = problem.numbers(bins)[cells.order[first]].astype(np.int64)
+        bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
+        if isinstance(bins, FIXED):
+            edges = np.array([0.0, *bins.edges, 1.0])
+            bin_low, bin_high = edges[number], edges[number + 1]
+        tables.append({
+            "component": np.full(first.size, component),
+            "cell": number,
+            "bin_low": bin_low,
+            "bin_high": bin_high,
+            "count": cells.counts,
+            "predicted": cells.mean(problem.probs[:, 0]),
+            "observed": cells.sum(weight * problem.events) / cells.mass,
+        })  # fmt: skip
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}

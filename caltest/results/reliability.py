@@ -13,7 +13,7 @@ from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 #: Bands that hold where the truth may be; all others hold what a calibrated model would show.
-CONFIDENCE = ("clopper-pearson", "wilson", "bootstrap")
+CONFIDENCE = ("clopper-pearson", "wilson")
 
 #: Edges of histograms of the predictions: every 0.05, every half unit of log-odds, and all.
 SHARE_EDGES: FloatArray = np.arange(21) / 20

@@ -10,7 +10,6 @@ from conftest import cells_of
 import caltest as ct
 from caltest.reliability import reliability_curve
 from caltest.reliability.bars import (
-    bootstrap_bars,
     cell_pvalues,
     confidence_bars,
     consistency_bars,
@@ -307,24 +306,12 @@ def test_simultaneous_intervals_cover(rng, method, slack):
     assert covered >= _limits(0.9 - slack, 3000)[0]
 
 
-def test_bootstrap_of_counts_is_the_bootstrap_of_rows(rng):
-    y = rng.random(60) < 0.4
-    cell = np.repeat([0, 1], [20, 40])
-    draws = np.empty((4000, 2))
-    for r in range(4000):
-        rows = rng.integers(60, size=60)
-        draws[r] = [y[rows][cell[rows] == b].mean() for b in (0, 1)]
-    hits, counts = np.bincount(cell, y).astype(int), np.bincount(cell)
-    bars = bootstrap_bars(hits, counts, 0.9, n_resamples=3999, rng=1)
-    np.testing.assert_allclose(bars, np.quantile(draws, [0.05, 0.95], axis=0), atol=0.03)
-
-
 def test_names_of_the_bars_say_what_they_are():
     data = ct.examples.digits()
     words = {
         "consistency": "90 % consistency bars (exact)",
         "confidence": "90 % confidence bars (clopper-pearson)",
-        "bootstrap": "90 % confidence bars (bootstrap)",
+        "wilson": "90 % confidence bars (wilson)",
     }
     for band, text in words.items():
         curve = reliability_curve(data, band=band, n_resamples=99, rng=1)
