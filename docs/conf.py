@@ -12,7 +12,7 @@ copyright = author
 release = version = caltest.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -21,6 +21,13 @@ extensions = [
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+# Tutorials are run once for all builders, each from a fresh start; an error in a cell ends the build.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent / "_build" / ".jupyter_cache")
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
 
 exclude_patterns = ["_build", "simulations"]
 html_theme = "furo"
