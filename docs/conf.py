@@ -22,7 +22,7 @@ extensions = [
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# Tutorials are run once for all builders, each from a fresh start; an error in a cell ends the build.
+# Tutorials are run once for all builders, each from a fresh start; an error ends the build.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / ".jupyter_cache")
 nb_execution_raise_on_error = True
