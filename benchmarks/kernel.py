@@ -73,12 +73,10 @@ def main() -> None:
         for n_classes in (3, 10, 100):
             statistic = SKCE(LaplaceKernel(WIDTH))
             report(f"{name}, tiles", statistic, make(n, n_classes), repeats)
-    report("flat, 512 features", SKCE(LaplaceKernel(WIDTH), features=512), flat(n, 10), repeats)
     for label, statistic in [
         ("two classes, TV, along the line", SKCE(TVKernel(WIDTH))),
         ("flat, linear", SKCE(LaplaceKernel(WIDTH), estimator="linear")),
         ("flat, blocks of √n", SKCE(LaplaceKernel(WIDTH), estimator="block")),
-        ("flat, 512 features", SKCE(LaplaceKernel(WIDTH), features=512)),
     ]:
         n_classes = 2 if label.startswith("two") else 10
         report(label, statistic, flat(10 * n, n_classes), 1, loop=False)

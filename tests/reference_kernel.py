@@ -57,18 +57,9 @@ def median_distance(probs, distance, diagonal):
     return (np.median(every) if every else 0) or (np.mean(pairs) if pairs else 0) or 1.0
 
 
-def mmce(p, hits, nu=0.4, balanced=False):
-    """Kumar et al. 2018; the balanced one in its three sums."""
-    n, m = len(p), int(sum(hits))
-    total = 0.0
-    for i, j in itertools.product(range(n), range(n)):
-        k = math.exp(-abs(p[i] - p[j]) / nu)
-        if not balanced:
-            total += (hits[i] - p[i]) * (hits[j] - p[j]) * k / n**2
-        elif hits[i] and hits[j]:
-            total += (1 - p[i]) * (1 - p[j]) * k / m**2
-        elif not hits[i] and not hits[j]:
-            total += p[i] * p[j] * k / (n - m) ** 2
-        elif hits[i]:
-            total -= 2 * (1 - p[i]) * p[j] * k / (m * (n - m))
+def mmce(p, hits, nu=0.4):
+    """Kumar et al. 2018."""
+    pairs = itertools.product(range(len(p)), repeat=2)
+    k = lambda i, j: math.exp(-abs(p[i] - p[j]) / nu)  # noqa: E731
+    total = sum((hits[i] - p[i]) * (hits[j] - p[j]) * k(i, j) for i, j in pairs) / len(p) ** 2
     return math.sqrt(max(0.0, total))

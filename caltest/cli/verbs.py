@@ -16,7 +16,7 @@ from caltest.results.decisions import FORMULAS
 
 #: What a plan is like, if it is not a file.
 MODEL = "LogisticNormal"
-NULLS = ("auto", "exact", "asymptotic", "distribution-free", "betting")
+NULLS = ("auto", "exact", "asymptotic", "betting")
 PROFILES = ("ml", "clinical", "weather", "llm")
 
 

@@ -29,7 +29,7 @@ from caltest.statistics.base import prepare
 MIN_ROWS_PER_CELL = 20
 VALID = "null=RedrawLabels(), which is valid at every sample size"
 
-Null = Literal["auto", "exact", "asymptotic", "distribution-free", "betting"] | Scheme
+Null = Literal["auto", "exact", "asymptotic", "betting"] | Scheme
 
 
 def null_distribution(

@@ -35,7 +35,7 @@ AT_ONCE, CELLS_AT_ONCE = 2**17, 256
 #: What verbs accept: a statistic, or a function of an induced problem.
 StatisticLike = Callable[..., float]
 #: The names of limit laws.
-LimitName = Literal["asymptotic", "distribution-free", "betting"]
+LimitName = Literal["asymptotic", "betting"]
 #: A limit law, made for the labels it is asked about.
 Law = Callable[[IntArray], NullDistribution]
 
@@ -401,6 +401,11 @@ def _takes_weights(function: StatisticLike) -> bool:
         return "weights" in inspect.signature(function).parameters
     except ValueError:  # some builtins have no signature
         return False
+
+
+def coarseness(statistic: Any, problem: Problem) -> str:
+    """Return what a statistic along the line of predictions leaves out of micro-cells."""
+    return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"
 
 
 def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:

@@ -12,7 +12,7 @@ from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Cells, Problem, ResidualSums
-from caltest.statistics.base import Statistic, SumStatistic
+from caltest.statistics.base import Statistic, SumStatistic, coarseness
 from caltest.statistics.brownian import BrownianNull, Extent
 
 
@@ -96,13 +96,8 @@ class _CumulativeError(Statistic):
         laws = {"asymptotic": partial(_brownian, self.extent, sigma * unit * mass)}
         return Walk(
             problem, unit, self.extent,
-            cells=cells, min_surprises=2.0, laws=laws, remark=_coarseness(self, problem),
+            cells=cells, min_surprises=2.0, laws=laws, remark=coarseness(self, problem),
         )  # fmt: skip
-
-
-def _coarseness(statistic: Statistic, problem: Problem) -> str:
-    """Return what a walk along micro-cells leaves out."""
-    return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"
 
 
 def _brownian(extent: Extent, sigma: float, labels: IntArray) -> BrownianNull:
@@ -185,5 +180,5 @@ class ATB(Statistic):
         thresholds = cells.mean(problem.probs[:, 0])
         widths = np.diff(thresholds, append=1.0 + thresholds[0]) / squared
         floor = float(problem.variance.sum()) / squared
-        remark = _coarseness(self, problem)
+        remark = coarseness(self, problem)
         return TwoBins(problem, widths, cells=cells, null_mean=floor, remark=remark)

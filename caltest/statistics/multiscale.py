@@ -53,7 +53,7 @@ class Scales(SumStatistic):
                 first = np.searchsorted(before, edges[:-1])
                 gaps, squares = (np.add.reduceat(own, first) for own in (gaps, squares))
                 before = edges
-            value[:] = weights @ (np.square(gaps).sum(axis=1) - squares)
+            value[:] = np.einsum("l,lb->b", weights, np.square(gaps).sum(axis=1) - squares)
         return values.T / self.deviations
 
 

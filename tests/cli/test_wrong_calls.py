@@ -340,14 +340,12 @@ ct.SKCE(ct.LaplaceKernel) -> kernel must be a kernel such as LaplaceKernel()
 ct.SKCE(estimator="u") -> estimator must be one of 'unbiased', 'biased', 'block', 'linear', not 'u'
 ct.SKCE(block_size=2) -> block_size is for estimator='block', not 'unbiased'
 ct.SKCE(estimator="block", block_size=1) -> block_size must be a whole number ≥ 2, not 1
-ct.SKCE(features=3) -> features must be an even number ≥ 2, not 3
 ct.LaplaceKernel(0) -> bandwidth must be a number > 0, not 0
 ct.LaplaceKernel(np.inf) -> bandwidth must be a number > 0, not inf
 ct.LaplaceKernel("mean") -> bandwidth must be a number > 0, 'median' or 'median-with-diagonal'
 ct.GaussianKernel(-1) -> bandwidth must be a number > 0, not -1
-ct.MMCE(0.4) -> MMCE takes bandwidth=…, balanced=…
+ct.MMCE(0.4) -> MMCE takes bandwidth=…
 ct.MMCE(bandwidth=0) -> bandwidth must be a number > 0, not 0
-ct.MMCE(balanced=2) -> balanced must be True or False, not 2
 ct.Sweep("l3") -> Sweep takes norm=…
 ct.Sweep(norm="l3") -> norm must be 'l1' or 'l2', not 'l3'
 ct.Sweep(bins=3) -> Sweep has no argument 'bins': bins belong to the statistic
@@ -388,8 +386,6 @@ ct.VariationalError(recalibration="platt") -> such as PlattScaling()
 ct.VariationalError()([0.1, 0.2], [0, 1]) -> 10 in all; there are 2
 ct.ScaledBrierScore()([0.3], [1]) -> give two rows
 ct.LaplaceKernel()(np.eye(2), np.eye(2)) -> has no bandwidth yet
-ct.SKCE(estimator="linear", features=4) -> features are for
-ct.SKCE(lambda rows, others: rows @ others.T, features=8) -> features are for
 ct.ClasswiseECE(lambda rows: rows[:, 0])(P, Y) -> one integer per row
 ct.EdgeBins([0.2])(P) -> one coordinate
 ct.MultiScale([-2]) -> scales must be powers of two

@@ -63,9 +63,8 @@ def test_what_is_said_of_hosmer_and_lemeshow():
     assert "variance of only" in said
 
 
-def test_bounds_hold_always_and_do_not_warn():
+def test_exact_laws_do_not_warn():
     p, labels = drawn(lambda rng, n: rng.random(n), 10)
-    assert warned(p, labels, ct.SKCE(KERNEL, estimator="unbiased"), "distribution-free") == []
     assert warned(p, labels, ct.CalibrationInTheLarge(), "auto") == []
 
 

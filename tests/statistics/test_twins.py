@@ -132,7 +132,6 @@ TWINS = [
     Twin(ct.DebiasedL2(ct.VarianceTree(9)), debiased(ct.VarianceTree(9)), MANY, moved=True),
     Twin(ct.MultiScale(), multiscale, MANY, 9, moved=True),
     Twin(ct.MMCE(), event(kernels.mmce)),
-    Twin(ct.MMCE(balanced=True), event(partial(kernels.mmce, balanced=True))),
     *(
         Twin(kind(span=span, delta=0.0), lowess(summary, span), least=9)
         for kind, summary in (*SUMMARIES, (ct.Emax, np.max))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -21,7 +20,7 @@ Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, repr=False)
-class DistanceKernel(ABC, Written):
+class DistanceKernel(Written):
     """What the kernels share: a distance, its bandwidth, and how the bandwidth is chosen."""
 
     bandwidth: float | str = "median"
@@ -56,10 +55,6 @@ class DistanceKernel(ABC, Written):
         values = self._distances(rows, others, squared=False)
         values *= -1.0 / float(self.bandwidth)
         return np.exp(values, out=values)
-
-    @abstractmethod
-    def frequencies(self, count: int, n_classes: int, rng: np.random.Generator) -> FloatArray:
-        """Draw ω with E cos(ω·(p − q)) = k(p, q), shape (K, count)."""
 
     def _distances(self, rows: FloatArray, others: FloatArray, *, squared: bool) -> FloatArray:
         if isinstance(self.bandwidth, str):
@@ -108,11 +103,6 @@ class LaplaceKernel(DistanceKernel):
     LaplaceKernel(0.7071067811865476)
     """
 
-    def frequencies(self, count: int, n_classes: int, rng: np.random.Generator) -> FloatArray:
-        """Draw ω with E cos(ω·(p − q)) = k(p, q), shape (K, count): multivariate Cauchy."""
-        normals = rng.standard_normal((n_classes + 1, count))
-        return normals[1:] / np.abs(normals[0]) / float(self.bandwidth)
-
 
 @dataclass(frozen=True, repr=False)
 class GaussianKernel(DistanceKernel):
@@ -131,10 +121,6 @@ class GaussianKernel(DistanceKernel):
         values *= -0.5 / float(self.bandwidth) ** 2
         return np.exp(values, out=values)
 
-    def frequencies(self, count: int, n_classes: int, rng: np.random.Generator) -> FloatArray:
-        """Draw ω with E cos(ω·(p − q)) = k(p, q), shape (K, count): normal."""
-        return rng.standard_normal((n_classes, count)) / float(self.bandwidth)
-
 
 @dataclass(frozen=True, repr=False)
 class TVKernel(DistanceKernel):
@@ -151,15 +137,6 @@ class TVKernel(DistanceKernel):
 
     distance: ClassVar[str] = "tv"
     two_class: ClassVar[float] = 1.0
-
-    def frequencies(self, count: int, n_classes: int, rng: np.random.Generator) -> FloatArray:
-        """Draw ω with E cos(ω·(p − q)) = k(p, q), shape (K, count): independent Cauchy."""
-        return rng.standard_cauchy((n_classes, count)) / (2.0 * float(self.bandwidth))
-
-
-def fitted(kernel: Kernel, probs: FloatArray) -> Kernel:
-    """Return a kernel with its bandwidth chosen; a function is as it is."""
-    return kernel.fitted(probs) if isinstance(kernel, DistanceKernel) else kernel
 
 
 @kernel

@@ -1,98 +1,72 @@
-"""Sums over pairs of rows along a line: two classes and exponential kernels."""
+"""Sums over all pairs of units along the line of their predictions, for exponential kernels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from caltest._base.compiled import kernel
-from caltest.predictions import FloatArray, IntArray
-from caltest.statistics.kernel.pairs import Sums
+from caltest.predictions import FloatArray
+from caltest.problem import Cells, Problem, ResidualSums
+from caltest.problem.base import Squares
+from caltest.statistics.base import SumStatistic, coarseness
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """Two classes and k = exp(−rate |p − q|): O(n) for every sum, after sorting.
+class LineError(SumStatistic):
+    """factor · (Σ_ij k_ij r_i r_j − Σ_i r_i²) / scale, or its root, of the event of two classes.
 
-    With predictions in increasing order, s_j = exp(−rate (p_j − p_{j−1})) (s_{j−1} + r_{j−1}) is
-    the sum of k r over all rows before j. Blocks are sorted one by one and ``decay`` is 0 where one
-    starts. r_i·r_j is 2 r_i r_j in terms of the residual of class 0.
+    k = exp(−rate |p − q|), so that with predictions in increasing order
+    s_g = exp(−rate (p_g − p_{g−1})) (s_{g−1} + S_{g−1}) is the sum of k r over all rows before
+    level g, S_g the residual sum of that level: O(L) for a set of residual sums. ``biased`` keeps
+    the pairs of a row and itself.
     """
 
-    order: IntArray
-    probs: FloatArray
-    decay: FloatArray
-    kept: ClassVar[bool] = True
+    decay: FloatArray = field(repr=False)
+    scale: float
+    biased: bool
+    factor: float = 1.0
+    root: bool = False
+    squares: ClassVar[Squares] = "whole"
 
     @classmethod
-    def of(cls, probs: FloatArray, rate: float, size: int) -> Line:
-        """Sort the predictions (n, 2) within blocks of ``size`` rows."""
-        block = np.arange(len(probs)) // size
-        order = np.lexsort((probs[:, 0], block))
-        # From the end of a block to the start of the next, predictions may fall by any amount.
-        within = np.diff(block[order]) == 0
-        decay = np.exp(-rate * np.where(within, np.diff(probs[order, 0]), np.inf))
-        return cls(order, probs, np.append(0.0, decay))
+    def of(
+        cls, problem: Problem, statistic: Any, rate: float, biased: bool, **facts: Any
+    ) -> LineError:
+        """Put units of equal predictions together; O(U log U). ``scale`` is Σ w_i w_j of pairs."""
+        cells = Cells.levels(problem)
+        decay = np.exp(-rate * np.diff(cells.mean(problem.probs[:, 0]), prepend=-np.inf))
+        scale = float(cells.mass.sum()) ** 2
+        scale -= 0.0 if biased else float(cells.square_mass.sum())
+        remark = coarseness(statistic, problem)
+        return cls(problem, decay, scale, biased, cells=cells, remark=remark, **facts)
 
-    def sums(self, labels: IntArray) -> Sums:
-        """Return the sums for every row of labels, O(n) each."""
-        return self.of_residuals((labels == 0) - self.probs[:, 0])
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        assert sums.squares is not None
+        total = self.all_pairs(sums)
+        if not self.biased:
+            total -= sums.squares[:, 0]
+        values = self.factor * total / self.scale
+        return np.sqrt(np.maximum(values, 0.0)) if self.root else values
 
-    def of_residuals(self, residuals: FloatArray) -> Sums:
-        """Return the sums for every row of residuals of class 0, O(n) each."""
-        totals, squares = np.empty(len(residuals)), np.empty(len(residuals))
-        _line_sums(residuals, self.order, self.decay, totals, squares)
-        return 4.0 * totals, 2.0 * squares
-
-    def rows(self, residuals: FloatArray) -> Sums:
-        """Return the sums of every row, O(n)."""
-        r = residuals[self.order, 0]
-        reached, totals, squares = np.empty((3, r.size))
-        _neighbours(r, self.decay, reached)
-        totals[self.order] = 2.0 * r * reached
-        squares[self.order] = 2.0 * r * r
-        return totals, squares
-
-    def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
-        """Return the weighted sums, O(n) each."""
-        return self.of_residuals(weights.T * residuals[:, 0])
+    def all_pairs(self, sums: ResidualSums) -> FloatArray:
+        """Return Σ_ij k_ij r_i r_j over all pairs, of a row and itself, too."""
+        assert sums.cells is not None
+        totals = np.zeros(len(sums.cells))
+        _all_pairs(np.ascontiguousarray(sums.cells[:, :, 0].T), self.decay, totals)
+        return totals
 
 
 @kernel
-def _neighbours(residuals, decay, reached_out):  # type: ignore[no-untyped-def]
-    # O(n): Σ_{j≠i} k_ij r_j, from the left and from the right.
-    n = residuals.size
-    carry = 0.0
-    for i in range(n):
-        carry *= decay[i]
-        reached_out[i] = carry
-        carry += residuals[i]
-    carry = 0.0
-    for i in range(n - 1, -1, -1):
-        reached_out[i] += carry
-        carry = (carry + residuals[i]) * decay[i]
-
-
-@kernel
-def _line_sums(residuals, order, decay, totals_out, squares_out):  # type: ignore[no-untyped-def]
-    # O(n) per set: Σ_{i<j} k_ij r_i r_j and Σ r_i². Two at a time: one need not wait for the other.
-    for q in range(0, residuals.shape[0], 2):
-        last = min(q + 1, residuals.shape[0] - 1)
-        one, other = residuals[q], residuals[last]
-        carry = total = square = 0.0
-        carry_2 = total_2 = square_2 = 0.0
-        for i in range(order.size):
-            r, r_2 = one[order[i]], other[order[i]]
-            fade = decay[i]
-            carry *= fade
-            carry_2 *= fade
-            total += r * carry
-            total_2 += r_2 * carry_2
-            square += r * r
-            square_2 += r_2 * r_2
-            carry += r
-            carry_2 += r_2
-        totals_out[q], squares_out[q] = total, square
-        totals_out[last], squares_out[last] = total_2, square_2
+def _all_pairs(steps, decay, totals_out):  # type: ignore[no-untyped-def]
+    # O(L) per set of sums; steps (L, B), so that sets are the lanes of vectors.
+    before = np.zeros(steps.shape[1])
+    for g in range(steps.shape[0]):
+        fade = decay[g]
+        for q in range(before.size):
+            s = steps[g, q]
+            faded = before[q] * fade
+            totals_out[q] += s * (2.0 * faded + s)
+            before[q] = faded + s

@@ -8,11 +8,17 @@ from functools import cached_property
 
 import numpy as np
 
+from caltest._base.arrays import largest
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.kernel.kernels import Kernel
-from caltest.statistics.kernel.pairs import KEPT, TILE, Sums, reference
 
+#: Sums over pairs of rows, and over rows with themselves.
+Sums = tuple[FloatArray, FloatArray]
+#: Rows of a tile of the matrix of kernel values.
+TILE = 256
+#: Kernel values that are kept; those of larger matrices are made anew, tile by tile, each time.
+KEPT = 2**24
 #: Replicates side by side where labels are compared pair by pair, and classes up to which they are.
 LANES, FEW_CLASSES = 64, 127
 #: So many pairs are compared in the time in which a kernel value is looked up and added.
@@ -21,7 +27,7 @@ COMPARED = 22.0
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Any kernel and number of classes: the matrix of kernel values, one tile at a time.
+    """Sums of h_ij = k(p_i, p_j) r_i·r_j over pairs in blocks of ``size`` rows, r = onehot(y) − p.
 
     Labels are compared with a reference: of a row with a class of probability above ½ that class,
     of others none. Against it a set of labels is a short list of entries ±1, (row, class), so
@@ -43,7 +49,7 @@ class Tiles:
         return len(self.probs) * max(self.size, TILE // 4) // 2 <= KEPT
 
     def sums(self, labels: IntArray) -> Sums:
-        """Return the sums for every row of labels."""
+        """Return Σ_{i≠j} h_ij and Σ_i h_ii for every row of labels (B, n), two arrays (B,)."""
         top, constant, linear = self._prepared
         totals = np.full(len(labels), constant)
         n, n_classes = self.probs.shape
@@ -63,16 +69,19 @@ class Tiles:
             for t, u, values in self._tiles():
                 _pair_sums(values, codes, starts, t, u, 1.0 if t == u else 2.0, totals)
         norms = np.square(self.probs).sum(axis=1)
-        told = [self.probs[rows, row] @ self._diagonal for row in labels]
-        return totals, (1.0 + norms) @ self._diagonal - 2.0 * np.array(told)
+        of_label = [self.probs[rows, row] @ self._diagonal for row in labels]
+        return totals, (1.0 + norms) @ self._diagonal - 2.0 * np.array(of_label)
 
     def rows(self, residuals: FloatArray) -> Sums:
-        """Return the sums of every row, O(n² K)."""
+        """Return Σ_{j≠i} h_ij and h_ii of every row, (n,), for residuals (n, K); O(n² K)."""
         totals = np.einsum("ik,ik->i", residuals, self._times(residuals))
         return totals, np.square(residuals).sum(axis=1) * self._diagonal
 
     def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
-        """Return the weighted sums, O(n² (K + b)) as matrix products."""
+        """Return Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii for columns of weights (n, B).
+
+        O(n² (K + B)), as matrix products.
+        """
         totals = np.zeros(weights.shape[1])
         for t, u, values in self._tiles():
             rows, others = self._slice(t), self._slice(u)
@@ -123,21 +132,21 @@ class Tiles:
     @cached_property
     def _prepared(self) -> tuple[IntArray, float, FloatArray]:
         """The reference class of each row or −1, the constant, and what an entry (i, y) adds."""
-        top, residuals = reference(self.probs)
+        top, residuals = _reference(self.probs)
         if self._dense:
             top, residuals = np.full_like(top, -1), -self.probs
-        told = top >= 0
+        clear = top >= 0
         pulled = self._times(residuals)
         linear = 2.0 * pulled
-        linear[told] -= linear[told, top[told]][:, None]
+        linear[clear] -= linear[clear, top[clear]][:, None]
         return top, float(np.sum(residuals * pulled)), linear
 
     @cached_property
     def _dense(self) -> bool:
         """Whether comparing all pairs of labels takes less than looking up those that agree."""
-        top, residuals = reference(self.probs)
-        told = np.arange(self.probs.shape[1]) == top[:, None]
-        entries = np.where(told, residuals, self.probs).sum(axis=0)
+        top, residuals = _reference(self.probs)
+        clear = np.arange(self.probs.shape[1]) == top[:, None]
+        entries = np.where(clear, residuals, self.probs).sum(axis=0)
         listed = float(entries @ entries) * self.size / len(self.probs)
         few = self.probs.shape[1] <= FEW_CLASSES
         return few and COMPARED * listed > len(self.probs) * max(self.size, TILE // 4)
@@ -151,6 +160,21 @@ class Tiles:
             if t != u:
                 product[others] += values.T @ columns[rows]
         return product
+
+
+def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
+    """Return onehot(y_i) − p_i, shape (n, K)."""
+    residuals = -probs
+    residuals[np.arange(len(probs)), labels] += 1.0
+    return residuals
+
+
+def _reference(probs: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return each row's class of probability above ½, or −1, and the residuals of these labels."""
+    top = np.where(largest(probs) > 0.5, probs.argmax(axis=1), -1)
+    residuals = -probs
+    residuals[top >= 0, top[top >= 0]] += 1.0
+    return top, residuals
 
 
 @kernel
@@ -218,7 +242,7 @@ def _compared(values, rows, others, factor, totals_out):  # type: ignore[no-unty
         lanes = slice(start, start + LANES)
         sums[:] = 0.0
         for i in range(values.shape[0]):
-            own, line = rows[i, lanes], values[i]
+            labels, line = rows[i, lanes], values[i]
             for j in range(0, eights, 8):
                 a, b, c, d = line[j], line[j + 1], line[j + 2], line[j + 3]
                 e, f, g, h = line[j + 4], line[j + 5], line[j + 6], line[j + 7]
@@ -227,7 +251,7 @@ def _compared(values, rows, others, factor, totals_out):  # type: ignore[no-unty
                 w, x, y, z = (others[j + 4, lanes], others[j + 5, lanes], others[j + 6, lanes],
                               others[j + 7, lanes])  # fmt: skip
                 for q in range(LANES):
-                    k = own[q]
+                    k = labels[q]
                     low = ((a if s[q] == k else 0.0) + (b if t[q] == k else 0.0)) + (
                         (c if u[q] == k else 0.0) + (d if v[q] == k else 0.0)
                     )
@@ -237,6 +261,6 @@ def _compared(values, rows, others, factor, totals_out):  # type: ignore[no-unty
                     sums[q] += low + high
             for j in range(eights, values.shape[1]):
                 for q in range(LANES):
-                    sums[q] += line[j] if others[j, start + q] == own[q] else 0.0
+                    sums[q] += line[j] if others[j, start + q] == labels[q] else 0.0
         for q in range(LANES):
             totals_out[start + q] += factor * sums[q]
