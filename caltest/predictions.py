@@ -22,7 +22,7 @@ from caltest._base.provenance import Provenance as Provenance
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 from caltest.tables.frames import arranged
-from caltest.tables.meaning import Understood
+from caltest.tables.meaning import Understood, doubt_labels
 from caltest.tables.source import Request
 
 
@@ -203,6 +203,7 @@ class Predictions:
                     renormalise=renormalise,
                     **table.facts,
                 )
+            doubt_labels(table.chosen, data.labels, data.probs)
             return replace(data, notes=(*table.notes, *data.notes))
         probs = table
         if predicted_label is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +21,8 @@ from caltest.errors import InvalidPredictionsError
 #: The classes where the one probability is the confidence that a prediction is right.
 RIGHT = ("wrong", "right")
 
+#: A day or month of one digit.
+_DAY = re.compile(r"\b(\d)\b")
 #: What a paired comparison needs.
 IN_ORDER = "a paired comparison needs the same observations in the same order"
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
@@ -49,19 +53,43 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
 
 
 def as_times(values: Any, n: int) -> FloatArray:
-    """Return times as numbers: those of dates, also as text, are seconds since 1970."""
+    """Return times as numbers: those of dates, also as text, are seconds since 1970.
+
+    Text is a date of ISO 8601, with or without a time zone, or a day such as ``31.12.2024``, with
+    or without the time of the day.
+    """
     times = _per_row(values, n, "time")
-    if times.dtype.kind in "USOM":
+    if times.dtype.kind in "USO":
         try:
-            times = np.asarray(times if times.dtype.kind == "M" else times.astype(np.float64))
+            times = times.astype(np.float64)
         except (TypeError, ValueError):
-            with suppress(TypeError, ValueError):
-                times = times.astype("datetime64[us]")
+            times = np.array([_seconds(value, row) for row, value in enumerate(times.tolist())])
     if times.dtype.kind == "M":
         missing = np.isnat(times)
         times = times.astype("datetime64[us]").astype(np.int64) / 1e6
         times[missing] = np.nan
     return as_numbers(times, "time")
+
+
+def _seconds(value: Any, row: int) -> float:
+    """Return the seconds from 1970 to a moment; one without a zone is of UTC."""
+    text = str(value).strip()
+    moment = value if isinstance(value, datetime) else None
+    for read in (datetime.fromisoformat, _day_first):
+        with suppress(ValueError):
+            moment = moment or read(text)
+    if moment is None:
+        raise InvalidPredictionsError(
+            f"time: {nth(row)} is {text!r}; times are numbers, dates such as 2024-12-31, also with "
+            "time and zone as 2024-12-31T23:59+01:00, or days such as 31.12.2024"
+        )
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _day_first(text: str) -> datetime:
+    day, _, clock = text.partition(" ")
+    date = "-".join(reversed(_DAY.sub(r"0\1", day).split(".")))
+    return datetime.fromisoformat(f"{date} {clock}".rstrip())
 
 
 def as_names(values: Any, n: int, name: str = "ids") -> NDArray[Any]:
@@ -154,32 +182,35 @@ def by_appearance(clusters: IntArray | None) -> IntArray:
     return number[inverse.ravel()]
 
 
-def refuse_unlike(names: tuple[str, str], a: Any, b: Any) -> None:
-    """Raise InvalidPredictionsError for predictions of two models that are not of the same rows."""
+def refuse_unlike(names: tuple[str, str], a: Any, b: Any, remedy: str = "") -> None:
+    """Raise InvalidPredictionsError for predictions of two models that are not of the same rows.
+
+    ``remedy`` is what the caller can do about rows that are others on purpose.
+    """
     first, name = names
-    both = f"{first} and {name}"
+    both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)
     if a.probs.shape != b.probs.shape:
         raise InvalidPredictionsError(
             f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
-            f"{b.n_classes}: a paired comparison needs the same observations and classes; "
-            "pass labels_b (--unpaired) for other observations"
+            f"{b.n_classes}: {advice}"
         )
     if a.classes != b.classes and a.classes and b.classes:
-        told = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
-        raise InvalidPredictionsError(f"{both} name their classes differently: {told}")
+        listed = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
+        raise InvalidPredictionsError(f"{both} name their classes differently: {listed}")
     if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
         i = int(np.argmax(a.ids != b.ids))
-        told = f"first in row {i} ({a.ids[i]} and {b.ids[i]})"
-        raise InvalidPredictionsError(f"{both} have different ids, {told}: {IN_ORDER}")
+        place = f"first in {nth(i)} ({a.ids[i]} and {b.ids[i]})"
+        raise InvalidPredictionsError(f"{both} have different ids, {place}: {IN_ORDER}")
     groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
     facts = {"weights": (a.weights, b.weights), "clusters": groups, "by": (a.by, b.by)}
     facts |= {"folds": (a.folds, b.folds)}
     for fact, values in facts.items():
         if not np.array_equal(*values):
-            raise InvalidPredictionsError(f"{both} have different {fact}: {IN_ORDER}")
+            raise InvalidPredictionsError(f"{both} have different {fact}: {advice}")
     (unlike,) = np.nonzero(a.labels != b.labels)
     for i in unlike[:1]:
+        values = " and ".join(d.class_name(int(d.labels[i])) for d in (a, b))
         raise InvalidPredictionsError(
-            f"{both} have different labels in {several(unlike.size, 'row')}, first in row {i}, "
-            f"counted from 0 ({a.labels[i]} and {b.labels[i]}): {IN_ORDER}"
+            f"{both} have different labels in {several(unlike.size, 'row')}, first in "
+            f"{nth(int(i))} ({values}): {advice}"
         )

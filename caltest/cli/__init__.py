@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from caltest._base.reading import in_a_file
 from caltest._version import __version__
 from caltest.cli.options import EXIT_CODES
 from caltest.errors import printable
@@ -105,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="caltest")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), in_a_file(range(1, sys.maxsize), []):
             warnings.showwarning = _show_warning
             outcome = cli.main(arguments, prog_name="caltest", standalone_mode=False)
         if not isinstance(outcome, tuple):  # --help and --version have printed already

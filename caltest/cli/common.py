@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 import caltest as ct
+from caltest.io.pooling import parts_of
 
 if TYPE_CHECKING:
     from caltest.results import Result
@@ -43,16 +44,17 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
         example = "the embedded example, a small neural network on noisy handwritten digits"
         click.echo(f"No file given: this is {example}.\n", err=True)
         return ct.examples.digits("overfit")
-    pattern = set("*?[") & set(str(files[0])) and not files[0].exists()
-    one = len(files) == 1 and not (options.get("resume") or pattern)
-    if one and not (files[0].is_file() and files[0].stat().st_size > LARGE):
-        return read_file(files[0], options)
+    parts = parts_of(files)
+    size = sum(part.stat().st_size for part in parts if part.is_file())
+    if not options.get("resume") and size <= LARGE:
+        return read_file(parts if len(parts) > 1 else parts[0], options)
     rows = ("clusters", "folds", "by", "ids", "per_character", "format")
     for name in (name for name in rows if options.get(name)):
         raise click.UsageError(
-            f"--{name.replace('_', '-')} needs the rows of one file of up to {LARGE >> 20} MB"
+            f"--{name.replace('_', '-')} needs rows in memory: files of up to {LARGE >> 20} MB "
+            "together, without --resume"
         )
-    return read_file(files, {**options, **dict.fromkeys(rows)}, partial(_scanned, options))
+    return read_file(parts, {**options, **dict.fromkeys(rows)}, partial(_scanned, options))
 
 
 def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
@@ -93,8 +95,8 @@ def classes_of(text: str) -> list[int] | list[str]:
 def finish(result: Result, found: bool, options: dict[str, Any]) -> Outcome:
     """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
     if options["out"] is not None:
-        written = {".json": result.to_json, ".md": result.to_markdown}
-        text = written.get(options["out"].suffix, result.__str__)()
+        write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
+        text = write.get(options["out"].suffix.lower(), result.__str__)()
         options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     code = 130 if result.ended == "interrupted" else int(found and options["gate"])
     return (result.to_json() if options["as_json"] else result), code

@@ -13,6 +13,7 @@ import numpy as np
 
 import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.copies import row_numbers
 from caltest._base.facts import as_times
 from caltest._base.state import fingerprint, locked, write
 from caltest.cli import options as o
@@ -45,10 +46,17 @@ class Part:
         """Return a hash of the first rows."""
         return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
 
+    def bag(self, count: int) -> str:
+        """Return a number of the first rows in any order, "" if too few of them are different."""
+        columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
+        rows = row_numbers(np.column_stack(columns)[:count])
+        return f"{count} {rows.sum():x}" if np.unique(rows).size >= TELLING else ""
+
     def begins(self, other: Part) -> bool:
-        """Whether this is another file, or the beginning of one."""
-        n = self.labels.size
-        return TELLING <= n <= other.labels.size and other.mark(n) == self.mark(n)
+        """Whether this is another file, or the beginning of one, or holds its rows."""
+        n, m = self.labels.size, other.labels.size
+        begins = TELLING <= n <= m and other.mark(n) == self.mark(n)
+        return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
 
 
 @click.command(epilog=EXIT_CODES)
@@ -125,7 +133,10 @@ def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
     order = np.argsort(times, kind="stable")
     sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]
     part = Part(path, *sorted_rows, order + 1, data.classes)
-    same = known.get(str(path))
+    same, bag = known.get(str(path)), part.bag(data.n)
+    for old in known.values() if bag else ():  # the same rows in another order
+        if old.get("bag") == bag:
+            return replace(part, counted=data.n)
     if same is not None and (same["rows"] > data.n or part.mark(same["rows"]) != same["sha256"]):
         raise ct.InvalidPredictionsError(
             f"{path.name}: its first {same['rows']} rows{' by time' * bool(options['time'])} are "
@@ -210,7 +221,8 @@ def counted(
         if part.counted >= TELLING:
             known = {k: old for k, old in known.items() if not renamed.items() <= old.items()}
         length = part.path.stat().st_size
-        known[str(part.path)] = {"rows": rows, "sha256": part.mark(rows), "size": length}
+        marks = {"sha256": part.mark(rows), "bag": part.bag(rows)}
+        known[str(part.path)] = {"rows": rows, **marks, "size": length}
         held[part.path.name] = (n, size - n)
     return watch, known, held
 

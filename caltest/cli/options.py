@@ -18,6 +18,8 @@ Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
 --fail-on-miscalibration; 2 bad input; 130 interrupted.
 """
 option = partial(click.option, show_default=True)
+#: Endings of a report of one verb.
+WRITTEN = (".txt", ".json", ".md", ".tex")
 
 
 def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,6 +36,12 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
 def choice(name: str, words: Sequence[str], help: str) -> Callable[..., Any]:
     """Return an option that is one of some words, by default the first."""
     return option(name, type=click.Choice(words), default=words[0], help=help)
+
+
+def _ending(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
+    if out is not None and out.suffix.lower() not in WRITTEN:
+        raise click.BadParameter(f"{out}: a report ends in {', '.join(WRITTEN)}")
+    return out
 
 
 #: A file that is written.
@@ -82,7 +90,7 @@ SEED = option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of 
 SIMULATION = options_of(SEED, option("--workers", type=COUNT, default=1, help="Threads."))
 OUT = options_of(
     option("--json", "as_json", is_flag=True, help="Print JSON instead of the report."),
-    option("--out", type=TARGET, help="Also write the report: .json, .md, or as text."),
+    option("--out", type=TARGET, callback=_ending, help=f"Also write it: {', '.join(WRITTEN)}."),
 )
 OUTPUT = options_of(SIMULATION, OUT)
 FAIL = option(

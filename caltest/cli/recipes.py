@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 from abc import ABC
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -77,7 +78,7 @@ def parse(
 
     def made(name: str, *values: object, **options: object) -> object:
         if name not in vocabulary:
-            raise ValueError(f"there is no {name}; known: {', '.join((*words, *vocabulary))}")
+            raise ValueError(f"there is no {name}{_advice(name, (*words, *vocabulary))}")
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
             raise ValueError(f"{name} is not made of statistics")
         refuse_misfit(name, inspect.signature(vocabulary[name]), values, options)
@@ -110,6 +111,14 @@ def parse(
         return build(tree.body)
     except (SyntaxError, RecursionError, MemoryError, UnicodeError):
         raise ValueError("it is not written as in Python, such as TopK(1)") from None
+
+
+def _advice(name: str, known: Sequence[str]) -> str:
+    """Return what may have been meant by a name, or all that is known."""
+    lower = {word.lower(): word for word in known}
+    close = get_close_matches(name.lower(), lower, 1)
+    close = close or [word for word in lower if word.startswith(name.lower())][:1]
+    return f": did you mean {lower[close[0]]}?" if close else f"; known: {', '.join(known)}"
 
 
 class Recipe(click.ParamType):  # type: ignore[type-arg]

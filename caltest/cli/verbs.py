@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 import caltest as ct
+from caltest._base.facts import refuse_unlike
 from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
 from caltest.cli.recipes import Recipe
@@ -164,6 +165,9 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     data = read(options)
     after = None if recalibrated is None else read_file(recalibrated, options)
     files = options["file"]
+    if isinstance(after, ct.Predictions) and isinstance(data, ct.Predictions) and recalibrated:
+        before = files[0].name if files else "the example"
+        refuse_unlike((before, recalibrated.name), data, after)
     called = files[0].name if files else "embedded example"
     called += f" and {len(files) - 1} more" if len(files) > 1 else ""
     asked = settings(ct.report, options) | {"name": name or called, "recalibrated": after}

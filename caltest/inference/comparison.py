@@ -136,7 +136,8 @@ def compare(
         tallies = _tallies(given, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
     elif paired and labels_b is None:
-        data = _same_rows(dict(zip(names, (probs_a, probs_b), strict=True)), labels, facts)
+        both_models = dict(zip(names, (probs_a, probs_b), strict=True))
+        data = _same_rows(both_models, labels, facts, "or pass labels_b, paired=False (--unpaired)")
     else:
         paired = False
         if labels_b is None and not isinstance(probs_b, Predictions):
@@ -276,7 +277,9 @@ def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Prediction
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 
 
-def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Predictions]:
+def _same_rows(
+    probs: dict[str, Any], labels: Any, facts: Facts, remedy: str = ""
+) -> dict[str, Predictions]:
     """Read models that predict the same observations; one that knows the labels tells the rest."""
     with_labels = [p.labels for p in probs.values() if isinstance(p, Predictions)]
     shared = with_labels[0] if labels is None and with_labels else labels
@@ -286,7 +289,7 @@ def _same_rows(probs: dict[str, Any], labels: Any, facts: Facts) -> dict[str, Pr
     }
     (first, a), *others = data.items()
     for name, b in others:
-        refuse_unlike((first, name), a, b)
+        refuse_unlike((first, name), a, b, remedy)
     return data
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -13,10 +14,11 @@ import numpy as np
 
 from caltest._base.arrays import BoolArray
 from caltest._base.written import several
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.io.assembly import FORMATS as FORMATS
 from caltest.io.assembly import read_chosen, source_of
 from caltest.io.opening import ENDINGS
+from caltest.io.pooling import parts_of, pooled, refuse_pooling, refuse_same_labels
 from caltest.predictions import Predictions
 from caltest.tables import cells
 from caltest.tables.columns import choose_labels, named
@@ -25,7 +27,7 @@ from caltest.tables.source import Column, Request
 
 
 def read_predictions(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
     probs: str | Sequence[str] | None = None,
     label: str | PathLike[str] | Sequence[str] | None = None,
     *,
@@ -50,7 +52,8 @@ def read_predictions(
 
     Parameters
     ----------
-    path : path
+    path : path, pattern such as ``"part-*.csv"``, or sequence of them
+        Files of one model are read one after the other, with the columns of the first.
         ``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow``,
         ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in ``.gz``, ``.zst`` or ``.zip``;
         samples of lm-evaluation-harness, logs of Inspect (``.eval``, ``.json``),
@@ -78,7 +81,7 @@ def read_predictions(
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
         the softmax, as its ``acc_norm`` does.
     one_model : bool, default False
-        Whether rows are of one model, whatever a column such as ``model`` says.
+        Whether rows are of one model, whatever a column such as ``model`` or names of files say.
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
@@ -97,8 +100,16 @@ def read_predictions(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, per_character, drop_missing, one_model, format),
     )
-    with source_of(path, request) as source:
-        return read_chosen(source, request, chosen_of(source, request))[0]
+    parts = parts_of(path)
+    if len(parts) == 1:
+        with source_of(parts[0], request) as source:
+            return read_chosen(source, request, chosen_of(source, request))[0]
+    refuse_pooling(parts, one_model)
+    source, chosen = pooled(parts, request)
+    data, rows = read_chosen(source, request, chosen)
+    if not one_model and rows.size == sum(size for _, size in source.parts):
+        refuse_same_labels(data.probs, data.labels, source.parts)
+    return data
 
 
 def read_forecasters(
@@ -155,4 +166,7 @@ def read_waiting(
             return columns
 
         complete = replace(source, read=read)
-        return read_chosen(complete, request, chosen_of(complete, request))[0], waits
+        with warnings.catch_warnings():
+            if waits.any():  # labels that mean nothing are no reason for doubt
+                warnings.simplefilter("ignore", DoubtfulInputWarning)
+            return read_chosen(complete, request, chosen_of(complete, request))[0], waits

@@ -13,14 +13,13 @@ import numpy as np
 
 from caltest._base.arrays import IntArray
 from caltest._base.checks import one_of
-from caltest._base.doubts import MISSES
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import READERS
 from caltest.io.logs import log_format, read_log
 from caltest.io.opening import opened
 from caltest.predictions import Predictions
 from caltest.tables.columns import LABELS, choose_labels
-from caltest.tables.meaning import Chosen, doubt_predicted, understood
+from caltest.tables.meaning import Chosen, doubt_labels, understood
 from caltest.tables.source import Column, Request, Source
 
 #: What ``format`` may be.
@@ -105,7 +104,5 @@ def read_chosen(
             pos_label=request.pos_label,
             **table.facts,
         )
-    few_misses = (1.0 - data.probs.max(axis=1)).sum() < MISSES  # of many, Predictions.of warns
-    if few_misses:
-        doubt_predicted(chosen, data.labels, data.probs.argmax(axis=1))
+    doubt_labels(chosen, data.labels, data.probs)
     return replace(data, notes=(*table.notes, *data.notes)), table.rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.containers import as_ndarray, names_of, opened
-from caltest._base.reading import as_numbers, at, first, in_a_file
+from caltest._base.reading import as_numbers, at, first, in_a_file, nth
 from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
@@ -83,7 +83,15 @@ def read_grades(
     columns = read_columns(source, wanted | ({} if called is None else {"names": called}))
     counts = _checked(columns, wanted)
     marks = np.arange(1, len(counts[0]) + 1) if called is None else cells.marks(columns["names"])
-    return Grades(*counts, tuple(marks.astype(str).tolist()))
+    listed = marks.astype(str)
+    for row, name in enumerate(listed):
+        if name in listed[:row]:
+            before = int(np.argmax(listed == name))
+            raise InvalidPredictionsError(
+                f"{called}: {name} is in {nth(before)} and in {nth(row)}; every grade has one row: "
+                "add up its counts, or keep those of one year"
+            )
+    return Grades(*counts, tuple(listed.tolist()))
 
 
 def whole_numbers(column: NDArray[Any], name: str, least: int = -(2**63)) -> IntArray:

@@ -120,7 +120,7 @@ def gate(
     if margin is not None:
         cells = analysis.evaluate(statistic)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
-        bounds = _difference(both, old, paired, squared, seen, share, run)
+        bounds = _difference(both, old, paired, squared, seen, share, run | {"names": names})
         asked = f"{names[0]} less {names[1]}"
         checks.append(_check(asked, squared, bounds, margin, data.n, "root of "))
     found = {check.verdict for check in checks}
@@ -173,10 +173,10 @@ def _difference(
     """Bound the difference of the root mean squared errors of two models."""
     from caltest.inference import compare
 
+    names = {"names": run.pop("names")}
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
-    found = compare(
-        both[0], both[-1] if both[1:] else None, None, statistic, paired=paired, **options
-    )
+    other = both[-1] if both[1:] else None
+    found = compare(both[0], other, None, statistic, paired=paired, **names, **options)
     go_on(found.ended)
     other = confidence_interval(old, None, statistic, **options)
     least, most = other.low, other.high

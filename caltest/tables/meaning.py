@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, IntArray
+from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
+from caltest._base.doubts import MISSES
 from caltest._base.facts import RIGHT
 from caltest._base.reading import in_a_file, listed_rows
 from caltest._base.written import several
@@ -33,6 +34,8 @@ from caltest.tables.source import Column, Request, Source
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
+#: Labels that are all alike are doubted where so many others were to be expected.
+ALIKE = 20.0
 #: Names of a column that says whose forecasts rows are.
 MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
 
@@ -71,6 +74,7 @@ class Understood:
     rows: IntArray
     naming: AbstractContextManager[None]
     notes: tuple[str, ...]
+    chosen: Chosen
 
 
 def chosen_of(source: Source, request: Request) -> Chosen:
@@ -185,21 +189,34 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
     n_classes = max(2, len(choice.probs), values.shape[-1] if values.ndim == 2 else 2)
-    note = ", ".join([f"read {several(rows.size, 'row')}, {n_classes} classes from {of}", *remarks])
+    files = f" of {len(source.parts)} files" * bool(source.parts)
+    read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
+    note = ", ".join([read, *remarks])
     notes = (note, *source.notes, *dropped)
-    return Understood(values, truth, classes, facts, rows, naming(), notes)
+    return Understood(values, truth, classes, facts, rows, naming(), notes, chosen)
 
 
-def doubt_predicted(chosen: Chosen, labels: IntArray, predicted: IntArray) -> None:
-    """Warn of labels that are called predicted, and equal the likeliest class in every row."""
-    name = chosen.outcomes[0]
-    if name.lower() in PREDICTED and np.array_equal(labels, predicted):
-        warnings.warn(
-            f"{name} is the class of the largest probability in every row: these may be "
-            "predicted classes, not what was observed",
-            DoubtfulInputWarning,
-            stacklevel=4,
+def doubt_labels(chosen: Chosen, labels: IntArray, probs: FloatArray) -> None:
+    """Warn of a column of labels with one value, and of one that holds predicted classes."""
+    name, n = chosen.outcomes[0], labels.size
+    others = n - float(probs[:, labels[0]].sum())
+    doubt = ""
+    if others >= ALIKE and bool((labels == labels[0]).all()):
+        doubt = (
+            f"the labels in {name} are all alike, where {others:.0f} of {n} were expected to be "
+            "others: is this the column of what was observed?"
         )
+    elif (
+        name.lower() in PREDICTED
+        and (1.0 - largest(probs)).sum() < MISSES  # of many, Predictions.of warns
+        and np.array_equal(labels, probs.argmax(axis=1))
+    ):
+        doubt = (
+            f"{name} is the class of the largest probability in every row: these may be "
+            "predicted classes, not what was observed"
+        )
+    if doubt:
+        warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
 
 
 def _refuse_models(source: Source, request: Request, wanted: list[str]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from caltest._base.progress import progress
 from caltest._base.state import locked, write
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io.pooling import parts_of, refuse_pooling
 from caltest.lenses import Lens
 from caltest.tables.meaning import shortened
 from caltest.tally.batches import rows_of
@@ -39,7 +39,9 @@ def scan(
     classes: Sequence[Any] | None = None,
     pos_label: Any = None,
     from_logits: bool = False,
+    renormalise: bool = False,
     drop_missing: bool = False,
+    one_model: bool = False,
 ) -> Any:
     r"""Tally files that need not fit into memory.
 
@@ -50,7 +52,8 @@ def scan(
     ----------
     paths : path, pattern such as ``"part-*.parquet"``, or sequence of them
         The parts. Patterns take files in the order of their names.
-    probs, label, predicted_label, weights, classes, pos_label, from_logits, drop_missing
+    probs, label, predicted_label, weights, classes, pos_label, from_logits, renormalise, \
+    drop_missing, one_model
         As in :func:`read_predictions`; what the first part does not say is looked for there once.
     lens : Lens, sequence of them or "usual", optional
         What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
@@ -92,9 +95,11 @@ def scan(
     4
     """
     options: Any = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
+    options |= {"renormalise": renormalise, "one_model": one_model}
     columns = probs, label, lens, grid, weights, predicted_label
     reading = Reading(*columns, drop=drop_missing, options=options)
-    run = _Run(_parts(paths), reading, None if resume is None else Path(resume))
+    parts = refuse_pooling(parts_of(paths), one_model)
+    run = _Run(parts, reading, None if resume is None else Path(resume))
     if run.state is None:
         return run.tally_parts()
     with locked(run.state):
@@ -102,38 +107,15 @@ def scan(
         return run.tally_parts()
 
 
-def _parts(paths: Any) -> list[Path]:
-    if isinstance(paths, (str, PathLike)):
-        paths = [paths]
-    elif not (isinstance(paths, Sequence) and all(isinstance(p, (str, PathLike)) for p in paths)):
-        raise InvalidPredictionsError(
-            f"paths is a {type(paths).__name__}, not the names of files: values in memory are for "
-            "Tallies.of(probs, labels), a Dask data frame for Tallies.from_dask"
-        )
-    if not paths:
-        raise InvalidPredictionsError("paths is empty: name a file")
-    parts: list[Path] = []
-    for path in paths:
-        matches = sorted(glob.glob(fspath(path))) if not Path(path).exists() else [fspath(path)]
-        if not matches:
-            none = "no file is like" if set("*?[") & set(fspath(path)) else "there is no file"
-            raise FileNotFoundError(f"{none} {path}")
-        parts += map(Path, matches)
-    if len(set(parts)) < len(parts):
-        twice = next(path for path in parts if parts.count(path) > 1)
-        raise StatisticError(f"{twice} is named twice: each part counts once")
-    return parts
-
-
 @dataclass
 class _Run:
-    """The parts of a scan, and the sizes and the tally of those that are counted."""
+    """The parts of a scan by their content, and the names and the tally of those counted."""
 
-    parts: list[Path]
+    parts: dict[str, Path]
     reading: Reading
     state: Path | None
     #: Replaced as a whole, so that Ctrl-C never finds one without the other.
-    counted: tuple[dict[str, int], Any] = field(default_factory=lambda: ({}, None))
+    counted: tuple[dict[str, str], Any] = field(default_factory=lambda: ({}, None))
     written: float = field(default_factory=time.monotonic)
     #: The question as it was put, before the first part has said more.
     question: dict[str, str] = field(init=False)
@@ -143,24 +125,25 @@ class _Run:
 
     def tally_parts(self) -> Any:
         """Tally the parts that are not counted yet."""
-        self.reading.choose(self.parts)
-        left = [part for part in self.parts if str(part) not in self.counted[0]]
+        self.reading.choose([*self.parts.values()])
+        left = {mark: part for mark, part in self.parts.items() if mark not in self.counted[0]}
         try:
-            with progress(rows_of(left), "rows") as advance:
-                for part in left:
-                    self._count(part, advance)
+            with progress(rows_of([*left.values()]), "rows") as advance:
+                for mark, part in left.items():
+                    self._count(part, mark, advance)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(self.account()) from None
         finally:
             self._write()
-        sizes, tally = self.counted
+        names, tally = self.counted
         if tally is None:
-            raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows, nor in others")
+            first = next(iter(self.parts.values()))
+            raise InvalidPredictionsError(f"{first.name}: there are no rows, nor in others")
         used = f", columns {shortened(self.reading.chosen.wanted)}" if self.reading.chosen else ""
-        note = f"read {several(tally.n, 'row')} of {several(len(sizes), 'file')}{used}"
+        note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}{used}"
         return replace(tally, notes=(note,))
 
-    def _count(self, part: Path, advance: Any) -> None:
+    def _count(self, part: Path, mark: str, advance: Any) -> None:
         tally = None
         with named(part, self.account):
             for batch, rows in self.reading.steps(part):
@@ -168,22 +151,22 @@ class _Run:
                 if isinstance(tally, Tallies) and tally.sample is not None:
                     self.reading.bound = min(self.reading.bound, tally.sample.bound)
                 advance(rows)
-            sizes, before = self.counted
-            self.counted = {**sizes, str(part): part.stat().st_size}, joined(before, tally)
+            names, before = self.counted
+            self.counted = {**names, mark: str(part)}, joined(before, tally)
         if time.monotonic() - self.written > WRITTEN_AFTER:
             self._write()
 
     def account(self) -> str:
         """Return what has been counted, in words."""
-        sizes, tally = self.counted
+        names, tally = self.counted
         n = several(0 if tally is None else tally.n, "row")
         place = f"kept in {self.state}" if self.state else "with resume= (--resume) a file keeps it"
-        return f"Counted before: {n} of {len(sizes)} of {several(len(self.parts), 'part')}; {place}"
+        return f"Counted before: {n} of {len(names)} of {several(len(self.parts), 'part')}; {place}"
 
     def _write(self) -> None:
         if self.state is not None:
-            sizes, tally = self.counted
-            content = {"caltest scan": 4, "question": self.question, "sizes": sizes}
+            names, tally = self.counted
+            content = {"caltest scan": 5, "question": self.question, "parts": names}
             content["tally"] = None if tally is None else tally.to_json()
             write(self.state, json.dumps(content))
         self.written = time.monotonic()
@@ -204,19 +187,19 @@ class _Run:
         remedy = "or start without the state"
         try:
             content = json.loads(self.state.read_text(encoding="utf-8"))
-            sizes, tally = dict(content["sizes"]), _tally_of(content["tally"])
+            names, tally = dict(content["parts"]), _tally_of(content["tally"])
             question = dict(content["question"])
         except (ValueError, KeyError, TypeError):
             raise InvalidPredictionsError(f"{self.state} is not the state of a scan") from None
-        for name, size in sizes.items():
-            if Path(name) not in self.parts:
+        for mark, name in names.items():
+            if mark not in self.parts and Path(name) in self.parts.values():
+                raise StatisticError(
+                    f"{name} has changed since it was counted in {self.state}: restore it, {remedy}"
+                )
+            if mark not in self.parts:
                 raise StatisticError(
                     f"{self.state} has counted {name}, which is not among the parts: name all of "
                     f"them, {remedy}"
-                )
-            if Path(name).stat().st_size != size:
-                raise StatisticError(
-                    f"{name} has changed since it was counted in {self.state}: restore it, {remedy}"
                 )
         for name, now in self.question.items():
             if question.get(name) != now:
@@ -224,7 +207,7 @@ class _Run:
                     f"{self.state} was written with {name}={question.get(name)}, not {now}: give "
                     f"the same, {remedy}"
                 )
-        self.counted = sizes, tally
+        self.counted = names, tally
 
 
 def _tally_of(text: str | None) -> Any:

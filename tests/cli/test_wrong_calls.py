@@ -537,8 +537,8 @@ compared(y, p, p) -> model A: probs and labels look swapped
 several({{"a": p}}, y) -> a comparison needs two models
 several({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
 compared({{"a": p, "b": p}}, y) -> several models are compared by compare_models
-compared(p, P, y) -> a paired comparison needs the same observations and classes
-compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0,
+compared(p, P, y) -> A has 12 rows of 2 classes, B has 12 of 3: a paired
+compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0 (
 compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'
 compared(p, p[::-1], y, names=("a", "a")) -> two models with different names
 compared(p, p[::-1], y, level=95) -> level must lie in (0, 1), not 95
@@ -634,14 +634,14 @@ audit --workers 0 -> 0 is not in the range
 audit --out nowhere/x.txt -> there is no folder nowhere
 audit two.csv three.csv -> three.csv: there is no column 'p'
 audit two.csv two.csv -> two.csv is named twice
-audit two.csv more.csv --by site -> --by needs the rows of one file
-test two.csv more.csv --statistic SKCE -> needs the rows
+audit two.csv more.csv --by site --resume state -> --by needs rows in memory
+test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
 audit two.csv --label nolabel -> there is no column 'nolabel' among p, label, site
 audit two.csv --classes a,a -> classes holds a name twice: a, a
 audit two.csv --probs site -> 's0' is not a number
 audit . -> is a folder, not a file
-test two.csv --lens top -> there is no top; known: Canonical, OneVsRest, Partition, TopK
+test two.csv --lens top -> there is no top: did you mean TopK?
 test two.csv --lens TopK(0) -> k must be a whole number ≥ 1, not 0
 test two.csv --lens TopK(True) -> k must be a whole number ≥ 1, not True
 test two.csv --lens TopK(K=1) -> TopK has no argument 'K'
@@ -657,7 +657,7 @@ test two.csv --lens Partition(3) -> Partition needs lists of classes
 test two.csv --lens Canonical(2) -> Canonical takes nothing
 test two.csv --lens 3 -> '3' does not fit; choose one of Canonical, OneVsRest
 test two.csv --lens= -> it is not written as in Python
-test two.csv --statistic ece -> there is no ece; known: ACE
+test two.csv --statistic ece -> there is no ece: did you mean ECE?
 test two.csv --statistic ECE(n_bins=10) -> ECE has no argument 'n_bins': did you mean bins=?
 test two.csv --statistic ECE(15,15) -> ECE takes bins, distance=…
 test two.csv --statistic ECE(9999999999) -> n_bins must be at most 1000000
@@ -681,7 +681,7 @@ interval two.csv --alpha .05 -> The level of intervals is --level
 interval two.csv --statistic SKCE -> no interval of SKCE
 compare two.csv -> compare needs two files or more
 compare two.csv two.csv -> one file was given twice
-compare two.csv three.csv -> a paired comparison needs the same observations and classes
+compare two.csv three.csv -> a paired comparison needs the same observations
 compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
 plot two.csv -> Missing option '-o'
@@ -703,7 +703,7 @@ gate two.csv --tolerance .1 --by site -> gate does not take by
 gate two.csv --tolerance .1 --ids site -> --ids match the rows of two files
 plan --like two.csv --clusters site -> plan does not take clusters
 monitor two.csv --state state.json --weights site -> monitor does not take --weights
-audit two.csv more.csv --ids site -> --ids needs the rows of one file
+audit two.csv more.csv --ids site --resume state -> --ids needs rows in memory
 tset two.csv -> Did you mean 'test'?
 """
 COMMAND_CASES = [line.split(" -> ") for line in COMMANDS.strip().splitlines()]

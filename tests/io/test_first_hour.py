@@ -176,3 +176,125 @@ def frames(columns):
     yield pandas.DataFrame(columns)
     yield polars.DataFrame(columns)
     yield polars.DataFrame(columns).lazy()
+
+
+def binary(n, shift=0):
+    p = RNG.random(n).round(6)
+    return {"p": p, "y": (RNG.random(n) < p).astype(int), "site": np.arange(n) % 7 + shift}
+
+
+def test_rows_that_stand_in_two_files_are_noticed(tmp_path, done):
+    whole = binary(3000)
+    for name, rows in (("a", slice(0, 2000)), ("b", slice(1100, 3000))):
+        part = {key: values[rows] for key, values in whole.items()}
+        written(tmp_path / f"{name}.csv", part)
+    said = done("audit", tmp_path / "a.csv", tmp_path / "b.csv", "--n-resamples", 99)
+    assert "read 3900 rows of 2 files, 2 classes from column p" in said
+    assert re.search(r"90\d of 3900 rows repeat another", said)
+
+
+def test_several_files_take_every_fact_and_name_their_rows(tmp_path, done, refused):
+    for name, shift in (("a", 0), ("b", 7)):
+        written(tmp_path / f"{name}.csv", binary(400, shift))
+    data = read_predictions(tmp_path / "*.csv", clusters="site")
+    assert (data.n, data.n_clusters) == (800, 14)
+    done("test", tmp_path / "a.csv", tmp_path / "b.csv", "--by", "site", "--n-resamples", 99)
+    (tmp_path / "b.csv").write_text("p,y,site\n0.5,1,1\n1.5,0,1\n")
+    refused("probs: row 2 of b.csv is 1.5", "test", tmp_path / "a.csv", tmp_path / "b.csv")
+    (tmp_path / "b.csv").write_text("p,y,site\n,1,1\n0.5,,1\n")
+    refused("in row 2 of b.csv (counted", "audit", tmp_path / "a.csv", tmp_path / "b.csv")
+
+
+@pytest.mark.parametrize("names", [("gpt4", "claude"), ("model_a", "model_b"), ("one", "two")])
+def test_files_of_two_models_are_asked_about(tmp_path, run, done, names):
+    """By their names, or by the same labels in one order."""
+    first = binary(200)
+    second = first | {"p": first["p"] ** 2} if names[0] == "one" else binary(200)
+    files = [
+        written(tmp_path / f"{name}.csv", columns)
+        for name, columns in zip(names, (first, second), strict=True)
+    ]
+    code, _, error = run("audit", *files)
+    assert code == 2
+    assert "caltest compare" in error
+    assert "(--one-model)" in error
+    done("audit", *files, "--one-model", "--n-resamples", 99)
+
+
+def test_parts_of_one_model_are_pooled(tmp_path):
+    for name in ("gpt4_part1", "gpt4_part2", "monday", "tuesday", "2024-01", "2024-02"):
+        written(tmp_path / f"{name}.csv", binary(60))
+    assert read_predictions(tmp_path / "*.csv").n == 360
+
+
+def test_a_file_is_its_content(tmp_path, refused):
+    columns = binary(100)
+    files = [written(tmp_path / name, columns) for name in ("a.csv", "b.csv")]
+    refused("is a copy of", "audit", *files)
+
+
+def test_a_reordered_file_is_not_monitored_again(tmp_path, done):
+    columns = binary(100)
+    run = ("monitor", "--state", tmp_path / "state", "--json")
+    done(*run, written(tmp_path / "a.csv", columns))
+    for name in ("a.csv", "b.csv"):
+        order = RNG.permutation(100)
+        path = written(tmp_path / name, {key: values[order] for key, values in columns.items()})
+        assert '"new": 0' in done(*run, path)
+    assert '"new": 100' in done(*run, written(tmp_path / "c.csv", binary(100)))
+
+
+TIMES = [
+    (["2024-01-01T00:00:00+01:00", "2024-01-01T00:00:00Z"], 3600.0),
+    (["01.01.2024", "2.1.2024"], 86400.0),
+    (["31.01.2024 12:00", "01.02.2024 13:30"], 86400.0 + 5400.0),
+    (["2024-01-31", "2024-02-01 06:00"], 86400.0 * 1.25),
+]
+
+
+@pytest.mark.parametrize(("times", "seconds"), TIMES)
+def test_times_as_people_write_them(times, seconds):
+    from caltest._base.facts import as_times
+
+    first, second = as_times(times, 2)
+    assert second - first == pytest.approx(seconds)
+
+
+def test_times_that_cannot_be_read_are_a_sentence(tmp_path, refused):
+    columns = binary(30) | {"when": ["2024-01-01"] * 29 + ["01/02/2024"]}
+    path = written(tmp_path / "a.csv", columns)
+    message = "row 30 is '01/02/2024'; times are numbers, dates such as 2024-12-31"
+    refused(message, "monitor", "--state", tmp_path / "s", path, "--time", "when")
+
+
+def test_comparisons_name_files_rows_and_options(tmp_path, refused):
+    columns, n = binary(60), ("--n-resamples", 99)
+    old, new = (written(tmp_path / f"{name}.csv", columns) for name in ("old", "new"))
+    columns["y"] = columns["y"].copy()
+    columns["y"][4] ^= 1
+    other = written(tmp_path / "other.csv", columns)
+    unlike = "different labels in 1 row, first in row 5 "
+    gate = ("gate", new, "--against", other, "--margin", ".1", *n)
+    refused(f"new and other have {unlike}", *gate)
+    refused("(--unpaired)", *gate)
+    page = ("report", new, "-o", tmp_path / "f.html", "--recalibrated", other, *n)
+    refused(f"new.csv and other.csv have {unlike}", *page)
+    refused(f"old and other have {unlike}", "compare", old, other, *n)
+
+
+def test_small_slips_get_a_sentence_each(tmp_path, refused, done):
+    path = written(tmp_path / "f.csv", binary(100))
+    refused(
+        "there is no Hosmer: did you mean HosmerLemeshow?", "test", path, "--statistic", "Hosmer"
+    )
+    refused(
+        "there is no Slop: did you mean Slope?", "plan", "--like", path, "--alternative", "Slop"
+    )
+    refused("g.text: a report ends in .txt, .json, .md, .tex", "test", path, "--out", "g.text")
+    done("test", path, "--out", tmp_path / "g.tex")
+    assert r"\toprule" in (tmp_path / "g.tex").read_text()
+    ones = written(tmp_path / "ones.csv", binary(100) | {"y": np.ones(100, int)})
+    with pytest.warns(ct.DoubtfulInputWarning, match="labels in y are all alike, where"):
+        read_predictions(ones)
+    columns = {"grade": [*"ABA"], "n": [9, 9, 9], "events": [1, 1, 1], "probability": [0.1] * 3}
+    refused("grade: A is in row 1 and in row 3", "grades", written(tmp_path / "g.csv", columns))

@@ -547,7 +547,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     right, steep, y = two_models(3000)
     for name, p in (("new", right), ("new-2", right), ("old", steep)):
-        rows = np.column_stack([np.arange(p.size), p, y])
+        rows = np.column_stack([np.arange(p.size), p, y])[:: -1 if name == "new-2" else 1]
         np.savetxt(f"{name}.csv", rows, delimiter=",", header="id,p,label", comments="")
     return tmp_path
 

@@ -142,6 +142,9 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
     (parts / "part-0.parquet").touch()
     assert ct.scan(pattern, resume=state) == whole()
     assert ct.scan(pattern, resume=state) == whole()  # all of it from the state
+    (parts / "part-0.parquet").rename(parts / "part-9.parquet")
+    assert ct.scan(pattern, resume=state) == whole()  # a part is known by its content
+    (parts / "part-9.parquet").rename(parts / "part-0.parquet")
     with pytest.raises(ct.StatisticError, match=r"was written with lens=all.*: give the same"):
         ct.scan(pattern, resume=state, lens=ct.TopK(1))
     with pytest.raises(ct.StatisticError, match="not among the parts"):
@@ -205,8 +208,9 @@ def test_commands_take_many_files(parts, run, verb):
 
 def test_commands_refuse_what_needs_rows_before_reading(parts, refused, monkeypatch):
     monkeypatch.setattr(Reading, "steps", lambda *_: pytest.fail("was read"))
-    refused("needs the rows", "test", parts / "part-*.parquet", "--statistic", "SKCE()")
-    refused("--by needs the rows", "audit", parts / "part-*.parquet", "--by", "id")
+    kept = ("--resume", parts / "state")
+    refused("needs the rows", "test", parts / "part-*.parquet", "--statistic", "SKCE()", *kept)
+    refused("--by needs rows in memory", "audit", parts / "part-*.parquet", "--by", "id", *kept)
 
 
 @pytest.fixture

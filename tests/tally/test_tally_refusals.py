@@ -145,7 +145,7 @@ KINDS = {
 
 
 def test_scan_says_that_a_tally_is_no_file():
-    with pytest.raises(ct.InvalidPredictionsError, match="paths is a Tally, not the names of"):
+    with pytest.raises(TypeError, match="path is a Tally, not the names of files"):
         ct.scan(KINDS["Tally"])
 
 
@@ -159,7 +159,7 @@ def test_scan_says_that_a_tally_is_no_file():
     ],
 )
 def test_scan_refuses_in_words(words_file, given, words):
-    with pytest.raises((ct.StatisticError, ct.InvalidPredictionsError), match=words):
+    with pytest.raises((ct.StatisticError, ValueError, TypeError), match=words):
         ct.scan(**{"paths": words_file, "probs": "p", "pos_label": "yes"} | given)
 
 

@@ -1,0 +1,137 @@
+"""Several files of one model, read one after the other as one table."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Sequence
+from itertools import combinations
+from os import PathLike, fspath
+from pathlib import Path
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.state import content_mark
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io.assembly import source_of
+from caltest.tables.columns import refuse_unknown
+from caltest.tables.meaning import MODELS, Chosen, chosen_of
+from caltest.tables.source import Column, Request, Source
+
+#: What names of files call models; each is told from others by the word that it is in.
+_FAMILIES = re.compile(
+    "model|baseline|recalibrated|gpt|claude|llama|gemini|mistral|qwen|deepseek|bert|resnet|vgg|"
+    "densenet|lenet|vit|xgb|lgbm|lightgbm|catboost|forest|logreg|logistic|svm|bayes"
+)
+#: Logarithm of the chance below which equal labels in one order are no chance.
+_SURPRISE = float(np.log(1e-6))
+_ON_PURPOSE = "if they are one model's, say one_model=True (--one-model)"
+
+
+def parts_of(paths: object) -> list[Path]:
+    """Return the files that paths and patterns name, those of patterns in order."""
+    if isinstance(paths, (str, PathLike)):
+        paths = [paths]
+    elif not (isinstance(paths, Sequence) and all(isinstance(p, (str, PathLike)) for p in paths)):
+        raise TypeError(
+            f"path is a {type(paths).__name__}, not the names of files: values in memory are for "
+            "Predictions.of(probs, labels), tallies for Tallies.of or Tallies.from_dask"
+        )
+    if not paths:
+        raise InvalidPredictionsError("paths is empty: name a file")
+    parts: list[Path] = []
+    for path in map(fspath, paths):
+        pattern = bool(set("*?[") & set(path)) and not Path(path).exists()
+        matches = sorted(glob.glob(path)) if pattern else [path]
+        if not matches:
+            raise FileNotFoundError(f"no file is like {path}")
+        if path != "-" and not Path(matches[0]).exists():
+            raise FileNotFoundError(f"there is no file {path}")
+        parts += map(Path, matches)
+    for i, part in enumerate(parts):
+        if part in parts[:i]:
+            raise StatisticError(f"{part} is named twice: each part counts once")
+    return parts
+
+
+def refuse_pooling(parts: Sequence[Path], one_model: bool = False) -> dict[str, Path]:
+    """Refuse a file that is a copy of another, and files that names say are of several models.
+
+    Returns the files by their content.
+    """
+    by_content: dict[str, Path] = {}
+    for part in parts:
+        other = by_content.setdefault(content_mark(part), part)
+        if other is not part:
+            raise StatisticError(f"{part} is a copy of {other}: each part counts once")
+    names = {word for part in parts if (word := _model_in(part.stem))}
+    if len(names) > 1 and not one_model:
+        raise StatisticError(
+            f"these files seem to be of several models ({', '.join(sorted(names))}), which are not "
+            f"pooled unasked: caltest compare tells them apart; {_ON_PURPOSE}"
+        )
+    return by_content
+
+
+def _model_in(stem: str) -> str:
+    """Return what the name of a file calls the model, if anything."""
+    words = re.split(r"[^a-z0-9.]+", stem.lower())
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "model":  # model_a, model_2
+            return f"model {following}"
+        if _FAMILIES.search(word):
+            return word
+    return ""
+
+
+def pooled(parts: Sequence[Path], request: Request) -> tuple[Source, Chosen]:
+    """Return several files as one table, and which of its columns are what, as the first says."""
+    with source_of(parts[0], request) as first:
+        chosen = chosen_of(first, request)
+        names, log = first.names, first.log
+    models = [name for name in names if name.lower() in MODELS]
+    wanted = list(dict.fromkeys([*chosen.wanted, *models]))
+    tables: list[list[Column]] = []
+    notes: list[str] = []
+    for part in parts:
+        with source_of(part, request) as source:
+            refuse_unknown(wanted, source.names)
+            tables.append([np.atleast_1d(column) for column in source.read(wanted)])
+            notes += source.notes
+            shapes = {name: c.shape[1:] for name, c in zip(wanted, tables[-1], strict=True)}
+            for name, column in zip(wanted, tables[0], strict=True):
+                if shapes[name] != column.shape[1:]:
+                    raise InvalidPredictionsError(
+                        f"column {name} holds rows of shape {shapes[name]}, and of shape "
+                        f"{column.shape[1:]} in {parts[0].name}"
+                    )
+    columns: dict[str, Column] = {
+        name: np.concatenate([table[j] for table in tables]) for j, name in enumerate(wanted)
+    }
+    sizes = tuple((part.name, len(table[0])) for part, table in zip(parts, tables, strict=True))
+    source = Source(
+        names,
+        lambda asked: [columns[name] for name in asked],
+        log=log,
+        notes=tuple(dict.fromkeys(notes)),
+        parts=sizes,
+    )
+    return source, chosen
+
+
+def refuse_same_labels(
+    probs: FloatArray, labels: IntArray, sizes: Sequence[tuple[str, int]]
+) -> None:
+    """Refuse files with the same labels in the same order: predictions of the same rows."""
+    ends = np.cumsum([size for _, size in sizes])
+    rows = [slice(end - size, end) for end, (_, size) in zip(ends, sizes, strict=True)]
+    for (a, b), (first, second) in zip(combinations(sizes, 2), combinations(rows, 2), strict=True):
+        if a[1] != b[1] or not np.array_equal(labels[first], labels[second]):
+            continue
+        shares = np.bincount(labels[first]) / a[1]
+        if a[1] * np.log((shares**2).sum()) < _SURPRISE and (probs[first] != probs[second]).any():
+            raise InvalidPredictionsError(
+                f"{a[0]} and {b[0]} have the same labels in one order and other probabilities, "
+                f"as two models of the same rows have: caltest compare compares them; {_ON_PURPOSE}"
+            )
