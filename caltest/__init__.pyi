@@ -16,8 +16,10 @@ from .errors import DoubtfulInputWarning as DoubtfulInputWarning
 from .errors import FewClustersWarning as FewClustersWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
 from .errors import LimitLawWarning as LimitLawWarning
+from .errors import ShortFollowupWarning as ShortFollowupWarning
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError
+from .followup import Followup as Followup
 from .inference import brier_decomposition as brier_decomposition
 from .inference import calibration_test as calibration_test
 from .inference import compare as compare
@@ -70,6 +72,7 @@ from .results import CoxRecalibration as CoxRecalibration
 from .results import EquivalenceTestResult as EquivalenceTestResult
 from .results import Finding as Finding
 from .results import FoldSummary as FoldSummary
+from .results import FollowupSummary as FollowupSummary
 from .results import GateCheck as GateCheck
 from .results import GateResult as GateResult
 from .results import GateVerdict as GateVerdict
@@ -93,6 +96,7 @@ from .simulate import ConsistencyResampling as ConsistencyResampling
 from .simulate import LabelScheme as LabelScheme
 from .simulate import OneRowPerCluster as OneRowPerCluster
 from .simulate import PopulationWeights as PopulationWeights
+from .simulate import RedrawFollowup as RedrawFollowup
 from .simulate import RedrawLabels as RedrawLabels
 from .simulate import RowScheme as RowScheme
 from .simulate import Scheme as Scheme

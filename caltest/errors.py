@@ -46,3 +46,7 @@ class DegenerateDataWarning(UserWarning):
 
 class LimitLawWarning(UserWarning):
     """A limit law was asked for in data in which it is known to reject calibrated models."""
+
+
+class ShortFollowupWarning(UserWarning):
+    """So few rows were followed long enough that a test may reject calibrated models too often."""

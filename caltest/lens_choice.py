@@ -153,6 +153,8 @@ def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
 def _plain(lens: LensLike | None, data: Predictions) -> Lens:
     if lens is None:
         return default_lens(data)
+    if data.followup is not None and lens != default_lens(data):
+        raise StatisticError(f"follow-up knows of its event only, so lens={lens!r} is left out")
     if isinstance(lens, Lens):
         return lens
     if not callable(lens) or isinstance(lens, type):

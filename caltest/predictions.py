@@ -21,6 +21,7 @@ from caltest._base.foreign import explained, refuse_form
 from caltest._base.provenance import Provenance as Provenance
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
+from caltest.followup import UNKNOWN, Censoring, Followup
 from caltest.tables.frames import arranged
 from caltest.tables.meaning import Understood, doubt_labels
 from caltest.tables.source import Request
@@ -66,6 +67,8 @@ class Predictions:
         What was done to the input on the way in, for people to read; the recalibrations since.
     copies : int
         Rows that repeat another more often than by chance, as far as a verb has looked.
+    followup : Followup, optional
+        What was given in the place of labels, which are 0 in rows that are unknown.
     """
 
     probs: FloatArray
@@ -81,6 +84,7 @@ class Predictions:
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()
     copies: int = 0
+    followup: Followup | None = None
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
@@ -127,13 +131,15 @@ class Predictions:
             ``probs`` is a table, the name of the column that holds them, as for the facts below,
             or nothing if its name says so; columns are then found as :func:`read_predictions` finds
             them. Rows of pandas objects must have one index.
+            Or :class:`Followup`: of a risk by a horizon, for rows not all followed until then.
         classes : sequence, optional
             The label values (strings or integers) in the order of the columns of ``probs``. Columns
             of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
             observation that counts three times, not three observations: for these repeat the row.
-            They must not depend on the outcome, as those of inverse probability of censoring do.
+            They must not depend on the outcome, as those of inverse probability of censoring do:
+            for these pass :class:`Followup` as labels.
         clusters : array_like of shape (n,), optional
             The cluster of each row, such as the patient: its rows may depend on each other, those
             of two clusters may not, and how many they are must not depend on outcomes.
@@ -183,6 +189,8 @@ class Predictions:
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
+        followup = labels if isinstance(labels, Followup) else None
+        labels = labels if followup is None else followup.labels
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
         given["folds"] = folds
         one_of("drop_missing", drop_missing, (True, False))
@@ -204,7 +212,8 @@ class Predictions:
                     **table.facts,
                 )
             doubt_labels(table.chosen, data.labels, data.probs)
-            return replace(data, notes=(*table.notes, *data.notes))
+            data = replace(data, notes=(*table.notes, *data.notes))
+            return data if followup is None else data._followed(followup)
         probs = table
         if predicted_label is not None:
             raise InvalidPredictionsError("predicted_label names a column of a table with labels")
@@ -232,7 +241,26 @@ class Predictions:
             for name, read in known.READERS.items()
             if given[name] is not None
         }
-        return replace(data, **facts) if facts else data
+        data = replace(data, **facts) if facts else data
+        for name in ("weights", "clusters", "folds"):
+            if (followup or data.followup) is not None and vars(data)[name] is not None:
+                raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
+        return data if followup is None else data._followed(followup)
+
+    def _followed(self, followup: Followup) -> Predictions:
+        """Return the same with follow-up in the place of labels."""
+        if self.n_classes != 2:
+            raise InvalidPredictionsError(
+                f"follow-up is of one event, but probs has {self.n_classes} classes: pass the risk "
+                "of the event"
+            )
+        if followup.n != self.n:
+            raise InvalidPredictionsError(
+                f"there are {self.n} predictions, but follow-up of {followup.n} rows"
+            )
+        data = replace(self, followup=followup)
+        followup.warn(data.risks)
+        return data
 
     @classmethod
     def _from_arrays(
@@ -281,7 +309,8 @@ class Predictions:
                 f"these predictions have {self.n} rows but labels has {len(marks)}"
             )
         values = self.classes if classes is None else classes
-        return replace(self, labels=reading.as_labels(marks, self.n_classes, values), classes=names)
+        codes = reading.as_labels(marks, self.n_classes, values)
+        return replace(self, labels=codes, classes=names, followup=None)
 
     @property
     def n(self) -> int:
@@ -312,14 +341,37 @@ class Predictions:
 
     @property
     def residuals(self) -> FloatArray:
-        """w_i (onehot(y_i) − p_i), shape (n, K); w_i is 1 without weights."""
+        """w_i (onehot(y_i) − p_i), shape (n, K); w_i is 1 without weights or follow-up."""
         residuals = (self.labels[:, None] == np.arange(self.n_classes)) - self.probs
-        return residuals if self.weights is None else residuals * self.weights[:, None]
+        weights = self.weights if self.followup is None else self.censoring.weights
+        return residuals if weights is None else residuals * weights[:, None]
+
+    def labelled(self, verb: str) -> Predictions:
+        """Return the same, for a verb that needs the labels of all rows: no follow-up."""
+        if self.followup is not None:
+            raise StatisticError(
+                f"{verb} does not take follow-up: some of its outcomes are unknown"
+            )
+        return self
+
+    @property
+    def risks(self) -> FloatArray:
+        """The probability of the event of two classes, shape (n,)."""
+        return self.probs[:, 0 if self.induced else 1]
+
+    @property
+    def censoring(self) -> Censoring:
+        """How rows with follow-up were censored, in its strata."""
+        assert self.followup is not None
+        return self.followup.censoring(self.followup.groups(self.risks))
 
     @property
     def impossible(self) -> IntArray:
         """Rows whose label had probability exactly 0: one of them refutes calibration by itself."""
-        return np.flatnonzero(self.probs[np.arange(self.n), self.labels] == 0.0)
+        impossible = self.probs[np.arange(self.n), self.labels] == 0.0
+        if self.followup is not None:
+            impossible &= self.followup.status != UNKNOWN
+        return np.flatnonzero(impossible)
 
     @property
     def n_clusters(self) -> int | None:
@@ -346,6 +398,7 @@ class Predictions:
         if self.folds is not None:
             kept["whole"] = self.whole or self
         kept["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
+        kept["followup"] = None if self.followup is None else self.followup.take(rows)
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **kept)
 
     def class_index(self, c: int | str) -> int:
@@ -368,6 +421,7 @@ class Predictions:
 
     def __repr__(self) -> str:
         said = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
+        said += ["followed"] * (self.followup is not None)
         said += [f"{self.n_clusters} clusters"] if self.n_clusters else []
         said += [f"{np.unique(self.folds).size} folds"] if self.folds is not None else []
         return f"Predictions({', '.join(said)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -17,9 +18,10 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lens_choice import Aligned, as_lens
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.problem import Problem, RowProblem, TallyProblem
+from caltest.problem import Problem, TallyProblem, row_problem
 from caltest.results.base import Result
 from caltest.results.calibration import ASSOCIATED
+from caltest.results.followup import FollowupSummary
 from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare, problem_of
 from caltest.tally import AnyTally, Tallies, Tally
 
@@ -122,6 +124,13 @@ class Analysis:
         """Whether what is looked at are sums over micro-cells, which have no rows."""
         return not self.units.exact
 
+    @cached_property
+    def followup(self) -> FollowupSummary | None:
+        """How far rows were followed, where follow-up stands for labels."""
+        if self.from_sums or self.problem.followup is None:
+            return None
+        return self.problem.followup.summary(self.problem.risks)
+
     def evaluate(self, statistic: StatisticLike) -> tuple[Prepared, float]:
         """Return a statistic with the predictions fixed, and its value, a finite number."""
         return evaluated(statistic, self.problem)
@@ -148,6 +157,7 @@ class Analysis:
             "folds": folds,
             "seed": seed_of(self.rng),
             "copies": self.data.copies,
+            "followup": self.followup,
             "notes": (*self.data.notes, *(() if folds is None else folds.notes)),
         }
 
@@ -197,8 +207,8 @@ def admitted(
         from caltest.recalibration import refuse_fitted_rows
 
         refuse_fitted_rows(data)
-    carried = {"weights": data.weights, "clusters": data.n_clusters, "by": data.by}
-    carried["folds"] = data.folds
+    carried: dict[str, object] = {"weights": data.weights, "clusters": data.n_clusters}
+    carried |= {"by": data.by, "folds": data.folds, "followup": data.followup}
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")
@@ -208,7 +218,7 @@ def admitted(
             "on outcomes"
         )
         data = replace(data, notes=tuple(dict.fromkeys((*data.notes, note))))
-    looked = data.copies or data.induced or data.clusters is not None
+    looked = data.copies or data.induced or data.clusters is not None or data.followup is not None
     copies = 0 if looked else _copies_in(data)
     if not copies:
         return data
@@ -285,7 +295,7 @@ def problem_through(data: Any, lens: LensLike | None) -> Problem:
     """Return what a lens shows of checked data: rows, or the sums of a tally."""
     if isinstance(data, AnyTally):
         return TallyProblem.of(data.through(lens))
-    return RowProblem(as_lens(lens, data)(data))
+    return row_problem(as_lens(lens, data)(data))
 
 
 def seen_through(
@@ -297,7 +307,8 @@ def seen_through(
     they know to rounding, and nulls that are ``plain``: computed, or labels redrawn.
     """
     induced = lens(data)
-    alike = induced.weights is None and induced.n_clusters is None and induced.by is None
+    facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
+    alike = all(fact is None for fact in facts)
     if plain and alike and induced.n > MANY and induced.n_classes == 2:
         sums = TallyProblem.of(Tally.of(induced, lens=Canonical()))
         if all(_summed_exactly(statistic, sums) for statistic in statistics):

@@ -26,6 +26,7 @@ from caltest.results.base import go_on
 from caltest.simulate import (
     OneRowPerCluster,
     PopulationWeights,
+    RedrawFollowup,
     RedrawLabels,
     SharedRedraws,
     WildSigns,
@@ -141,7 +142,7 @@ def calibration_test(
             f"null for {name_of(statistic)}"
         )
     run = (n_resamples, rng, workers)
-    takes = {*ROWS, "by", "tally"}
+    takes = {*ROWS, "by", "tally", "followup"}
     summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
     analysis = Analysis.of(
         "calibration_test", probs, labels, facts,
@@ -196,6 +197,7 @@ def _tested(
         null = "exact"
     elif null == "auto":
         null = RedrawLabels() if analysis.problem.n_clusters is None else SharedRedraws()
+        null = null if analysis.followup is None else RedrawFollowup()
     name = null if isinstance(null, str) else repr(null)
     result = result_of(analysis, prepared, statistic, name, estimate, law)
     if result.degenerate:

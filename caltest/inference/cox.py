@@ -12,6 +12,7 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.inference.analysis import ROWS, Analysis
+from caltest.inference.cox_followup import Link, followed_estimates
 from caltest.inference.squared_error import added
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
@@ -30,6 +31,7 @@ def cox_recalibration(
     lens: LensLike | None = None,
     level: float = 0.95,
     method: Literal["wald", "profile"] = "wald",
+    link: Link = "logit",
     **facts: Unpack[Facts],
 ) -> CoxRecalibration:
     """Estimate Cox's intercept and slope, with intervals and likelihood-ratio tests.
@@ -44,6 +46,8 @@ def cox_recalibration(
         these or ``clusters`` variances are those of estimates without each row or cluster in turn,
         by one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws. With
         ``folds`` variances are doubled, and tests are Wald's. Or a :class:`Tally` without weights.
+        With :class:`Followup` score equations are weighted, O:E is estimated as well, and variances
+        are those of influence functions.
     lens : lens or callable, optional
         A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
         two classes and ``TopK(1)`` for more.
@@ -52,12 +56,16 @@ def cox_recalibration(
     method : {"wald", "profile"}, default "wald"
         Estimate ± quantile × standard error, or what the likelihood-ratio test does not reject,
         which is better for few events.
+    link : {"logit", "cloglog"}, default "logit"
+        Of both sides of the model; log(−log(1 − p)), by which risks of survival models are
+        recalibrated, for :class:`Followup` only.
 
     Raises
     ------
     StatisticError
         For more than two classes, and without finite estimates: outcomes or predictions all equal,
-        or events separated by the prediction. ``CoxScore`` and ``CoxLR`` test such data, too.
+        or events separated by the prediction. ``CoxScore`` and ``CoxLR`` test such data, too. With
+        follow-up where (Σ W)² / (n Σ W²) is below 0.3.
 
     Notes
     -----
@@ -80,7 +88,15 @@ def cox_recalibration(
     """
     fraction("level", level)
     one_of("method", method, ("wald", "profile"))
+    one_of("link", link, ("logit", "cloglog"))
     analysis, (z, y, w) = _read(probs, labels, lens, facts)
+    if (followup := analysis.followup) is not None:
+        if method == "profile":
+            raise StatisticError("method='profile' takes no follow-up: use method='wald'")
+        followed = followed_estimates(analysis.problem, followup.share, level, link)
+        return analysis.result(CoxRecalibration, **followed, level=level, method=method)
+    if link != "logit":
+        raise StatisticError(f"link={link!r} is for risks with follow-up: use link='logit'")
     seen = analysis.data if analysis.from_sums else analysis.problem
     freedom = _freedom(seen)
     folded = analysis.data.folds is not None
@@ -136,7 +152,7 @@ def _read(
     probs: Any, labels: Any, lens: LensLike | None, facts: Facts
 ) -> tuple[Analysis, Likelihood]:
     """Return what is looked at, and the rows of the likelihood."""
-    takes = {*ROWS, "tally"}
+    takes = {*ROWS, "tally", "followup"}
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens, takes=takes)
     if not analysis.from_sums:
         return analysis, (*_of_rows(analysis.problem), analysis.problem.weights)
@@ -149,7 +165,8 @@ def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
     """Return log-odds and outcomes; refuse rows without finite estimates."""
     RowProblem(rows).event(cox_recalibration)
     z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
-    _refuse_separated(z, y)
+    known = slice(None) if rows.followup is None else rows.censoring.known
+    _refuse_separated(z[known], y[known])
     return z, y
 
 

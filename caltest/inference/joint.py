@@ -27,7 +27,8 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, Lens, LensLike, Relabelling
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import Counts, TallyProblem
+from caltest.problem import Counts, Drawn, FollowupProblem, TallyProblem
+from caltest.problem.followup import FollowupRedraws
 from caltest.problem.tally import CountDraws
 from caltest.results import JointTestResult, ending
 from caltest.simulate import (
@@ -43,7 +44,10 @@ from caltest.statistics.base import Prepared, StatisticLike
 from caltest.tally import AnyTally
 
 #: What a joint result says of its data; lens and statistic are those of its tests.
-OF_ALL_PAIRS = ("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds")
+OF_ALL_PAIRS = (
+    *("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds"),
+    "followup",
+)
 
 
 def joint_test(
@@ -108,7 +112,7 @@ def joint_test(
         held = [tally.through(lens) for lens in lenses]
         own = [t.lens for t in held]
         return _of_tallies(tally, statistics, own, held, (n_resamples, rng, workers))
-    data = admitted("joint_test", probs, labels, facts, takes=ROWS | {"by"})
+    data = admitted("joint_test", probs, labels, facts, takes=ROWS | {"by", "followup"})
     if data.by is not None:
         ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
         whole: JointTestResult = with_subgroups(ask, data)
@@ -131,6 +135,13 @@ def joint_test(
         for lens, shown in zip(looks, seen, strict=True)
     ]
     observed = [a.evaluate(s) for a, s in zip(analyses, statistics, strict=True)]
+    if data.followup is not None:
+        (first, _), *_ = observed
+        assert isinstance(first.problem, FollowupProblem)
+        both = FollowupRedraws(first.problem, partial(_of_draws, observed))
+        run: Any = (n_resamples, rng, workers)
+        drawn = simulate_by(both, *run)
+        return _stepped(data.n, statistics, analyses, observed, drawn, "RedrawFollowup()")
     source, through = data, looks
     if all(lens == looks[0] for lens in looks):  # seen through one lens: draw what it shows
         source, through = seen[0], [Canonical() for _ in looks]
@@ -191,11 +202,12 @@ def _stepped(
     analyses: list[Analysis],
     observed: list[tuple[Prepared, float]],
     drawn: tuple[FloatArray, Ended],
+    null: str = "RedrawLabels()",
 ) -> JointTestResult:
     """Adjust by the joint law of the values (B, S)."""
     values, ended = drawn
     tests = tuple(
-        result_of(a, prepared, s, "RedrawLabels()", t, SimulatedNull(column, ended))
+        result_of(a, prepared, s, null, t, SimulatedNull(column, ended))
         for a, s, (prepared, t), column in zip(
             analyses, statistics, observed, values.T.copy(), strict=True
         )
@@ -219,6 +231,10 @@ def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:
     if not statistics:
         raise StatisticError("the list of (statistic, lens) pairs is empty")
     return statistics, lenses
+
+
+def _of_draws(observed: list[tuple[Prepared, float]], drawn: Drawn) -> FloatArray:
+    return np.column_stack([prepared.values(drawn) for prepared, _ in observed])
 
 
 def _jointly(parts: list[tuple[Prepared, Relabelling]], labels: IntArray) -> FloatArray:

@@ -19,9 +19,17 @@ from caltest.inference.analysis import Analysis
 from caltest.inference.dependence import clustered
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
-from caltest.problem import RowProblem
+from caltest.problem import FollowupProblem, RowProblem
 from caltest.results import CalibrationTestResult, ending
-from caltest.simulate import Batches, RedrawLabels, Scheme, Workers, simulate, simulate_by
+from caltest.simulate import (
+    Batches,
+    RedrawFollowup,
+    RedrawLabels,
+    Scheme,
+    Workers,
+    simulate,
+    simulate_by,
+)
 from caltest.statistics import Prepared, StatisticLike
 from caltest.statistics.base import prepare
 
@@ -48,6 +56,13 @@ def null_distribution(
     stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
     if prepared.data.n_clusters is not None:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)
+    if isinstance(prepared.problem, FollowupProblem):
+        if null not in ("auto", RedrawFollowup()):
+            raise StatisticError(
+                f"follow-up has the null RedrawFollowup() and no other, not {null!r}: leave it out"
+            )
+        scheme, stop = RedrawFollowup(), stopping(estimate)
+        return replicates_of(statistic, prepared, scheme, *run, stop_when=stop)
     data, laws = prepared.data, prepared.laws
     words = ("auto", "exact", *laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):

@@ -82,7 +82,8 @@ def on_shared_labels(
     Clusters make the tests draw labels of their own, and a lens may pick rows: Holm's stand then.
     """
     groups = data.subgroups()
-    if sum(found.counts) == found.n or data.n_clusters is not None or induced.n != data.n:
+    apart = data.n_clusters is not None or data.followup is not None
+    if sum(found.counts) == found.n or apart or induced.n != data.n:
         return found
     tested = [
         (test, rows)
@@ -120,6 +121,7 @@ def alike(found: Subgroups, induced: Predictions, run: Run) -> Subgroups:
         "there is one subgroup, and no other row": bool(members.all()),
         "rows come in clusters": induced.n_clusters is not None,
         "rows are weighted": induced.weights is not None,
+        "rows were followed for a time": induced.followup is not None,
         "the lens leaves more than two classes": induced.n_classes > 2,
     }
     for reason, holds in why.items():

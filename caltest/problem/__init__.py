@@ -6,6 +6,7 @@
 
 from caltest.problem.base import LinearTerm, Problem, ResidualSums
 from caltest.problem.cells import MAX_MASS, CellLaw, Cells, Estimand
+from caltest.problem.followup import Drawn, FollowupProblem, row_problem
 from caltest.problem.rows import Flips, RowProblem
 from caltest.problem.tally import Counts, TallyProblem
 
@@ -14,11 +15,14 @@ __all__ = [
     "CellLaw",
     "Cells",
     "Counts",
+    "Drawn",
     "Estimand",
     "Flips",
+    "FollowupProblem",
     "LinearTerm",
     "Problem",
     "ResidualSums",
     "RowProblem",
     "TallyProblem",
+    "row_problem",
 ]

@@ -190,6 +190,22 @@ class Problem(ABC):
     def variance(self) -> FloatArray:
         """Σ w² Var y of every unit, of the event; (U,)."""
 
+    def frequencies(self, cells: Cells) -> FloatArray:
+        """Return how often the event occurred in every cell, (L,)."""
+        weight = 1.0 if self.weight is None else self.weight
+        return np.asarray(cells.sum(weight * self.events) / cells.mass)
+
+    def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
+        """Return the variance of the residual sums of cells if the model is calibrated, (L,).
+
+        With ``equal`` that of rows which all have the mean prediction of their cell.
+        """
+        if not equal:
+            return np.asarray(cells.sum(self.variance))
+        expected = cells.expected[:, 0]
+        missed = cells.sum(self.probs[:, 1] * (1.0 if self.mass is None else self.mass))
+        return np.asarray(expected * missed * cells.square_mass / cells.mass**2)
+
     @property
     @abstractmethod
     def squared_variance(self) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from caltest._base.arrays import largest
 from caltest._base.poisson_binomial import poisson_binomial
+from caltest.errors import StatisticError
 from caltest.lenses import OneVsRest
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
@@ -43,11 +44,13 @@ class RowProblem(Problem):
     exact = True
     count = None
 
-    @classmethod
-    def of(cls, data: Predictions) -> RowProblem:
+    @staticmethod
+    def of(data: Predictions) -> RowProblem:
         """Look at data as a statistic does: label 1 is the event, or what a lens has said."""
+        from caltest.problem.followup import row_problem
+
         plain = data.n_classes == 2 and not data.induced
-        return cls(OneVsRest(1)(data) if plain else data)
+        return row_problem(OneVsRest(1)(data) if plain else data)
 
     @property
     def probs(self) -> FloatArray:  # type: ignore[override]
@@ -238,7 +241,8 @@ class RowProblem(Problem):
             from caltest.problem.redraws import CountedRedraws
 
             return CountedRedraws.of(self, statistic)
-        assert isinstance(scheme, LabelScheme)
+        if not isinstance(scheme, LabelScheme):
+            raise StatisticError(f"{scheme!r} draws no labels: it is for rows with follow-up")
         return Batches.of(scheme, self.predictions, partial(statistic.values, factor=factor))
 
     @property

@@ -46,7 +46,7 @@ class Recalibration(ABC):
         fit are known again; ``weights``, of which only ratios count, weigh the rows of the loss.
         StatisticError when there is no optimum to be reached, or the method does not fit the data.
         """
-        data = Predictions.of(probs, labels, **facts)
+        data = Predictions.of(probs, labels, **facts).labelled(f"{type(self).__name__}.fit")
         logits, values = facts.get("from_logits", False), probs
         if logits:  # which may be columns of a table
             given = {what: facts.get(what) for what in ("weights", "clusters", "by", "ids")}

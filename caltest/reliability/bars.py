@@ -17,12 +17,14 @@ from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Cells
+from caltest.problem import Cells, FollowupProblem
+from caltest.problem.followup import FollowupRedraws, shares
 from caltest.results import ending
 from caltest.simulate import (
     Batches,
     Ended,
     LabelScheme,
+    RedrawFollowup,
     RowScheme,
     Workers,
     simulate,
@@ -143,7 +145,7 @@ def confidence_bars(
 def simulated_bars(
     data: Predictions,
     cells: Sequence[Cells],
-    scheme: LabelScheme | RowScheme,
+    scheme: LabelScheme | RowScheme | RedrawFollowup,
     level: float,
     *,
     simultaneous: bool = False,
@@ -158,8 +160,15 @@ def simulated_bars(
     the bars of Vaicenavicius et al. (2019, Fig. 4) do, lets the size of a cell vary, and replicates
     in which it is empty do not count for it; a row stays in its cell. O(B n J).
     """
+    run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    if isinstance(scheme, RedrawFollowup):
+        (cell,), problem = cells, cells[0].problem
+        assert isinstance(problem, FollowupProblem)
+        redraws = FollowupRedraws(problem, partial(problem.weights_in, cell))
+        values, ended = simulate_by(redraws, **run)
+        gaps = shares(values) - cell.mean(problem.probs[:, 0])
+        return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
     if isinstance(scheme, LabelScheme):
-        run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         gaps_of = partial(_gaps, data.probs, cells)
         return label_bars(data, gaps_of, scheme, level, simultaneous=simultaneous, **run)
     named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn

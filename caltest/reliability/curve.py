@@ -19,16 +19,24 @@ from caltest.reliability.bars import confidence_bars, consistency_bars, simulate
 from caltest.reliability.view import View, spread, two_class_problems
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
 from caltest.results.reliability import CONFIDENCE
-from caltest.simulate import LabelScheme, RedrawLabels, RowScheme, SharedRedraws, Workers
+from caltest.simulate import (
+    LabelScheme,
+    RedrawFollowup,
+    RedrawLabels,
+    RowScheme,
+    SharedRedraws,
+    Workers,
+)
 from caltest.statistics import ECE
 from caltest.statistics.base import problem_of
 
 #: What is honoured besides probabilities and labels.
-FACTS = ROWS | {"by"}
+FACTS = ROWS | {"by", "followup"}
 Band = (
     Literal["consistency", "confidence", "clopper-pearson", "wilson"]
     | LabelScheme
     | RowScheme
+    | RedrawFollowup
     | None
 )
 
@@ -64,7 +72,8 @@ def reliability_curve(
         them exactly; ``RedrawLabels()`` and ``ConsistencyResampling()`` simulate them, the latter
         as published. *Confidence* bars, where the true frequency may lie: ``"clopper-pearson"``
         (also called ``"confidence"``) or ``"wilson"``. None leaves bars out. With ``clusters``
-        there are those of :class:`SharedRedraws` only.
+        there are those of :class:`SharedRedraws` only, and with :class:`Followup`, whose
+        frequencies are Kaplan–Meier's (Aalen–Johansen's), those of :class:`RedrawFollowup`.
     level : float, default 0.9
         Probability that a bar holds what it should.
     simultaneous : bool, default False
@@ -170,7 +179,11 @@ def _tested(
 
 
 def _allowed(band: Band, view: View) -> Band:
-    """Return bars that know of clusters and weights, or refuse others."""
+    """Return bars that know of clusters, weights and follow-up, or refuse others."""
+    if view.followup is not None and band is not None:
+        if band not in ("consistency", RedrawFollowup()):
+            raise StatisticError(f"band={band!r} needs all outcomes: with follow-up leave it out")
+        return RedrawFollowup()
     weights = view.data.weights
     if view.units.n_clusters is not None:
         band = SharedRedraws() if band == "consistency" else band
@@ -197,10 +210,10 @@ def _bars(
 ) -> tuple[FloatArray, FloatArray, int, str]:
     """Return the bars of all curves, how many data sets were drawn for them, and the ending."""
     curves = [of_class for group in cells for of_class in group]
-    simulated = isinstance(band, (LabelScheme, RowScheme))
+    simulated = isinstance(band, (LabelScheme, RowScheme, RedrawFollowup))
     if bars["simultaneous"]:  # a share for each of what is not drawn together (Bonferroni)
         bars = bars | {"level": 1.0 - (1.0 - bars["level"]) / len(groups if simulated else curves)}
-    if isinstance(band, (LabelScheme, RowScheme)) and band.calibrated:
+    if isinstance(band, (LabelScheme, RowScheme, RedrawFollowup)) and band.calibrated:
         drawn = [
             simulated_bars(induced, parts, band, **bars, **options)
             for induced, parts in zip(groups, cells, strict=True)
@@ -231,7 +244,6 @@ def _table(curves: list[Cells], bins: Binning) -> dict[str, Any]:
     for component, cells in enumerate(curves):
         first, problem = cells.starts[:-1], cells.problem
         p = problem.probs[cells.order, 0]
-        weight = 1.0 if problem.weight is None else problem.weight
         number = problem.numbers(bins)[cells.order[first]].astype(np.int64)
         bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
         if isinstance(bins, FIXED):
@@ -244,6 +256,6 @@ def _table(curves: list[Cells], bins: Binning) -> dict[str, Any]:
             "bin_high": bin_high,
             "count": cells.counts,
             "predicted": cells.mean(problem.probs[:, 0]),
-            "observed": cells.sum(weight * problem.events) / cells.mass,
+            "observed": problem.frequencies(cells),
         })  # fmt: skip
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}

@@ -71,13 +71,12 @@ class DataSummary(Result):
         """Count."""
         data, (seen, times) = view.data, _event(view)
         p, y = seen.probs[:, 0], seen.labels == 0
-        w = times if seen.weights is None else times * seen.weights
-        mean = [float(np.average(v, weights=w)) for v in (y, p)]
+        prediction, outcome = view.units.means()
         return cls(
             event=RIGHT_TOP if view.lens.subject == "top" else view.event,
             events=int(times @ y),
-            mean_outcome=mean[0],
-            mean_prediction=mean[1],
+            mean_outcome=outcome,
+            mean_prediction=prediction,
             smallest=float(p.min()),
             largest=float(p.max()),
             distinct=len(data.key) if view.from_sums else np.unique(p).size,
@@ -95,6 +94,7 @@ class DataSummary(Result):
             weights = f"yes, effective n = {self.effective_n:.1f}"
         kinds = "micro-cells" if self.tallied else "distinct"
         repeated = "not known from sums" if self.tallied else "no more than by chance"
+        followed = {} if self.followup is None else {"follow-up": str(self.followup)}
         rows = {
             "rows": f"{self.n}",
             "classes": f"{self.n_classes} ({names})",
@@ -108,6 +108,7 @@ class DataSummary(Result):
             "subgroups": str(self.subgroups or "none given"),
             "outcomes of probability 0": str(self.impossible),
             "repeated rows": str(self.copies or repeated),
+            **followed,
         }
         return [{"": list(rows), "value": list(rows.values())}]
 
@@ -208,6 +209,15 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         centred = p - np.average(p, weights=w)
         return float(np.sqrt(np.average(centred**2, weights=w))), np.nan, np.nan
 
+    if view.followup is not None:
+
+        def ratio() -> Triple:
+            fit = cox_line(view, level)
+            assert fit.oe is not None
+            assert fit.oe_interval is not None
+            return fit.oe, *fit.oe_interval
+
+        return {"O:E": ratio, "intercept given slope 1": intercept, "slope": slope}
     with np.errstate(divide="ignore"):
         surprise = -np.log(np.where(y, p, seen.probs[:, 1]))
     return {

@@ -97,11 +97,16 @@ def audit(
     data: Any = (
         admitted_tally("audit", probs, labels, facts, whole=True)
         if tally
-        else admitted("audit", probs, labels, facts, takes=ROWS | {"by"})
+        else admitted("audit", probs, labels, facts, takes=ROWS | {"by", "followup"})
     )
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
+        if not tally and data.followup is not None:
+            raise StatisticError(
+                "tolerance= needs an interval of the error, which there is none of with follow-up: "
+                "leave it out, and see the intervals of cox_recalibration"
+            )
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(n_resamples, rng, workers)
     if isinstance(data, Tallies) and data.n_classes == 2:
@@ -130,7 +135,9 @@ def audit(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, asked, options)
-        bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options)
+        bounds = None
+        if tally or data.followup is None:
+            bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options)
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)

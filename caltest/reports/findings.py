@@ -170,11 +170,12 @@ def report_of(
     rows: tuple[AuditRow, ...],
     alpha: float,
     tolerance: float | None,
-    bounds: Bounds,
+    bounds: Bounds | None,
     elsewhere: dict[str, Bounds],
 ) -> AuditReport:
     """Judge all of them together."""
-    if data.classes == RIGHT:
+    followed = isinstance(data, Predictions) and data.followup is not None
+    if data.classes == RIGHT or followed:
         subject, (confidence, accuracy) = "event", _means(data, 1)
     else:
         subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
@@ -187,9 +188,10 @@ def report_of(
         direction, (verdict, found) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
         summary = [found] if tolerance is None else []
     said = "."
-    if tolerance is not None:
-        verdict, said = _beside(tolerance, data.n, rows, bounds, elsewhere)
-    summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
+    if bounds is not None:
+        if tolerance is not None:
+            verdict, said = _beside(tolerance, data.n, rows, bounds, elsewhere)
+        summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{said}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
             f"Too little data for {row.lens}: errors of up to {_passing(row)} pass as noise."
@@ -213,13 +215,14 @@ def report_of(
         accuracy=accuracy,
         folds=top.test.folds,
         confidence=confidence,
-        low=bounds.low,
-        high=bounds.high,
+        low=np.nan if bounds is None else bounds.low,
+        high=np.nan if bounds is None else bounds.high,
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
         notes=tuple(_notes(data, rows, top)),
         copies=data.copies,
+        followup=top.test.followup,
     )
 
 
@@ -232,13 +235,14 @@ def _wrong(
 ) -> tuple[str, list[str]]:
     """Return in which direction the model is wrong, and the sentences about it."""
     (confidence, accuracy), direction, sentences = means, "", list[str]()
-    if top.adjusted <= alpha:
+    followed = top.test.followup is not None
+    if top.adjusted <= alpha and not followed:
         gap = confidence - accuracy
         one_way = abs(gap) >= 0.5 * top.test.estimate
         direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
     event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
-    if event is not None and event is not top:
+    if event is not None and (event is not top or followed):
         mean, rate = _means(data, 1)
         if abs(mean - rate) >= 0.5 * event.test.estimate:
             # One direction only: of a rare event the top class says the contrary.

@@ -129,7 +129,8 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
         event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
         words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
-        tops = [] if asserted else [top]
+        followed = not isinstance(data, AnyTally) and data.followup is not None
+        tops = [] if asserted or followed else [top]
         return [error(event, words, binary), shape(event), *tops, *groups(event)]
     name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "are all classes right?", None
     if data.n_classes > MOST_CLASSES and isinstance(data, Predictions):

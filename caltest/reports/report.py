@@ -24,7 +24,7 @@ from caltest.statistics import StatisticLike
 from caltest.tally import AnyTally
 
 #: The facts of rows that a report honours, in the parts that can.
-TAKES = ROWS | {"by"}
+TAKES = ROWS | {"by", "followup"}
 Profile = Literal["ml", "clinical", "weather", "llm"]
 
 
@@ -154,4 +154,5 @@ def report(
         ended=ending(*(result.ended for section in sections for result in section.results)),
         notes=asked.audit.notes,
         copies=data.copies,
+        followup=asked.audit.followup,
     )

@@ -29,6 +29,7 @@ from .estimates import CORPDecomposition as CORPDecomposition
 from .estimates import CoxRecalibration as CoxRecalibration
 from .estimates import MetaAnalysis as MetaAnalysis
 from .estimates import PooledEffect as PooledEffect
+from .followup import FollowupSummary as FollowupSummary
 from .interval import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .numbers import format_p as format_p
 from .numbers import format_range as format_range

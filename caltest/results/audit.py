@@ -102,11 +102,12 @@ class AuditReport(Result):
     rows: tuple[AuditRow, ...] = entry("One row a lens, with adjusted p-values.")
     accuracy: float = entry(
         "Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is "
-        "right, and its mean probability."
+        "right, and its mean probability; with follow-up of the event."
     )
     confidence: float
     low: float = entry(
-        "Bounds of the error of the first row, each wrong with a chance of at most ``alpha``."
+        "Bounds of the error of the first row, each wrong with a chance of at most ``alpha``; NaN "
+        "with follow-up."
     )
     high: float
     alpha: float = entry("The settings; ``tolerance`` may be None.")
@@ -149,6 +150,8 @@ class AuditReport(Result):
         rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
         a, c = self.accuracy, self.confidence
         means = f"right in {percent(a, c)}, mean confidence {percent(c, a)}"
+        if self.followup is not None:
+            means = f"the event in {percent(a, c)}, mean risk {percent(c, a)}"
         head = [f"Calibration audit  {rows}, {means}", ""]
         shown = [TOGETHER] if "worst" in columns else []
         table = [*head, *lines, *shown, ""]

@@ -157,6 +157,8 @@ class Result(Record):
     copies : int
         Rows that repeat another, probabilities and label, more often than by chance; of several
         models the most. They are not independent.
+    followup : FollowupSummary, optional
+        How far rows were followed, where :class:`caltest.Followup` stood for labels.
     version : str
         The version of caltest.
     """
@@ -171,6 +173,7 @@ class Result(Record):
     n_clusters: int | None = None
     folds: FoldSummary | None = None
     copies: int = 0
+    followup: Record | None = None
     version: str = __version__
 
     #: The field that is the result as a single number, if one is.
@@ -222,7 +225,8 @@ class Result(Record):
 
     def _foot(self) -> list[str]:
         """Return the lines that end a report."""
-        notes = [f"  Note: {note}." for note in self.notes]
+        followed = [] if self.followup is None else [f"  follow-up   {self.followup}"]
+        notes = followed + [f"  Note: {note}." for note in self.notes]
         if self.ended == "interrupted":
             said = "  Interrupted: simulated numbers rest on the resamples drawn until then."
             notes = [said, *notes]

@@ -48,13 +48,22 @@ class CoxRecalibration(Result):
     lr_intercept_pvalue: float
     lr_slope: float = entry(
         "Of b = 1 with a free, one degree of freedom; the two add up to ``lr``. With clusters or "
-        "weights these three are Wald statistics of the jackknife variance."
+        "weights these three are Wald statistics of the jackknife variance, with follow-up of that "
+        "of influence functions."
     )
     lr_slope_pvalue: float
     events: int = entry("How many observations had the event.")
     level: float = entry("The level of the intervals.")
     method: str = entry("How they were made.", '{"wald", "profile"}')
     lens: str = entry("Through which lens the event was seen.")
+    oe: float | None = entry(
+        "With follow-up: events observed (Kaplan–Meier, Aalen–Johansen) over expected, the "
+        "standard error of its logarithm, and its interval.",
+        default=None,
+    )
+    oe_se: float | None = None
+    oe_interval: tuple[float, float] | None = None
+    link: str = entry("Of the model.", '{"logit", "cloglog"}', default="logit")
 
     def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the fitted frequencies at predictions between 0 and 1, and a band around them.
@@ -63,28 +72,37 @@ class CoxRecalibration(Result):
         """
         from scipy.special import expit, logit, ndtri
 
-        z = logit(p)
+        z = logit(p) if self.link == "logit" else np.log(-np.log1p(-p))
+
+        def shown(eta: FloatArray) -> FloatArray:
+            return np.asarray(expit(eta) if self.link == "logit" else -np.expm1(-np.exp(eta)))
+
         variance = self.intercept_se**2 + 2.0 * z * self.covariance + (z * self.slope_se) ** 2
         half = float(ndtri(0.5 + 0.5 * self.level)) * np.sqrt(np.maximum(variance, 0.0))
         middle = self.intercept + self.slope * z
-        return expit(middle), expit(middle - half), expit(middle + half)
+        return shown(middle), shown(middle - half), shown(middle + half)
 
     def _made(self) -> list[str]:
         kind = {"wald": "Wald", "profile": "profile likelihood"}[self.method]
-        return ["Cox recalibration", self.lens, f"{self._percent} {kind} intervals"]
+        link = [] if self.link == "logit" else [f"link {self.link}"]
+        return ["Cox recalibration", *link, self.lens, f"{self._percent} {kind} intervals"]
 
     def _tables(self) -> list[Columns]:
         fits = ("intercept", "slope", "offset_intercept")
         designed = self.effective_n is not None or self.n_clusters is not None
         ratio = "Wald test, by the jackknife, of" if designed else "likelihood ratio of"
-        ratio = "Wald test of" if self.folds is not None and not designed else ratio
+        plain = (self.folds is not None and not designed) or self.oe is not None
+        ratio = "Wald test of" if plain else ratio
+        rows = [*fits] if self.oe is None else [*fits, "oe"]
         ratios = ("lr", "lr_intercept", "lr_slope")
         return [
             {
-                "": ["intercept", "slope", "intercept | slope 1"],
-                "estimate": [getattr(self, name) for name in fits],
-                "se": [getattr(self, f"{name}_se") for name in fits],
-                "interval": [getattr(self, f"{name}_interval") for name in fits],
+                "": ["intercept", "slope", "intercept | slope 1", "O:E (se of its log)"][
+                    : len(rows)
+                ],
+                "estimate": [getattr(self, name) for name in rows],
+                "se": [getattr(self, f"{name}_se") for name in rows],
+                "interval": [getattr(self, f"{name}_interval") for name in rows],
             },
             {
                 ratio: ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],

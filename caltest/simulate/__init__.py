@@ -14,6 +14,7 @@ from caltest.simulate.engine import (
     simulate,
     simulate_by,
 )
+from caltest.simulate.followup import FollowupDrawer, RedrawFollowup
 from caltest.simulate.sampler import LabelSampler
 from caltest.simulate.schemes import (
     Bootstrap,
@@ -32,11 +33,13 @@ __all__ = [
     "Bootstrap",
     "ConsistencyResampling",
     "Ended",
+    "FollowupDrawer",
     "LabelSampler",
     "LabelScheme",
     "OneRowPerCluster",
     "PopulationWeights",
     "Reaching",
+    "RedrawFollowup",
     "RedrawLabels",
     "RowScheme",
     "Scheme",

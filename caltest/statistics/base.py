@@ -26,7 +26,16 @@ from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, NullDistribution
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import CellLaw, Cells, Estimand, Problem, ResidualSums, RowProblem
+from caltest.problem import (
+    CellLaw,
+    Cells,
+    Estimand,
+    FollowupProblem,
+    Problem,
+    ResidualSums,
+    RowProblem,
+    row_problem,
+)
 from caltest.problem.base import Squares
 from caltest.simulate import BLOCK, CHUNK, RowScheme, Scheme, Shortcut
 
@@ -347,6 +356,11 @@ def rows_of(problem: Problem, statistic: Any, *, weights: bool = False) -> Predi
             "keeps sums over micro-cells, come statistics that are made of sums, such as ECE, "
             "DebiasedL2, CoxScore, Kuiper or ScoreGap"
         )
+    if isinstance(problem, FollowupProblem):
+        raise StatisticError(
+            f"{name_of(statistic)} looks at the labels of all rows, of which follow-up leaves some "
+            "unknown: take a statistic of residuals, such as ECE, DebiasedL2, CoxScore or Kuiper"
+        )
     if problem.weight is not None and not weights:
         raise StatisticError(f"{name_of(statistic)} does not take weights yet")
     rows: Predictions = problem.data
@@ -393,7 +407,7 @@ def prepare(statistic: StatisticLike, source: Any) -> Prepared:
 
 def problem_of(source: Problem | Predictions) -> Problem:
     """Return the problem of predictions as a lens shows them; a problem is one."""
-    return RowProblem(source) if isinstance(source, Predictions) else source
+    return row_problem(source) if isinstance(source, Predictions) else source
 
 
 def _takes_weights(function: StatisticLike) -> bool:

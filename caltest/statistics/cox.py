@@ -73,7 +73,8 @@ class CoxScore(Statistic):
 
     def prepare(self, problem: Problem) -> Scores:
         problem.event(self)
-        total = float(problem.variance.sum())
+        cells = Cells.whole(problem)
+        total = float(problem.variance_of(cells)[0])
         refuse_certain(self, total > NO_VARIANCE * problem.n)
         plain = z = problem.linear("logit", logit_table)
         mean = left = z.covariance / total
@@ -83,7 +84,7 @@ class CoxScore(Statistic):
         df = 2 if spread > 1e-12 * plain.variance + NO_VARIANCE else 1
         return Scores(
             problem, left, np.array([total, spread if df == 2 else np.inf]),
-            cells=Cells.whole(problem), scores=z.table[None],
+            cells=cells, scores=z.table[None],
             observed_scores=np.array([z.observed]), null_mean=float(df), min_surprises=4.0,
             laws={"asymptotic": partial(chi_squared, df)},
         )  # fmt: skip

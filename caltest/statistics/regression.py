@@ -93,7 +93,8 @@ class OERatio(Statistic):
 def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> ScaledGaps:
     """Return the gap of all rows, in standard deviations or in expected events."""
     problem.event(statistic)
-    cells, variance = Cells.whole(problem), float(problem.variance.sum())
+    cells = Cells.whole(problem)
+    variance = float(problem.variance_of(cells)[0])
     refuse_certain(statistic, variance > NO_VARIANCE * problem.n)
     deviation = float(np.sqrt(variance))
     unit = float(cells.expected[0, 0]) if centre else deviation
@@ -160,11 +161,8 @@ class HosmerLemeshow(Statistic):
     def prepare(self, problem: Problem) -> ScaledGaps:
         problem.event(self)
         cells = Cells.of(self.bins, problem)
-        rest = problem.probs[:, 1] * (1.0 if problem.mass is None else problem.mass)
-        expected, missed = cells.expected[:, 0], cells.sum(rest)
-        true = cells.sum(problem.variance)
-        equal = expected * missed * cells.square_mass / cells.mass**2
-        variance = true if self.variance == "exact" else equal
+        true = problem.variance_of(cells)
+        variance = problem.variance_of(cells, equal=self.variance == "binomial")
         varies = variance > NO_VARIANCE * cells.counts
         refuse_certain(self, bool(varies.any()))
         scale = np.where(varies, variance, np.inf)

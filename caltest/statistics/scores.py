@@ -83,7 +83,9 @@ class _MeanScore(Statistic):
 
     def per_row(self, probs: Any, labels: Any = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
-        return self.of_rows(RowProblem.of(Predictions.of(probs, labels)).predictions)
+        return self.of_rows(
+            RowProblem.of(Predictions.of(probs, labels).labelled("per_row")).predictions
+        )
 
     def of_rows(self, rows: Predictions) -> FloatArray:
         """Return the score of every row of an induced problem, shape (n,)."""

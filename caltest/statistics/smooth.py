@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Problem, RowProblem
+from caltest.problem import FollowupProblem, Problem, RowProblem
 from caltest.statistics.base import ResidualStatistic, Statistic, rows_of
 
 ComplexArray = NDArray[np.complex128]
@@ -64,7 +64,7 @@ def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> Smooth
     >>> curve.width, round(curve.error, 4)
     (0.1318359375, 0.1299)
     """
-    problem = RowProblem.of(Predictions.of(probs, labels).in_ratios())
+    problem = RowProblem.of(Predictions.of(probs, labels).labelled("smooth_curve").in_ratios())
     data = problem.predictions
     p, residuals = problem.event(smooth_curve), data.residuals[:, 0]
     error, width = (
@@ -158,7 +158,8 @@ class SmoothECE(Statistic):
     """
 
     def prepare(self, problem: Problem) -> SmoothResiduals:
-        rows_of(problem, self, weights=True)
+        if not isinstance(problem, FollowupProblem):
+            rows_of(problem, self, weights=True)
         return SmoothResiduals(problem, problem.event(self))
 
 

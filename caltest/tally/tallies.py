@@ -104,7 +104,7 @@ class Tallies(AnyTally):
         StatisticError
             As :meth:`Tally.of`, and when a lens is named twice.
         """
-        data = Predictions.of(probs, labels, **facts)
+        data = Predictions.of(probs, labels, **facts).labelled("Tallies")
         if not isinstance(lenses, (Sequence, type(None))):
             raise StatisticError(f"lenses is {lenses!r}: give a list of lenses, or a Tally.of it")
         return cls.of_part(data, lenses, grid)

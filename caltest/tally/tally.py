@@ -293,7 +293,7 @@ class Tally(AnyTally, Counted):
 
 def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[Predictions, Lens]:
     """Return rows that a tally may hold, and its lens."""
-    data = Predictions.of(probs, labels, **facts)
+    data = Predictions.of(probs, labels, **facts).labelled("a tally")
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
 

@@ -1,0 +1,177 @@
+"""The problem of rows with follow-up: outcomes come with weights, which are fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from caltest.errors import StatisticError
+from caltest.followup import EVENT, Censoring
+from caltest.predictions import FloatArray, Predictions
+from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
+from caltest.problem.cells import Cells
+from caltest.problem.rows import RowProblem
+from caltest.simulate import FollowupDrawer, RedrawFollowup, Scheme, Shortcut
+from caltest.simulate.streams import Seed
+
+#: Replicates from which variances under calibration are taken, and their seed.
+PILOT, PILOT_SEED = 999, (0x1B873593, 0xCC9E2D51)
+#: Residuals that are kept, or drawn together.
+AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Outcomes as signed weights ``signed[b, i]``: W with the event, −W without, 0 if unknown."""
+
+    signed: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FollowupProblem(RowProblem):
+    """Risks with follow-up as a lens shows them: outcomes are :class:`Drawn`.
+
+    Cells hold all rows, known or not, so that divisors are numbers of rows. Variances under
+    calibration are those of 999 draws of the null, and not of formulas.
+    """
+
+    @cached_property
+    def censoring(self) -> Censoring:
+        """How rows were censored."""
+        return self.predictions.censoring
+
+    @cached_property
+    def drawer(self) -> FollowupDrawer:
+        """What draws the null."""
+        return RedrawFollowup().drawer(self.predictions)
+
+    @property
+    def events(self) -> FloatArray:  # type: ignore[override]
+        """W Y of every row, whose sum estimates the number of events."""
+        return self.censoring.weights * (self.labels == 0)
+
+    @cached_property
+    def observed(self) -> Drawn:  # type: ignore[override]
+        weights = self.censoring.weights
+        return Drawn(np.where(self.labels == 0, weights, -weights)[None, :])
+
+    def outcomes(self, labels: Any) -> Any:
+        raise StatisticError("follow-up has no labels of all rows: its outcomes come with weights")
+
+    def frequencies(self, cells: Cells) -> FloatArray:
+        return shares(self.weights_in(cells, self.observed))[0]
+
+    def weights_in(self, cells: Cells, outcomes: Drawn) -> FloatArray:
+        """Return Σ W Y of the cells, and Σ W, (B, 2 L)."""
+        parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
+        return np.hstack([cells.sum(part, axis=1) for part in parts])
+
+    def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
+        sums = np.concatenate([cells.sum(r, axis=1) for r in self._pilot()])
+        return np.asarray(np.square(sums).mean(axis=0))
+
+    def _pilot(self) -> Iterator[FloatArray]:
+        if PILOT * self.n <= AT_ONCE:
+            yield self._kept_pilot
+            return
+        size = max(1, AT_ONCE // self.n)
+        for first in range(0, PILOT, size):
+            yield self._residuals(self.drawer(PILOT_SEED, first, min(size, PILOT - first)))
+
+    @cached_property
+    def _kept_pilot(self) -> FloatArray:
+        return self._residuals(self.drawer(PILOT_SEED, 0, PILOT))
+
+    def _residuals(self, signed: FloatArray) -> FloatArray:
+        """Return W (Y − p)."""
+        return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
+
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        """Return a score with its variance, and covariance with the event, of the draws."""
+        plain = super().linear(name, score)
+        table = self.tables(plain.table[None])
+        parts = [(r.sum(axis=1), _scored(r, table)[:, 0]) for r in self._pilot()]
+        total, scored = np.concatenate(parts, axis=1)
+        return replace(
+            plain,
+            observed=float(_scored(self._residuals(self.observed.signed), table)[0, 0]),
+            variance=float(np.square(scored).mean()),
+            covariance=float((total * scored).mean()),
+        )
+
+    def sums(
+        self,
+        outcomes: Drawn,
+        cells: Cells | None,
+        squares: Squares = None,
+        tables: FloatArray | None = None,
+        norm: int | None = None,
+    ) -> ResidualSums:
+        r = self._residuals(outcomes.signed)
+        sums = added = None
+        if cells is not None:
+            sums = cells.sum(r, axis=1)[:, :, None]
+            if squares is not None:
+                added = gathered(cells.sum(np.square(r), axis=1), squares)
+        return ResidualSums(sums, added, None if tables is None else _scored(r, tables))
+
+    def residuals(self, outcomes: Drawn) -> tuple[FloatArray, FloatArray]:
+        r = self._residuals(outcomes.signed)
+        return r[:, :, None], np.square(r)
+
+    def law(self, units: Any) -> Any:
+        raise StatisticError("events have no law of their own where follow-up is short: redraw it")
+
+    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+        if not isinstance(scheme, RedrawFollowup):
+            raise StatisticError(
+                f"{scheme!r} draws labels, which follow-up leaves unknown: leave null out, or use "
+                "RedrawFollowup()"
+            )
+        return FollowupRedraws(self, statistic.values)
+
+
+def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
+    """Return the sums of scores, (B, T), for w (g(y) − E g) in tables (T, n, 2)."""
+    with np.errstate(invalid="ignore"):  # a label of probability 0 may have an infinite score
+        steps = tables[:, :, 0] - tables[:, :, 1]
+        parts = [np.where(residuals == 0.0, 0.0, residuals * step).sum(axis=1) for step in steps]
+    return np.stack(parts, axis=1)
+
+
+def shares(weights: FloatArray) -> FloatArray:
+    """Return Σ W Y / Σ W of weights (B, 2 L) in cells, NaN where no row is known."""
+    events, known = np.split(weights, 2, axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(events / known)
+
+
+def row_problem(data: Predictions) -> RowProblem:
+    """Return the problem of rows as a lens shows them, with follow-up or without.
+
+    StatisticError for a lens that makes another event of what was followed.
+    """
+    if data.followup is None:
+        return RowProblem(data)
+    if not np.array_equal(data.labels == 0, data.followup.status == EVENT):
+        raise StatisticError("follow-up knows of its event only: look through OneVsRest(1)")
+    return FollowupProblem(data)
+
+
+@dataclass(frozen=True, eq=False)
+class FollowupRedraws:
+    """Replicates of a function of :class:`Drawn` outcomes on the draws of ``RedrawFollowup()``."""
+
+    problem: FollowupProblem
+    values: Callable[[Drawn], FloatArray]
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``."""
+        at_once = max(1, AT_ONCE // self.problem.n)
+        blocks = [(first + a, min(at_once, count - a)) for a in range(0, count, at_once)]
+        draw = self.problem.drawer
+        return np.concatenate([self.values(Drawn(draw(seed, *block))) for block in blocks])

@@ -1,0 +1,328 @@
+"""Risks with follow-up: against reference values, slow twins of the definitions, and lifelines."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+import caltest as ct
+from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
+
+P = np.array(
+    [0.05, 0.08, 0.10, 0.12, 0.15, 0.18, 0.20, 0.22, 0.25, 0.28, 0.30, 0.33]
+    + [0.36, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.85, 0.90]
+)
+TIME = np.array([6, 6, 2, 5, 6, 4, 3, 6, 1, 6, 5, 2, 6, 3, 6, 4, 1, 5, 2, 6, 3, 1, 4, 2.0])
+EVENT = np.array([0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 1, 0, 0, 1, 0, 0, 1, 2, 1, 0, 1, 1, 0, 1])
+STRATA = {"one": None, "two": np.repeat([0, 1], 12)}
+THIRDS = ct.QuantileBins(3)
+pytestmark = pytest.mark.filterwarnings("ignore::caltest.errors.ShortFollowupWarning")
+
+
+def followed(strata="one"):
+    return ct.Followup(TIME, EVENT, horizon=5, strata=STRATA[strata])
+
+
+def survival(n, rng, rate=0.6, dependence=0.0, truth=lambda p: p, competing=0.0):
+    """Exponential times with P(T ≤ 1) = truth(p), and censoring whose hazard may depend on p."""
+    p = rng.beta(1.2, 2.2, n)
+    event = rng.exponential(size=n) / -np.log1p(-truth(p))
+    rank = 2.0 * p.argsort().argsort() / n - 1.0
+    lost = rng.exponential(size=n) / (rate * np.exp(dependence * rank))
+    time = np.minimum(event, lost)
+    kind = np.where(rng.random(n) < competing, 2, 1) * (event <= lost)
+    return p, ct.Followup(time, kind, horizon=1.0)
+
+
+def slow_weights(time, event, horizon, strata):
+    """1{known} / Ĝ(min(x, t)−), row by row, events before censorings at ties."""
+    ended = (time <= horizon) & (event > 0)
+    known = ended | (time >= horizon)
+    weights = np.zeros(time.size)
+    for i in np.flatnonzero(known):
+        mine, left = strata == strata[i], 1.0
+        for v in np.unique(time[mine & ~known]):
+            if v < min(time[i], horizon):
+                at_risk = (mine & (time >= v)).sum() - (mine & (time == v) & (event > 0)).sum()
+                left *= 1.0 - (mine & ~known & (time == v)).sum() / at_risk
+        weights[i] = 1.0 / left
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("strata", "weights", "statistics", "total", "cox"),
+    [
+        (
+            "one",
+            [1.4152024446, 1.1974789916, 1.1176470588],
+            [0.0290083079, 0.0698585116, -0.0320471268],
+            [-0.0202993697, 2.3328805229, 0.7751186054],
+            [0.9056269758, 0.2875650592, -0.1280655207, 0.9632578750]
+            + [0.5613166673, 0.4176415740, -0.1168334961, 0.5630708741],
+        ),
+        (
+            "two",
+            [1.375, 1.375, 1.0],
+            [0.0484375, 0.0760416667, -0.0328894531],
+            [-0.0255208333, 2.2972868554, 0.7710843373],
+            [0.8955987718, 0.2793954191, -0.1770718689, 0.8966287506]
+            + [0.5230629726, 0.4118771858, -0.1466346189, 0.5546273774],
+        ),
+    ],
+)
+def test_reference_values(strata, weights, statistics, total, cox):
+    data = ct.Predictions.of(P, followed(strata))
+    censoring, r = data.censoring, data.residuals[:, 1]
+    np.testing.assert_allclose(censoring.weights[[0, 5, 13]], weights, atol=1e-9)
+    codes = np.zeros(24, int) if STRATA[strata] is None else STRATA[strata]
+    twin = slow_weights(TIME, EVENT, 5.0, codes)
+    np.testing.assert_allclose(censoring.weights, twin, atol=1e-12)
+    found = [s(data) for s in (ct.ECE(THIRDS), ct.Kuiper(), ct.DebiasedL2(THIRDS))]
+    np.testing.assert_allclose(found, statistics, atol=1e-9)
+    influence = np.sqrt((censoring.influence(r) ** 2).sum())
+    share = followed(strata).summary(P).share
+    np.testing.assert_allclose([r.sum() / 24, influence, share], total, atol=1e-9)
+    answer = ct.cox_recalibration(P, followed(strata))
+    values = (answer.oe, answer.oe_se, answer.intercept, answer.slope, answer.intercept_se)
+    values += (answer.slope_se, answer.offset_intercept, answer.offset_intercept_se)
+    np.testing.assert_allclose(values, cox, atol=1e-9)
+    assert ct.CoxRecalibration.from_json(answer.to_json()) == answer
+
+
+def test_complementary_log_log():
+    """Reference values, and the curve is that of its own link."""
+    answer = ct.cox_recalibration(P, followed(), link="cloglog")
+    found = answer.intercept, answer.slope, answer.offset_intercept
+    np.testing.assert_allclose(found, [-0.0757084684, 1.0131093644, -0.0806159561], atol=1e-9)
+    middle, _, _ = answer.curve(np.array([0.3]))
+    eta = answer.intercept + answer.slope * np.log(-np.log(0.7))
+    np.testing.assert_allclose(middle, 1.0 - np.exp(-np.exp(eta)))
+
+
+def test_aalen_johansen_and_its_standard_error():
+    """Of one stratum O is the cumulative incidence .3686656481 with standard error .1060153589."""
+    answer = ct.cox_recalibration(P, followed())
+    observed = answer.oe * P.mean()
+    np.testing.assert_allclose(observed, 0.3686656481, atol=1e-9)
+    np.testing.assert_allclose(answer.oe_se * observed, 0.1060153589, atol=1e-9)
+
+
+def test_the_redraw_has_the_law_of_a_readable_one():
+    """Mean and deviation of Σ r and of the ECE, from 400 000 draws of a slow program."""
+    data = ct.OneVsRest(1)(ct.Predictions.of(P, followed()))
+    signed = ct.RedrawFollowup().drawer(data)((3, 4), 0, 40_000)
+    r = signed * np.where(signed > 0, 1.0 - P, P)
+    assert abs(r.sum(axis=1).std() / 2.2526 - 1.0) < 0.015
+    error = np.abs(r.reshape(-1, 3, 8).sum(axis=2)).sum(axis=1) / 24.0
+    assert abs(error.mean() / 0.13046 - 1.0) < 0.01
+    assert abs((error >= 0.0290083).mean() - 0.984) < 0.003
+
+
+def redrawn_slowly(p, seen, strata, rng):
+    """One draw as the definition says it: times and kinds, then weights by the slow twin."""
+    known = slow_weights(seen.time, seen.event, seen.horizon, strata)
+    status, kind = seen.status, np.zeros(p.size, int)
+    event, lost = np.full(p.size, np.inf), np.full(p.size, np.inf)
+    for s in np.unique(strata):
+        rows = np.flatnonzero(strata == s)
+        rest = known[rows][status[rows] != 1].sum()
+        share = known[rows][status[rows] == 2].sum() / rest
+        kind[rows] = np.where(
+            rng.random(rows.size) < p[rows], 1, 2 * (rng.random(rows.size) < share)
+        )
+        for cause in (1, 2):
+            enough = (status[rows] == cause).sum() >= 5
+            of = rows[status[rows] == cause] if enough else np.flatnonzero(status == cause)
+            hit = rows[kind[rows] == cause]
+            event[hit] = rng.choice(seen.time[of], hit.size, p=known[of] / known[of].sum())
+        cuts, mass, left = np.unique(seen.time[rows][status[rows] == -1]), [], 1.0
+        for v in cuts:
+            at = seen.time[rows] >= v
+            at &= ~((seen.time[rows] == v) & (seen.event[rows] > 0))
+            step = ((seen.time[rows] == v) & (status[rows] == -1)).sum() / at.sum()
+            mass.append(left * step)
+            left *= 1.0 - step
+        lost[rows] = rng.choice(np.append(cuts, np.inf), rows.size, p=[*mass, max(left, 0.0)])
+    time = np.minimum(np.minimum(event, lost), seen.horizon)
+    ended = (event <= lost) & (kind > 0)
+    new = np.where(ended, kind, 0)
+    weights = slow_weights(time, new, seen.horizon, strata)
+    return weights * ((new == 1) & (time <= seen.horizon)) - weights * p
+
+
+def test_the_redraw_of_strata_with_competing_events_has_the_law_of_its_slow_twin():
+    rng = np.random.default_rng(5)
+    p, seen = survival(120, rng, dependence=1.0, competing=0.4)
+    seen = ct.Followup(np.ceil(8 * seen.time) / 8, seen.event, horizon=1.0)  # with ties
+    strata = seen.groups(p)
+    assert strata.max() == 1
+    slow = np.array([redrawn_slowly(p, seen, strata, rng) for _ in range(400)])
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, seen))
+    signed = ct.RedrawFollowup().drawer(data)((1, 2), 0, 20_000)
+    quick = signed * np.where(signed > 0, 1.0 - p, p)
+    for score in (np.ones(p.size), p, (p > 0.4) * 1.0):
+        drawn = quick @ score
+        centre = np.sort(drawn)
+        cdf = lambda x, c=centre: np.searchsorted(c, x, side="right") / c.size  # noqa: E731
+        assert kstest(slow @ score, cdf).pvalue > 1e-3
+    assert abs((slow == 0.0).mean() - (quick == 0.0).mean()) < 0.01
+
+
+@pytest.mark.parametrize("statistic", [ct.ECE(), ct.Kuiper(), ct.DebiasedL2(), ct.ScoreGap("log")])
+def test_without_censoring_follow_up_is_labels(statistic):
+    rng = np.random.default_rng(1)
+    y = (rng.random(24) < P).astype(int)
+    seen = ct.Followup(np.where(y == 1, 1.0, 5.0), y, horizon=5)
+    run = {"n_resamples": 999, "rng": 3}
+    a = ct.calibration_test(P, seen, statistic, **run)
+    b = ct.calibration_test(P, y, statistic, null=ct.RedrawLabels(), **run)
+    assert a.pvalue == b.pvalue
+    if statistic != ct.ScoreGap("log"):  # whose deviation comes from draws
+        np.testing.assert_allclose(a.estimate, b.estimate, atol=1e-12)
+
+
+def test_curves_are_kaplan_meier_in_every_bin():
+    lifelines = pytest.importorskip("lifelines")
+    p, seen = survival(1000, np.random.default_rng(0))
+    curve = ct.reliability_curve(p, seen, bins=ct.QuantileBins(10), rng=1)
+    cells = ct.QuantileBins(10)(np.column_stack([p, 1.0 - p]))
+    for k, observed in enumerate(curve.observed):
+        rows = cells == k
+        fit = lifelines.KaplanMeierFitter().fit(seen.time[rows], seen.event[rows])
+        np.testing.assert_allclose(observed, 1.0 - fit.predict(1.0), atol=1e-12)
+    assert (curve.low <= curve.observed).mean() > 0.7
+    joint = ct.reliability_curve(p, seen, simultaneous=True, rng=1, n_resamples=499)
+    assert joint.band == "RedrawFollowup()"
+    assert not joint.outside.any()
+
+
+def test_aalen_johansen_of_competing_events():
+    lifelines = pytest.importorskip("lifelines")
+    p, seen = survival(400, np.random.default_rng(3), competing=0.3)
+    one = ct.Followup(seen.time, seen.event, horizon=1.0, strata=np.zeros(400))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = lifelines.AalenJohansenFitter().fit(seen.time, seen.event, event_of_interest=1)
+    answer = ct.cox_recalibration(p, one)
+    incidence = fit.cumulative_density_.loc[:1.0].iloc[-1, 0]
+    np.testing.assert_allclose(answer.oe * p.mean(), incidence, atol=1e-10)
+
+
+def test_verbs_agree_with_each_other():
+    p, seen = survival(600, np.random.default_rng(2), truth=lambda p: p**1.5)
+    run = {"rng": 1, "n_resamples": 199}
+    by = np.where(p > 0.4, "high", "low")
+    pairs = [(ct.ECE(), None), (ct.CoxScore(), None)]
+    joint = ct.joint_test(p, seen, pairs=pairs, **run)
+    alone = [ct.calibration_test(p, seen, s, **run) for s, _ in pairs]
+    assert [t.pvalue for t in joint.tests] == [t.pvalue for t in alone]
+    assert alone[0].followup == seen.summary(p)
+    audit = ct.audit(p, seen, by=by, **run)
+    assert audit.rejects
+    assert "overestimated" in audit.summary[0]
+    assert ct.AuditReport.from_json(audit.to_json()).followup == alone[0].followup
+    page = ct.report(p, seen, profile="clinical", **run).to_markdown()
+    assert f"{alone[0].followup}" in page
+    assert "confidence_interval does not take followup yet" in page.replace("\\", "")
+    groups = ct.calibration_test(p, seen, by=by, **run).subgroups
+    part = p > 0.4
+    own = ct.Followup(seen.time[part], seen.event[part], horizon=1.0)
+    assert groups.tests[0].pvalue == ct.calibration_test(p[part], own, **run).pvalue
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda p, seen: ct.confidence_interval(p, seen),
+        lambda p, seen: ct.equivalence_test(p, seen, tolerance=0.1),
+        lambda p, seen: ct.compare(p, p, seen),
+        lambda p, seen: ct.gate(p, seen, tolerance=0.1),
+        lambda p, seen: ct.Monitor().update(p, seen),
+        lambda p, seen: ct.Tally.of(p, seen),
+        lambda p, seen: ct.Tallies.of(p, seen),
+        lambda p, seen: ct.brier_decomposition(p, seen),
+        lambda p, seen: ct.corp_decomposition(p, seen),
+        lambda p, seen: ct.reliability_fit(p, seen),
+        lambda p, seen: ct.recalibration.PlattScaling().fit(p, seen),
+        lambda p, seen: ct.BrierScore().per_row(p, seen),
+        lambda p, seen: ct.meta_analysis(p, seen, by=np.arange(p.size) % 6),
+        lambda p, seen: ct.bin_sensitivity(p, seen),
+        lambda p, seen: ct.calibration_test(p, seen, weights=p),
+        lambda p, seen: ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2),
+        lambda p, seen: ct.calibration_test(p, seen, ct.ICI()),
+        lambda p, seen: ct.calibration_test(p, seen, ct.CoxLR()),
+        lambda p, seen: ct.calibration_test(p, seen, lambda q, y: 0.0),
+        lambda p, seen: ct.calibration_test(p, seen, lens=ct.TopK(1)),
+        lambda p, seen: ct.calibration_test(p, seen, null="exact"),
+        lambda p, seen: ct.calibration_test(p, seen, null=ct.RedrawLabels()),
+        lambda p, seen: ct.calibration_test(p, seen.labels, null=ct.RedrawFollowup()),
+        lambda p, seen: ct.cox_recalibration(p, seen, method="profile"),
+        lambda p, seen: ct.cox_recalibration(p, seen.labels, link="cloglog"),
+        lambda p, seen: ct.reliability_curve(p, seen, band="wilson"),
+        lambda p, seen: ct.audit(p, seen, tolerance=0.1),
+        lambda p, seen: ct.TopK(1)(ct.Predictions.of(p, seen)) and ct.ECE()(
+            ct.TopK(1)(ct.Predictions.of(p, seen))
+        ),
+        lambda p, seen: ct.calibration_test(np.full((24, 3), 1 / 3), seen),
+    ],
+)  # fmt: skip
+def test_what_does_not_honour_follow_up_says_so(verb):
+    words = "follow-up|followup|RedrawFollowup|outcomes"
+    with pytest.raises((StatisticError, InvalidPredictionsError), match=words):
+        verb(P, followed())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"time": -TIME}, "row 0 is -6; times are ≥ 0"),
+        ({"time": np.where(TIME == 2, np.nan, TIME)}, "row 2 is nan"),
+        ({"event": np.where(EVENT == 2, "dead", "0")}, "row 8 is dead; events are 0"),
+        ({"event": EVENT - 1}, "row 0 is -1"),
+        ({"event": EVENT * 0.5}, "row 5 is 0.5"),
+        ({"event": EVENT[:5]}, "one value for each of the 24 times"),
+        ({"horizon": 0}, "horizon must be a number > 0, not 0"),
+        ({"horizon": 7}, "nobody was followed to 7: the last time is 6; take an earlier horizon"),
+        ({"time": TIME[:9], "event": EVENT[:9]}, "probs has 24 rows but labels has 9"),
+    ],
+)
+def test_wrong_follow_up_is_named(given, words):
+    asked = {"time": TIME, "event": EVENT, "horizon": 5} | given
+    with pytest.raises((InvalidPredictionsError, StatisticError), match=words):
+        ct.calibration_test(P, ct.Followup(asked["time"], asked["event"], horizon=asked["horizon"]))
+
+
+def test_follow_up_that_is_too_short_is_said():
+    with pytest.warns(ShortFollowupWarning, match="effective n is only 19"):
+        ct.Predictions.of(P, followed())
+    rng = np.random.default_rng(0)
+    p, seen = survival(300, rng)
+    with pytest.warns(ShortFollowupWarning, match="a stratum has 1 rows, fewer than 20"):
+        ct.Predictions.of(p, ct.Followup(seen.time, seen.event, horizon=1.0, strata=p < p.max()))
+    p, seen = survival(300, rng, rate=6.0)
+    with pytest.raises(StatisticError, match="effective share of the rows is 0"):
+        ct.cox_recalibration(p, seen)
+
+
+def test_booleans_are_events_and_labels_replace_follow_up():
+    a = ct.Followup(TIME, EVENT == 1, horizon=5)
+    assert (a.event == (EVENT == 1)).all()
+    data = ct.Predictions.of(P, a)
+    again = ct.Predictions.of(data, np.zeros(24, int))
+    assert again.followup is None
+    assert repr(a) == "Followup(n=24, horizon=5)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [{}, {"dependence": 1.0}, {"competing": 0.4}])
+def test_size(case):
+    """Largest of five sizes at 0.05, of 300 sets each: 0.085 and two standard errors."""
+    rng, hits = np.random.default_rng(7), np.zeros(5)
+    statistics = (ct.ECE(), ct.OERatio(), ct.CoxScore(), ct.HosmerLemeshow(), ct.Kuiper())
+    pairs = [(s, None) for s in statistics]
+    for _ in range(300):
+        p, seen = survival(200, rng, **case)
+        tests = ct.joint_test(p, seen, pairs=pairs, n_resamples=99, rng=rng).tests
+        hits += [t.pvalue <= 0.05 for t in tests]
+    assert (hits / 300).max() < 0.085 + 0.032
