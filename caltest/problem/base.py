@@ -33,15 +33,10 @@ NORMS = ("l1", "l2 squared", "largest")
 class ResidualSums:
     """What a statistic sees of B sets of outcomes.
 
-    Attributes
-    ----------
-    cells : ndarray of shape (B, L, d), optional
-        Sums of the residuals in the cells: d = 1, the event, for two classes, and K for more; or
-        their norms, d = 1. Not necessarily in C order.
-    squares : ndarray of shape (B, L) or (B, 1), optional
-        Sums of w² |r|², in the cells or in all.
-    linear : ndarray of shape (B, T), optional
-        Sums of w r · g_t for the score tables g_t of the statistic.
+    ``cells`` (B, L, d) are sums of the residuals in the cells, not necessarily in C order: d = 1,
+    the event, for two classes, and K for more; or their norms, d = 1. ``squares``, (B, L) or
+    (B, 1), are sums of w² |r|², in the cells or in all; ``linear`` (B, T) are sums of w r · g_t for
+    the score tables g_t of the statistic.
     """
 
     cells: FloatArray | None
@@ -72,16 +67,9 @@ class ResidualSums:
 class LinearTerm:
     """Σ w (g(y) − E g) for a score g of the units: a table for draws, and the numbers of the rows.
 
-    Attributes
-    ----------
-    table : ndarray of shape (U, K)
-        The score of every unit under every label.
-    observed, promised, variance : float
-        Σ w (g(y) − E g) and Σ w E g of the observed rows, and Σ w² Var g.
-    covariance : float
-        Σ w² Cov(y, g), of the event.
-    remark : str
-        In which way the table is coarser than the rows; "" if it is not.
+    ``table`` (U, K) is the score of every unit under every label; ``observed``, ``promised``,
+    ``variance`` and ``covariance`` are Σ w (g(y) − E g), Σ w E g, Σ w² Var g and Σ w² Cov(y, g), y
+    the event, of the rows. ``remark`` says how the table is coarser than the rows.
     """
 
     table: FloatArray
@@ -95,16 +83,9 @@ class LinearTerm:
 class Problem(ABC):
     """Units whose outcomes are random, with their predictions fixed.
 
-    Attributes
-    ----------
-    probs : ndarray of shape (U, K)
-        Predictions, of a unit of several rows their mean.
-    labels : ndarray of shape (U,)
-        The observed labels, or numbers of events.
-    count : ndarray of shape (U,), optional
-        Rows of a unit; None where each is one.
-    weight : ndarray of shape (U,), optional
-        The weight of each of its rows; None where all count alike.
+    ``probs`` (U, K) are predictions, of a unit of several rows their mean; ``labels`` (U,) the
+    observed labels, or numbers of events; ``count`` (U,) the rows of a unit, None where each is
+    one; ``weight`` (U,) the weight of each of its rows, None where all count alike.
     """
 
     probs: FloatArray

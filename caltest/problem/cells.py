@@ -24,18 +24,9 @@ MAX_MASS = 1e5
 class Cells:
     """A partition of the units: those of cell b are ``order[starts[b]:starts[b + 1]]``.
 
-    Attributes
-    ----------
-    problem : Problem
-        Whose units they are.
-    order : ndarray of shape (U,)
-        The units in the order of their cells, within a cell in their own.
-    starts : ndarray of shape (L + 1,)
-        Where each of the L occupied cells starts, and where the last ends.
-    bins : binning
-        What made them.
-    remark : str
-        In which way they are not the cells of the rows themselves; "" if they are.
+    ``order`` (U,) are the units in the order of their cells, within a cell in their own; ``starts``
+    (L + 1,) say where each of the L occupied cells starts, and where the last ends. ``bins`` made
+    them; ``remark`` says how they are not the cells of the rows themselves, "" if they are.
     """
 
     problem: Problem = field(repr=False)
@@ -46,13 +37,7 @@ class Cells:
 
     @classmethod
     def of(cls, bins: Any, problem: Problem) -> Cells:
-        """Partition by a binning of probabilities; O(U) after the binning.
-
-        Raises
-        ------
-        StatisticError
-            When the binning does not return one integer for every row.
-        """
+        """Partition by a binning, which has to return one integer for every row; O(U) after it."""
         numbers = np.asarray(problem.numbers(bins))
         if numbers.shape != (len(problem.probs),) or numbers.dtype.kind not in "iu":
             raise StatisticError(
@@ -159,17 +144,10 @@ class Cells:
 class Estimand:
     """Which error of new data a statistic estimates: ``factor`` times a size over its cells.
 
-    Attributes
-    ----------
-    size : {"absolute", "squared", "largest"}
-        Σ_b π_b Σ_k |Δ_bk|, Σ_b π_b |Δ_b|² or max_b |Δ_b|, with π_b the share of cell b and Δ_b its
-        mean residual; of two classes only the first component counts.
-    factor : float
-        What the size is multiplied by.
-    largest : float
-        The end of the range of the error; it begins at 0.
-    root, squared : bool
-        Whether the statistic is the root of the size, or the largest gap squared.
+    The ``size`` is Σ_b π_b Σ_k |Δ_bk|, Σ_b π_b |Δ_b|² or max_b |Δ_b|, with π_b the share of cell b
+    and Δ_b its mean residual, of two classes its first component. Errors lie in [0, ``largest``];
+    ``root`` and ``squared`` say whether the statistic is the root of the size, or the largest gap
+    squared.
     """
 
     size: Literal["absolute", "squared", "largest"]
@@ -191,20 +169,10 @@ class Estimand:
 class CellLaw:
     """How a statistic of two classes is made of the weights of events in its cells.
 
-    Its exact null follows: cells are independent, their counts Poisson-binomial.
-
-    Attributes
-    ----------
-    cells : Cells
-        The partition.
-    term : callable
-        ``(cell, counts) -> values``: what a cell contributes when that much of it are events.
-    combine : {"sum", "max"}
-        Of the terms.
-    unit : float, optional
-        The step of a term from one count to the next, where all cells share it.
-    root : bool
-        Whether the statistic is √(combined terms).
+    Its exact null follows: cells are independent, their counts Poisson-binomial. ``term(cell,
+    counts)`` is what a cell contributes when that much of it are events; terms are combined by
+    ``combine``, then by a ``root``; ``unit`` is the step of a term from one count to the next, if
+    all cells share it.
     """
 
     cells: Cells

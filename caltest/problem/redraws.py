@@ -21,14 +21,9 @@ from caltest.simulate.streams import Seed, keys
 class CountedRedraws:
     """Replicates of a statistic of sums on the labels of ``RedrawLabels()``, in one pass.
 
-    The labels of a replicate are those of :class:`~caltest.simulate.labels.LabelDrawer` and do not
-    depend on the cells, so that statistics with the same seed see the same labels.
-
-    Notes
-    -----
-    O(n K) once. A replicate costs O(n K + L K) up to 40 classes, in vector instructions (some
-    0.1 ns per row and class), and O(n) for more: indexed search in tables of 12 K to 16 K bytes per
-    row.
+    Labels are those of :class:`~caltest.simulate.labels.LabelDrawer`: statistics with the same seed
+    see the same. O(n K) once; a replicate costs O(n K + L K) up to 40 classes, some 0.1 ns per row
+    and class, and O(n) for more, by indexed search in tables of 12 K to 16 K bytes per row.
     """
 
     problem: RowProblem
@@ -41,7 +36,7 @@ class CountedRedraws:
 
     @classmethod
     def of(cls, problem: RowProblem, statistic: Any) -> CountedRedraws:
-        """Sort the thresholds of the labels, the weights and the tables by cells; O(n K)."""
+        """Sort thresholds of labels, weights and tables by cells; O(n K)."""
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
         guided = problem.n_classes > LADDER_CLASSES

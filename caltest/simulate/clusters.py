@@ -57,8 +57,7 @@ class SharedRedraws(LabelScheme):
     Notes
     -----
     It assumes that a label follows its own prediction, given the other predictions of its cluster
-    and its size. A label vector costs some 3 ns a row for two classes, and 2 ns more a class for
-    more.
+    and its size. O(n K) a label vector.
     """
 
     dependence: float | Dependence | None = None
@@ -99,15 +98,10 @@ class SharedRedraws(LabelScheme):
 class WildSigns(Scheme):
     """Multiply the residuals of every cluster by +1 or −1: for statistics of residuals.
 
-    It assumes nothing about the dependence within a cluster, and that the sum of its residuals is
-    as likely positive as negative, which few clusters and rare events violate: sizes of 0.2 to 0.7
-    at 0.05 were measured with ten clusters of rare events. :class:`SharedRedraws` holds its level
-    and has more power. Rows without clusters change sign one by one.
-
-    References
-    ----------
-    Cameron, Gelbach & Miller, "Bootstrap-based improvements for inference with clustered errors",
-    Review of Economics and Statistics 2008.
+    It assumes that the sum of the residuals of a cluster is as likely positive as negative, which
+    few clusters and rare events violate: sizes of 0.2 to 0.7 at 0.05 were measured with ten
+    clusters of rare events. Rows without clusters change sign one by one. Cameron, Gelbach &
+    Miller, Review of Economics and Statistics 90, 2008.
     """
 
     takes_clusters: ClassVar[bool] = True
@@ -128,10 +122,9 @@ def _signs(
 class OneRowPerCluster(Scheme):
     """Test one row of every cluster, drawn at random, and once more, and again.
 
-    Rows of different clusters are independent, so that each draw gives a valid p-value, by the
-    null that ``calibration_test`` takes by itself. The p-value of all is 2 min_j (1/j) Σ_{i≤j} p_i
-    (Gasparin, Wang & Ramdas, arXiv:2404.03484), valid for any dependence within clusters. Clusters
-    weigh alike, whatever their size; power is that of a single draw at half the level.
+    Each draw gives a valid p-value; that of all is 2 min_j (1/j) Σ_{i≤j} p_i (Gasparin, Wang &
+    Ramdas, arXiv:2404.03484), valid for any dependence within clusters. Clusters weigh alike,
+    whatever their size; power is that of a single draw at half the level.
 
     Parameters
     ----------

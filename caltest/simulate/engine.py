@@ -83,10 +83,9 @@ def simulate(
 ) -> tuple[FloatArray, Ended]:
     """Evaluate a function of what a sampler draws: block by block, each with its generator.
 
-    Returns the values, of shape ``(B,)`` or ``(B, S)`` as the function returns numbers or vectors,
-    and how the run ended: with ``stop_when``, early at the 20th value for which it holds (Besag &
-    Clifford 1991). Numbers do not depend on ``workers``, and the first replicates of a longer run
-    are those of a shorter one.
+    Returns the values (B,), or (B, S) of vectors, and how the run ended: with ``stop_when``, early
+    at the 20th value for which it holds (Besag & Clifford 1991). Numbers do not depend on
+    ``workers``, and a longer run begins as a shorter one.
     """
     check_run(n_resamples, rng, workers)
     sizes = _sizes(n_resamples, BLOCK)

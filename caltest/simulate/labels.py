@@ -21,11 +21,8 @@ class LabelDrawer:
 
     Label k of row i is drawn when U(seed, r, i) lies in [c_{k−1}, c_k), c the cumulative
     probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is never drawn.
-
-    Notes
-    -----
-    O(n K) once. A label costs some 1 ns for two classes, 0.2 ns more for each further one, and
-    some 5 ns above 40 classes by indexed search (Chen & Asau 1974).
+    O(n K) once; a label costs some 1 ns for two classes, 0.2 ns more for each further one, and 5 ns
+    above 40 classes by indexed search (Chen & Asau 1974).
     """
 
     thresholds: IntArray = field(repr=False)
@@ -44,10 +41,7 @@ class LabelDrawer:
         return cls(thresholds, guide)
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n).
-
-        They are written into ``out`` where it is given, which saves the making of large arrays.
-        """
+        """Return the labels of ``count`` replicates, (count, n), written into ``out`` if given."""
         labels = np.empty((count, len(self.guide)), dtype=np.int64) if out is None else out[:count]
         counters = keys(seed, first, count)[:2]
         if self.guide.shape[1] > 0:

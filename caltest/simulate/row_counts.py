@@ -44,11 +44,7 @@ class RowCounts:
     every row) the bootstrap. The law of the counts is exact: 16 bits decide a count unless they
     fall on one of the few values whose share is cut by a boundary; these are decided by 53 more.
     Single draws are within n² 2⁻⁶³ of their law. Pairs of probability 0 are never drawn.
-
-    Notes
-    -----
-    O(n K) once. A count costs some 0.2 ns in vector instructions, at every n; √n single draws are
-    added. Above 40 classes all n draws are single ones, some 5 ns each.
+    O(n K) once; a count costs some 0.2 ns. Above 40 classes all n draws are single ones, 5 ns each.
     """
 
     upto: FloatArray = field(repr=False)
@@ -76,10 +72,7 @@ class RowCounts:
     def poisson(
         self, key: NDArray[np.uint64], lane: int, first: int, out: Counts, totals: IntArray
     ) -> None:
-        """Draw the Poisson counts of the rows from ``first``, and add them to the lanes' totals.
-
-        Lanes are those from number ``lane`` of a tile; ``key`` are its four words.
-        """
+        """Draw Poisson counts of rows from ``first``, and add them to totals of lanes of a tile."""
         rows = slice(first, first + len(out))
         ladders = self.rates[rows], self.ladders[rows], self.depths[rows]
         _add_poisson(key, lane, first, *ladders, out, totals)

@@ -47,21 +47,14 @@ class SumError:
 class RowResamples:
     """An error of resampled rows: n pairs of a row and a label, drawn with replacement.
 
-    Notes
-    -----
-    O(n K) once. For n = 10⁴ a replicate costs some 8 µs in fixed cells of two classes, 40 µs for
-    ten classes, 20 µs in equal-mass bins, and O(n K log(n / min_size)) in a tree.
+    O(n K) once and for a replicate, O(n K log(n / min_size)) in a tree.
     """
 
     counts: RowCounts = field(repr=False)
     error: SumError | Callable[[Counts], FloatArray] = field(repr=False)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``.
-
-        Each depends on the seed, two numbers below 2⁶⁴, and its own number only. They are made
-        by up to 256, so that calls which begin at a multiple of that are fastest.
-        """
+        """Return replicates ``first``, …, ``first + count − 1``, which are made by up to 256."""
         lanes, size, most = LANES, self.counts.upto.size, ALL_ROWS
         if isinstance(self.error, SumError):
             size, most = self.error.n_sums, TABLES

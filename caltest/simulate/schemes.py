@@ -31,8 +31,7 @@ class Drawer(Protocol):
 class Scheme(ABC, Written):
     """A way to draw data sets like the observed one.
 
-    A scheme is a :class:`LabelScheme`, which keeps the predictions, or a :class:`RowScheme`.
-    Nothing else about it has to be registered: any statistic runs on its draws.
+    A :class:`LabelScheme` keeps the predictions, a :class:`RowScheme` does not.
     """
 
     #: Whether labels are drawn from predictions, as the null distribution of a test needs.
@@ -66,9 +65,8 @@ class RowScheme(Scheme):
 class RedrawLabels(LabelScheme):
     """Keep the predictions, draw labels from them: what a calibrated model would have shown.
 
-    Given the predictions, the observed labels of a calibrated model and the redrawn ones are
-    exchangeable, so the p-value (1 + b) / (1 + B) is valid for every n, K, statistic and partition
-    that looks at the predictions only.
+    The p-value (1 + b) / (1 + B) is valid for every n, K, statistic and partition that looks at the
+    predictions only.
     """
 
     def drawer(self, data: Predictions) -> LabelDrawer:
@@ -81,9 +79,8 @@ class ConsistencyResampling(RowScheme):
     """Bootstrap the predictions, then draw labels from them, as published.
 
     The scheme of Bröcker & Smith (2007) and Vaicenavicius et al. (2019, §4.2); partitions that
-    depend on the predictions are made anew for every replicate. A bootstrap sample repeats some
-    predictions and misses others, so fewer cells are occupied and the simulated error is too
-    small: with few predictions per cell the test rejects calibrated models far too often. Use
+    depend on the predictions are made anew. A bootstrap sample occupies fewer cells, so with few
+    predictions per cell the test rejects calibrated models far too often: use
     :class:`RedrawLabels` unless you replicate a published number.
     """
 
@@ -96,17 +93,14 @@ class ConsistencyResampling(RowScheme):
 class Bootstrap(RowScheme):
     """Resample rows with their labels: how much the statistic would vary from sample to sample.
 
-    Rows are drawn with replacement, n of them, never stratified by outcome: how many events a
-    sample has is part of what varies. Partitions that depend on the predictions are made anew.
-    This is no null distribution (the data sets are as miscalibrated as the observed one);
-    :func:`calibration_test` refuses it.
+    n rows are drawn with replacement, never stratified by outcome. Partitions that depend on the
+    predictions are made anew. This is no null distribution; :func:`calibration_test` refuses it.
 
     Parameters
     ----------
     clusters : array_like of shape (n,), optional
-        The cluster of every row, by number or name: patients with several rows, say; by default
-        those of the data. Clusters are then drawn whole, as many as there are, so that the number
-        of rows varies.
+        The cluster of every row, by default those of the data. Clusters are drawn whole, as many as
+        there are, so that the number of rows varies.
 
     Raises
     ------
@@ -115,12 +109,7 @@ class Bootstrap(RowScheme):
 
     Notes
     -----
-    O(n) per data set, plus the statistic. Binned errors with fixed bins count rows instead of
-    copying them, when rows are drawn one by one: some 0.4 ns per row.
-
-    References
-    ----------
-    Efron, "Bootstrap methods: another look at the jackknife", Ann. Statist. 7 (1979); for clusters
+    O(n) per data set, plus the statistic. Efron, Annals of Statistics 7 (1979); for clusters
     Davison & Hinkley, "Bootstrap Methods and their Application" (1997), §3.8.
 
     Examples

@@ -53,33 +53,16 @@ Law = Callable[[IntArray], NullDistribution]
 class Prepared(ABC):
     """A statistic whose predictions are fixed: a function of the outcomes.
 
-    A subclass is one of the four kinds of this module. The fields below follow its own, by keyword.
+    The fields:
 
-    Attributes
-    ----------
-    problem : Problem
-        The units and their fixed predictions.
-    cells : Cells, optional
-        The partition whose sums it is made of.
-    estimand : Estimand, optional
-        Which error the statistic estimates: opens intervals and comparisons.
-    two_sided : bool
-        Whether small values speak against calibration as well as large ones.
-    centre : float
-        From where a two-sided value is measured: evidence is the distance, on either side.
-    null_mean : float, optional
-        The mean under calibration, where it is known in closed form.
-    min_surprises : float
-        Surprising outcomes, Σ m with m = 1 − max p, that a calibrated model must expect for the
-        limit law to hold.
-    laws : mapping
-        Limit laws, by the name that ``null=`` takes.
-    law_caveat : str, optional
-        What else is known to speak against the limit law in these data.
-    usual_null : str, optional
-        The law that ``null="auto"`` asks, where it is not the exact one or redrawn labels.
-    remark : str
-        In which way the value is not that of the rows, besides cells; "" if it is.
+    * ``cells``: the partition whose sums it is made of;
+    * ``estimand``: which error it estimates, which opens intervals and comparisons;
+    * ``two_sided``: small values are evidence as well, by their distance from ``centre``;
+    * ``null_mean``: the mean under calibration, where it is known in closed form;
+    * ``laws``: limit laws by the name that ``null=`` takes; ``min_surprises``, the number of
+      surprising outcomes (Σ 1 − max p) that they need, ``law_caveat``, what else is against them;
+    * ``usual_null``: the law of ``null="auto"`` where it is neither exact nor redrawn labels;
+    * ``remark``: how the value differs from that of the rows, besides by cells; "" if it does not.
     """
 
     problem: Problem = field(repr=False)
@@ -159,11 +142,7 @@ class Prepared(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SumStatistic(Prepared):
-    """A function of residual sums in cells, of their squares, and of scores of the units.
-
-    A subclass defines ``of_sums``; ``squares`` says which sums of squares it takes, ``norm`` which
-    norm of the sums of several classes is enough.
-    """
+    """A function of residual sums in cells, of their ``squares``, and of scores of the units."""
 
     #: Score tables g_t (T, U, K) whose sums Σ w r · g_t it takes.
     scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
@@ -235,7 +214,7 @@ class SumStatistic(Prepared):
 class CellStatistic(SumStatistic):
     """A sum, or the largest, of a term of every cell; of two classes its law can be computed.
 
-    A subclass defines ``terms``. ``unit`` is the step of a term from one count to the next where
+    ``unit`` is the step of a term from one count to the next where
     all cells share it, ``root`` takes the root of the combined terms.
     """
 
@@ -275,10 +254,7 @@ class CellStatistic(SumStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ResidualStatistic(Prepared):
-    """A function of the residuals of all units, and of their squares.
-
-    A subclass defines ``of_residuals``.
-    """
+    """A function of the residuals of all units, and of their squares."""
 
     @abstractmethod
     def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
@@ -327,11 +303,9 @@ class Statistic(ABC, Written):
     """A number that says how far predictions are from calibrated; large values speak against it."""
 
     def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
-        """Return the value; arguments are those of :meth:`Predictions.of`, and checked as there.
+        """Return the value; arguments and errors are those of :meth:`Predictions.of`.
 
-        Two classes are looked at as by ``OneVsRest(1)``, unless a lens has said otherwise. Arrays
-        cannot say so: a function that gets those of an induced problem passes
-        ``Predictions(probs, labels, induced=True)``.
+        Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
         """
         data = Predictions.of(probs, labels, **facts).in_ratios()
         return self.prepare(RowProblem.of(data)).observed
@@ -342,14 +316,7 @@ class Statistic(ABC, Written):
 
 
 def rows_of(problem: Problem, statistic: Any, *, weights: bool = False) -> Predictions:
-    """Return the rows of a problem, for a statistic that is a function of labels.
-
-    Raises
-    ------
-    StatisticError
-        When the problem is a tally, which has none; when rows are weighted and the statistic does
-        not take ``weights``.
-    """
+    """Return the rows of a problem; StatisticError for a tally, or ``weights`` not taken."""
     if not problem.exact:
         raise StatisticError(
             f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
@@ -381,13 +348,7 @@ class PreparedFunction(LabelStatistic):
 
 
 def prepare(statistic: StatisticLike, source: Any) -> Prepared:
-    """Fix the predictions of whatever may be used as a statistic: the one place that looks.
-
-    Raises
-    ------
-    StatisticError
-        When it is neither a statistic nor a function, or does not take the weights of the data.
-    """
+    """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
     problem = problem_of(source)
     if isinstance(statistic, Statistic):
         return statistic.prepare(problem)

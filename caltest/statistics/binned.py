@@ -162,9 +162,8 @@ class ECE(_BinnedError):
 
     ECE = Σ_b (n_b / n) · d(r̂_b, ĝ_b), where r̂_b are the frequencies of the labels and ĝ_b the
     mean prediction in cell b (Vaicenavicius et al. 2019, Eq. 6). Empty cells count nothing. With
-    the total variation distance and ``TopK(1)`` this is the ECE of Guo et al. (2017). It is biased
-    upward when the model is calibrated (its null mean is the noise floor) and estimates a lower
-    bound of the true error when it is not (Theorem 2 there).
+    the total variation distance and ``TopK(1)`` this is the ECE of Guo et al. (2017). Noise biases
+    it upward; cells make it estimate a lower bound of the true error (Theorem 2 there).
 
     Parameters
     ----------
@@ -193,7 +192,7 @@ class ECE(_BinnedError):
 class MCE(_BinnedError):
     """Maximum calibration error, the largest gap d(r̂_b, ĝ_b) over the occupied cells.
 
-    See :class:`ECE` for the parameters. As a test it is weak: one sparse cell decides.
+    Parameters are those of :class:`ECE`. As a test it is weak: one sparse cell decides.
 
     Examples
     --------
@@ -213,9 +212,7 @@ class RMSCE(Statistic):
 
     Notes
     -----
-    O(n log n), then O(n) for each further set of labels. The authors of the class-wise errors
-    publish a function of this name that squares the weights and takes the root twice; it is not
-    reproduced here.
+    O(n log n), then O(n) for each further set of labels.
 
     Examples
     --------

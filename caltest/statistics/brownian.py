@@ -24,18 +24,11 @@ HANDOVER = {"maximum": 1.0, "range": 2.0}
 class BrownianNull:
     """The law of ``scale`` · max|W| or ``scale`` · (max W − min W), W Brownian motion on [0, 1].
 
-    With φ_k = (k + ½)π, for small x
-
-        P(max|W| < x) = 2 Σ_{k≥0} (−1)^k exp(−φ_k² / 2x²) / φ_k,
-        P(max W − min W < x) = Σ_{k≥0} (8 / x² + 2 / φ_k²) exp(−2 φ_k² / x²),
-
-    and for large x, from the reflection principle, with Q the normal tail,
-
-        P(max|W| ≥ x) = 4 Σ_{k≥0} (−1)^k Q((2k + 1) x),
-        P(max W − min W ≥ x) = 8 Σ_{k≥1} (−1)^{k−1} k Q(kx)     (Feller 1951).
-
-    Tails are added up as tails and keep their digits down to 1e-300. Feller, Annals of Mathematical
-    Statistics 22, 1951.
+    With φ_k = (k + ½)π, for small x P(max|W| < x) = 2 Σ_{k≥0} (−1)^k exp(−φ_k² / 2x²) / φ_k and
+    P(max W − min W < x) = Σ_{k≥0} (8 / x² + 2 / φ_k²) exp(−2 φ_k² / x²); for large x, with Q the
+    normal tail, P(max|W| ≥ x) = 4 Σ_{k≥0} (−1)^k Q((2k + 1) x) and
+    P(max W − min W ≥ x) = 8 Σ_{k≥1} (−1)^{k−1} k Q(kx) (Feller, Annals of Mathematical Statistics
+    22, 1951). Tails keep their digits down to 1e-300.
 
     Parameters
     ----------

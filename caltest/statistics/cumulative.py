@@ -110,8 +110,7 @@ class KolmogorovSmirnov(_CumulativeError):
 
     The value is max_k |C_k|, with rows sorted by the probability p of the event (class 0), C_0 = 0
     and C_k = (1/n) Σ_{i≤k} (y_i − p_i) (Arrieta-Ibarra et al., JMLR 23, 2022). Rows with equal
-    predictions enter together, so that the order of rows never matters. There are no bins to
-    choose. Sees shifts and tilts well; errors that change sign along p many times cancel.
+    predictions enter together. Errors that change sign along p many times cancel.
 
     Parameters
     ----------
@@ -121,9 +120,8 @@ class KolmogorovSmirnov(_CumulativeError):
 
     Notes
     -----
-    O(n log n) once, O(n) for each further set of labels. The range is [0, 1]. ``laws`` offers
-    ``"asymptotic"``, the law of σ max|W| (:class:`BrownianNull`): slightly conservative with few
-    rows or ties, because a walk in steps visits less than Brownian motion.
+    In [0, 1]. O(n log n) once, O(n) for each further set of labels. ``null="asymptotic"`` is that
+    of σ max|W| (:class:`BrownianNull`), slightly conservative with few rows or ties.
 
     Examples
     --------
@@ -139,8 +137,7 @@ class Kuiper(_CumulativeError):
 
     max_k C_k − min_k C_k over k = 0, …, n with C_0 = 0: the largest difference |Σ (y − p)| / n over
     all intervals of predictions, which is the empirical cutoff calibration error of Rossellini et
-    al. (2025, arXiv:2502.19851). See :class:`KolmogorovSmirnov` for C and the parameters. It does
-    not depend on from which end the predictions are summed.
+    al. (2025, arXiv:2502.19851). See :class:`KolmogorovSmirnov` for C and the parameters.
 
     Examples
     --------
@@ -156,16 +153,10 @@ class ATB(Statistic):
     """Averaged two-bin calibration error, for two classes: a truthful measure.
 
     ATB = ∫₀¹ n⁻² [(Σ_{p_i < q} (p_i − y_i))² + (Σ_{p_i ≥ q} (p_i − y_i))²] dq: the rows are cut in
-    two at every threshold q, and the squared errors of both bins averaged over q, by a sum that is
-    exact. No predictions have a smaller expected ATB than the true probabilities. Its noise floor
-    is in closed form: the mean under calibration is Σ p_i (1 − p_i) / n², ``null_mean`` of what
-    ``prepare`` returns. It sees what :class:`KolmogorovSmirnov` sees. Weights multiply p − y, and
-    their total is n.
-
-    Notes
-    -----
-    O(n log n) once, O(n) for each further set of labels. The range is [0, 1]. Hartline, Hu & Wu,
-    COLT 2026, arXiv:2508.13100.
+    two at every threshold q, and the squared errors of both bins averaged over q, by an exact sum.
+    No predictions have a smaller expected ATB than the true probabilities (Hartline, Hu & Wu, COLT
+    2026, arXiv:2508.13100). The mean under calibration is Σ p_i (1 − p_i) / n². Weights multiply
+    p − y, and their total is n. In [0, 1]. O(n log n) once, O(n) for further labels.
 
     Examples
     --------

@@ -107,11 +107,9 @@ class DebiasedL2(Statistic):
 
     Notes
     -----
-    O(n K) for a value and for each further set of labels. Negative values are information, and mean
-    "less than noise": keep them. With clusters only pairs of two clusters count, in each cell
+    O(n K) for each set of labels. With clusters only pairs of two clusters count, in each cell
     (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does
-    not look like an error; ``"tcal"`` and ``"kumar"`` do not see clusters. There is no exact null,
-    because Q depends on which rows have which label; labels are redrawn.
+    not look like an error; ``"tcal"`` and ``"kumar"`` do not see clusters.
 
     Examples
     --------
@@ -153,16 +151,7 @@ class DebiasedL1(Statistic):
     standard normal: the debiased estimate of Kumar et al. (2019, §5) with p = 1, whose average over
     simulated normals is here the mean of a folded normal, in closed form. For two classes. With
     weights, means and shares of the cells are weighted and n_b in σ_b² is (Σ w)² / Σ w².
-
-    Parameters
-    ----------
-    bins : binning, int or callable, default UniformBins(15)
-        As for :class:`ECE`.
-
-    Notes
-    -----
-    O(n). It removes most of the bias where cells are well filled, not all: an error of 0 is still
-    estimated a little above 0.
+    ``bins`` are those of :class:`ECE`. O(n). An error of 0 is still estimated a little above 0.
 
     Examples
     --------

@@ -52,17 +52,13 @@ class EValue(Statistic):
 
     Σ_j π_j Π_i q_j(y_i) / p_i(y_i) over fixed experts j: shifts, slopes, label noise, local shifts;
     the mixture of :class:`Monitor` without late starts. Its expectation under calibration is 1 at
-    every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E), ``null="betting"``. That needs
-    no simulation, holds for rows that depend on earlier ones, and e-values of several data sets may
-    be multiplied. It costs power: for slope 0.7 and 500 uniform predictions it rejects at 0.05 in
-    53 % of data sets, where a likelihood ratio test does in 90 %. With ``null=RedrawLabels()`` its
-    p-value is that of any other statistic.
+    every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E), ``null="betting"``, also for rows
+    that depend on earlier ones; e-values of several data sets may be multiplied. It costs power.
 
     Notes
     -----
-    O(n) for two classes, 0.5 µs a row, and O(n K) for more. Values are cut off at e⁷⁰⁰. Rows that
-    are predicted with certainty are no bets. Shafer, JRSS A 184, 2021; Vovk & Wang, Annals of
-    Statistics 49, 2021.
+    O(n K). Values are cut off at e⁷⁰⁰. Rows that are predicted with certainty are no bets. Shafer,
+    JRSS A 184, 2021; Vovk & Wang, Annals of Statistics 49, 2021.
 
     Examples
     --------

@@ -212,22 +212,17 @@ class ICI(_SmoothGaps):
     without robustness iterations): at an anchor x a straight line is fitted with weights
     (1 − (|p_i − x| / h)³)³, h the distance to the ⌊span · n⌋-th nearest prediction; between anchors
     the curve is interpolated. All predictions nearer than h take part, so that ties do not depend
-    on their order. The curve may leave [0, 1]. :class:`E50`, :class:`E90` and :class:`Emax` are the
-    median, the 90 % quantile and the maximum of the same distances.
-
-    With weights lines and parabolas are fitted with w_i times these weights, as R's loess does, and
-    means and shares of rows count w_i; quantiles are Akinshin's
-    (2023, arXiv:2304.07265). Windows and anchors do not look at
-    weights: they count rows.
+    on their order. The curve may leave [0, 1]. With weights fits count w_i times these weights, as
+    R's loess does, and means w_i; quantiles are Akinshin's (2023, arXiv:2304.07265). Windows and
+    anchors count rows.
 
     Parameters
     ----------
     curve : {"lowess", "loess"}, default "lowess"
-        ``"lowess"`` is what is said above; with its defaults it is ``lowess(p, y, iter=0)`` of R,
-        the smoother of ``val.prob`` in the package rms, up to 1e-10 (R cuts weights off at
-        0.999 h), and with ``span=0.5, delta=0.001`` calzone's. ``"loess"`` is ``loess(y ~ p)`` of
-        R, which Austin & Steyerberg use: local parabolas at some ten anchors, which cut the rows
-        at medians, and cubics with their values and slopes between (Cleveland & Grosse,
+        ``"lowess"`` as above is ``lowess(p, y, iter=0)`` of R and the smoother of ``val.prob`` in
+        rms, up to 1e-10 (R cuts weights off at 0.999 h); with ``span=0.5, delta=0.001`` calzone's.
+        ``"loess"`` is ``loess(y ~ p)`` of R: local parabolas at some ten anchors, which cut the
+        rows at medians, and cubics with their values and slopes between (Cleveland & Grosse,
         Statistics and Computing 1, 1991).
     span : float, optional
         Share of the predictions in a window; by default 2/3, and 0.75 for ``"loess"``.
@@ -237,9 +232,8 @@ class ICI(_SmoothGaps):
 
     Notes
     -----
-    O(A n) once, with A ≈ 100 anchors by default (at most twice as many), and A · span · n numbers
-    in memory, some 0.5 kB a row, a fifth of it for loess; then O(A · span · n) for a set of labels.
-    Biased upward, like all distances to a fitted curve: see the null mean.
+    O(A n) once for A ≈ 100 anchors, with A · span · n numbers in memory, some 0.5 kB a row; then
+    O(A · span · n) for a set of labels. Biased upward, like all distances to a fitted curve.
 
     Examples
     --------
@@ -273,8 +267,8 @@ class ECI(_SmoothGaps):
 
     ECI = Σ_i (p_i − ŝ(p_i))² / Σ_i (p_i − ȳ)², ŝ a smooth curve of the outcomes as for
     :class:`ICI`: 0 for predictions on the curve, 1 for a curve that is flat at the share ȳ of
-    events. That is the form of the STRATOS overview (Van Calster et al. 2025), which uses
-    ``curve="loess"``. The parameters are those of :class:`ICI`, and
+    events (Van Calster et al. 2025, with ``curve="loess"``). Parameters and errors are those of
+    :class:`ICI`, and
 
     Parameters
     ----------
@@ -285,7 +279,7 @@ class ECI(_SmoothGaps):
     Raises
     ------
     StatisticError
-        As :class:`ICI`; when ``relative`` and all predictions are equal.
+        When ``relative`` and all predictions are equal.
 
     Examples
     --------

@@ -127,9 +127,7 @@ class CORP(Statistic):
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
     recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan, PNAS
-    118(8), 2021).
-    Bins are chosen by the data, optimally; rows with equal predictions share one. Finds bumps and
-    waves as well as shifts, and is positive by chance alone: read it beside its noise floor. The
+    118(8), 2021). Rows with equal predictions share a bin. It is positive by chance alone. The
     other parts of the score are given by :func:`caltest.corp_decomposition`.
 
     Parameters
@@ -140,8 +138,8 @@ class CORP(Statistic):
 
     Notes
     -----
-    O(n log n) once, O(n) for each further set of labels. The range is [0, 1] for ``"brier"`` and
-    [0, ∞] for ``"log"``. The fit depends on the labels, and is made anew for every redrawn set.
+    In [0, 1] for ``"brier"`` and [0, ∞] for ``"log"``. O(n log n) once, O(n) for each further set
+    of labels, for which the fit is made anew.
 
     Examples
     --------

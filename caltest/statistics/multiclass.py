@@ -148,10 +148,8 @@ class ClasswiseECE(Statistic):
 
     Notes
     -----
-    O(n K log n) once, then O(n + cells) for each further set of labels; 4 n K bytes. On the scale
-    of one class: times K / 2 it is comparable with total variation. Under redrawn labels the null
-    is the calibration of the whole vector. With weights n_bk and n_k are sums of weights and means
-    are weighted; O(n K) for each further set of labels then.
+    O(n K log n) once, then O(n + cells) for each further set of labels. Times K / 2 it is
+    comparable with total variation. With weights n_bk and n_k are sums of weights.
 
     Examples
     --------
@@ -186,14 +184,7 @@ def SCE(bins: int = 15) -> ClasswiseECE:  # noqa: N802 (named as published)
     """Return the static calibration error of Nixon et al. (2019, §4.1).
 
     SCE = (1/K) Σ_k Σ_b (n_bk / N) |acc(b, k) − conf(b, k)| over bins of equal width for each class,
-    acc(b, k) the frequency of label k: ``ClasswiseECE(UniformBins(bins))``. The authors'
-    documentation describes SCE with all classes in one histogram, their function computes this
-    formula.
-
-    Parameters
-    ----------
-    bins : int, default 15
-        Number of bins.
+    acc(b, k) the frequency of label k: ``ClasswiseECE(UniformBins(bins))``.
 
     Examples
     --------
@@ -222,14 +213,10 @@ class ACE(Statistic):
 
     Notes
     -----
-    O(n K log n) once, then O(n + R K) for each further set of labels. Not for very small n / R:
-    classes with few predictions above the threshold have a high noise floor. Ranges do not look at
-    weights, means in them are weighted.
-
-    Three other things are called ACE: the ECE of the top class with equal-mass bins
-    (``ECE(QuantileBins(m))`` after ``TopK(1)``), the *average* calibration error of netcal, where
-    occupied bins of equal width count the same, and the ranges of this one weighted by their
-    counts, as in the authors' code (``presets.nixon2019(variant="nixon")``).
+    O(n K log n) once, then O(n + R K) for each further set of labels. Ranges do not see weights,
+    means in them are weighted. Also called ACE are ``ECE(QuantileBins(m))`` after ``TopK(1)``, an
+    average of netcal in which occupied bins of equal width count the same, and ranges weighted by
+    their counts, as in the authors' code (``presets.nixon2019(variant="nixon")``).
 
     Examples
     --------

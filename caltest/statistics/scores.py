@@ -108,10 +108,9 @@ class BrierScore(_MeanScore):
 
     Notes
     -----
-    A score measures calibration and skill together. Its null law is that of a calibrated model with
-    the same predictions; a large value speaks for overconfidence only, so test with
-    :class:`ScoreGap`, which looks at both sides. ``per_row`` gives the n scores that are averaged.
-    O(n K) once, O(n) for each further set of labels.
+    A score measures calibration and skill together; as a test a large value speaks for
+    overconfidence only, :class:`ScoreGap` looks at both sides. ``per_row`` gives the n scores that
+    are averaged. O(n K) once, O(n) for each further set of labels.
 
     Examples
     --------
@@ -128,8 +127,7 @@ class LogScore(_MeanScore):
     """Mean negative log-likelihood, for any number of classes; smaller is better.
 
     −(1/n) Σ_i log p_i,y_i, in nats, in [0, ∞] (Good 1952). It is infinite when a label of
-    probability 0 occurs; nothing is clipped, and the verbs refuse it then. See :class:`BrierScore`
-    for testing and cost.
+    probability 0 occurs; nothing is clipped, and the verbs refuse it then.
 
     Examples
     --------
@@ -144,7 +142,7 @@ class SphericalScore(_MeanScore):
     """Mean spherical score, for any number of classes; smaller is better.
 
     (1/n) Σ_i (1 − p_i,y_i / ‖p_i‖₂), in [0, 1]: the spherical score of Good (1971) taken from 1, so
-    that 0 is best as for the other scores. See :class:`BrierScore` for testing and cost.
+    that 0 is best as for the other scores.
 
     Examples
     --------
@@ -214,10 +212,8 @@ class ScoreGap(Statistic):
     variance 1 at every n. z > 0 means worse than promised, overconfident on balance; z < 0 means
     better than promised, underconfident. Both count as evidence. With Brier scores and two classes
     this is the z of Spiegelhalter (Statistics in Medicine 5, 1986); for K classes its Brier form
-    is e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴).
-
-    Errors that leave the mean score as promised are not seen: a shift of predictions that are
-    symmetric around ½, for instance.
+    is e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴). Errors that leave the mean score as promised
+    are not seen.
 
     Parameters
     ----------
@@ -232,9 +228,8 @@ class ScoreGap(Statistic):
 
     Notes
     -----
-    O(n K) once, in time and memory, O(n) for each further set of labels. ``laws`` offers
-    ``"asymptotic"``, the standard normal. With ``"log"``, z is infinite when a label of probability
-    0 occurs.
+    O(n K) once, O(n) for each further set of labels. ``null="asymptotic"`` is the standard normal.
+    With ``"log"``, z is infinite when a label of probability 0 occurs.
 
     Examples
     --------

@@ -148,8 +148,7 @@ class SmoothECE(Statistic):
     Notes
     -----
     O(n + h m log m) for a value and for each further set of labels, with h ≤ 10 widths tried on
-    grids of m = 1001 to 5121 points. The range is [0, 1]. The width is found anew for every redrawn
-    set of labels. There is no classical law: labels are redrawn.
+    grids of m = 1001 to 5121 points. In [0, 1].
 
     Examples
     --------

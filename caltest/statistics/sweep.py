@@ -111,11 +111,9 @@ class Sweep(Statistic):
 
     Notes
     -----
-    The bins depend on the labels: they are chosen anew for every set of redrawn labels, so the
-    test is valid. With weights, frequencies, means and shares are weighted, and ranks are not.
-    O(n log n) once; then O(n + b²) for a set of labels that leads to b bins, 7 to 25 for n = 10⁴
-    and calibrated predictions. Software that takes the *largest* b that leaves the curve monotone,
-    or looks at b < n only, returns other values; the latter only for perfectly sorted outcomes.
+    Bins are chosen anew for every set of labels. With weights, frequencies, means and shares are
+    weighted, and ranks are not. O(n log n) once; then O(n + b²) for a set of labels that leads to b
+    bins. Software that takes the *largest* b that leaves the curve monotone returns other values.
 
     Examples
     --------

@@ -111,8 +111,7 @@ class VariationalError(_CrossFitted):
         A norm of whole vectors, as for :class:`ECE` (``"tv"`` of two classes is that of the event),
         or a proper loss.
     recalibration : Recalibration, default IsotonicRegression()
-        A method of :mod:`caltest.recalibration`; for many classes ``TemperatureScaling()`` is
-        quicker and steadier. With ``"log"`` rather one that never says 0, which counts as 2⁻⁵³.
+        A method of :mod:`caltest.recalibration`. With ``"log"`` a 0 counts as 2⁻⁵³.
     folds : int, default 5
         Rows, or clusters of them, are dealt to the folds by a fixed seed: the value depends a
         little on their order.
@@ -124,9 +123,9 @@ class VariationalError(_CrossFitted):
 
     Notes
     -----
-    ``folds`` fits for every set of labels: some milliseconds for 1000 rows of two classes, so that
-    a test of 9999 redrawn sets takes tens of seconds. Where a method finds no map, the predictions
-    of the fold stay as they are. Berta et al., arXiv:2501.19195 (2025) and arXiv:2602.24230 (2026).
+    ``folds`` fits for every set of labels, some milliseconds for 1000 rows of two classes. Where a
+    method finds no map, the predictions of the fold stay as they are. Berta et al.,
+    arXiv:2501.19195 (2025) and arXiv:2602.24230 (2026).
 
     Examples
     --------

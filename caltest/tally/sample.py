@@ -31,18 +31,9 @@ class RowSample:
     whatever else is in the sample, every row is as likely to be chosen. It does not depend on
     predictions, so that two models on the same rows have the same rows in their samples.
 
-    Attributes
-    ----------
-    n : int
-        Rows of weight above 0 from which the sample was taken.
-    rank : ndarray of shape (m,), uint64
-        The ranks, increasing.
-    probs, labels, weights : ndarray
-        The rows, weights None where all count alike.
-
-    Notes
-    -----
-    O(n) for the ranks, O(m log m) for a sum of two samples.
+    ``n`` is the number of rows of weight above 0 from which it was taken, ``rank`` (m,) are the
+    ranks, increasing, and ``weights`` None where all count alike. O(n) for the ranks, O(m log m)
+    for a sum of two samples.
     """
 
     n: int
@@ -144,13 +135,7 @@ class RowSample:
 
 
 def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
-    """Return where the rows lie that both samples have, two models on the same observations.
-
-    Raises
-    ------
-    StatisticError
-        When they are of other observations.
-    """
+    """Return where the rows lie that both samples have; StatisticError for other observations."""
     alone = [np.unique(s.rank, return_counts=True) for s in (a, b)]
     once = [np.isin(s.rank, rank[n == 1]) for s, (rank, n) in zip((a, b), alone, strict=True)]
     places = [np.flatnonzero(which) for which in once]

@@ -145,12 +145,10 @@ def tally_sql(
 
     Notes
     -----
-    One pass over the table. Rows that cannot be tallied (no probability or one outside [0, 1],
-    an outcome other than 0 and 1, a weight that is missing, negative or infinite) are counted under
-    the keys −1 to −4, and ``from_table`` refuses them by their number. Numbers of 32 bits that are
-    the nearest to a decimal of six digits are read as that decimal, as :func:`scan` does. A query
-    sees one row at a time: 0.1 + 0.2 is not read as 0.3, as it is by :meth:`Tally.of` where all
-    values are decimals.
+    One pass over the table. Rows that cannot be tallied are counted under the keys −1 to −4, and
+    ``from_table`` refuses them by their number. Numbers of 32 bits that are the nearest to a
+    decimal of six digits are read as that decimal, as :func:`scan` does; 0.1 + 0.2 is not read as
+    0.3, as it is by :meth:`Tally.of` where all values are decimals.
 
     Examples
     --------

@@ -37,18 +37,8 @@ class Tallies(AnyTally):
     such as whole vectors, other lenses and most statistics, is asked of a uniform sample of at most
     50 000 rows, and a note says of how many. They add up by ``+``, to the same bits in any order.
 
-    Attributes
-    ----------
-    members : tuple of Tally
-        One for each lens.
-    sample : RowSample, optional
-        The rows of smallest rank; not part of the value.
-    notes : tuple of str
-        What was done to the rows on the way in; not part of the value.
-
-    Notes
-    -----
-    Cost and size are those of the members.
+    ``members`` are the tallies, ``sample`` the rows of smallest rank and ``notes`` what was done to
+    the rows on the way in, both not part of the value.
 
     Examples
     --------
@@ -170,10 +160,7 @@ class Tallies(AnyTally):
     def paired(self, other: Tallies) -> tuple[Predictions, Predictions]:
         """Return the sampled rows that two models on the same observations share.
 
-        Raises
-        ------
-        StatisticError
-            When the tallies are of other observations, or know no rows.
+        StatisticError for tallies of other observations, or without rows.
         """
         if self.rows is None or other.rows is None:
             raise StatisticError("these tallies have no sample of rows: tally them anew")
@@ -216,13 +203,7 @@ class Tallies(AnyTally):
         return self.members[0].effective_n
 
     def through(self, lens: LensLike | None) -> Any:
-        """Return the tally of a lens.
-
-        Raises
-        ------
-        StatisticError
-            When there is none; the message says which there are.
-        """
+        """Return the tally of a lens; StatisticError, which names the lenses, if there is none."""
         return self.source(lens).through(self.lens if lens is None else lens)
 
     def source(self, lens: LensLike | None) -> Any:
@@ -249,13 +230,7 @@ class Tallies(AnyTally):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Tallies) -> Tallies:
-        """Return the tallies of the rows of both.
-
-        Raises
-        ------
-        StatisticError
-            When lenses, grids or classes differ.
-        """
+        """Return the tallies of the rows of both; lenses, grids and classes must be the same."""
         if not isinstance(other, Tallies):
             return NotImplemented
         if self.lenses != other.lenses:

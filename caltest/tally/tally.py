@@ -37,10 +37,10 @@ class Tally(AnyTally, Counted):
 
     [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
     with cells of their own for 0, 1 and the inner edges. Each occupied cell keeps, with t the
-    position of a prediction p in it, from −1 to 1, and y whether the event occurred, n, Σt, Σt²,
-    Σt³, Σt⁴, Σy and Σyt, and all rows together the sums that log scores and Cox's score test need.
-    Nothing in it names a row. All sums are of whole numbers (t in multiples of 2⁻³⁰), so that
-    batches, their order and the number of processes change no bit. Tallies add up by ``+``.
+    position of a prediction in it, from −1 to 1, and y whether the event occurred, n, Σt, …, Σt⁴,
+    Σy and Σyt, and all rows together the sums that log scores and Cox's score test need. All sums
+    are of whole numbers, so that batches, their order and the number of processes change no bit.
+    Tallies add up by ``+``.
 
     Make one with :meth:`of`, from files with :func:`caltest.scan`, from counts with
     :meth:`from_table`. Verbs take it in place of predictions and look through its lens; a
@@ -53,9 +53,7 @@ class Tally(AnyTally, Counted):
     grid : int
         Cells of equal width; bins that are made of them are answered as if from the rows.
     n_classes : int
-        Number of classes before the lens.
-    classes : tuple of str, optional
-        Their names.
+        Number of classes before the lens; ``classes`` are their names, if any.
     strata : ndarray of shape (W,)
         The different weights of the rows, increasing; 1 without weights.
     key : ndarray of shape (C,), int64
@@ -198,13 +196,7 @@ class Tally(AnyTally, Counted):
                 )
 
     def __add__(self, other: Tally) -> Tally:
-        """Return the tally of the rows of both.
-
-        Raises
-        ------
-        StatisticError
-            When lenses, grids or classes differ.
-        """
+        """Return the tally of the rows of both; lenses, grids and classes must be the same."""
         if not isinstance(other, Tally):
             return NotImplemented
         self.refuse_other(other, "do not add up")
@@ -230,13 +222,7 @@ class Tally(AnyTally, Counted):
         )  # fmt: skip
 
     def through(self, lens: LensLike | None) -> Tally:
-        """Return the tally as another lens sees it: its own, or the top class of two.
-
-        Raises
-        ------
-        StatisticError
-            For other lenses, which need a tally of their own.
-        """
+        """Return the tally as its lens or the top class of two sees it; StatisticError else."""
         if lens is None or (isinstance(lens, Lens) and self.named(lens) == self.named(self.lens)):
             return self
         if lens == TopK(1) and self.lens == OneVsRest(1) and self.n_classes == 2:
@@ -250,11 +236,6 @@ class Tally(AnyTally, Counted):
         """Return the tally of the top class of two, from that of the event ``OneVsRest(1)``.
 
         Where both have probability ½ (to 1e-12) the top class is class 0, as for ``TopK(1)``.
-
-        Raises
-        ------
-        StatisticError
-            When this is not a tally of ``OneVsRest(1)`` of two classes.
         """
         if self.lens != OneVsRest(1) or self.n_classes != 2:
             raise StatisticError(f"top() needs the event of two classes, not {self.lens!r}")
