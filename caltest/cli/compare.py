@@ -10,7 +10,6 @@ import click
 import caltest as ct
 from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
-from caltest.cli.recipes import Recipe
 from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
 from caltest.io.matching import match_rows
@@ -27,9 +26,7 @@ METHODS = ("auto", *HYPOTHESES)
 @o.ROWS
 @o.option("--unpaired", is_flag=True, help="The two files hold different observations.")
 @o.LENS
-@o.option(
-    "--statistic", type=Recipe("statistic"), default="DebiasedL2(15)", help="What is compared."
-)
+@o.statistic(default="DebiasedL2(15)")
 @o.choice("--method", METHODS, "How the difference is tested; swap has another hypothesis.")
 @o.LEVEL
 @o.option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Errors so close are tied.")

@@ -76,9 +76,19 @@ FILES = options_of(
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 LENS = option("--lens", type=Recipe("lens"), help="Which aspect of calibration is asked about.",
               show_default="OneVsRest(1) for two classes, else TopK(1)")  # fmt: skip
-STATISTIC = option("--statistic", type=Recipe("statistic"), default="ECE(UniformBins(15))",
-                   help="What is computed, as in Python, such as SKCE() or Kuiper().")  # fmt: skip
-ASKED = options_of(LENS, STATISTIC)
+
+
+def statistic(
+    words: tuple[str, ...] = (), default: str = "ECE(UniformBins(15))"
+) -> Callable[..., Any]:
+    """Return the option for what is computed; words stand for what has no statistic."""
+    help = "What is computed, as in Python, such as SKCE() or Kuiper()"
+    listed = f"; or {', '.join(words)}" * bool(words)
+    kind = Recipe("statistic", words)
+    return option("--statistic", type=kind, default=default, help=f"{help}{listed}.")
+
+
+ASKED = options_of(LENS, statistic())
 LEVEL = option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")
 TOLERANCE = option("--tolerance", type=SHARE, help="The largest error that can be lived with.")
 COUNT = click.IntRange(1)

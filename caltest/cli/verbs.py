@@ -42,7 +42,8 @@ def audit(**options: Any) -> Outcome:
 
 @click.command(epilog=o.EXIT_CODES)
 @o.FILES
-@o.ASKED
+@o.LENS
+@o.statistic(FORMULAS)
 @o.option("--null", type=Recipe("null", NULLS), default="auto",
           help=f"{', '.join(NULLS)}, or a scheme: WildSigns().")  # fmt: skip
 @o.alpha("Level of the test, for the exit code.")
@@ -55,7 +56,13 @@ def test(alpha: float, **options: Any) -> Outcome:
     --statistic 'ECE(QuantileBins(10), distance="l2")'. With --by, --fail-on-miscalibration asks
     about all rows and about every subgroup, each at half of alpha.
     """
-    result = ct.calibration_test(read(options), **settings(ct.calibration_test, options))
+    data = read(options)
+    if options["statistic"] == "slope":
+        fit = ct.cox_recalibration(data, lens=options["lens"])
+        return finish(fit, fit.lr_slope_pvalue <= alpha, options)
+    words = {"O:E": ct.OERatio(), "intercept": ct.CalibrationInTheLarge()}
+    options["statistic"] = words.get(options["statistic"], options["statistic"])
+    result = ct.calibration_test(data, **settings(ct.calibration_test, options))
     pvalue = result.pvalue
     if result.subgroups is not None:
         pvalue = 2.0 * min(pvalue, result.subgroups.pvalue)
@@ -64,7 +71,8 @@ def test(alpha: float, **options: Any) -> Outcome:
 
 @click.command(epilog=o.EXIT_CODES)
 @o.FILES
-@o.ASKED
+@o.LENS
+@o.statistic(FORMULAS)
 @o.LEVEL
 @o.choice("--method", METHODS, "auto covers; see the docs.")
 @o.choice("--side", SIDES, "Both bounds, or one.")
@@ -77,8 +85,26 @@ def interval(**options: Any) -> Outcome:
     'ECE(QuantileBins(10))'. With --fail-on-miscalibration, miscalibrated means that the interval
     does not contain 0.
     """
-    result = ct.confidence_interval(read(options), **settings(ct.confidence_interval, options))
+    data = read(options)
+    if options["statistic"] in FORMULAS:
+        return _of_regression(data, options)
+    result = ct.confidence_interval(data, **settings(ct.confidence_interval, options))
     return finish(result, not result.contains_zero, options)
+
+
+def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> Outcome:
+    """Give O:E, Cox's intercept or his slope with an interval."""
+    from caltest.reliability.view import View
+    from caltest.reports.answers import Measures
+
+    name = {"intercept": "intercept given slope 1"}.get(options["statistic"], options["statistic"])
+    takes = ("clusters", "weights", "folds", "tally")
+    view = View.of("interval", data, None, {}, lens=options["lens"], takes=takes)
+    result = Measures.of(view, options["level"], [name])
+    for reason in result.omitted:
+        raise ct.StatisticError(reason)
+    calibrated = 0.0 if options["statistic"] == "intercept" else 1.0
+    return finish(result, not result.low[0] <= calibrated <= result.high[0], options)
 
 
 @click.command(epilog=o.EXIT_CODES)
@@ -107,8 +133,7 @@ def grades(file: Path, **options: Any) -> Outcome:
 @o.option("--like", required=True, metavar="FILE", help=f"Rows like these, or {MODEL}(rate, c).")
 @o.ROWS
 @o.LENS
-@o.option("--statistic", type=Recipe("statistic", FORMULAS), default="ECE(UniformBins(15))",
-        help="What will be computed; O:E, intercept and slope by formula.")  # fmt: skip
+@o.statistic(FORMULAS)
 @o.option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
 @o.second_model("A better model of the same rows.")
 @o.option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")

@@ -92,7 +92,7 @@ def meta_analysis(
             notes.append(f"site {name} is left out: {error}")
             continue
         level_of = fit.offset_intercept, fit.offset_intercept_se
-        ratio = _log_ratio(through(part), *level_of)
+        ratio = log_ratio(through(part), *level_of)
         found[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))
     if len(found) < 2:
         raise StatisticError(": ".join(["fewer than two sites have finite estimates", *notes[-1:]]))
@@ -115,7 +115,7 @@ def meta_analysis(
     )
 
 
-def _log_ratio(seen: Predictions, intercept: float, error: float) -> tuple[float, float]:
+def log_ratio(seen: Predictions, intercept: float, error: float) -> tuple[float, float]:
     """Return log O:E and its standard error: as that of the intercept moves expected events."""
     from scipy.special import expit
 

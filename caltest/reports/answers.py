@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
+from caltest.inference.sites import log_ratio
 from caltest.predictions import Predictions
 from caltest.reliability.view import View
 from caltest.results import CoxRecalibration, Result
@@ -129,11 +130,13 @@ class Measures(Result):
     made: ClassVar[str] = "measures of calibration · {0.lens} · {0._percent} intervals"
 
     @classmethod
-    def of(cls, view: View, level: float) -> Measures:
-        """Compute all that these rows allow; the others are named with the reason."""
+    def of(cls, view: View, level: float, names: Collection[str] = ()) -> Measures:
+        """Compute all that these rows allow, or some; the others are named with the reason."""
         rows: dict[str, Triple] = {}
         omitted: list[str] = []
         for name, compute in _measures(view, level).items():
+            if names and name not in names:
+                continue
             try:
                 rows[name] = compute()
             except StatisticError as error:
@@ -167,8 +170,11 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
 
     def oe() -> Triple:
         ratio, events = _value(OERatio(), view), float(times @ y)
-        if not free:
-            return ratio, np.nan, np.nan
+        if not free:  # on the log scale, as the intercept moves what is expected
+            fit = cox_line(view, level)
+            low, high = fit.offset_intercept_interval
+            _, half = log_ratio(seen, fit.offset_intercept, (high - low) / 2.0)
+            return ratio, ratio * np.exp(-half), ratio * np.exp(half)
         # Events of unequal chances vary less than the binomial law, whose exact limits these are.
         low, high = clopper_pearson(events, n, level)
         expected = float(times @ p)

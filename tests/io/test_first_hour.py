@@ -1,5 +1,6 @@
 """Files and frames as newcomers have them: read as what they are, or refused with both calls."""
 
+import json
 import re
 
 import numpy as np
@@ -180,7 +181,7 @@ def frames(columns):
 
 def binary(n, shift=0):
     p = RNG.random(n).round(6)
-    return {"p": p, "y": (RNG.random(n) < p).astype(int), "site": np.arange(n) % 7 + shift}
+    return {"p": p, "y": (RNG.random(n) < p).astype(int), "site": np.arange(n) % 25 + 25 * shift}
 
 
 def test_rows_that_stand_in_two_files_are_noticed(tmp_path, done):
@@ -194,10 +195,10 @@ def test_rows_that_stand_in_two_files_are_noticed(tmp_path, done):
 
 
 def test_several_files_take_every_fact_and_name_their_rows(tmp_path, done, refused):
-    for name, shift in (("a", 0), ("b", 7)):
+    for name, shift in (("a", 0), ("b", 1)):
         written(tmp_path / f"{name}.csv", binary(400, shift))
     data = read_predictions(tmp_path / "*.csv", clusters="site")
-    assert (data.n, data.n_clusters) == (800, 14)
+    assert (data.n, data.n_clusters) == (800, 50)
     done("test", tmp_path / "a.csv", tmp_path / "b.csv", "--by", "site", "--n-resamples", 99)
     (tmp_path / "b.csv").write_text("p,y,site\n0.5,1,1\n1.5,0,1\n")
     refused("probs: row 2 of b.csv is 1.5", "test", tmp_path / "a.csv", tmp_path / "b.csv")
@@ -298,3 +299,19 @@ def test_small_slips_get_a_sentence_each(tmp_path, refused, done):
         read_predictions(ones)
     columns = {"grade": [*"ABA"], "n": [9, 9, 9], "events": [1, 1, 1], "probability": [0.1] * 3}
     refused("grade: A is in row 1 and in row 3", "grades", written(tmp_path / "g.csv", columns))
+
+
+def test_slope_and_ratio_are_words_of_every_command(tmp_path, done):
+    columns = binary(400)
+    path = written(tmp_path / "f.csv", columns)
+    fit = ct.cox_recalibration(columns["p"], columns["y"])
+    for options in ((), ("--clusters", "site")):
+        for word in ("slope", "intercept", "O:E"):
+            asked = ("interval", path, "--statistic", word, "--json", *options)
+            found = json.loads(done(*asked))
+            (low,), (high,) = found["low"], found["high"]
+            assert low < high
+            if word == "slope" and not options:
+                assert (low, high) == pytest.approx(fit.slope_interval, abs=1e-9)
+            assert "p" in done("test", path, "--statistic", word, *options)
+    assert "rows" in done("plan", "--like", path, "--statistic", "O:E", "--width", ".2")
