@@ -20,11 +20,12 @@ Outcome: TypeAlias = "tuple[Result | str, int]"
 #: Bytes of a file from which on it is read in batches.
 LARGE = 2**29
 #: The options that name columns of facts.
-FACTS = ("clusters", "weights", "by", "ids", "folds")
+FACTS = ("clusters", "weights", "by", "ids", "folds", "time", "event", "strata")
 #: The options of ``ROWS`` that ``read_predictions`` takes as they are.
 _READ = (
     *("predicted_label", "pos_label", "from_logits", "renormalise", "clusters", "weights", "by"),
     *("ids", "folds", "per_character", "drop_missing", "one_model", "format"),
+    *("time", "event", "horizon", "strata"),
 )
 
 
@@ -48,7 +49,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     size = sum(part.stat().st_size for part in parts if part.is_file())
     if not options.get("resume") and size <= LARGE:
         return read_file(parts if len(parts) > 1 else parts[0], options)
-    rows = ("clusters", "folds", "by", "ids", "per_character", "format")
+    rows = ("clusters", "folds", "by", "ids", "event", "per_character", "format")
     for name in (name for name in rows if options.get(name)):
         raise click.UsageError(
             f"--{name.replace('_', '-')} needs rows in memory: files of up to {LARGE >> 20} MB "
@@ -78,7 +79,10 @@ def check_out(options: dict[str, Any]) -> None:
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
-    asked = {name: options[name] for name in _READ if options.get(name)}
+    asked: dict[str, Any] = {name: options.get(name) for name in _READ}
+    asked = {
+        name: value for name, value in asked.items() if value is not None and value is not False
+    }
     if options["classes"] is not None:
         asked["classes"] = classes_of(options["classes"])
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **asked)

@@ -72,6 +72,13 @@ FILES = options_of(
     option("--resume", type=TARGET, metavar="STATE", help="Keep what was counted of many files."),
     ROWS,
 )
+#: Risks by a horizon of rows that were followed for a time.
+FOLLOWUP = options_of(
+    option("--time", metavar="COLUMN", help="With --event, how long each row was followed."),
+    option("--event", metavar="COLUMN", help="How: 0 censored, 1 the event, 2, 3, ... competing."),
+    option("--horizon", type=float, help="By when the predicted event occurs, in that unit."),
+    option("--strata", metavar="COLUMN", help="What censoring depends on, if not the prediction."),
+)
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 LENS = option("--lens", type=Recipe("lens"), help="Which aspect of calibration is asked about.",

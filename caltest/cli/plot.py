@@ -41,6 +41,7 @@ HONOURED_BY = {
 
 @click.command(epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
 @o.FILE
+@o.FOLLOWUP
 @o.choice("--kind", KINDS, "What to draw.")
 @o.option("-o", "--out", type=o.TARGET, required=True, help="The picture: .pdf, .svg or .png.")
 @o.LENS

@@ -23,6 +23,7 @@ PROFILES = ("ml", "clinical", "weather", "llm")
 
 @click.command(epilog=o.EXIT_CODES)
 @o.FILES
+@o.FOLLOWUP
 @o.alpha("Chance of a false alarm, over all rows.")
 @o.TOLERANCE
 @o.choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
@@ -42,6 +43,7 @@ def audit(**options: Any) -> Outcome:
 
 @click.command(epilog=o.EXIT_CODES)
 @o.FILES
+@o.FOLLOWUP
 @o.LENS
 @o.statistic(FORMULAS)
 @o.option("--null", type=Recipe("null", NULLS), default="auto",
@@ -165,6 +167,7 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 
 @click.command(epilog=o.EXIT_CODES)
 @o.FILES
+@o.FOLLOWUP
 @o.option("-o", "--out", type=o.TARGET, required=True, help="The page: .html, .md, .tex or .json.")
 @o.choice("--profile", PROFILES, "Which parts, in which order and words.")
 @o.option("--name", metavar="TEXT", help="What the report is about; by default the file.")

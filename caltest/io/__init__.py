@@ -45,6 +45,10 @@ def read_predictions(
     drop_missing: bool = False,
     one_model: bool = False,
     format: str | None = None,
+    time: str | None = None,
+    event: str | None = None,
+    horizon: float | None = None,
+    strata: str | None = None,
 ) -> Predictions:
     """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
 
@@ -85,6 +89,10 @@ def read_predictions(
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
+    time, event, strata : str, optional
+        In place of ``label`` the columns of :class:`Followup`, of an event by ``horizon``.
+    horizon : float, optional
+        By when it occurs.
 
     Raises
     ------
@@ -99,6 +107,7 @@ def read_predictions(
     request = Request(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, per_character, drop_missing, one_model, format),
+        *(time, event, horizon, strata),
     )
     parts = parts_of(path)
     if len(parts) == 1:

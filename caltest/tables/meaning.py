@@ -16,6 +16,7 @@ from caltest._base.facts import RIGHT
 from caltest._base.reading import in_a_file, listed_rows
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
+from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.columns import (
     CONFIDENCE,
@@ -68,7 +69,7 @@ class Understood:
     """Arguments for predictions, which rows of the table they are, and notes on how they arose."""
 
     probs: AnyArray
-    labels: AnyArray
+    labels: AnyArray | Followup
     classes: Sequence[object] | None
     facts: dict[str, Any]
     rows: IntArray
@@ -184,7 +185,11 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             cells.refuse_indicator(values, truth, outcomes[0])
         remarks += [f"{fact} from {name}" for fact, name in chosen.facts.items()]
         facts = {fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()}
-        truth = truth if request.pos_label is None else cells.marks(truth)
+        outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
+        if request.horizon is not None:
+            times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
+            outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
+            remarks[0] = f"events from {outcomes[0]}"
     unused = [name for name in source.names if name not in wanted]
     remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
@@ -193,7 +198,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
     note = ", ".join([read, *remarks])
     notes = (note, *source.notes, *dropped)
-    return Understood(values, truth, classes, facts, rows, naming(), notes, chosen)
+    return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen)
 
 
 def doubt_labels(chosen: Chosen, labels: IntArray, probs: FloatArray) -> None:

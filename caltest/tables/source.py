@@ -34,12 +34,35 @@ class Request:
     drop_missing: bool = False
     one_model: bool = False
     format: str | None = None
+    time: str | None = None
+    event: str | None = None
+    horizon: float | None = None
+    strata: str | None = None
+
+    def __post_init__(self) -> None:
+        given = self.time is not None and self.horizon is not None
+        if self.event is not None and not given:
+            raise InvalidPredictionsError(
+                "an event is one by a horizon of rows that were followed for a time: say time= and "
+                "horizon= (--time, --horizon)"
+            )
+        for name in ("time", "horizon", "strata") if self.event is None else ():
+            if vars(self)[name] is not None:
+                raise InvalidPredictionsError(
+                    f"{name}= (--{name}) is for follow-up: name its event= (--event)"
+                )
+        if self.event is not None:
+            if self.label is not None:
+                raise InvalidPredictionsError(
+                    "event= (--event) is what was observed: leave out label= (--label)"
+                )
+            object.__setattr__(self, "label", self.event)
 
     @property
     def facts(self) -> dict[str, str]:
         """The columns that say something of the rows."""
         names = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
-        names["folds"] = self.folds
+        names |= {"folds": self.folds, "time": self.time, "strata": self.strata}
         return {fact: name for fact, name in names.items() if name is not None}
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import kstest
 
 import caltest as ct
+from caltest import cli
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
 
 P = np.array(
@@ -366,3 +367,37 @@ def test_size(case):
         tests = ct.joint_test(p, seen, pairs=pairs, n_resamples=99, rng=rng).tests
         hits += [t.pvalue <= 0.05 for t in tests]
     assert (hits / 300).max() < 0.085 + 0.032
+
+
+def test_files_and_commands(tmp_path, capsys):
+    rng = np.random.default_rng(4)
+    p, seen = survival(200, rng)
+    site = np.where(rng.random(200) < 0.5, "a", "b")
+    rows = zip(p, seen.time, seen.event, site, strict=True)
+    path = tmp_path / "patients.csv"
+    path.write_text("risk,years,status,site\n" + "\n".join(",".join(map(str, r)) for r in rows))
+    columns = {"time": "years", "event": "status", "horizon": 1.0}
+    data = ct.read_predictions(path, "risk", **columns, strata="site")
+    expected = ct.Followup(seen.time, seen.event, horizon=1.0, strata=site)
+    run = {"n_resamples": 99, "rng": 0}
+    test = ct.calibration_test(data, **run)
+    assert test.pvalue == ct.calibration_test(p, expected, **run).pvalue
+    asked = [str(path), "--probs", "risk", "--time", "years", "--event", "status"]
+    more = ["--horizon", "1", "--n-resamples", "99", "--json"]
+
+    def run_cli(*arguments):
+        with pytest.raises(SystemExit) as end:
+            cli.main(list(arguments))
+        return end.value.code
+
+    assert run_cli("test", *asked, *more, "--strata", "site") == 0
+    assert ct.CalibrationTestResult.from_json(capsys.readouterr().out).pvalue == test.pvalue
+    for wrong, words in {
+        (): "an event is one by a horizon",
+        ("--horizon", "0"): "horizon must be a number > 0",
+        ("--horizon", "1", "--label", "status"): "leave out label=",
+    }.items():
+        assert run_cli("audit", *asked, *wrong) == 2
+        assert words in capsys.readouterr().err
+    assert run_cli("audit", str(path), "--probs", "risk", "--time", "years") == 2
+    assert "name its event" in capsys.readouterr().err
