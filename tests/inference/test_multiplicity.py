@@ -163,4 +163,4 @@ def test_of_very_many_classes_the_likeliest_are_tested(monkeypatch):
     alone = [ct.calibration_test(probs, labels, lens=ct.OneVsRest(c)) for c in (1, 3, 5)]
     assert row.test.estimate == alone[1].estimate
     assert row.pvalue == min(1.0, 3 * min(test.pvalue for test in alone))
-    assert f"{(labels == 3).mean():.1%}" in row.detail
+    assert f"{100 * (labels == 3).mean():.1f} %" in row.detail
