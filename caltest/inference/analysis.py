@@ -22,6 +22,7 @@ from caltest.problem import Problem, TallyProblem, row_problem
 from caltest.results.base import Result
 from caltest.results.calibration import ASSOCIATED
 from caltest.results.followup import FollowupSummary
+from caltest.simulate.agreement import association
 from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare, problem_of
 from caltest.tally import AnyTally, Tallies, Tally
 
@@ -212,15 +213,22 @@ def admitted(
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")
-    if data.weights is not None and abs(z := _weight_effect(data)) > ASSOCIATED:
-        note = (
-            f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights depend "
-            "on outcomes"
-        )
-        data = replace(data, notes=tuple(dict.fromkeys((*data.notes, note))))
-    looked = data.copies or data.induced or data.clusters is not None or data.followup is not None
-    copies = 0 if looked else _copies_in(data)
-    if not copies:
+    if data.weights is not None:
+        event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
+        residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
+        units = None if data.clusters is None else by_appearance(data.clusters)
+        if abs(z := association(data.weights, residuals, units)) > ASSOCIATED:
+            note = (
+                f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights "
+                "depend on outcomes"
+            )
+            data = replace(data, notes=tuple(dict.fromkeys((*data.notes, note))))
+    excused = data.clusters is not None or data.followup is not None
+    if data.copies or data.induced or excused:
+        return data
+    if data not in _COPIES:
+        _COPIES[data] = n_copies(data.probs, data.labels)
+    if not (copies := _COPIES[data]):
         return data
     note = (
         f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
@@ -244,28 +252,6 @@ def rows_where_needed(
     except StatisticError:
         return probs.rows
     return probs
-
-
-def _weight_effect(data: Predictions) -> float:
-    """Return z of the association between weights and residuals, of class 1 or the likeliest.
-
-    z = Σ u / √Σ u² over rows or clusters, u = Σ (w_i − w̄) r_i. Weights that depend on outcomes
-    make it large; so does an error that differs by weight.
-    """
-    assert data.weights is not None
-    event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
-    residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
-    moved = (data.weights - data.weights.mean()) * residuals
-    if data.clusters is not None:
-        moved = np.bincount(by_appearance(data.clusters), moved)
-    return float(moved.sum() / max(np.sqrt((moved**2).sum()), 1e-300))
-
-
-def _copies_in(data: Predictions) -> int:
-    """Count repeated rows, once for the same predictions."""
-    if data not in _COPIES:
-        _COPIES[data] = n_copies(data.probs, data.labels)
-    return _COPIES[data]
 
 
 def admitted_tally(

@@ -25,6 +25,20 @@ LARGE, PARTNERS = 512, 64
 AT_ONCE = 2**18
 
 
+def association(
+    values: FloatArray | IntArray, residuals: FloatArray, group: IntArray | None
+) -> float:
+    """Return z of the association between values of the rows, (n,), and their residuals.
+
+    z = Σ_g u_g / √Σ u_g², u_g = Σ_{i∈g} (v_i − v̄) r_i, g the clusters, if there are any, or rows.
+    Weights or sizes of clusters that depend on outcomes make it large; so does an error that
+    differs by them.
+    """
+    moved = (values - values.mean()) * residuals
+    sums = moved if group is None else np.bincount(group, moved)
+    return float(sums.sum() / max(np.sqrt((sums**2).sum()), 1e-300))
+
+
 @dataclass(frozen=True, eq=False)
 class Agreement:
     """How far residuals of the same cluster agree, for any labels: N of the notes below.
@@ -80,17 +94,10 @@ class Agreement:
         return np.bincount(self.cluster)
 
     def size_effect(self) -> float:
-        """Return z of the association between the size of a cluster and the residuals in it.
-
-        z = Σ_g u_g / √Σ u_g², u_g = (s_g − s̄) Σ_{i∈g} w_i r_i, s̄ the mean size over rows. Sizes
-        that depend on outcomes make it large; so does an error that differs by size.
-        """
-        sizes = self.counts[self.cluster]
+        """Return z of the association between the size of a cluster and the residuals in it."""
         hits = self.data.labels == (0 if self.coupling == "label" else self.likeliest)
-        moved = (sizes - sizes.mean()) * self.weights * (hits - self.probs[:, 0])
-        sums = np.bincount(self.cluster, moved)
-        scale = float(np.sqrt((sums**2).sum()))
-        return float(sums.sum()) / scale if scale > 0.0 else 0.0
+        residuals = self.weights * (hits - self.probs[:, 0])
+        return association(self.counts[self.cluster], residuals, self.cluster)
 
     def limits(self) -> Dependence:
         """Return the upper confidence limits of λ, of all pairs of rows and of parts of them.
