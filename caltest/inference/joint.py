@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
@@ -18,23 +19,19 @@ from caltest.inference.analysis import (
     admitted_tally,
     rows_where_needed,
     seed_of,
-    seen_through,
 )
 from caltest.inference.calibration import calibration_test, refuse_bets
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import with_subgroups
 from caltest.lens_choice import as_lens
-from caltest.lenses import Canonical, Lens, LensLike, Relabelling
+from caltest.lenses import Lens, LensLike
 from caltest.nulls import SimulatedNull
-from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import Counts, Drawn, FollowupProblem, TallyProblem
-from caltest.problem.followup import FollowupRedraws
-from caltest.problem.tally import CountDraws
+from caltest.predictions import Facts, FloatArray, Predictions
+from caltest.problem import Problem, RowProblem, TallyProblem
 from caltest.results import JointTestResult, ending
 from caltest.simulate import (
     BLOCK,
-    Batches,
-    Ended,
+    RedrawFollowup,
     RedrawLabels,
     SharedRedraws,
     Workers,
@@ -43,9 +40,17 @@ from caltest.simulate import (
 from caltest.statistics.base import Prepared, StatisticLike
 from caltest.tally import AnyTally
 
+#: Functions from the outcomes that are drawn to those that each pair sees.
+Maps = list[Callable[[Any], Any]]
 #: What a joint result says of its data; lens and statistic are those of its tests.
 OF_ALL_PAIRS = (
-    *("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds"),
+    "n_classes",
+    "seed",
+    "notes",
+    "copies",
+    "effective_n",
+    "n_clusters",
+    "folds",
     "followup",
 )
 
@@ -109,9 +114,10 @@ def joint_test(
         tally, *others = [tallies.source(lens) for lens in lenses]
         if any(other.lens != tally.lens for other in others):
             return _holm(tallies, statistics, lenses, options)
-        held = [tally.through(lens) for lens in lenses]
-        own = [t.lens for t in held]
-        return _of_tallies(tally, statistics, own, held, (n_resamples, rng, workers))
+        looks = [Analysis.of_tally("joint_test", tally.through(lens), rng) for lens in lenses]
+        source = TallyProblem.of(tally)
+        maps: Maps = [source.outcomes_through(look.problem) for look in looks]
+        return _on_shared_draws(source, looks, maps, statistics, options)
     data = admitted("joint_test", probs, labels, facts, takes=ROWS | {"by", "followup"})
     if data.by is not None:
         ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
@@ -121,104 +127,79 @@ def joint_test(
         refuse_bets(data, statistic)
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         return _holm(data, statistics, lenses, options | {"null": SharedRedraws()})
-    looks = [as_lens(lens, data) for lens in lenses]
-    if data.folds is not None and any(lens != looks[0] for lens in looks):  # so do aligned levels
+    first, *rest = [as_lens(lens, data) for lens in lenses]
+    if data.followup is not None:  # which knows of one event only
+        looks = [Analysis.of_rows("joint_test", data, lens, rng) for lens in (first, *rest)]
+        return _on_shared_draws(looks[0].units, looks, None, statistics, options)
+    if all(lens == first for lens in rest):  # draw what the one lens shows, of very many rows sums
+        looks = [Analysis.of_rows("joint_test", data, first, rng, statistics)] * len(statistics)
+        return _on_shared_draws(looks[0].units, looks, None, statistics, options)
+    if data.folds is not None:  # so do aligned levels
         return _holm(data, statistics, lenses, options)
-    if all(lens == looks[0] for lens in looks):
-        sums = seen_through(data, looks[0], statistics)
-        if isinstance(sums, TallyProblem):
-            many = [sums.tally for _ in looks]
-            return _of_tallies(data, statistics, looks, many, (n_resamples, rng, workers))
-    seen = [lens(data) for lens in looks]
-    analyses = [
-        Analysis("joint_test", data, lens, shown, rng)
-        for lens, shown in zip(looks, seen, strict=True)
-    ]
-    observed = [a.evaluate(s) for a, s in zip(analyses, statistics, strict=True)]
-    if data.followup is not None:
-        (first, _), *_ = observed
-        assert isinstance(first.problem, FollowupProblem)
-        both = FollowupRedraws(first.problem, partial(_of_draws, observed))
-        run: Any = (n_resamples, rng, workers)
-        drawn = simulate_by(both, *run)
-        return _stepped(data.n, statistics, analyses, observed, drawn, "RedrawFollowup()")
-    source, through = data, looks
-    if all(lens == looks[0] for lens in looks):  # seen through one lens: draw what it shows
-        source, through = seen[0], [Canonical() for _ in looks]
-    parts = [
-        (prepared, lens.relabelling(source))
-        for (prepared, _), lens in zip(observed, through, strict=True)
-    ]
-    batches = Batches.of(RedrawLabels(), source, partial(_jointly, parts))
-    drawn = simulate_by(batches, n_resamples, rng, workers, at_once=BLOCK)
-    return _stepped(source.n, statistics, analyses, observed, drawn)
+    looks = [Analysis.of_rows("joint_test", data, lens, rng) for lens in (first, *rest)]
+    maps = [look.lens.relabelling(data) for look in looks]
+    return _on_shared_draws(RowProblem(data), looks, maps, statistics, options)
+
+
+@dataclass(frozen=True, eq=False)
+class _Jointly:
+    """The values of several prepared statistics, (B, S), on the same outcomes of a source."""
+
+    parts: list[Prepared]
+    maps: Maps | None
+    counted_as_drawn = False
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        if self.maps is None:
+            return np.column_stack([part.values(outcomes) for part in self.parts])
+        both = zip(self.parts, self.maps, strict=True)
+        return np.column_stack([part.values(look(outcomes)) for part, look in both])
 
 
 def _holm(
     data: Predictions | AnyTally, statistics: Any, lenses: Any, options: dict[str, Any]
 ) -> JointTestResult:
     """Test pairs by themselves, where no draws are shared, and adjust by Holm's method."""
-    single = tuple(
+    tests = tuple(
         calibration_test(data, None, s, lens=lens, **options)
         for s, lens in zip(statistics, lenses, strict=True)
     )
-    stepped = tuple(holm([test.pvalue for test in single]))
-    size: Any = {"n": data.n, "n_classes": data.n_classes}
-    size |= {"notes": data.notes, "copies": data.copies, "n_resamples": options["n_resamples"]}
-    ended = ending(*(test.ended for test in single))
-    said: Any = size | {"ended": ended, "seed": seed_of(options["rng"])}
-    return JointTestResult(single, stepped, min(stepped), "Holm", **said)
+    adjusted = tuple(holm([test.pvalue for test in tests]))
+    numbers: Any = {"n": data.n, "n_classes": data.n_classes, "seed": seed_of(options["rng"])}
+    numbers |= {"notes": data.notes, "copies": data.copies, "n_resamples": options["n_resamples"]}
+    ended = ending(*(test.ended for test in tests))
+    return JointTestResult(tests, adjusted, min(adjusted), "Holm", ended=ended, **numbers)
 
 
-def _of_tallies(
-    data: Predictions | AnyTally, statistics: Any, looks: list[Lens], seen: list[Any], run: Any
-) -> JointTestResult:
-    """Draw numbers of events once for all statistics, of a tally and of its top class."""
-    tally: Any = data if isinstance(data, AnyTally) else seen[0]
-    own = TallyProblem.of(tally)
-    top = next((t for t in seen if t is not tally), tally)
-    folded = own if top is tally else TallyProblem.of(top)
-    cells = [own if t is tally else folded for t in seen]
-    analyses = [
-        Analysis("joint_test", data, lens, c, run[1]) for lens, c in zip(looks, cells, strict=True)
-    ]
-    observed = [a.evaluate(s) for a, s in zip(analyses, statistics, strict=True)]
-    fold = own.top_class_map(folded) if folded is not own else None
-
-    def jointly(counts: Counts) -> FloatArray:
-        turned: Any = counts.events if fold is None else fold(counts.events)
-        both = zip(observed, cells, strict=True)
-        return np.column_stack(
-            [x.values(counts if c is own else Counts(turned)) for (x, _), c in both]
-        )
-
-    drawn = simulate_by(CountDraws(own, jointly), *run)
-    return _stepped(tally.n, statistics, analyses, observed, drawn)
-
-
-def _stepped(
-    n: int,
+def _on_shared_draws(
+    source: Problem,
+    looks: list[Analysis],
+    maps: Maps | None,
     statistics: list[StatisticLike],
-    analyses: list[Analysis],
-    observed: list[tuple[Prepared, float]],
-    drawn: tuple[FloatArray, Ended],
-    null: str = "RedrawLabels()",
+    options: dict[str, Any],
 ) -> JointTestResult:
-    """Adjust by the joint law of the values (B, S)."""
-    values, ended = drawn
+    """Draw outcomes of the source once for all pairs, and adjust by their joint law.
+
+    ``maps`` take them to those that the pairs see; None where these are the same.
+    """
+    observed = [a.evaluate(s) for a, s in zip(looks, statistics, strict=True)]
+    prepared = [each for each, _ in observed]
+    scheme = RedrawLabels() if looks[0].followup is None else RedrawFollowup()
+    draws = source.redraws(scheme, _Jointly(prepared, maps))
+    values, ended = simulate_by(draws, **options, at_once=BLOCK)
     tests = tuple(
-        result_of(a, prepared, s, null, t, SimulatedNull(column, ended))
-        for a, s, (prepared, t), column in zip(
-            analyses, statistics, observed, values.T.copy(), strict=True
+        result_of(a, each, s, repr(scheme), value, SimulatedNull(column, ended))
+        for a, s, (each, value), column in zip(
+            looks, statistics, observed, values.T.copy(), strict=True
         )
     )
-    both, centre = np.array([(x.two_sided, x.centre) for x, _ in observed]).T
-    estimates = np.array([t for _, t in observed])
+    both, centre = np.array([(each.two_sided, each.centre) for each in prepared]).T
+    estimates = np.array([value for _, value in observed])
     evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
-    size: Any = {name: analyses[0].facts[name] for name in OF_ALL_PAIRS}
-    size |= {"n": n, "n_resamples": len(values), "ended": ended}
-    return JointTestResult(tests, adjusted, min(adjusted), **size)
+    numbers: Any = {name: looks[0].facts[name] for name in OF_ALL_PAIRS}
+    numbers |= {"n": source.n, "n_resamples": len(values), "ended": ended}
+    return JointTestResult(tests, adjusted, min(adjusted), **numbers)
 
 
 def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:
@@ -231,11 +212,3 @@ def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:
     if not statistics:
         raise StatisticError("the list of (statistic, lens) pairs is empty")
     return statistics, lenses
-
-
-def _of_draws(observed: list[tuple[Prepared, float]], drawn: Drawn) -> FloatArray:
-    return np.column_stack([prepared.values(drawn) for prepared, _ in observed])
-
-
-def _jointly(parts: list[tuple[Prepared, Relabelling]], labels: IntArray) -> FloatArray:
-    return np.column_stack([prepared.batch(relabelled(labels)) for prepared, relabelled in parts])

@@ -299,8 +299,10 @@ class TallyProblem(Problem):
         rows, times, cell = self.expand(tied=True)
         return replace(rows, weights=times * self.row_weight[cell])
 
-    def top_class_map(self, top: TallyProblem) -> Callable[[FloatArray], FloatArray]:
-        """Return the function from numbers of events (B, U) to those of the top class of two."""
+    def outcomes_through(self, top: TallyProblem) -> Callable[[Counts], Counts]:
+        """Return the function from outcomes to those of the top class, or of the same tally."""
+        if top.tally is self.tally:
+            return lambda counts: counts
         last = Grid(self.grid).last
         below, strata = 2 * self.key <= last, self.tally.strata.size
         code = np.where(below, last - self.key, self.key) * strata + self.stratum
@@ -308,9 +310,9 @@ class TallyProblem(Problem):
         order = np.argsort(target, kind="stable")
         starts = np.searchsorted(target[order], np.arange(top.key.size))
 
-        def folded(events: FloatArray) -> FloatArray:
-            turned = np.where(below, self.count - events, events)
-            return np.add.reduceat(turned[:, order], starts, axis=1)
+        def folded(counts: Counts) -> Counts:
+            turned = np.where(below, self.count - counts.events, counts.events)
+            return Counts(np.add.reduceat(turned[:, order], starts, axis=1))
 
         return folded
 
