@@ -21,7 +21,8 @@ from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import CellLaw, Cells, Problem, RowProblem
 from caltest.statistics import ECE, MCE, RMSCE, ClasswiseECE, DebiasedL2, HosmerLemeshow, Statistic
-from caltest.statistics.base import LabelStatistic, Prepared, rows_of
+from caltest.statistics.base import rows_of
+from caltest.statistics.prepared import LabelStatistic, Prepared
 from caltest.statistics.regression import ScaledGaps
 
 Task = Literal["multiclass", "binary"]

@@ -23,7 +23,8 @@ from caltest.results.base import Result
 from caltest.results.calibration import ASSOCIATED
 from caltest.results.followup import FollowupSummary
 from caltest.simulate.agreement import association
-from caltest.statistics.base import Prepared, Statistic, StatisticLike, prepare, problem_of
+from caltest.statistics.base import Statistic, StatisticLike, prepare, problem_of
+from caltest.statistics.prepared import Prepared
 from caltest.tally import AnyTally, Tallies, Tally
 
 #: Facts of rows that verbs honour who look at them by an :class:`Analysis`.

@@ -18,8 +18,9 @@ from caltest.lenses import Lens
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Estimand
 from caltest.simulate import Bootstrap, Workers
-from caltest.statistics.base import Prepared, StatisticLike, prepare
+from caltest.statistics.base import StatisticLike, prepare
 from caltest.statistics.binned import BinnedError
+from caltest.statistics.prepared import Prepared
 
 #: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
 MAX_DRAWN, MIN_DRAWS = 2**17, 999

@@ -37,7 +37,8 @@ from caltest.simulate import (
     Workers,
     simulate_by,
 )
-from caltest.statistics.base import Prepared, StatisticLike
+from caltest.statistics.base import StatisticLike
+from caltest.statistics.prepared import Prepared
 from caltest.tally import AnyTally
 
 #: Functions from the outcomes that are drawn to those that each pair sees.

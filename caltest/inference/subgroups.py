@@ -18,7 +18,8 @@ from caltest.results import Subgroups
 from caltest.results.base import Result, go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
 from caltest.simulate.permuted import Permutations
-from caltest.statistics.base import Prepared, StatisticLike, prepare
+from caltest.statistics.base import StatisticLike, prepare
+from caltest.statistics.prepared import Prepared
 
 #: Rows of predictions that a subgroup shares with others, from which on they are compared.
 COMPARABLE = 100

@@ -1,12 +1,7 @@
 """Statistics: how far from calibrated."""
 
-from .base import CellStatistic as CellStatistic
-from .base import LabelStatistic as LabelStatistic
-from .base import Prepared as Prepared
-from .base import ResidualStatistic as ResidualStatistic
 from .base import Statistic as Statistic
 from .base import StatisticLike as StatisticLike
-from .base import SumStatistic as SumStatistic
 from .base import prepare as prepare
 from .binned import ECE as ECE
 from .binned import MCE as MCE
@@ -35,6 +30,11 @@ from .multiclass import SCE as SCE
 from .multiclass import TACE as TACE
 from .multiclass import ClasswiseECE as ClasswiseECE
 from .multiscale import MultiScale as MultiScale
+from .prepared import CellStatistic as CellStatistic
+from .prepared import LabelStatistic as LabelStatistic
+from .prepared import Prepared as Prepared
+from .prepared import ResidualStatistic as ResidualStatistic
+from .prepared import SumStatistic as SumStatistic
 from .regression import CalibrationInTheLarge as CalibrationInTheLarge
 from .regression import HosmerLemeshow as HosmerLemeshow
 from .regression import OERatio as OERatio

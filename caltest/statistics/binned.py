@@ -13,7 +13,8 @@ from caltest.distances import Distance, rowwise
 from caltest.predictions import FloatArray
 from caltest.problem import Cells, Estimand, Problem
 from caltest.simulate import Bootstrap, ConsistencyResampling, RowScheme, Shortcut
-from caltest.statistics.base import CellStatistic, Statistic
+from caltest.statistics.base import Statistic
+from caltest.statistics.prepared import CellStatistic
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,9 @@ import scipy
 
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Problem, ResidualSums
-from caltest.statistics.base import LabelStatistic, Statistic, SumStatistic, chi_squared, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.laws import chi_squared
+from caltest.statistics.prepared import LabelStatistic, SumStatistic
 from caltest.statistics.regression import NO_VARIANCE, refuse_certain
 
 #: Probabilities are cut off here before their logit is taken, and nowhere else.

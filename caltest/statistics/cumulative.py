@@ -12,8 +12,9 @@ from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Cells, Problem, ResidualSums
-from caltest.statistics.base import Statistic, SumStatistic, coarseness
-from caltest.statistics.brownian import BrownianNull, Extent
+from caltest.statistics.base import Statistic, coarseness
+from caltest.statistics.laws import BrownianNull, Extent
+from caltest.statistics.prepared import SumStatistic
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,8 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Cells, Estimand, Problem, ResidualSums
 from caltest.problem.base import Squares
-from caltest.statistics.base import CellStatistic, Statistic, SumStatistic
+from caltest.statistics.base import Statistic
+from caltest.statistics.prepared import CellStatistic, SumStatistic
 
 SQUARED, ABSOLUTE = Estimand("squared"), Estimand("absolute")
 

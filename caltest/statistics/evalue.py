@@ -11,7 +11,8 @@ from caltest.bets.kernels import STATIC
 from caltest.nulls import AsymptoticNull
 from caltest.predictions import IntArray
 from caltest.problem import Problem
-from caltest.statistics.base import LabelStatistic, Statistic, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.prepared import LabelStatistic
 
 #: Larger logarithms of e-values are cut off, so that results are finite numbers.
 LARGEST = 700.0

@@ -11,7 +11,8 @@ from caltest._base.checks import number, one_of
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Problem
-from caltest.statistics.base import LabelStatistic, Statistic, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.prepared import LabelStatistic
 
 #: Label vectors that are smoothed side by side. No number depends on it.
 AT_ONCE = 64

@@ -12,7 +12,8 @@ from caltest._base.checks import one_of
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Problem, RowProblem
-from caltest.statistics.base import LabelStatistic, Statistic, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.prepared import LabelStatistic
 
 Score = Literal["brier", "log"]
 

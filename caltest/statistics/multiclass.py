@@ -15,7 +15,8 @@ from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Flips, Problem, RowProblem
 from caltest.simulate import Bootstrap, ConsistencyResampling, RowScheme, Shortcut
-from caltest.statistics.base import Prepared, Statistic, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.prepared import Prepared
 
 Aggregate = Literal["mean", "max"]
 #: The cells of the kept rows of one class, and what each cell counts, from their probabilities and

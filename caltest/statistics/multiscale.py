@@ -14,8 +14,9 @@ from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Cells, Problem, ResidualSums
 from caltest.problem.base import Squares
-from caltest.statistics.base import Statistic, SumStatistic
+from caltest.statistics.base import Statistic
 from caltest.statistics.debiased import pair_weights
+from caltest.statistics.prepared import SumStatistic
 
 
 @dataclass(frozen=True, eq=False)

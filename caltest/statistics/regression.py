@@ -13,7 +13,9 @@ from caltest.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray
 from caltest.problem import Cells, Problem
-from caltest.statistics.base import CellStatistic, Statistic, chi_squared, normal
+from caltest.statistics.base import Statistic
+from caltest.statistics.laws import chi_squared, normal
+from caltest.statistics.prepared import CellStatistic
 from caltest.statistics.scores import ScoreGap
 
 #: Variance per row below which a statistic cannot vary: only rounding is left of it.

@@ -13,7 +13,9 @@ from caltest._base.checks import one_of
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, Predictions
 from caltest.problem import LinearTerm, Problem, ResidualSums, RowProblem
-from caltest.statistics.base import LabelStatistic, Statistic, SumStatistic, normal, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.laws import normal
+from caltest.statistics.prepared import LabelStatistic, SumStatistic
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13

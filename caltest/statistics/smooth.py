@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import FollowupProblem, Problem, RowProblem
-from caltest.statistics.base import ResidualStatistic, Statistic, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.prepared import ResidualStatistic
 
 ComplexArray = NDArray[np.complex128]
 

@@ -13,7 +13,8 @@ from caltest._base.checks import one_of
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Problem
-from caltest.statistics.base import LabelStatistic, Statistic, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.prepared import LabelStatistic
 
 #: Part by which a weighted frequency may fall by rounding and still count as not falling.
 ROUNDING = 1e-12

@@ -15,7 +15,8 @@ from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Problem
 from caltest.recalibration import IsotonicRegression, Recalibration
 from caltest.recalibration.fitting import FLOOR
-from caltest.statistics.base import LabelStatistic, Statistic, rows_of
+from caltest.statistics.base import Statistic, rows_of
+from caltest.statistics.prepared import LabelStatistic
 from caltest.statistics.scores import NAMED
 
 #: Recalibrated probabilities that differ by less have not moved.

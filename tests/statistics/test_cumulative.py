@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 import caltest as ct
 from caltest.simulate import Batches, RedrawLabels
 from caltest.statistics.base import problem_of
-from caltest.statistics.brownian import BrownianNull
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
+from caltest.statistics.laws import BrownianNull
 
 BOTH = [KolmogorovSmirnov, Kuiper]
 

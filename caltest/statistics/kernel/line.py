@@ -11,7 +11,8 @@ from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray
 from caltest.problem import Cells, Problem, ResidualSums
 from caltest.problem.base import Squares
-from caltest.statistics.base import SumStatistic, coarseness
+from caltest.statistics.base import coarseness
+from caltest.statistics.prepared import SumStatistic
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,12 @@ from caltest.nulls import AsymptoticNull, SimulatedNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Flips, Problem, ResidualSums
 from caltest.simulate import CHUNK, Batches, LabelScheme, Scheme, Shortcut, WildSigns
-from caltest.statistics.base import Prepared, Statistic, normal, rows_of
+from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.kernel.kernels import DistanceKernel, Kernel, LaplaceKernel, TVKernel
 from caltest.statistics.kernel.line import LineError
 from caltest.statistics.kernel.tiles import Tiles, residuals_of
+from caltest.statistics.laws import normal
+from caltest.statistics.prepared import Prepared
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
 DRAWS = 999

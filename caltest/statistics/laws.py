@@ -1,4 +1,4 @@
-"""The range of Brownian motion: what a walk of many small steps does."""
+"""Limit laws of statistics: normal, χ², and the range of Brownian motion for walks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caltest.predictions import FloatArray
+from caltest.nulls import AsymptoticNull
+from caltest.predictions import FloatArray, IntArray
 
 Extent = Literal["maximum", "range"]
 #: Mean and variance of max|W| and of max W − min W for Brownian motion W on [0, 1] (Feller 1951);
@@ -18,6 +19,20 @@ MOMENTS: dict[str, tuple[float, float]] = {
 }
 #: Where the series for small values hands over to the one for large values: both need few terms.
 HANDOVER = {"maximum": 1.0, "range": 2.0}
+
+
+def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:
+    """Return the normal law, the same for all labels."""
+    from scipy.stats import norm
+
+    return AsymptoticNull(norm(mean, deviation))
+
+
+def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
+    """Return the χ² law with ``df`` degrees of freedom, the same for all labels."""
+    from scipy.stats import chi2
+
+    return AsymptoticNull(chi2(df))
 
 
 @dataclass(frozen=True)

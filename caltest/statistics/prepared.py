@@ -1,0 +1,286 @@
+"""The seam: a statistic, the same with its predictions fixed, and what that offers.
+
+``statistic.prepare(problem)`` fixes the predictions and returns a :class:`Prepared`, a function of
+the outcomes. A subclass of one of four kinds implements one method, and the rest follows:
+
+* :class:`CellStatistic`, ``terms``: a sum, or the largest, of a term of every cell. Rows, weights,
+  clusters, tallies, random signs, and the exact law of two classes.
+* :class:`SumStatistic`, ``of_sums``: a function of residual sums. All of these but the exact law.
+* :class:`ResidualStatistic`, ``of_residuals``: a function of the residuals of all units. The same,
+  more slowly.
+* :class:`LabelStatistic`, ``batch``: any function of label vectors. Rows only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from caltest.errors import StatisticError
+from caltest.nulls import NullDistribution
+from caltest.predictions import FloatArray, IntArray
+from caltest.problem import CellLaw, Cells, Estimand, Problem, ResidualSums
+from caltest.problem.base import Squares
+from caltest.simulate import CHUNK, RowScheme, Scheme, Shortcut
+
+#: Numbers in an array of sums, and cells, that are looked at together.
+AT_ONCE, CELLS_AT_ONCE = 2**17, 256
+#: The names of limit laws.
+LimitName = Literal["asymptotic", "betting"]
+#: A limit law, made for the labels it is asked about.
+Law = Callable[[IntArray], NullDistribution]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared(ABC):
+    """A statistic whose predictions are fixed: a function of the outcomes.
+
+    The fields:
+
+    * ``cells``: the partition whose sums it is made of;
+    * ``estimand``: which error it estimates, which opens intervals and comparisons;
+    * ``two_sided``: small values are evidence as well, by their distance from ``centre``;
+    * ``null_mean``: the mean under calibration, where it is known in closed form;
+    * ``laws``: limit laws by the name that ``null=`` takes; ``min_surprises``, the number of
+      surprising outcomes (Σ 1 − max p) that they need, ``law_caveat``, what else is against them;
+    * ``usual_null``: the law of ``null="auto"`` where it is neither exact nor redrawn labels;
+    * ``remark``: how the value differs from that of the rows, besides by cells; "" if it does not.
+    """
+
+    problem: Problem = field(repr=False)
+    cells: Cells | None = field(default=None, kw_only=True, repr=False)
+    estimand: Estimand | None = field(default=None, kw_only=True)
+    two_sided: bool = field(default=False, kw_only=True)
+    centre: float = field(default=0.0, kw_only=True)
+    null_mean: float | None = field(default=None, kw_only=True)
+    min_surprises: float = field(default=0.0, kw_only=True)
+    laws: Mapping[str, Law] = field(default_factory=dict, kw_only=True, repr=False)
+    law_caveat: str | None = field(default=None, kw_only=True)
+    usual_null: LimitName | None = field(default=None, kw_only=True)
+    remark: str = field(default="", kw_only=True)
+    #: Whether residuals can be inflated by κ, the dependence that clusters leave unseen.
+    inflatable: ClassVar[bool] = True
+    #: Replicates that are evaluated together, so that an early stop wastes few.
+    replicates_at_once: ClassVar[int] = CHUNK
+    #: Whether sums of redrawn labels are all it needs, without weights of many classes.
+    counted_as_drawn: ClassVar[bool] = False
+
+    @abstractmethod
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+
+    @cached_property
+    def observed(self) -> float:
+        """The value of what was observed."""
+        return float(self.values(self.problem.observed)[0])
+
+    def __call__(self, labels: Any) -> float:
+        """Return the value for one label vector (n,), or the numbers of events of micro-cells."""
+        if labels is self.problem.labels:
+            return self.observed
+        return float(self.values(self.problem.outcomes(labels[None, :]))[0])
+
+    def batch(self, labels: Any) -> FloatArray:
+        """Return the values (B,) for label vectors (B, n), or numbers of events (B, U)."""
+        return self.values(self.problem.outcomes(labels))
+
+    @property
+    def data(self) -> Any:
+        """The predictions, or the micro-cells of a tally."""
+        return self.problem.data
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a result says of the numbers: their source, and in which ways they are coarser."""
+        of_cells = "" if self.cells is None else self.cells.remark
+        return (*self.problem.remarks, *filter(None, (of_cells, self.remark)))
+
+    def cell_law(self) -> CellLaw | None:
+        """Return how the value is made of the events in cells, where it is and has a law."""
+        return None
+
+    def limit_caveat(self) -> str | None:
+        """Return why the limit law is known to fail in data such as these, if it is."""
+        rare, needed = self.problem.surprises, self.min_surprises
+        if self.law_caveat is None and rare < needed:
+            return f"only {rare:.2g} surprising outcomes are expected, it takes {needed:g}"
+        return self.law_caveat
+
+    @property
+    def rows_per_cell(self) -> float | None:
+        """Rows in an occupied bin, on average; None without bins."""
+        if self.cells is None or self.cells.bins is None:
+            return None
+        return float(self.cells.counts.mean())
+
+    def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
+        """Return what makes replicates on the draws of a scheme that keeps the predictions."""
+        return self.problem.redraws(scheme, self, factor)
+
+    def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
+        """Return what makes replicates on resampled rows faster than one by one, if anything."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class SumStatistic(Prepared):
+    """A function of residual sums in cells, of their ``squares``, and of scores of the units."""
+
+    #: Score tables g_t (T, U, K) whose sums Σ w r · g_t it takes.
+    scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
+    #: The same sums of the observed rows, where a problem knows them better than its table.
+    observed_scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
+    squares: ClassVar[Squares] = None
+
+    @abstractmethod
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        """Return the values (B,) of the sums of B sets of outcomes."""
+
+    @property
+    def norm(self) -> int | None:
+        """Which norm of the sums of several classes is enough: an index of ``NORMS``, or None."""
+        return None
+
+    @property
+    def sum_cells(self) -> Cells | None:
+        """The partition whose residuals are added up."""
+        return self.cells
+
+    @cached_property
+    def tables(self) -> FloatArray | None:
+        """The scores as the problem adds them up."""
+        return None if self.scores is None else self.problem.tables(self.scores)
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        cells, problem = self.sum_cells, self.problem
+        if isinstance(outcomes, np.ndarray) and cells is not None:
+            # Part by part, so that sums are still in a near cache when the formula reads them.
+            columns = problem.n_classes if self.norm is None else 1
+            at_once = max(4, AT_ONCE // (len(cells) * columns))
+            if len(outcomes) > at_once:
+                starts = range(0, len(outcomes), at_once)
+                parts = [self.values(outcomes[a : a + at_once], factor) for a in starts]
+                return np.concatenate(parts)
+        norm = self.norm if factor == 1.0 else None  # what is inflated is not a norm yet
+        sums = problem.sums(outcomes, cells, self.squares, self.tables, norm)
+        return self.of_sums(sums.inflated(factor).normed(self.norm)) + self._within
+
+    @cached_property
+    def observed(self) -> float:
+        """The value of what was observed, from the rows' own score sums."""
+        problem, outcomes = self.problem, self.problem.observed
+        linear = None if self.observed_scores is None else self.observed_scores[None, :]
+        sums = problem.sums(outcomes, self.sum_cells, self.squares, None)
+        sums = ResidualSums(sums.cells, sums.squares, linear).normed(self.norm)
+        return float(self.of_sums(sums)[0])
+
+    @cached_property
+    def _within(self) -> float:
+        """What the rows of a tally add to the value of its units: so that ties are ties."""
+        if self.problem.exact:
+            return 0.0
+        drawn_alike = self.problem.outcomes(self.problem.labels[None, :])
+        sums = self.problem.sums(drawn_alike, self.sum_cells, self.squares, self.tables)
+        return self.observed - float(self.of_sums(sums.normed(self.norm))[0])
+
+    @property
+    def counted_as_drawn(self) -> bool:  # type: ignore[override]
+        problem = self.problem
+        plain = problem.weight is None and self.squares is None and self.scores is None
+        # Above 40 classes labels are looked up, and only norms are cheap to keep.
+        cheap = problem.n_classes <= 40 or self.norm is not None
+        return problem.n_classes == 2 or (plain and cheap and self.sum_cells is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class CellStatistic(SumStatistic):
+    """A sum, or the largest, of a term of every cell; of two classes its law can be computed.
+
+    ``unit`` is the step of a term from one count to the next where
+    all cells share it, ``root`` takes the root of the combined terms.
+    """
+
+    cells: Cells = field(kw_only=True, repr=False)
+    combine: Literal["sum", "max"] = field(default="sum", kw_only=True)
+    unit: float | None = field(default=None, kw_only=True)
+    root: bool = field(default=False, kw_only=True)
+
+    @abstractmethod
+    def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
+        """Return the terms (B, L) of residual sums (B, L, d), or norms, of the cells ``at``."""
+
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        assert sums.cells is not None
+        n_cells, largest = sums.cells.shape[1], self.combine == "max"
+        values = np.full(len(sums.cells), -np.inf if largest else 0.0)
+        # Some cells at a time, so that what a formula makes stays in a near cache; always as many,
+        # so that no number depends on how many sets of outcomes come together.
+        for first in range(0, n_cells, CELLS_AT_ONCE):
+            at = slice(first, first + CELLS_AT_ONCE)
+            terms = self.terms(sums.cells[:, at], at)
+            values = (
+                np.maximum(values, terms.max(axis=1)) if largest else values + terms.sum(axis=1)
+            )
+        return np.asarray(np.sqrt(values) if self.root else values)
+
+    def cell_law(self) -> CellLaw | None:
+        """Return how the value is made of the events in cells, where their laws can be computed."""
+        if self.problem.n_classes != 2 or not self.cells.lawful:
+            return None
+        return CellLaw(self.cells, self._term, self.combine, self.unit, self.root)
+
+    def _term(self, cell: int, count: IntArray) -> FloatArray:
+        sums = count[:, None, None] - self.cells.expected[cell]
+        return self.terms(sums, slice(cell, cell + 1))[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualStatistic(Prepared):
+    """A function of the residuals of all units, and of their squares."""
+
+    @abstractmethod
+    def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return the values (B,) of Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        residuals, squares = self.problem.residuals(outcomes)
+        if factor != 1.0:
+            residuals, squares = factor**0.5 * residuals, factor * squares
+        return self.of_residuals(residuals, squares)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStatistic(Prepared):
+    """A function of the labels of rows, which no tally knows and no dependence inflates.
+
+    A subclass defines ``batch``, or ``of_labels`` for one label vector.
+    """
+
+    inflatable: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        own = cls.batch is not LabelStatistic.batch or cls.of_labels is not LabelStatistic.of_labels
+        if not own:
+            raise TypeError(f"{cls.__name__} must define batch or of_labels")
+
+    def of_labels(self, labels: IntArray) -> float:
+        """Return the value for one label vector (n,)."""
+        return float(self.batch(labels[None, :])[0])
+
+    def batch(self, labels: Any) -> FloatArray:
+        """Return the values (B,) for label vectors (B, n); they are not to be kept or changed."""
+        return np.array([self.of_labels(row) for row in labels], dtype=np.float64)
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        if not isinstance(outcomes, np.ndarray):
+            raise StatisticError(f"{type(self).__name__} sees outcomes otherwise than by residuals")
+        if factor != 1.0:
+            raise StatisticError(f"{type(self).__name__} sees labels, which cannot be inflated")
+        if len(outcomes) == 1:
+            return np.array([self.of_labels(outcomes[0])])
+        return self.batch(outcomes)
