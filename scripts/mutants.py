@@ -22,59 +22,39 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-#: Tests that ought to notice changes of a module, the likeliest first; else those of its package.
-TARGETS = {
-    "predictions.py": ["predictions", "lenses", "invariants", "recalibration"],
-    "_base/reading.py": ["reading", "predictions", "lenses", "hardness", "results"],
-    "_base/ties.py": ["multiplicity", "exact", "invariants", "representations", "table"],
-    "_base/multiplicity.py": ["multiplicity", "hardness", "comparison"],
-    "_base/clopper_pearson.py": ["bounds", "intervals", "reliability", "results"],
-    "_base/poisson_binomial.py": ["exact", "reliability"],
-    "lenses.py": ["lenses", "invariants", "representations", "table"],
-    "binning.py": [
-        "presets",
-        "invariants",
-        "representations",
-        "table",
-        "resampling",
-        "published",
-        "hardness",
-    ],
-    "nulls.py": ["exact", "results", "multiplicity", "invariants", "representations", "table"],
-    "exact.py": ["exact", "invariants", "protocol", "representations", "table"],
-    "simulate/labels.py": ["simulated_labels", "resampling", "table", "multiplicity"],
-    "simulate/engine.py": ["simulated_labels", "resampling", "results", "table", "hardness"],
-    "simulate/schemes.py": [
-        "resampling",
-        "intervals",
-        "representations",
-        "table",
-    ],
-    "statistics/binned.py": [
-        "invariants",
-        "twins",
-        "table",
-        "published",
-        "resampling",
-        "intervals",
-    ],
-    "statistics/debiased.py": ["debiased", "twins", "published", "table", "intervals"],
-    "inference/pvalues.py": [
-        "results",
-        "protocol",
-        "invariants",
-        "exact",
-        "hardness",
-        "representations",
-        "table",
-    ],
-    "inference/reach.py": ["reach", "comparison", "attacks"],
-    "inference/pair.py": ["reach", "comparison", "attacks"],
-    "inference/squared_error.py": ["reach", "comparison", "attacks", "intervals"],
-    "inference/inversion.py": ["bounds", "intervals", "attacks"],
-    "inference/cell_noise.py": ["bounds", "intervals", "attacks"],
-    "inference/interval_methods.py": ["bounds", "intervals", "attacks"],
-    "reports/findings.py": ["results", "hardness", "multiplicity", "cli", "attacks"],
+#: Tests that ought to notice changes, the likeliest first, by the longest beginning of a module.
+TESTS = {
+    "": "invariants/test_invariants statistics invariants inference",
+    "_base/": "io statistics invariants results inference/test_copies inference/test_resolution",
+    "_base/clopper_pearson": "inference/test_bounds inference/test_intervals reliability results",
+    "_base/multiplicity": "inference/test_multiplicity statistics inference/test_comparison",
+    "_base/poisson_binomial": "statistics/test_exact reliability inference/test_bounds",
+    "bets/": "sequential invariants statistics tally/test_tally_time",
+    "cli/": "cli io",
+    "examples": "io docs statistics",
+    "inference/": "inference invariants",
+    "inference/cell_noise": "inference/test_[bi]* inference/test_[cdw]* invariants",
+    "inference/inter": "inference/test_[bi]* inference/test_[cdw]* invariants",
+    "inference/inversion": "inference/test_[bi]* invariants",
+    "inference/pair": "inference/test_reach inference/test_comparison invariants",
+    "inference/reach": "inference/test_reach inference/test_comparison invariants",
+    "inference/squared_error": "inference/test_[rci]* inference/test_bounds",
+    "io/": "io cli",
+    "planning/": "reports statistics cli inference",
+    "plots/": "plots reports cli docs results",
+    "predictions": "io statistics/test_lenses invariants recalibration",
+    "problem/": "invariants tally statistics inference",
+    "recalibration/": "recalibration adapters inference",
+    "reliability/": "reliability tally plots invariants",
+    "reports/": "reports results cli statistics/test_hardness",
+    "results/": "results reports inference cli",
+    "sequential/": "sequential tally/test_tally_time cli/test_cli_monitor invariants",
+    "simulate/": "simulate invariants statistics inference/test_[cdw]* tally",
+    "sklearn": "adapters",
+    "statistics/": "statistics invariants inference/test_[bi]*",
+    "tally/": "tally invariants cli",
+    "torch": "adapters",
+    "tracking": "adapters",
 }
 OPERATORS = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Pow: "*",
@@ -118,11 +98,10 @@ def modules() -> list[str]:
 
 
 def tests_of(name: str, house: Path) -> list[str]:
-    """Return the tests that ought to notice: those named above, else those of the package."""
-    if name in TARGETS:
-        return [str(p) for t in TARGETS[name] for p in (house / "tests").glob(f"*/test_{t}.py")]
-    folder, table = house / "tests" / name.partition("/")[0], house / "tests" / "invariants"
-    return [*([str(folder)] if folder.is_dir() else []), str(table), str(house / "tests" / "docs")]
+    """Return the tests that ought to notice."""
+    globs = TESTS[max((start for start in TESTS if name.startswith(start)), key=len)].split()
+    found = (path for glob in globs for path in (house / "tests").glob(glob + "*"))
+    return list(dict.fromkeys(map(str, found)))
 
 
 def equivalent(entry: dict[str, Any]) -> bool:
