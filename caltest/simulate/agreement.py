@@ -41,16 +41,18 @@ def association(
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far residuals of the same cluster agree, for any labels: N of the notes below.
+    """How far residuals of the same cluster agree, for any labels: N and ρ of the notes below.
 
     Notes
     -----
-    N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Σ_{i∈g} w_i² |x_i|²), for residuals r or, ``centred``, for r
-    less its mean among the rows with about the same prediction (quarters by rank), which keeps
-    miscalibration from passing for dependence. Of two classes one component counts. The coupling
-    "correctness" looks at whether the likeliest label is right, with its probability. Next to N
-    stand its parts: pairs of rows of one quarter of the predictions, or of clusters of about one
-    size (quarters of the rows by it). O(n + G K) a label vector.
+    N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Q_g), Q_g = Σ_{i∈g} w_i² |x_i|², for residuals r or,
+    ``centred``, for r less its mean among the rows with about the same prediction (quarters by
+    rank), which keeps miscalibration from passing for dependence. Of two classes one component
+    counts. The coupling "correctness" looks at whether the likeliest label is right, with its
+    probability. ρ = N / Σ_g Q_g does not fall where few residuals vary: labels that are all alike
+    say nothing of dependence, and N would call them independent. Next to both stand their parts:
+    pairs of rows of one quarter of the predictions, or of clusters of about one size (quarters of
+    the rows by it). O(n + G K) a label vector.
     """
 
     data: Predictions
@@ -81,12 +83,22 @@ class Agreement:
 
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
         """Return N and its parts for label vectors of shape (B, n): (B, 9)."""
+        return self._sums(labels, centred)[0]
+
+    def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
+        """Return ρ and its parts, (B, 9); infinite where residuals do not vary at all."""
+        values, squares = self._sums(labels, centred)
+        varying = squares > 1e-12 * (self.weights**2).sum()
+        return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
+
+    def _sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
+        """Return N and Σ_g Q_g, and their parts."""
         if self.coupling == "correctness":
             labels = (labels != self.likeliest).astype(np.int64)
-        values = np.empty((len(labels), 9))
+        values, squares = np.empty((2, len(labels), 9))
         rows = self.cluster, self.quarter, self.size, self.probs, self.weights
-        _agreements(np.ascontiguousarray(labels), *rows, centred, values)
-        return values
+        _agreements(np.ascontiguousarray(labels), *rows, centred, values, squares)
+        return values, squares
 
     @property
     def counts(self) -> IntArray:
@@ -106,7 +118,7 @@ class Agreement:
         the limit of all (p ≤ 0.05), as residuals or centred: clusters in which one label excludes
         another then do not hide others that are copies. See :class:`SharedRedraws`.
         """
-        observed = self(self.data.labels[None, :])[0]
+        observed = self.correlation(self.data.labels[None, :])[0]
         tried: list[FloatArray] = []
 
         def limit(part: int) -> int:
@@ -115,7 +127,7 @@ class Agreement:
                 if step > len(tried):
                     tried.append(self._drawn(step / STEPS))
                 values, seen = tried[step - 1][:, part], observed[part]
-                if (values <= seen + 1e-9 * abs(seen)).mean() >= POSSIBLE:
+                if (values <= seen + 1e-9).mean() >= POSSIBLE:
                     highest = step
                 elif step > 2:
                     break
@@ -124,19 +136,20 @@ class Agreement:
         overall = limit(0)
         too_much = np.zeros(9, dtype=bool)
         for centred in (True, False):
-            seen = self(self.data.labels[None, :], centred)[0]
-            reached = self._drawn(overall / STEPS, centred) >= seen - 1e-9 * np.abs(seen)
+            seen = self.correlation(self.data.labels[None, :], centred)[0]
+            reached = self._drawn(overall / STEPS, centred) >= seen - 1e-9
             too_much |= (1 + reached.sum(axis=0)) / (1 + DRAWS) <= DISAGREE
         steps = [max(overall, limit(j)) if too_much[j] else overall for j in range(1, 9)]
         of_parts = tuple(step / STEPS for step in steps)
         return Dependence(overall / STEPS, of_parts[:4], of_parts[4:])
 
     def _drawn(self, dependence: float, centred: bool = True) -> FloatArray:
-        """Return N and its parts for labels that are drawn with dependence."""
+        """Return ρ and its parts for labels that are drawn with dependence."""
         draw = ClusterDrawer.of(self.data, dependence, self.coupling)
         at_once = max(1, AT_ONCE // self.data.n)
         blocks = [(first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once)]
-        return np.concatenate([self(draw(SEED, *block), centred) for block in blocks])
+        drawn = (draw(SEED, *block) for block in blocks)
+        return np.concatenate([self.correlation(labels, centred) for labels in drawn])
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
         """Return λ of every row, the larger of those of its two parts."""
@@ -176,7 +189,7 @@ def _quarters(values: FloatArray | IntArray) -> IntArray:
 
 @kernel
 def _agreements(  # type: ignore[no-untyped-def]
-    labels, cluster, quarter, size, p, w, centred, out
+    labels, cluster, quarter, size, p, w, centred, out, squares_out
 ):
     # x = hit − p − m, m the mean of its quarter: |x|² is multiplied out, so that a row costs O(1).
     # A cluster is of one class of sizes, its rows may be of all quarters of the predictions.
@@ -219,12 +232,11 @@ def _agreements(  # type: ignore[no-untyped-def]
                     for s in range(4):
                         moved = squared[s, q, k] - hits_squared[s, q, k]
                         own[s, q] += m * (2.0 * moved + squares[s, q] * m)
-        out[r, :] = 0.0
-        for s in range(4):
-            for q in range(4):
-                out[r, 0] -= own[s, q]
-                out[r, 1 + q] -= own[s, q]
-                out[r, 5 + s] -= own[s, q]
+        squares_out[r, 0] = own.sum()
+        for t in range(4):
+            squares_out[r, 1 + t] = own[:, t].sum()
+            squares_out[r, 5 + t] = own[t].sum()
+        out[r] = -squares_out[r]
         for g in range(n_clusters):
             for k in range(n_classes):
                 whole = 0.0
