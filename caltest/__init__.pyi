@@ -62,6 +62,7 @@ from .results import BandTest as BandTest
 from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
+from .results import CentreCurve as CentreCurve
 from .results import ClusterSummary as ClusterSummary
 from .results import ComparisonResult as ComparisonResult
 from .results import ComparisonTable as ComparisonTable

@@ -111,8 +111,8 @@ def cox_recalibration(
     best, (intercept, slope) = fit_logistic(both, none, y, w)
     # Each pair of rows enters twice: as i among the rows that j's model was fitted on, and as j.
     twice = 2.0 if folded else 1.0
-    offset_se = float(np.sqrt(twice * _covariance(one, z + offset, y, w, seen)[0, 0]))
-    covariance = twice * _covariance(both, intercept + slope * z, y, w, seen)
+    offset_se = float(np.sqrt(twice * covariance_of(one, z + offset, y, w, seen)[0, 0]))
+    covariance = twice * covariance_of(both, intercept + slope * z, y, w, seen)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
     found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
 
@@ -207,7 +207,7 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
         )
 
 
-def _covariance(
+def covariance_of(
     design: FloatArray,
     logits: FloatArray,
     events: FloatArray,

@@ -9,7 +9,7 @@ import numpy as np
 
 from caltest._base.checks import one_of
 from caltest.errors import StatisticError
-from caltest.plots.canvas import DASHED, INK, RED, Picture
+from caltest.plots.canvas import DASHED, GREY, INK, RED, Picture
 from caltest.plots.chart import Chart
 from caltest.plots.scales import decades
 from caltest.plots.words import sign
@@ -76,17 +76,20 @@ def sites(
     result: MetaAnalysis,
     ax: Any = None,
     *,
-    effect: Literal["O:E", "intercept", "slope"] = "O:E",
+    effect: Literal["O:E", "intercept", "slope", "curve"] = "O:E",
     recipe: bool = True,
 ) -> Picture:
     """Draw one measure of calibration at every site, its mean and its prediction interval.
 
-    A ratio, O:E, has a logarithmic axis. The artists are "sites", "intervals", "mean", "prediction"
-    and "key".
+    A ratio, O:E, has a logarithmic axis. ``effect="curve"`` draws the calibration curves of a
+    ``meta_analysis`` with ``curve=True``. The artists are "sites", "intervals", "mean",
+    "prediction" and "key".
     """
     from scipy.special import ndtri
 
-    one_of("effect", effect, ("O:E", "intercept", "slope"))
+    one_of("effect", effect, ("O:E", "intercept", "slope", "curve"))
+    if effect == "curve":
+        return _centres(result, ax, recipe)
     ratio, percent = effect == "O:E", f"{100 * result.level:g} %"
     pooled = {"O:E": result.log_oe, "intercept": result.intercept, "slope": result.slope}[effect]
     scale: Any = np.exp if ratio else np.asarray
@@ -117,6 +120,25 @@ def sites(
             at = MaxNLocator(4).tick_values(left, right)
         chart.log("x", [t for t in at if left < t < right])
     chart.axes("observed : expected events" if ratio else f"Cox's {effect}")
+    return chart.finish(result.recipe, recipe)
+
+
+def _centres(result: MetaAnalysis, ax: Any, recipe: bool) -> Picture:
+    """Draw the curve of every site, their mean with its interval, and where a new one may lie."""
+    if (curve := result.curve) is None:
+        raise StatisticError("these sites have no curves: ask meta_analysis(…, curve=True)")
+    chart, percent = Chart.of(ax, 3.2), f"{100 * result.level:g} %"
+    (low, high), words = curve.prediction.T, f"{percent} prediction interval"
+    chart.area("prediction", curve.at, low, high, words)
+    (low, high), words = curve.interval.T, f"{percent} interval of the mean"
+    chart.area("intervals", curve.at, low, high, words, color="#6fa8d6")
+    for values in curve.curves:
+        line = chart.line("sites", curve.at, values, color=GREY, lw=0.5)
+    chart.entries["site"] = line
+    chart.line("mean", curve.at, curve.mean, "mean", color=RED, lw=1.3, zorder=3)
+    ends = [0.0, float(max(curve.at[-1], curve.interval.max()))]
+    chart.diagonal(ends)
+    chart.axes("prediction", "frequency", xlim=ends, ylim=(0.0, None))
     return chart.finish(result.recipe, recipe)
 
 

@@ -25,6 +25,7 @@ from .decisions import GradeTests as GradeTests
 from .decisions import Plan as Plan
 from .designs import FoldSummary as FoldSummary
 from .estimates import BrierDecomposition as BrierDecomposition
+from .estimates import CentreCurve as CentreCurve
 from .estimates import CORPDecomposition as CORPDecomposition
 from .estimates import CoxRecalibration as CoxRecalibration
 from .estimates import MetaAnalysis as MetaAnalysis

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import FloatArray, IntArray
 from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
@@ -141,6 +141,24 @@ class PooledEffect(Record):
     q_pvalue: float
 
 
+@described(shape="(G,)")
+class CentreCurve(Record):
+    """The calibration curves of sites, and their mean, at G predictions."""
+
+    at: FloatArray = entry("Where, predictions in increasing order.")
+    mean: FloatArray = entry("The mean frequency over sites: the mean of log-odds.")
+    interval: FloatArray = entry("Its confidence interval.", "ndarray of shape (G, 2)")
+    prediction: FloatArray = entry(
+        "Where the frequency of a further site may lie.", "ndarray of shape (G, 2)"
+    )
+    tau: FloatArray = entry("The standard deviation of true log-odds over sites.")
+    counts: IntArray = entry("How many sites have predictions there, at least 3.")
+    sites: tuple[str, ...] = entry("The sites that have a curve.")
+    curves: FloatArray = entry(
+        "Their curves; NaN where a site has no predictions.", "ndarray of shape (sites, G)"
+    )
+
+
 @described(title="Calibration over sites", plotter="tables.sites")
 class MetaAnalysis(Result):
     """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out."""
@@ -157,6 +175,9 @@ class MetaAnalysis(Result):
     slope: PooledEffect = entry("Cox's slope; calibration means 1.")
     level: float = entry("Of the intervals.")
     lens: str = entry("Through which lens the event was seen.")
+    curve: CentreCurve | None = entry(
+        "With ``curve=True`` the calibration curves of sites and their mean.", default=None
+    )
 
     def _made(self) -> list[str]:
         how = f"{len(self.sites)} sites, REML, {self._percent} Hartung–Knapp intervals"

@@ -42,6 +42,27 @@ def covered(k, low, high, spread, slopes):
     return held / R
 
 
+def covered_curves(k, low, high):
+    """Return how often intervals of the mean curve, and of a new site's, hold at five risks."""
+    risks = np.array([0.07, 0.14, 0.27, 0.48, 0.73])
+    at = np.log(risks / (1 - risks))
+    held = np.zeros((2, at.size))
+    for seed in range(R):
+        rng = np.random.default_rng([k, low, high, seed])
+        sizes = np.exp(rng.uniform(np.log(low), np.log(high), k)).astype(int)
+        site = np.repeat(np.arange(k), sizes)
+        a, b = 0.3 * rng.standard_normal(k + 1), 1 + 0.15 * rng.standard_normal(k + 1)
+        z = rng.normal(-1, 1.2, site.size)
+        y = rng.random(site.size) < expit(a[site] + b[site] * z)
+        curve = ct.meta_analysis(expit(z), y, by=site, curve=True).curve
+        for j, (ends, truth) in enumerate(
+            [(curve.interval, expit(at)), (curve.prediction, expit(a[k] + b[k] * at))]
+        ):
+            low_end, high_end = (np.interp(risks, curve.at, end) for end in ends.T)
+            held[j] += (low_end <= truth) & (truth <= high_end)
+    return held.ravel() / R
+
+
 if __name__ == "__main__":
     for n, groups in ((200, 2), (200, 5), (1000, 2), (1000, 5)):
         shares = [unlike(n, groups, slope, shift) for slope in (1.0, 0.5) for shift in (0.0, 0.7)]
@@ -49,3 +70,5 @@ if __name__ == "__main__":
     designs = ((5, 100, 1000, 0.0, 0.0), (5, 100, 1000, 0.3, 0.0), (10, 100, 1000, 0.3, 0.0))
     for design in (*designs, (10, 300, 1000, 0.3, 0.15), (20, 100, 300, 0.3, 0.15)):
         print(*design, *(f"{share:.3f}" for share in covered(*design)), flush=True)
+    for design in ((5, 300, 1000), (10, 300, 1000), (20, 300, 1000), (10, 100, 1000)):
+        print(*design, *(f"{share:.3f}" for share in covered_curves(*design)), flush=True)

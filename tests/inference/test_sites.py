@@ -1,7 +1,10 @@
 """Calibration over sites: random effects against published numbers, a slow twin and simulation."""
 
+import json
+
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import t as student
 
@@ -170,3 +173,85 @@ def test_the_axis_of_a_ratio_can_be_read(spread):
     shown = [t for t in ax.get_xticks() if ax.get_xlim()[0] < t < ax.get_xlim()[1]]
     assert 3 <= len(shown) <= 8
     assert len({label.get_text() for label in ax.get_xticklabels()}) == len(ax.get_xticks())
+
+
+def centres(k, rng, n=600, tau=(0.3, 0.15)):
+    """Rows of k centres whose intercepts and slopes are normal, and the next centre's."""
+    z = rng.normal(-0.8, 1.0, (k, n))
+    a, b = rng.normal([[0.0], [1.0]], np.array(tau)[:, None], (2, k))
+    y = rng.random((k, n)) < expit(a[:, None] + b[:, None] * z)
+    return expit(z).ravel(), y.ravel(), np.repeat([f"s{i:02}" for i in range(k)], n)
+
+
+def test_curves_are_splines_pooled_point_by_point():
+    p, y, site = centres(7, np.random.default_rng(3))
+    result = ct.meta_analysis(p, y, by=site, curve=True)
+    curve = result.curve
+    z = np.log(curve.at / (1 - curve.at))
+    np.testing.assert_allclose(np.diff(z), np.ptp(z) / (z.size - 1), rtol=1e-9)
+    assert curve.sites == tuple(f"s{i:02}" for i in range(7))
+    point = 20  # by truncated powers, and a general optimiser
+    estimates = []
+    for name in curve.sites:
+        x, events = np.log(p[site == name] / (1 - p[site == name])), y[site == name]
+        k = np.quantile(x, (0.1, 0.5, 0.9))
+
+        def basis(t, k=k):
+            ratio = (k[2] - k[0]) / (k[2] - k[1])
+            cubes = [np.where(t > knot, t - knot, 0.0) ** 3 for knot in k]
+            bent = cubes[0] - ratio * cubes[1] + (ratio - 1.0) * cubes[2]
+            return np.stack([np.ones_like(t), t, bent / (k[2] - k[0]) ** 2], axis=-1)
+
+        def loss(beta, x=x, events=events, basis=basis):
+            eta = basis(x) @ beta
+            return np.logaddexp(0.0, eta).sum() - eta[events].sum()
+
+        beta = minimize(loss, [0.0, 1.0, 0.0], method="BFGS", options={"gtol": 1e-6}).x
+        v = expit(basis(x) @ beta) * (1 - expit(basis(x) @ beta))
+        covariance = np.linalg.inv((basis(x) * v[:, None]).T @ basis(x))
+        at = basis(z[point])
+        estimates.append((at @ beta, np.sqrt(at @ covariance @ at)))
+    effect = pooled(np.array(estimates).T, 0.95)
+    np.testing.assert_allclose(curve.curves[:, point], expit([e for e, _ in estimates]), atol=1e-5)
+    assert curve.mean[point] == pytest.approx(expit(effect.mean), abs=1e-5)
+    assert curve.interval[point] == pytest.approx(expit(effect.interval), abs=1e-5)
+    assert curve.prediction[point] == pytest.approx(expit(effect.prediction), abs=1e-5)
+    assert any("fewer than 20 sites" in note for note in result.notes)
+    again = ct.MetaAnalysis.from_dict(json.loads(result.to_json()))
+    np.testing.assert_array_equal(again.curve.mean, curve.mean)
+    picture = result.plot(effect="curve")
+    assert len(picture.ax.lines) >= 8
+
+
+def test_pooled_at_a_point_of_a_curve():
+    """Five estimates, and what follows from them by REML and Hartung–Knapp."""
+    effect = pooled(np.array([[-0.5, 0.1, 0.4, -0.1, 0.3], [0.2, 0.25, 0.15, 0.3, 0.2]]), 0.95)
+    assert (effect.tau**2, effect.mean) == pytest.approx((0.1022898132, 0.0565896770), abs=1e-8)
+    assert effect.interval == pytest.approx((-0.4242702379, 0.5374495919), abs=1e-8)
+    assert effect.prediction == pytest.approx((-0.9532332594, 1.0664126135), abs=1e-8)
+
+
+def test_sites_without_a_curve_are_named_and_few_are_refused():
+    p, y, site = centres(6, np.random.default_rng(5), n=200)
+    p[site == "s03"] = np.where(p[site == "s03"] > 0.4, 0.6, 0.2)  # two values: no knots
+    result = ct.meta_analysis(p, y, by=site, curve=True)
+    assert len(result.sites) == 6
+    assert "s03" not in result.curve.sites
+    assert any("site s03 has no curve" in note for note in result.notes)
+    few = np.isin(site, ["s00", "s01", "s02", "s03", "s04"])
+    with pytest.raises(ct.StatisticError, match=r"needs 5 sites .* there are 4: site s03"):
+        ct.meta_analysis(p[few], y[few], by=site[few], curve=True)
+    with pytest.raises(ct.StatisticError, match="curve=True"):
+        ct.meta_analysis(p, y, by=site).plot(effect="curve")
+
+
+@pytest.mark.slow
+def test_the_mean_curve_covers():
+    rng, held, truth = np.random.default_rng(8), [], expit(np.linspace(-2.0, 0.8, 200))
+    for _ in range(100):
+        z = np.log(truth / (1 - truth))
+        mean = expit(z)  # intercepts have mean 0, slopes 1
+        curve = ct.meta_analysis(*centres(10, rng)[:2], by=np.repeat(range(10), 600), curve=True)
+        low, high = (np.interp(curve.curve.at, truth, mean) - curve.curve.interval.T) * [[1], [-1]]
+        held.append(((low >= 0) & (high >= 0))[5:45].mean())
+    assert np.mean(held) > 0.90
