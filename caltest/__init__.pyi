@@ -89,7 +89,10 @@ from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
 from .results import ScoreDifference as ScoreDifference
+from .results import Segment as Segment
+from .results import SegmentSearch as SegmentSearch
 from .results import Subgroups as Subgroups
+from .segments import segment_search as segment_search
 from .sequential import ComparisonMonitor as ComparisonMonitor
 from .sequential import Monitor as Monitor
 from .simulate import Bootstrap as Bootstrap

@@ -17,6 +17,7 @@ from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
 from caltest._base.checks import one_of
 from caltest._base.doubts import doubts
+from caltest._base.features import Features
 from caltest._base.foreign import explained, refuse_form
 from caltest._base.provenance import Provenance as Provenance
 from caltest._base.written import several
@@ -27,7 +28,7 @@ from caltest.tables.meaning import Understood, doubt_labels
 from caltest.tables.source import Request
 
 
-class Facts(TypedDict, total=False):
+class RowFacts(TypedDict, total=False):
     """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""
 
     classes: Sequence[Any] | None
@@ -43,6 +44,12 @@ class Facts(TypedDict, total=False):
     drop_missing: bool
 
 
+class Facts(RowFacts, total=False):
+    """The same with features, of which most verbs make nothing."""
+
+    features: Any
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
     """Probabilities of ``K`` classes for ``n`` observations, what was observed, and what is known.
@@ -56,7 +63,7 @@ class Predictions:
         Row ``i`` is the predicted distribution of label ``i``: not negative, summing to 1.
     labels : ndarray of shape (n,), int64
         The observed classes, 0 … K−1.
-    classes, weights, clusters, by, ids
+    classes, weights, clusters, by, ids, features
         As in :meth:`Predictions.of`, None where nothing is known: names of the columns, float64,
         int64, and (n,), or (n, J) for J ways to group; a subgroup "" is none.
     folds, whole : ndarray of shape (n,), int64, and Predictions
@@ -80,6 +87,7 @@ class Predictions:
     ids: NDArray[Any] | None = None
     folds: IntArray | None = None
     whole: Predictions | None = None
+    features: Features | None = None
     induced: bool = False
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()
@@ -106,6 +114,7 @@ class Predictions:
         by: Any = None,
         ids: Any = None,
         folds: Any = None,
+        features: Any = None,
         from_logits: bool = False,
         pos_label: Any = None,
         predicted_label: str | None = None,
@@ -154,6 +163,9 @@ class Predictions:
             of other folds. Each model's log-odds are moved by a constant, so that all folds have
             the mean prediction of all rows; the page "Rows that are no independent draws" says why,
             and what is answered. Questions about subgroups are asked after that.
+        features : data frame, mapping, array_like of shape (n, d), or names of columns, optional
+            What else is known of each row, for :func:`segment_search`: numbers, dates, booleans,
+            text; cells may be missing.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
@@ -192,7 +204,7 @@ class Predictions:
         followup = labels if isinstance(labels, Followup) else None
         labels = labels if followup is None else followup.labels
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
-        given["folds"] = folds
+        given |= {"folds": folds, "features": features}
         one_of("drop_missing", drop_missing, (True, False))
         request = Request(
             predicted_label=predicted_label,
@@ -392,8 +404,7 @@ class Predictions:
 
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
-        facts = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
-        facts["folds"] = self.folds
+        facts = {name: vars(self)[name] for name in known.READERS}
         kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
         if self.folds is not None:
             kept["whole"] = self.whole or self

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.containers import as_ndarray
+from caltest._base.features import as_features
 from caltest._base.reading import as_numbers, nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
@@ -170,6 +171,7 @@ READERS: dict[str, Callable[[Any, int], Any]] = {
     "by": as_groups,
     "ids": as_names,
     "folds": as_folds,
+    "features": as_features,
 }
 
 

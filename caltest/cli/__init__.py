@@ -28,6 +28,7 @@ COMMANDS = {
     "plan": ("verbs", "Say how many rows are needed, and how many more than there are."),
     "plot": ("plot", "Draw a picture, and print its numbers."),
     "report": ("verbs", "Write one page that a reviewer, a regulator or a meeting can read."),
+    "segments": ("verbs", "Say for whom: search segments of features for miscalibration."),
     "test": ("verbs", "Test one aspect of calibration."),
 }
 

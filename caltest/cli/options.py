@@ -79,6 +79,7 @@ FOLLOWUP = options_of(
     option("--horizon", type=float, help="By when the predicted event occurs, in that unit."),
     option("--strata", metavar="COLUMN", help="What censoring depends on, if not the prediction."),
 )
+FEATURES = option("--features", metavar="A,B,...", help="Search segments of these columns.")
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 LENS = option("--lens", type=Recipe("lens"), help="Which aspect of calibration is asked about.",

@@ -131,6 +131,30 @@ def grades(file: Path, **options: Any) -> Outcome:
     return finish(result, bool(result.rejected), options)
 
 
+@click.command(epilog=o.EXIT_CODES)
+@click.argument("file", type=click.Path(path_type=Path))
+@o.ROWS
+@o.FEATURES
+@o.LENS
+@o.option("--max-depth", type=click.IntRange(1, 2), help="Conditions of a segment.",
+          show_default="2, and 1 of more than 60 columns")  # fmt: skip
+@o.option("--min-rows", type=o.COUNT, default=30, help="Rows of a segment, and not in it.")
+@o.alpha("Chance that a calibrated segment is listed.")
+@o.option("--n-resamples", type=o.COUNT, default=999, help="Label vectors that are redrawn.")
+@o.RUN
+def segments(file: Path, **options: Any) -> Outcome:
+    """Say for whom: search segments of features for miscalibration.
+
+    Without --features, all columns of FILE are searched that nothing else uses. A feature that the
+    model has not used may fail although the model is calibrated on average: then it would improve
+    the model.
+    """
+    check_out(options)
+    data = read_file(file, options | {"features": options.pop("features") or "*"})
+    result = ct.segment_search(data, **settings(ct.segment_search, options))
+    return finish(result, result.finding.rejects, options)
+
+
 @click.command(epilog="Exit codes: 0 done; 2 bad input, or too many rows; 130 interrupted.")
 @o.option("--like", required=True, metavar="FILE", help=f"Rows like these, or {MODEL}(rate, c).")
 @o.ROWS

@@ -211,6 +211,7 @@ def admitted(
         refuse_fitted_rows(data)
     carried: dict[str, object] = {"weights": data.weights, "clusters": data.n_clusters}
     carried |= {"by": data.by, "folds": data.folds, "followup": data.followup}
+    carried["features"] = data.features
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")

@@ -37,6 +37,7 @@ def read_predictions(
     by: str | None = None,
     ids: str | None = None,
     folds: str | None = None,
+    features: str | Sequence[str] | None = None,
     classes: Sequence[object] | None = None,
     pos_label: object = None,
     from_logits: bool = False,
@@ -79,6 +80,9 @@ def read_predictions(
     weights, clusters, by, ids, folds : str, optional
         Columns with these facts of the rows; see :meth:`Predictions.of`. Logs have ``ids`` of their
         own and a column ``task`` (lm-evaluation-harness) or ``sample`` (Inspect).
+    features : str or sequence of str, optional
+        Names and patterns of columns with features, for :func:`segment_search`; ``"*"`` are all
+        that are nothing else. Their cells may be missing.
     classes, pos_label, from_logits, renormalise, drop_missing
         As in :meth:`Predictions.of`; column names may carry the classes.
     per_character : bool, default False
@@ -107,7 +111,7 @@ def read_predictions(
     request = Request(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, per_character, drop_missing, one_model, format),
-        *(time, event, horizon, strata),
+        *(time, event, horizon, strata, features),
     )
     parts = parts_of(path)
     if len(parts) == 1:

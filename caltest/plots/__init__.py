@@ -11,6 +11,7 @@ from caltest.plots.canvas import Picture
 from caltest.plots.curves import evidence, sensitivity
 from caltest.plots.laws import null
 from caltest.plots.reliability import comparison, difference, fitted, reliability
+from caltest.plots.segments import segments
 from caltest.plots.simplex import simplex
 from caltest.plots.tables import differences, forest, pvalues, sites
 from caltest.results import Record
@@ -27,6 +28,7 @@ __all__ = [
     "null",
     "pvalues",
     "reliability",
+    "segments",
     "sensitivity",
     "simplex",
     "sites",

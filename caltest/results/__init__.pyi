@@ -37,6 +37,8 @@ from .numbers import format_range as format_range
 from .numbers import format_value as format_value
 from .numbers import with_sd as with_sd
 from .reliability import ReliabilityCurve as ReliabilityCurve
+from .segments import Segment as Segment
+from .segments import SegmentSearch as SegmentSearch
 from .simplex import ReliabilitySimplex as ReliabilitySimplex
 from .verdicts import AuditVerdict as AuditVerdict
 from .verdicts import ComparisonVerdict as ComparisonVerdict

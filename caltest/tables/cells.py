@@ -42,6 +42,20 @@ def numbers(column: Column, name: str) -> Column:
     raise InvalidPredictionsError(f"column {name}, {nth(place)}: {cell!r} is not a number{advice}")
 
 
+def feature(column: Column) -> Column:
+    """Return a column of a file as numbers or dates where all its cells are, None for no value."""
+    absent, texts = missing(column), column.astype(object)
+    texts[absent] = None
+    if column.dtype.kind not in "UO" or absent.all():
+        return column if column.dtype.kind == "f" or not absent.any() else texts
+    if all(map(is_number, texts[~absent])) and not isinstance(texts[~absent][0], bool):
+        return np.where(absent, np.nan, texts).astype(np.float64)
+    try:
+        return np.where(absent, "NaT", column.astype(str)).astype("datetime64[us]")
+    except ValueError:
+        return texts
+
+
 def labels(column: Column) -> Column:
     """Return labels as numbers where every cell is one, else as text."""
     if column.dtype.kind not in "UO":

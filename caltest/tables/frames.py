@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from caltest._base.containers import as_ndarray, can, names_of, opened
+from caltest._base.features import as_features
 from caltest.errors import InvalidPredictionsError
 from caltest.tables.meaning import Understood, chosen_of, understood
 from caltest.tables.source import Column, Request, Source
 
 #: What belongs to the rows of a table of probabilities, and may be a column of it.
-OF_ROWS = ("labels", "weights", "clusters", "by", "ids")
+OF_ROWS = ("labels", "weights", "clusters", "by", "ids", "features")
 
 
 def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Understood:
@@ -28,8 +29,12 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     _refuse_misaligned(probs, rows)
     table = opened(probs, "probs")
     keys = names_of(table)
+    features = rows.pop("features", None)
+    listed = [features] if isinstance(features, str) else features
+    if isinstance(listed, (list, tuple)) and all(isinstance(name, str) for name in listed):
+        request = replace(request, features=listed)
     named = {what: name for what, name in rows.items() if isinstance(name, str)}
-    if keys is not None and (named or "labels" not in rows):
+    if keys is not None and (named or request.features or "labels" not in rows):
         columns: dict[str, Any] = {str(key): table[key] for key in keys}
         _refuse_absent(named, columns)
     elif keys is None and request.drop_missing and "labels" in rows:
@@ -53,6 +58,9 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     found = understood(source, asked, chosen)
     if keys == ["probs"] and table is columns["probs"]:  # arrays: there were no columns to find
         found = replace(found, notes=found.notes[1:])
+    if features is not None and request.features is None:
+        n = len(source.read(source.names[:1])[0])
+        found.facts["features"] = as_features(features, n)[found.rows]
     if groups is not None:
         found.facts["by"] = {
             key: as_ndarray(groups[key], f"by[{key!r}]")[found.rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.doubts import MISSES
 from caltest._base.facts import RIGHT
+from caltest._base.features import as_features
 from caltest._base.reading import in_a_file, listed_rows
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
@@ -55,10 +56,11 @@ class Chosen:
     sure: bool = False
     #: Whether nobody has said what labels and classes are.
     lone: bool = True
+    features: tuple[str, ...] = ()
 
     @property
     def wanted(self) -> list[str]:
-        """The names of all of them."""
+        """The names of all of them but features, whose cells may be missing."""
         predicted = [] if self.predicted is None else [self.predicted]
         names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
         return list(dict.fromkeys(names))
@@ -80,6 +82,14 @@ class Understood:
 
 def chosen_of(source: Source, request: Request) -> Chosen:
     """Find out which columns are what."""
+    chosen = _chosen(source, request)
+    if request.features is None:
+        return chosen
+    others = [name for name in source.names if name and name not in chosen.wanted]
+    return replace(chosen, features=tuple(named(others, request.features).probs))
+
+
+def _chosen(source: Source, request: Request) -> Chosen:
     label, probs, facts = request.label, request.probs, request.facts
     if source.log:
         label, probs = label or "label", probs or "probs"
@@ -155,10 +165,12 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     Rows are counted from ``before``, those that were read before.
     """
     wanted, choice, outcomes = chosen.wanted, chosen.choice, chosen.outcomes
+    wanted += chosen.features
     columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
     _refuse_models(source, request, wanted)
     first = 0 if source.frame else before + 1
-    rows, dropped = _complete(columns, request, chosen, source, first)
+    needed = {name: columns[name] for name in chosen.wanted}
+    rows, dropped = _complete(needed, request, chosen, source, first)
     if dropped:
         columns = {name: column[rows] for name, column in columns.items()}
     classes = request.classes
@@ -184,7 +196,14 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             classes = _class_values(choice, values, truth)
             cells.refuse_indicator(values, truth, outcomes[0])
         remarks += [f"{fact} from {name}" for fact, name in chosen.facts.items()]
-        facts = {fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()}
+        facts: dict[str, Any] = {
+            fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()
+        }
+        if chosen.features:
+            own = {name: columns[name] for name in chosen.features}
+            own = own if source.frame else {n: cells.feature(column) for n, column in own.items()}
+            facts["features"] = as_features(own, rows.size)
+            remarks.append(f"features from {shortened(chosen.features)}")
         outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
         if request.horizon is not None:
             times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)

@@ -38,6 +38,7 @@ class Request:
     event: str | None = None
     horizon: float | None = None
     strata: str | None = None
+    features: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         given = self.time is not None and self.horizon is not None

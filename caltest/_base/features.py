@@ -1,0 +1,168 @@
+"""Features of the rows: columns of numbers, dates and levels, of which cells may be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.containers import as_ndarray, names_of, opened
+from caltest._base.reading import nth
+from caltest._base.written import several
+from caltest.errors import InvalidPredictionsError
+
+#: Text with more levels than these, and than half of the rows, names the rows.
+MOST_LEVELS = 20
+#: What a cell must not be, and what is a number.
+NESTED = (list, dict, tuple, set, np.ndarray, complex)
+NUMBERS = (int, float, np.integer, np.floating, Decimal)
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One column: numbers, dates as microseconds since 1970, or places in ``levels``; or NaN."""
+
+    name: str
+    values: FloatArray
+    levels: tuple[str, ...] | None = None
+    dates: bool = False
+
+    @property
+    def missing(self) -> BoolArray:
+        """The rows without a value."""
+        return np.isnan(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Columns of the same rows, by which these are taken like an array."""
+
+    columns: tuple[Feature, ...]
+
+    def __getitem__(self, rows: IntArray | BoolArray) -> Features:
+        """Return some of the rows."""
+        return Features(tuple(replace(c, values=c.values[rows]) for c in self.columns))
+
+    @property
+    def named(self) -> dict[str, Feature]:
+        """The columns by their names."""
+        return {column.name: column for column in self.columns}
+
+
+def as_features(values: Any, n: int | None) -> Features:
+    """Return the columns of a frame, a mapping or an array, of ``n`` rows where these are known.
+
+    Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
+    levels. None, NaN, NA, NaT and what is masked are missing.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        For another number of rows, infinite, complex or nested values, no column, two of one name,
+        or text that names the rows: of more than 20 levels and half as many as there are rows.
+    """
+    if isinstance(values, Features):
+        table: Mapping[str, Any] = values.named
+    else:
+        values = opened(values, "features")
+        names = names_of(values)
+        if names is None:
+            array = as_ndarray(values, "features")
+            array = array[:, None] if array.ndim == 1 else array
+            if array.ndim != 2:
+                raise InvalidPredictionsError(
+                    f"features must be a table or an array of shape (n, d), not {array.shape}"
+                )
+            table = {f"x{j}": column for j, column in enumerate(array.T)}
+        else:
+            table = {str(name): values[name] for name in names}
+            if len(table) < len(names):
+                twice = next(str(c) for c in names if [*map(str, names)].count(str(c)) > 1)
+                raise InvalidPredictionsError(f"features names the column {twice!r} twice")
+    if not table:
+        raise InvalidPredictionsError("features holds no column: give at least one")
+    columns = tuple(c if isinstance(c, Feature) else _feature(k, c) for k, c in table.items())
+    n = columns[0].values.size if n is None else n
+    for column in columns:
+        if column.values.size != n:
+            raise InvalidPredictionsError(
+                f"features: {column.name!r} has {column.values.size} values, but there are "
+                f"{several(n, 'row')}; they must be in the same order, one value each"
+            )
+        n_levels = 0 if column.levels is None else len(column.levels)
+        if n_levels > MOST_LEVELS and n_levels > 0.5 * n:
+            raise InvalidPredictionsError(
+                f"features: {column.name!r} has {n_levels} different texts in {several(n, 'row')}, "
+                "so it is a name, an id or free text: leave it out, or group it"
+            )
+    return Features(columns)
+
+
+def _feature(name: str, values: Any) -> Feature:
+    """Read one column."""
+    if np.ma.is_masked(values):
+        mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
+        values[mask] = None
+    array = as_ndarray(values, f"features[{name!r}]")
+    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    absent = np.zeros(len(array), dtype=bool)
+    if array.dtype.kind == "O" and array.ndim == 1:
+        absent = np.array([_is_missing(v) for v in array], dtype=bool)
+    known = array[~absent]
+    nested = [isinstance(v, NESTED) for v in known] if array.dtype.kind == "O" else []
+    if array.dtype.kind in "cV" or array.ndim != 1 or any(nested):
+        places = np.flatnonzero(~absent)[np.flatnonzero(nested)[:1]]
+        where = "".join(f" in {nth(int(row))}" for row in places)
+        kind = "complex" if array.dtype.kind == "c" else "nested"
+        raise InvalidPredictionsError(
+            f"features: {name!r} is {kind}{where}; a column has one number, text or date a row"
+        )
+    kinds = set(map(type, known.tolist())) if array.dtype.kind == "O" else {array.dtype.type}
+    if all(issubclass(k, NUMBERS) and k not in (bool, np.timedelta64) for k in kinds):
+        return Feature(name, _finite(name, _spread(absent, known.astype(np.float64))))
+    if all(issubclass(k, (date, np.datetime64, np.timedelta64)) for k in kinds):
+        if array.dtype.kind == "O":
+            known = np.array([_without_zone(v) for v in known], dtype="datetime64[us]")
+        unit = f"{known.dtype.kind}8[us]"
+        numbers = np.where(np.isnat(known), np.nan, known.astype(unit).astype(np.float64))
+        return Feature(name, _spread(absent, numbers), dates=known.dtype.kind == "M")
+    levels, codes = np.unique(known.astype(str), return_inverse=True)
+    return Feature(name, _spread(absent, codes.ravel()), tuple(levels.tolist()))
+
+
+def _is_missing(value: Any) -> bool:
+    """Say whether a cell is None, NaN, or NA of pandas, of which no comparison is true."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, (float, np.floating, Decimal)) and value != value)
+    )
+
+
+def _without_zone(moment: Any) -> Any:
+    """Return a date with a time zone in that of Greenwich, as NumPy has them."""
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
+
+
+def _spread(absent: BoolArray, known: NDArray[Any]) -> FloatArray:
+    """Return the numbers of all rows, NaN where a cell is missing."""
+    values = np.full(absent.size, np.nan)
+    values[~absent] = known
+    return values
+
+
+def _finite(name: str, values: FloatArray) -> FloatArray:
+    """Refuse infinite numbers."""
+    for row in np.flatnonzero(np.isinf(values))[:1]:
+        raise InvalidPredictionsError(
+            f"features: {name!r} is {values[row]} in {nth(int(row))}; NaN is for what is missing"
+        )
+    return values

@@ -1,0 +1,195 @@
+"""The answer of a search through segments."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from caltest._base.arrays import BoolArray
+from caltest._base.conditions import Condition, holds
+from caltest._base.features import as_features
+from caltest._base.written import several
+from caltest.errors import StatisticError
+from caltest.results.base import Record, Result
+from caltest.results.calibration import ClusterSummary
+from caltest.results.fields import described, entry
+from caltest.results.numbers import format_p, format_value
+from caltest.results.tables import Columns, aligned
+from caltest.results.verdicts import Finding
+
+
+@described()
+class Segment(Record):
+    """Rows that one or two conditions single out, or all rows."""
+
+    name: str = entry('In words, such as "age > 71 and site = B".')
+    conditions: tuple[Condition, ...] = entry(
+        'Column, kind ("number", "date", "level", "other", "missing"), low and high of '
+        "low < x ≤ high, and the level; of other levels those that are not meant.",
+        "tuple of tuple",
+    )
+    depth: int = entry("The number of conditions.")
+    n: int = entry("The number of rows, and their weight.")
+    weight: float
+    predicted: float = entry("Mean prediction and share of events, weighted.")
+    observed: float
+    difference: float = entry(
+        "Observed minus predicted, with an interval that holds for all segments searched together."
+    )
+    low: float
+    high: float
+    ratio: float = entry("Observed over expected events (O:E), with its interval.")
+    ratio_low: float
+    ratio_high: float
+    shift: float = entry("The shift of the log-odds that fits best; ±30 stands for infinite ones.")
+    gain: float = entry("What this shift gains in log-likelihood, in nats.")
+    price: float = entry("The logarithm of how many segments share this price.")
+    evidence: float = entry("Gain less price.")
+    pvalue: float = entry("Adjusted for the search.")
+
+    @property
+    def on_average(self) -> bool:
+        """Whether the interval leaves 0 out; not so where errors may cancel within the segment."""
+        return not self.low <= 0.0 <= self.high
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the difference."""
+        return self.low, self.high
+
+    @property
+    def at_least(self) -> float:
+        """The end of the interval that is nearest to 0, without sign: the smallest difference."""
+        return min(abs(self.low), abs(self.high)) if self.on_average else 0.0
+
+
+@described(
+    title="Segments",
+    made="segments of {0.min_rows} rows · {0.lens} · {0.null} null",
+    plotter="segments.segments",
+)
+class SegmentSearch(Result):
+    """The answer of :func:`caltest.segment_search`."""
+
+    lens: str = entry("Through which lens the event was seen, and how labels were drawn.")
+    null: str
+    pvalue: float = entry(
+        'Of "calibrated in every segment"; and its Monte Carlo standard error, 0 of enumeration.'
+    )
+    pvalue_error: float
+    finding: Finding = entry(
+        '``"miscalibrated"``, also ``"(impossible outcome)"``, or ``"no evidence"``.'
+    )
+    alpha: float = entry("The chance that any segment of a calibrated model is listed.")
+    bar: float = entry("Evidence above it is listed: more than calibrated models show, in nats.")
+    n_segments: int = entry("The number of segments that were searched.")
+    min_rows: int = entry("The rows that a segment has at least.")
+    columns: tuple[str, ...] = entry(  # type: ignore[misc]
+        "The columns that were searched, and those that were not."
+    )
+    dropped: tuple[str, ...]
+    whole: Segment = entry("All rows.")
+    segments: tuple[Segment, ...] = entry("The short list, without echoes of those before.")
+    strongest: tuple[Segment, ...] = entry("Where none is listed, the five of most evidence.")
+    error: float = entry(
+        "√D, the strong calibration error found on rows that were not learnt from; its lower "
+        "bound, wrong with a chance of ``alpha``; and that found by the prediction alone."
+    )
+    error_low: float
+    error_by_prediction: float
+    reach: tuple[tuple[float, float | None], ...] = entry(
+        "Shares of the rows, and the difference there that is found with a chance of 0.8.",
+        "tuple of tuple",
+    )
+    impossible: int = entry("Observed labels whose predicted probability was exactly 0.")
+    learner: str | None = entry("What taught one more column on half of the rows.", default=None)
+    clusters: ClusterSummary | None = entry("Where rows come in clusters.", default=None)
+    shown: ClassVar[tuple[str, ...]] = (
+        *("name", "n", "predicted", "observed", "difference", "interval"),
+        *("at_least", "evidence", "pvalue"),
+    )
+
+    @property
+    def table(self) -> Columns:
+        """A row for every listed segment; where there is none, for those of most evidence."""
+        rows = self.segments or (self.whole, *self.strongest)
+        heads = {"name": "segment", "n": "rows"}
+        columns = {heads.get(n, n): [getattr(row, n) for row in rows] for n in self.shown}
+        return columns | {"evidence": [f"{row.evidence:.1f}" for row in rows]}
+
+    def members(self, number: int, features: Any) -> BoolArray:
+        """Return which rows of other features are in a listed segment.
+
+        Parameters
+        ----------
+        number : int
+            Its place in ``segments``.
+        features : data frame, mapping or array_like of shape (n, d)
+            As in :func:`segment_search`, with all columns that its conditions name: also
+            "prediction", the probability of the event, where one is about that.
+
+        Raises
+        ------
+        StatisticError
+            When there is no such segment, or no such column.
+        """
+        if not 0 <= number < len(self.segments):
+            listed = several(len(self.segments), "segment")
+            raise StatisticError(f"{listed} listed, counted from 0: there is no number {number}")
+        columns = as_features(features, None).named
+        within = np.ones(next(iter(columns.values())).values.size, dtype=bool)
+        for condition in self.segments[number].conditions:
+            if condition[0] not in columns:
+                known = ", ".join(columns)
+                raise StatisticError(f"features: there is no column {condition[0]!r} among {known}")
+            within &= holds(condition, columns[condition[0]])
+        return within
+
+    def _tables(self) -> list[Columns]:
+        return [self.table]
+
+    def _facts(self) -> list[str]:
+        rows, features = several(self.n, "prediction"), several(len(self.columns) - 1, "column")
+        searched = f"{several(self.n_segments, 'segment')} of {self.min_rows} rows and more"
+        size = f"  {rows}, {self.lens}, {features} and the prediction: {searched}"
+        return [size, "", *aligned(self.table), ""]
+
+    def _in_words(self) -> list[str]:
+        level = f"{100 * self.alpha:g} %"
+        said = [
+            "Evidence is what recalibrating the segment gains, in nats, less the price of the "
+            f"search; calibrated models show more than {self.bar:.1f} in {level} of data sets.",
+        ]
+        if self.segments:
+            said.append(
+                f"Finding: MISCALIBRATED somewhere (p {format_p(self.pvalue)}). Intervals hold for "
+                f"all segments that were searched together ({100 * (1 - self.alpha):g} %)."
+            )
+        else:
+            could = [
+                f"{100 * f:g} % of the rows by {d:.3f}" for f, d in self.reach if d is not None
+            ]
+            reach = f" Found with a chance of 0.8: {' or '.join(could)}." if could else ""
+            said.append(f"Finding: no error found (p {format_p(self.pvalue)}).{reach}")
+        cancelled = [segment.name for segment in self.segments if not segment.on_average]
+        if cancelled:
+            said.append(f"Wrong, not on average: {', '.join(cancelled)}.")
+        said.append(self.gain_in_words)
+        if self.impossible:
+            said.append(
+                f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
+                "0: that alone refutes calibration, unless the predictions were rounded."
+            )
+        return said
+
+    @property
+    def gain_in_words(self) -> str:
+        """What correcting the segments would gain, in a sentence."""
+        if self.error == 0.0:
+            return "Corrections that some rows teach do not lower the Brier score of the others."
+        return (
+            "Corrected where it shows, the Brier score of new rows would fall by "
+            f"{format_value(self.error**2)}; error given the features {self.error:.3f}, at least "
+            f"{self.error_low:.3f}; by the prediction alone {self.error_by_prediction:.3f}."
+        )

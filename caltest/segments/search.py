@@ -1,0 +1,309 @@
+"""The verb that searches all segments of features for miscalibration."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any, Unpack
+
+import numpy as np
+from scipy.special import ndtri
+
+from caltest._base.checks import fraction, one_of, whole
+from caltest._base.conditions import words_of
+from caltest._base.facts import by_appearance
+from caltest._base.features import Feature
+from caltest._base.written import several
+from caltest.errors import DoubtfulInputWarning, StatisticError
+from caltest.inference.analysis import Analysis
+from caltest.lenses import LensLike, OneVsRest, TopK
+from caltest.predictions import FloatArray, Predictions, RowFacts
+from caltest.results import Finding, Segment, SegmentSearch
+from caltest.segments.lattice import Column, Lattice
+from caltest.segments.learnt import Learner, taught
+from caltest.segments.listing import interval, reach, short_list, strong_error
+from caltest.segments.null import LargestOfRedraws, redraws_of, scanned
+from caltest.segments.scan import Scan, sums
+from caltest.simulate import Workers, check_run
+
+#: Columns above which segments have one condition, unless two are asked for.
+MANY_COLUMNS = 60
+#: Logarithm of the chance below which cells of one label each are no chance.
+CHANCE = float(np.log(1e-6))
+#: Segments that are shown where none is listed.
+STRONGEST = 5
+
+
+def segment_search(
+    probs: Any,
+    labels: Any = None,
+    features: Any = None,
+    *,
+    lens: LensLike | None = None,
+    max_depth: int | None = None,
+    min_rows: int = 30,
+    learner: Learner | None = None,
+    alpha: float = 0.05,
+    n_resamples: int = 999,
+    early_stop: bool = False,
+    rng: Any = None,
+    workers: Workers = 1,
+    **facts: Unpack[RowFacts],
+) -> SegmentSearch:
+    """Search all segments of one and two features for those in which a model is miscalibrated.
+
+    The hypothesis is P(y = 1 | x, p) = p in every row. A feature that the model has not used may
+    fail here although the model is calibrated on average: then it would improve the model.
+
+    Parameters
+    ----------
+    probs, labels
+        As in :func:`calibration_test`.
+    features : data frame, mapping, array_like of shape (n, d), or names of columns of ``probs``
+        Numbers, dates, booleans and text, some cells of which may be missing; not made from these
+        labels. Left out for :class:`Predictions` that hold features.
+    lens : lens, optional
+        What the event is; it leaves two classes. With ``TopK(1)`` of more than two, the predicted
+        class is one more column.
+    max_depth : {1, 2}, optional
+        How many conditions a segment has; by default 2, and 1 of more than 60 columns.
+    min_rows : int, default 30
+        A segment has so many rows at least, and so many rows are not in it.
+    learner : object, optional
+        With ``fit(X, r)`` and ``predict(X)``, as scikit-learn's regressors. Half of the rows (whole
+        clusters) teach it residuals from columns and logit p; the other half is searched with what
+        it predicts as one more column. For drifts spread over many features.
+    alpha : float, default 0.05
+        The chance that a calibrated segment is listed, and that any interval misses.
+    n_resamples : int, default 999
+        Label vectors that are redrawn; the most there can be with ``early_stop``.
+    early_stop : bool, default False
+        As in :func:`calibration_test`.
+    rng, workers, **facts
+        As in :func:`calibration_test`. With clusters labels are redrawn as by
+        :class:`SharedRedraws`.
+
+    Returns
+    -------
+    SegmentSearch
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When probs and labels are not a forecast and its outcomes, or features not theirs.
+    StatisticError
+        For more than two classes after the lens, fewer than 2 ``min_rows`` rows, columns that are
+        constant all together, fewer than five clusters, or a learner that is none.
+
+    Warns
+    -----
+    DoubtfulInputWarning
+        For a column whose cells hold only events or only others: is it known before the outcome?
+
+    Notes
+    -----
+    Numbers are cut at quantiles into 8 cells alone and 4 in pairs; the 20 most frequent levels of
+    ``min_rows`` rows are cells, and so are all others and missing values. Conditions are stretches
+    of cells or single levels; segments are all rows, one condition, or two on two columns. The gain
+    of a segment A is, over 42 shifts t of the log-odds from 1/256 to 4,
+
+    G_A = max_t [t Σ_A w y − Σ_A w ln(1 − p + p eᵗ)] / φ_A,
+
+    φ_A = Σ_A w² v / Σ_A w v with v = p (1 − p), 1 without weights; its price
+    π_A = ln(columns × cells of its column), or ln(pairs × cells × cells). The test compares
+    max (G_A − π_A) with that of redrawn labels, which is exact at every n; a segment's p-value is
+    the share of redraws whose maximum reaches its evidence, so that the chance of any false one is
+    at most ``alpha`` whatever other rows do. Intervals hold all shifts whose log-likelihood is
+    within (bar + π_A) φ_A ψ_A of the best, ψ_A ≥ 1 Pearson's dispersion. The lower bound of the
+    error is D − z s/√n, D the mean of 2 g (y − p) − g² with corrections g that other folds have
+    taught: rows i, i + 5, … are a fold.
+
+    O(n d log n) for cells, O(42 n d²) for logarithms, and O(min(events, others) d² + S) a redraw.
+
+    References
+    ----------
+    Zhang & Neill, "Identifying significant predictive bias in classifiers", arXiv:1611.08292.
+    Kulldorff, "A spatial scan statistic", Comm. Statist. Theory Methods 26 (1997). Westfall &
+    Young, "Resampling-based multiple testing" (1993).
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> rng = np.random.default_rng(1)
+    >>> age, p = rng.integers(20, 90, 2000), rng.uniform(0.1, 0.6, 2000)
+    >>> y = rng.random(2000) < np.where(age > 80, p + 0.3, p)
+    >>> found = ct.segment_search(p, y, {"age": age}, rng=0)
+    >>> found.segments[0].name, round(found.segments[0].at_least, 2)
+    ('age > 80', 0.22)
+    """
+    one_of("max_depth", max_depth, (None, 1, 2))
+    one_of("early_stop", early_stop, (True, False))
+    whole("min_rows", min_rows)
+    fraction("alpha", alpha)
+    check_run(n_resamples, rng, workers)
+    if alpha * (1 + n_resamples) < 1.0 - 1e-9:
+        raise StatisticError(
+            f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
+            f"{int(np.ceil(1.0 / alpha)) - 1}"
+        )
+    given: Any = facts if features is None else facts | {"features": features}
+    takes = {"clusters", "weights", "features"}
+    analysis = Analysis.of("segment_search", probs, labels, given, lens=lens, rng=rng, takes=takes)
+    analysis.needs_two_classes("segment_search")
+    data: Predictions = analysis.problem
+    if not data.induced:
+        data = OneVsRest(1)(data)
+    columns, notes = _columns(analysis, data), []
+    if learner is not None:
+        data, columns, said = taught(learner, data, columns, rng)
+        notes.append(said)
+    cut, dropped = _searched(data, columns, min_rows)
+    notes += [f"left out: {', '.join(dropped)}"] if dropped else []
+    if max_depth is None and len(cut) > MANY_COLUMNS:
+        notes.append(f"one condition each, as there are {len(cut)} columns: max_depth=2 takes two")
+    depth = max_depth or (1 if len(cut) > MANY_COLUMNS else 2)
+    schemes, summary = redraws_of(data)
+    scan = scanned(data, Lattice.of(cut, data.n, min_rows, depth), schemes)
+    y = (data.labels == 0).astype(np.float64)
+    evidence = scan.gains(sums(scan.lattice, (scan.w * y)[:, None])[:, 0]) - scan.lattice.price
+    run = (n_resamples, rng, workers)
+    law = LargestOfRedraws.of(scan, data, schemes, float(evidence.max()), run, early_stop)
+    bar = law.bar(alpha)
+    listed = short_list(scan, y, evidence, bar)
+    order = np.argsort(-evidence[1:], kind="stable")[:STRONGEST] + 1
+    describe = partial(_described, scan, y, evidence, law, bar)
+    cluster = np.arange(data.n) if data.n_clusters is None else by_appearance(data.clusters)
+    alone = scanned(data, Lattice.of(cut[:1], data.n, min_rows, 1), schemes)
+    error, by_prediction = (strong_error(part, y, cluster, bar) for part in (scan, alone))
+    pvalue, impossible = law.pvalue(float(evidence.max())), data.impossible.size
+    finding = Finding.MISCALIBRATED if listed else Finding.NO_EVIDENCE
+    return analysis.result(
+        SegmentSearch,
+        notes=(*notes, *(() if summary is None else summary.notes)),
+        null=law.name,
+        pvalue=pvalue,
+        pvalue_error=float(np.sqrt(pvalue * (1.0 - pvalue) / law.drawn)) if law.drawn else 0.0,
+        finding=Finding.IMPOSSIBLE_OUTCOME if impossible else finding,
+        alpha=alpha,
+        bar=bar,
+        n_segments=scan.lattice.size,
+        min_rows=min_rows,
+        columns=tuple(column.feature.name for column in cut),
+        dropped=tuple(dropped),
+        whole=describe(0),
+        segments=tuple(map(describe, listed)),
+        strongest=() if listed else tuple(map(describe, order.tolist())),
+        error=float(np.sqrt(max(error.mean, 0.0))),
+        error_low=float(np.sqrt(max(error.mean - ndtri(1.0 - alpha) * error.error, 0.0))),
+        error_by_prediction=float(np.sqrt(max(by_prediction.mean, 0.0))),
+        reach=reach(scan, bar),
+        impossible=impossible,
+        learner=None if learner is None else type(learner).__name__,
+        clusters=summary,
+        n=data.n,
+        n_resamples=law.drawn,
+        ended=law.ended,
+    )
+
+
+def _columns(analysis: Analysis, data: Predictions) -> list[Feature]:
+    """Return the prediction, of many classes the predicted one, and the features."""
+    if data.features is None:
+        raise StatisticError(
+            "segment_search needs features: a data frame, a mapping or an array of shape (n, d)"
+        )
+    names = set(data.features.named)
+
+    def free(name: str) -> str:
+        return name if name not in names else free(f"the {name}")
+
+    own = [Feature(free("prediction"), data.probs[:, 0])]
+    rows = analysis.data
+    if analysis.lens == TopK(1) and rows.n_classes > 2:
+        classes = tuple(map(rows.class_name, range(rows.n_classes)))
+        predicted = rows.probs.argmax(axis=1).astype(np.float64)
+        own.append(Feature(free("predicted class"), predicted, classes))
+    return [*own, *data.features.columns]
+
+
+def _searched(
+    data: Predictions, columns: list[Feature], min_rows: int
+) -> tuple[list[Column], list[str]]:
+    """Return columns with their cells, and what is left out; warn of what tells the outcome."""
+    if data.n < 2 * min_rows:
+        raise StatisticError(
+            f"{several(data.n, 'row')} have no segment of {min_rows} rows with as many others: "
+            f"take min_rows of at most {data.n // 2}, or more rows"
+        )
+    cut, dropped, seen = list[Column](), list[str](), dict[bytes, str]()
+    for feature in columns:
+        column = Column.of(feature, min_rows)
+        cells = column.alone.code.tobytes() + column.paired.code.tobytes()
+        first = seen.setdefault(cells, feature.name)
+        if cut and column.alone.size < 2:
+            dropped.append(f"{feature.name} (one value)")
+        elif first != feature.name:
+            dropped.append(f"{feature.name} (the same cells as {first})")
+        else:
+            cut.append(column)
+            if feature is not columns[0]:
+                _warn_of_outcomes(column, data, min_rows)
+    if len(cut) < 2:
+        raise StatisticError(
+            f"no column is left to search: {', '.join(dropped)}; pass features of several values"
+        )
+    return cut, dropped
+
+
+def _warn_of_outcomes(column: Column, data: Predictions, min_rows: int) -> None:
+    code = column.alone.code
+    rows, others = (np.bincount(code, w) for w in (None, data.labels != 0))
+    large = rows >= min_rows
+    mixed = large & (others > 0) & (others < rows)
+    if large.sum() < 2 or mixed.any() or np.ptp((others / np.maximum(rows, 1))[large]) == 0:
+        return
+    likely = data.probs[np.arange(data.n), data.labels][large[code]]
+    if np.log(np.maximum(likely, 1e-300)).sum() < CHANCE:
+        warnings.warn(
+            f"features: the cells of {column.feature.name!r} hold only events or only others: is "
+            "it known before the outcome? If not, leave it out",
+            DoubtfulInputWarning,
+            stacklevel=4,
+        )
+
+
+def _described(
+    scan: Scan,
+    y: FloatArray,
+    evidence: FloatArray,
+    law: LargestOfRedraws,
+    bar: float,
+    segment: int,
+) -> Segment:
+    """Return all there is to say of a segment."""
+    m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
+    w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
+    found = interval(p, w, y[m], bar + price, phi)
+    predicted = float(w @ p / w.sum())
+    ratios = [1.0 + d / predicted if predicted > 0.0 else np.nan for d in found[:3]]
+    conditions = scan.lattice.conditions(segment)
+    return Segment(
+        name=" and ".join(map(words_of, conditions)) or "all rows",
+        conditions=conditions,
+        depth=len(conditions),
+        n=int(m.sum()),
+        weight=float(w.sum()),
+        predicted=predicted,
+        observed=predicted + found.mean,
+        difference=found.mean,
+        low=found.low,
+        high=found.high,
+        ratio=ratios[0],
+        ratio_low=ratios[1],
+        ratio_high=ratios[2],
+        shift=found.shift,
+        gain=float(evidence[segment]) + price,
+        price=price,
+        evidence=float(evidence[segment]),
+        pvalue=law.pvalue(float(evidence[segment])),
+    )

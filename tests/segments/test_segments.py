@@ -1,0 +1,455 @@
+"""The search through segments: reference values, a slow twin, invariances and refusals."""
+
+import warnings
+from datetime import date
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest._base.features import as_features
+from caltest.segments.lattice import Column, Lattice
+from caltest.segments.listing import interval, reach, short_list, strong_error
+from caltest.segments.scan import OF_NORMAL, SHIFTS, Scan, log_moment, sums, tilted
+
+FEW = {"n_resamples": 199, "rng": 0}
+
+
+def weyl(n, root):
+    return np.arange(1, n + 1) * np.sqrt(root) % 1.0
+
+
+def twelve():
+    """Return 12 rows, with a number and a level."""
+    p = [0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35]
+    y = [0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1]
+    return p, y, {"x": [1, 5, 6, 2, 1, 2, 4, 1, 5, 6, 3, 5], "g": [*"AABBABABBAAB"]}
+
+
+def mixed(n=240):
+    """Return n rows without a generator: ties, missing cells, levels, two segments wrong."""
+    x, u, v = weyl(n, 2), weyl(n, 3), weyl(n, 5)
+    site = np.where(weyl(n, 7) < 0.5, "A", np.where(weyl(n, 7) < 0.8, "B", "C"))
+    z = np.where(weyl(n, 11) < 0.15, np.nan, np.floor(6 * v))
+    p = np.round(0.1 + 0.3 * x + 0.3 * u, 2)
+    y = (weyl(n, 13) < tilted(p, 1.6 * (site == "B") - 2.2 * (x > 0.75))).astype(float)
+    return p, y, {"x": x, "z": z, "site": site}, 1.0 + np.arange(n) % 3
+
+
+def scan_of(p, features, w=None, min_rows=30, depth=2):
+    columns = as_features({"prediction": p, **features}, len(p)).columns
+    lattice = Lattice.of([Column.of(c, min_rows) for c in columns], len(p), min_rows, depth)
+    return Scan.of(lattice, np.asarray(p, float), np.ones(len(p)) if w is None else w)
+
+
+def gains_of(scan, y):
+    return scan.gains(sums(scan.lattice, (scan.w * y)[:, None])[:, 0])
+
+
+def test_reference_values_of_twelve_rows():
+    p, y, features = twelve()
+    scan = scan_of(p, features, min_rows=3)
+    assert scan.lattice.size == 92
+    found = ct.segment_search(p, y, features, min_rows=3, n_resamples=4096, alpha=0.2)
+    assert found.null == "exact"
+    assert found.n_resamples == 0
+    assert found.pvalue == pytest.approx(0.1155299189, abs=1e-9)
+    first = found.segments[0]
+    assert first.name == "x > 2"
+    values = first.gain, first.price, first.evidence
+    assert values == pytest.approx((4.4000396462, np.log(18), 1.5096678883), abs=1e-8)
+    # all label vectors once more, one by one
+    p, mass, tail = np.array(p), 0.0, 0.0
+    for labels in product((0, 1), repeat=12):
+        chance = np.prod(np.where(labels, p, 1 - p))
+        mass += chance
+        evidence = (gains_of(scan, np.array(labels)) - scan.lattice.price).max()
+        tail += chance * (evidence >= first.evidence - 1e-9)
+    assert (mass, tail) == pytest.approx((1.0, found.pvalue), abs=1e-9)
+
+
+def test_reference_values_of_mixed_rows():
+    p, y, features, w = mixed()
+    scan = scan_of(p, features)
+    gains, price = gains_of(scan, y), scan.lattice.price
+    assert scan.lattice.size == 292
+    assert sum(len(scan.lattice.conditions(s)) == 1 for s in range(292)) == 92
+    assert (price.sum(), gains.sum()) == pytest.approx((1235.9028553565, 593.9082285704), abs=1e-7)
+    expected = {
+        "B": (56, 16.8495596172, 1.6911168377, 0.3742857143, 0.1404942932, 0.5440818492),
+        "A": (32, 15.9739833931, -2.8249736217, -0.4528125000, -0.5144980276, -0.1882021132),
+    }
+    listed = short_list(scan, y, gains - price, 2.5)
+    assert len(listed) == 2
+    for s, (site, (rows, gain, shift, mean, low, high)) in zip(
+        listed, expected.items(), strict=True
+    ):
+        m = scan.lattice.rows(s)
+        assert scan.lattice.conditions(s)[1] == ("site", "level", None, None, site)
+        assert (m.sum(), gains[s], price[s]) == pytest.approx((rows, gain, 4.2766661190), abs=1e-8)
+        found = interval(p[m], scan.w[m], y[m], 2.5 + price[s], 1.0)
+        assert found == pytest.approx((mean, low, high, shift), abs=1e-8)
+    error = strong_error(scan, y, np.arange(240), 2.5)
+    assert error == pytest.approx((0.035981252636, 0.006527170175), abs=1e-10)
+    weighted = scan_of(p, features, w)
+    gains = gains_of(weighted, y)
+    s = int(np.argmax(gains - price))
+    m = weighted.lattice.rows(s)
+    assert s == listed[1]
+    assert (weighted.dispersion[s], gains[s]) == pytest.approx(
+        (2.3153295858, 13.8265090771), abs=1e-8
+    )
+    found = interval(p[m], w[m], y[m], 2.5 + price[s], weighted.dispersion[s])
+    assert found[:3] == pytest.approx((-0.4535937500, -0.5156188141, -0.1625991684), abs=1e-8)
+
+
+def test_redraws_have_the_reference_quantiles():
+    p, y, features, _ = mixed()
+    found = ct.segment_search(p, y, features, n_resamples=1999, rng=0)
+    assert found.bar == pytest.approx(2.64, abs=0.15)
+    assert found.segments[0].name == "x <= 0.75 and site = B"  # the shortest decimal
+
+
+# ------------------------------------------------------------------------------- a slow twin
+def conditions(x, min_rows, parts):
+    """Return the masks of all conditions on a column, and the number of its cells."""
+    missing = np.array([v is None or v != v for v in x])
+    if isinstance(x[~missing][0], str):
+        names, counts = np.unique(x[~missing].astype(str), return_counts=True)
+        kept = sorted((-c, name) for name, c in zip(names, counts, strict=True) if c >= min_rows)
+        kept = [name for _, name in kept[:20]]
+        cells = [x == name for name in kept] + [~np.isin(x.astype(str), kept) & ~missing, missing]
+        cells = [cell for cell in cells if cell.any()]
+        return cells, len(cells)
+    x = x.astype(float)
+    known = np.sort(x[~missing])
+    cuts = np.unique(known)[:-1]
+    if cuts.size >= parts:
+        at = [int(np.ceil(k * known.size / parts)) - 1 for k in range(1, parts)]
+        cuts = np.array([v for v in np.unique(known[at]) if v < known[-1]])
+    ends = [-np.inf, *cuts, np.inf]
+    stretches = [(x > a) & (x <= b) for a, b in combinations(ends, 2)]
+    return (
+        [m for m in [*stretches, missing] if m.any() and not m.all()],
+        len(ends) - 1 + int(missing.any()),
+    )
+
+
+def slow(p, w, y, columns, min_rows):
+    """Return {rows of a segment: (gain, price)}, from the definitions, one segment at a time."""
+    alone = [conditions(x, min_rows, 8) for x in columns]
+    paired = [conditions(x, min_rows, 4) for x in columns]
+    families = [(1, k, masks) for masks, k in alone]
+    for (a, k), (b, m) in combinations(paired, 2):
+        families.append((2, k * m, [u & v for u, v in product(a, b)]))
+    large = [
+        (d, k, [m for m in masks if min_rows <= m.sum() <= len(p) - min_rows])
+        for d, k, masks in families
+    ]
+    large = [family for family in large if family[2]]
+    found = []
+    for depth, cells, masks in [(0, 1, [np.ones(len(p), bool)]), *large]:
+        count = max(1, sum(d == depth for d, _, _ in large))
+        for m in masks:
+            v = p[m] * (1 - p[m])
+            phi = (w[m] ** 2 @ v) / (w[m] @ v)
+            lines = [t * (w[m] @ y[m]) - w[m] @ np.log(1 - p[m] + p[m] * np.exp(t)) for t in SHIFTS]
+            found.append((m, max(0.0, *lines) / phi, np.log(count * cells)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_engine_is_its_slow_twin(seed):
+    rng = np.random.default_rng(seed)
+    n, min_rows = 150 + 10 * seed, 12
+    x = np.round(rng.standard_normal(n), 1 + seed % 2)
+    gaps = np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 4, n))
+    level = rng.choice(
+        np.array([*"abcdefgh"], dtype=object), n, p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.03, 0.02]
+    )
+    level[rng.random(n) < 0.1] = None
+    p = np.round(rng.beta(0.6, [3.0, 0.8, 1.0, 0.3][seed], n), 3).clip(0.001, 0.999)
+    w = rng.choice([1.0, 2.5, 4.0], n) if seed % 2 else np.ones(n)
+    features = {"x": x, "gaps": gaps, "level": level}
+    scan = scan_of(p, features, w, min_rows)
+    for _ in range(5):
+        y = (rng.random(n) < rng.beta(1, 1, n)).astype(float)
+        expected = slow(p, w, y, [p, *features.values()], min_rows)
+        assert len(expected) == scan.lattice.size
+        gains = gains_of(scan, y)
+        for s, (m, gain, price) in enumerate(expected):
+            np.testing.assert_array_equal(m, scan.lattice.rows(s))
+            assert (gains[s], scan.lattice.price[s]) == pytest.approx((gain, price), abs=1e-10)
+        largest = max(gain - price for _, gain, price in expected)
+        assert scan.largest((1 - y)[None].astype(np.int64))[0] == pytest.approx(largest, abs=1e-10)
+
+
+def test_a_gain_is_bounded_by_its_normal_form():
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        n = rng.integers(1, 30)
+        p = tilted(rng.random(n), rng.uniform(-9, 9)).clip(1e-9, 1 - 1e-9)
+        y = rng.random(n) < rng.random()
+        gain = max(t * y.sum() - log_moment(p, t).sum() for t in SHIFTS)
+        normal = 0.5 * (y.sum() - p.sum()) ** 2 / (p * (1 - p)).sum()
+        assert gain <= OF_NORMAL * normal + 1e-9
+
+
+# -------------------------------------------------------------------- invariances and equivalences
+def data(n=600, seed=0, shift=1.5):
+    rng = np.random.default_rng(seed)
+    age, site = rng.integers(20, 90, n).astype(float), rng.choice([*"ABC"], n, p=[0.5, 0.3, 0.2])
+    z = np.where(rng.random(n) < 0.1, np.nan, rng.standard_normal(n))
+    p = rng.uniform(0.1, 0.6, n)
+    y = (rng.random(n) < tilted(p, shift * (age > 70))).astype(int)
+    return p, y, {"age": age, "site": site, "z": z}
+
+
+def described(found, names=True):
+    return [
+        ((s.name,) if names else ()) + (s.n, *np.round([s.gain, s.low, s.high, s.price], 9))
+        for s in found.segments
+    ]
+
+
+def test_what_does_not_matter_changes_nothing():
+    p, y, f = data()
+    expected = described(ct.segment_search(p, y, f, **FEW))
+    assert expected[0][0].startswith("age > ")
+    order = np.random.default_rng(1).permutation(len(p))
+    # bars are simulated: rows in another order have other draws
+    moved = ct.segment_search(p[order], y[order], {k: v[order] for k, v in f.items()}, **FEW)
+    assert [s.name for s in moved.segments] == [s[0] for s in expected]
+    assert [s.gain for s in moved.segments] == pytest.approx([s[2] for s in expected], abs=1e-8)
+    same = {
+        "copies and constants": f | {"copy": f["age"], "constant": np.ones(len(p))},
+        "other names of levels": f | {"site": np.where(f["site"] == "A", "Z", f["site"])},
+    }
+    for words, features in same.items():
+        assert described(ct.segment_search(p, y, features, **FEW)) == expected, words
+    rising = f | {"age": np.exp(f["age"] / 9)}
+    found = ct.segment_search(p, y, rising, **FEW)
+    assert described(found, names=False) == [row[1:] for row in expected]
+    for scale in (0.1, 3.0):
+        w = scale * (1 + np.arange(len(p)) % 3)
+        found = ct.segment_search(p, y, f, weights=w, **FEW)
+        assert found.effective_n < len(p)
+        assert described(found) == described(ct.segment_search(p, y, f, weights=w / scale, **FEW))
+    zero = np.concatenate([np.ones(len(p)), np.zeros(50)])
+    longer = {k: np.concatenate([v, v[:50]]) for k, v in f.items()}
+    found = ct.segment_search(
+        np.append(p, p[:50]), np.append(y, 1 - y[:50]), longer, weights=zero, **FEW
+    )
+    assert described(found) == expected
+
+
+def test_forms_of_features_are_alike(tmp_path):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    p, y, f = data()
+    f["day"] = np.datetime64("2020-01-01") + np.arange(len(p))
+    f["sex"] = np.arange(len(p)) % 3 == 0
+    frame = pd.DataFrame(f)
+    expected = ct.segment_search(p, y, frame, **FEW)
+    whole = frame.assign(p=p, label=y)
+    whole.to_csv(tmp_path / "rows.csv", index=False)
+    masked = f | {"z": np.ma.masked_invalid(f["z"])}
+    nullable = frame.convert_dtypes().assign(site=frame["site"].astype("category"))
+    for features in (f, pl.from_pandas(frame), masked, nullable, {k: [*v] for k, v in f.items()}):
+        assert ct.segment_search(p, y, features, **FEW).segments == expected.segments
+    named = ct.segment_search(whole, "label", [*f], **FEW)
+    from_file = ct.read_predictions(tmp_path / "rows.csv", features="*")
+    some = ct.read_predictions(tmp_path / "rows.csv", features="age, s*")
+    assert [c.name for c in some.features.columns] == ["age", "site", "sex"]
+    assert named.segments == ct.segment_search(from_file, **FEW).segments == expected.segments
+    assert from_file.take(np.array([3, 1])).features.named["age"].values.tolist() == [
+        *f["age"][[3, 1]]
+    ]
+    rows = ct.Predictions.of(p, y, features=frame)
+    assert ct.SegmentSearch.from_json(expected.to_json()) == expected
+    assert ct.segment_search(rows, workers=2, **FEW) == expected
+    m = expected.members(0, frame)
+    assert m.sum() == expected.segments[0].n
+    with pytest.raises(ct.StatisticError, match="does not take features"):
+        ct.calibration_test(rows)
+
+
+def test_evidence_above_the_bar_is_a_small_p_value():
+    for seed, shift in product(range(4), (0.0, 0.7, 1.5)):
+        found = ct.segment_search(*data(300, seed, shift), **FEW)
+        for s in (*found.segments, *found.strongest, found.whole):
+            assert (s.evidence > found.bar) == (s.pvalue <= found.alpha)
+            assert s.low - 1e-12 <= s.difference <= s.high + 1e-12
+            assert s.at_least == (min(abs(s.low), abs(s.high)) if s.on_average else 0.0)
+        assert all(s.pvalue <= 0.05 for s in found.segments)
+        assert (found.pvalue <= 0.05) == bool(found.segments)
+        early = ct.segment_search(*data(300, seed, shift), early_stop=True, **FEW)
+        if early.ended == "early":
+            assert early.pvalue == pytest.approx(20 / (early.n_resamples + 1))
+            assert early.n_resamples < 199
+
+
+def test_what_is_calibrated_right_on_average_is_said():
+    rng = np.random.default_rng(3)
+    p = tilted(np.full(2000, 0.5), rng.normal(0, 3, 2000))
+    y = rng.random(2000) < tilted(np.full(2000, 0.5), 0.4 * np.log(p / (1 - p)))
+    found = ct.segment_search(p, y, {"x": rng.random(2000)}, **FEW)
+    assert all(c[0] == "prediction" for s in found.segments for c in s.conditions)
+    assert found.error_by_prediction > 0.8 * found.error > 0.1
+    assert found.error_low < found.error
+
+
+def test_the_reach_is_found_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    n = 2000
+    p, f = rng.uniform(0.02, 0.5, n), {"x": rng.permutation(n), "u": rng.random(n)}
+    scan = scan_of(p, f)
+    for share, gap in reach(scan, 2.5):
+        m = rng.permutation(n) < share * n
+        shifts = np.linspace(0, 4, 400)
+        means = np.array([tilted(p[m], t).mean() - p[m].mean() for t in shifts])
+        t = np.interp(gap, means, shifts)
+        y = rng.random((2000, n)) < np.where(m, tilted(p, t), p)
+        events = y[:, m].sum(axis=1)[:, None]
+        k = np.array([log_moment(p[m], s).sum() for s in SHIFTS])
+        power = ((events * SHIFTS - k).max(axis=1) > 2.5 + np.log(3 * 8)).mean()
+        assert 0.7 < power < 0.95
+
+
+def test_one_wrong_cell_and_certain_predictions_make_no_nan():
+    p = np.tile([0.0, 1.0, 0.3, 0.9999999], 40)
+    y = np.tile([0, 1, 1, 0], 40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ct.segment_search(p, y, {"x": np.arange(160), "g": [*"ab"] * 80}, **FEW)
+        sure = ct.segment_search(
+            [0.0, 1.0, 0.5] * 60, [0, 1, 0, 0, 1, 1] * 30, {"x": np.arange(180) // 3 % 7}, **FEW
+        )
+    assert np.isfinite([v for s in found.segments for v in (s.low, s.high, s.gain, s.shift)]).all()
+    assert sure.pvalue > 0.05
+    broken = ct.segment_search([0.0, 1.0, 0.5] * 60, [1, 1, 0] * 60, {"x": np.arange(180)}, **FEW)
+    assert (broken.finding, broken.impossible) == (ct.Finding.IMPOSSIBLE_OUTCOME, 60)
+    assert "probability exactly 0" in str(broken)
+
+
+def test_many_classes_have_a_column_of_their_own():
+    data = ct.examples.digits("overfit")
+    found = ct.segment_search(data, features={"x": np.arange(data.n)}, **FEW)
+    assert found.columns == ("prediction", "predicted class", "x")
+    with pytest.raises(ct.StatisticError, match="needs a two-class lens"):
+        ct.segment_search(data, features={"x": np.arange(data.n)}, lens=ct.Canonical())
+    p, y, f = data_of_two()
+    assert ct.segment_search(p, y, f, lens=ct.TopK(1), **FEW).columns[1] == "prediction_"
+
+
+def data_of_two():
+    p, y, f = data()
+    return p, y, {"prediction_": f["age"]}
+
+
+def test_clusters_widen_intervals():
+    p, y, f = data(300)
+    cluster = np.repeat(np.arange(300), 4)
+    rows = {k: np.repeat(v, 4) for k, v in f.items()}
+    apart = ct.segment_search(p, y, f, **FEW)
+    together = ct.segment_search(np.repeat(p, 4), np.repeat(y, 4), rows, clusters=cluster, **FEW)
+    assert together.n_clusters == 300
+    assert together.clusters.dependence == 1.0
+    a, b = apart.segments[0], together.segments[0]
+    assert b.gain == pytest.approx(a.gain, rel=0.3)  # four copies tell what one does
+    assert b.high - b.low == pytest.approx(a.high - a.low, rel=0.3)
+    with pytest.raises(ct.StatisticError, match="too few clusters"):
+        ct.segment_search(p, y, f, clusters=np.arange(300) % 4)
+
+
+def test_a_learner_teaches_one_more_column():
+    rng = np.random.default_rng(2)
+    x, p = rng.standard_normal((1600, 20)), np.full(1600, 0.4)
+    x[::7, 3] = np.nan
+    y = rng.random(1600) < tilted(p, 0.25 * np.nansum(x, axis=1))
+
+    class Linear:
+        def fit(self, X, r):
+            self.beta = np.linalg.lstsq(X, r, rcond=None)[0]
+
+        def predict(self, X):
+            return X @ self.beta
+
+    found = ct.segment_search(p, y, x, learner=Linear(), **FEW)
+    assert (found.learner, found.n) == ("Linear", 800)
+    assert found.segments[0].conditions[0][0] == "learner"
+    assert found == ct.segment_search(p, y, x, learner=Linear(), **FEW)
+    assert "p depends on this split" in str(found)
+    with pytest.raises(ct.StatisticError, match="must have fit"):
+        ct.segment_search(p, y, x, learner=max)
+
+
+N = 100
+WRONG = {
+    "no features": ({"features": None}, "needs features"),
+    "another number of rows": ({"features": {"x": np.arange(99)}}, "'x' has 99 values"),
+    "free text": ({"features": {"t": [f"name {i}" for i in range(N)]}}, "leave it out, or group"),
+    "infinite": ({"features": {"x": np.r_[np.inf, np.arange(N - 1)]}}, "'x' is inf in row 0"),
+    "complex": ({"features": {"x": np.arange(N) * 1j}}, "'x' is complex"),
+    "nested": ({"features": {"x": [[1, 2]] * N}}, "'x' is nested"),
+    "nested objects": ({"features": {"x": [{}, *range(N - 1)]}}, "'x' is nested in row 0"),
+    "three dimensions": ({"features": np.zeros((N, 2, 2))}, "of shape"),
+    "no column": ({"features": {}}, "holds no column"),
+    "constant": ({"features": {"x": np.ones(N)}}, "no column is left to search: x"),
+    "depth": ({"max_depth": 3}, "max_depth must be"),
+    "few rows": ({"min_rows": 60}, "take min_rows of at most 50"),
+    "alpha": ({"n_resamples": 9}, "take at least 19"),
+    "subgroups": ({"by": np.arange(N) % 2}, "does not take by"),
+    "no such fact": ({"feature": 1}, "did you mean features"),
+    "no such column": ({"features": ["x"]}, "values, but there are"),
+    "lens": ({"lens": "TopK"}, "lens must be"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_calls_are_told_what_to_do(case):
+    options, message = WRONG[case]
+    p = np.linspace(0.2, 0.8, N)
+    given = {"features": {"x": np.arange(N) % 7}} | options
+    with pytest.raises((ct.StatisticError, ct.InvalidPredictionsError, TypeError), match=message):
+        ct.segment_search(p, np.arange(N) % 3 == 0, **given)
+
+
+def test_tallies_and_leaks_are_named():
+    p, y, f = data(300)
+    with pytest.raises(ct.StatisticError, match="needs the rows"):
+        ct.segment_search(ct.Tally.of(p, y), features=f)
+    with pytest.warns(ct.DoubtfulInputWarning, match="'paid' hold only events"):
+        ct.segment_search(p, y, f | {"paid": y}, **FEW)
+    found = ct.segment_search(p, y, f, **FEW)
+    with pytest.raises(ct.StatisticError, match="there is no number 7"):
+        found.members(7, f)
+    with pytest.raises(ct.StatisticError, match="no column 'age'"):
+        found.members(0, {"z": f["z"]})
+    with pytest.raises(ct.StatisticError, match="'age' holds text"):
+        found.members(0, {"age": [*"ab"]})
+
+
+def test_conditions_say_what_they_select():
+    n = 400
+    day = np.arange(n) % 200
+    f = {
+        "day": [None if i % 9 == 0 else date(2020, 1, 1 + i % 28) for i in range(n)],
+        "level": [
+            None if i % 8 == 0 else "abcdefghij"[i % 10] if i % 4 else f"r{i % 80}"
+            for i in range(n)
+        ],
+        "small": day / 1e4,
+    }
+    scan = scan_of(np.linspace(0.1, 0.9, n), f, min_rows=20)
+    columns = as_features({"prediction": np.linspace(0.1, 0.9, n), **f}, n).named
+    from caltest._base.conditions import holds
+
+    kinds = set()
+    for s in range(1, scan.lattice.size):
+        within = np.ones(n, bool)
+        for condition in scan.lattice.conditions(s):
+            kinds.add(condition[1])
+            within &= holds(condition, columns[condition[0]])
+        np.testing.assert_array_equal(within, scan.lattice.rows(s))
+    assert kinds == {"number", "date", "level", "other", "missing"}
