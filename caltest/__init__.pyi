@@ -34,6 +34,7 @@ from .inference import meta_analysis as meta_analysis
 from .inference import replicate as replicate
 from .io import read_predictions as read_predictions
 from .lenses import Canonical as Canonical
+from .lenses import Cumulative as Cumulative
 from .lenses import Lens as Lens
 from .lenses import OneVsRest as OneVsRest
 from .lenses import Partition as Partition

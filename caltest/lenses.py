@@ -262,6 +262,50 @@ class OneVsRest(Lens):
 
 
 @dataclass(frozen=True, repr=False)
+class Cumulative(Lens):
+    """At most class k, of ordered classes: is the cumulative probability right?
+
+    Induced class 0 is "at most class k", of probability Σ_{j ≤ k} p_j: the lens
+    ``Partition([[0, …, k], [k + 1, …, K − 1]])``, whose intercept and slope are those of Edlinger,
+    van Smeden et al., Diagnostic and Prognostic Research 6, 2022. O(n K).
+
+    StatisticError unless 0 ≤ ``k`` < K − 1, the number of the last class.
+
+    Examples
+    --------
+    >>> Cumulative(1)(Predictions.of([[0.1, 0.3, 0.6]], [1])).probs.round(3)
+    array([[0.4, 0.6]])
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, least=0)
+
+    def __call__(self, data: Predictions) -> Predictions:
+        return self._cut(data)(data)
+
+    @property
+    def subject(self) -> Subject:
+        return "event"
+
+    def components(self, data: Predictions) -> tuple[str, ...]:
+        return (f"class ≤ {data.class_name(self.k)}",)
+
+    def relabelling(self, data: Predictions) -> Relabelling:
+        return self._cut(data).relabelling(data)
+
+    def _cut(self, data: Predictions) -> Partition:
+        if self.k >= data.n_classes - 1:
+            raise StatisticError(
+                f"{self!r} is all of {data.n_classes} classes: k must be at most "
+                f"{data.n_classes - 2}"
+            )
+        classes = list(range(data.n_classes))
+        return Partition([classes[: self.k + 1], classes[self.k + 1 :]])
+
+
+@dataclass(frozen=True, repr=False)
 class Canonical(Lens):
     """The whole probability vector: the strictest question, and the induced problem is the problem.
 

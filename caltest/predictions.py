@@ -38,6 +38,7 @@ class RowFacts(TypedDict, total=False):
     ids: Any
     folds: Any
     from_logits: bool
+    ordered: bool
     pos_label: Any
     predicted_label: str | None
     renormalise: bool
@@ -76,6 +77,8 @@ class Predictions:
         Rows that repeat another more often than by chance, as far as a verb has looked.
     followup : Followup, optional
         What was given in the place of labels, which are 0 in rows that are unknown.
+    ordered : bool
+        Whether classes are in an order, such as grades.
     """
 
     probs: FloatArray
@@ -93,6 +96,7 @@ class Predictions:
     provenance: tuple[Provenance, ...] = ()
     copies: int = 0
     followup: Followup | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
@@ -120,6 +124,7 @@ class Predictions:
         predicted_label: str | None = None,
         renormalise: bool = False,
         drop_missing: bool = False,
+        ordered: bool = False,
     ) -> Predictions:
         """Check probabilities and labels, and bring them into one form.
 
@@ -178,6 +183,9 @@ class Predictions:
         drop_missing : bool, default False
             Leave out rows without a value, or where a column of numbers holds none; notes count
             them.
+        ordered : bool, default False
+            Whether the classes, more than two, are in their order, such as grades: audits and
+            reports then ask about cumulative probabilities, too.
 
         Raises
         ------
@@ -222,6 +230,7 @@ class Predictions:
                     pos_label=pos_label,
                     renormalise=renormalise,
                     **table.facts,
+                    ordered=ordered,
                 )
             doubt_labels(table.chosen, data.labels, data.probs)
             data = replace(data, notes=(*table.notes, *data.notes))
@@ -253,6 +262,11 @@ class Predictions:
             for name, read in known.READERS.items()
             if given[name] is not None
         }
+        one_of("ordered", ordered, (True, False))
+        if ordered and data.n_classes == 2:
+            raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
+        if ordered:
+            facts["ordered"] = True
         data = replace(data, **facts) if facts else data
         for name in ("weights", "clusters", "folds"):
             if (followup or data.followup) is not None and vars(data)[name] is not None:

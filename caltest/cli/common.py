@@ -25,7 +25,7 @@ FACTS = ("clusters", "weights", "by", "ids", "folds", "time", "event", "strata")
 _READ = (
     *("predicted_label", "pos_label", "from_logits", "renormalise", "clusters", "weights", "by"),
     *("ids", "folds", "per_character", "drop_missing", "one_model", "format"),
-    *("time", "event", "horizon", "strata", "features"),
+    *("time", "event", "horizon", "strata", "features", "ordered"),
 )
 
 

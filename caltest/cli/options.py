@@ -58,6 +58,7 @@ ROWS = options_of(
     option("--renormalise", is_flag=True, help="Divide rows by their sum, and say how many."),
     option("--drop-missing", is_flag=True, help="Leave out rows that lack a value, and say so."),
     option("--one-model", is_flag=True, help="Rows are of one model, whatever names say."),
+    option("--ordered", is_flag=True, help="The classes are in their order, such as grades."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),

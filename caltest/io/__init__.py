@@ -50,6 +50,7 @@ def read_predictions(
     event: str | None = None,
     horizon: float | None = None,
     strata: str | None = None,
+    ordered: bool = False,
 ) -> Predictions:
     """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
 
@@ -97,6 +98,8 @@ def read_predictions(
         In place of ``label`` the columns of :class:`Followup`, of an event by ``horizon``.
     horizon : float, optional
         By when it occurs.
+    ordered : bool, default False
+        Whether classes are in their order, as in :meth:`Predictions.of`.
 
     Raises
     ------
@@ -111,7 +114,7 @@ def read_predictions(
     request = Request(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, per_character, drop_missing, one_model, format),
-        *(time, event, horizon, strata, features),
+        *(time, event, horizon, strata, features, ordered),
     )
     parts = parts_of(path)
     if len(parts) == 1:

@@ -102,6 +102,7 @@ def read_chosen(
             from_logits=request.from_logits,
             renormalise=request.renormalise,
             pos_label=request.pos_label,
+            ordered=request.ordered,
             **table.facts,
         )
     doubt_labels(chosen, data.labels, data.probs)

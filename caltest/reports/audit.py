@@ -45,9 +45,10 @@ def audit(
     (:class:`CoxScore`, :class:`Kuiper` and :class:`MultiScale` together: slopes, shifts, waves and
     bumps); of more than three classes the largest few (``TopK(k)``); every class against the rest,
     summarised by the worst (the class whose error is certainly the largest), of more than 1000
-    those of the largest total probability; the whole vector (``Canonical()``), as a binned error
-    and by its log score (:class:`ScoreGap`). For two classes: the probability of label 1, with and
-    without bins, and the top prediction. With ``by`` every subgroup, summarised by the worst.
+    those of the largest total probability; of ``ordered`` classes their cumulative probabilities
+    (:class:`Cumulative`); the whole vector (``Canonical()``), as a binned error and by its log
+    score (:class:`ScoreGap`), that of ordered classes their ranked probability score. For two
+    classes: the probability of label 1, with and without bins, and the top prediction. With ``by`` every subgroup, summarised by the worst.
     Errors are total-variation ECEs, over 15 equal-width bins for two-class lenses and over a
     :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. Statistics without
     a meaning for the predictions (all of them 0 or 1, say) are left out.
@@ -164,7 +165,11 @@ def _elsewhere(
     The bounds share alpha over all errors that could have been the worst.
     """
     tolerance, alpha = limits
-    errors = [j for j, row in enumerate(rows) if j and row.aspect in ("error", "classes", "groups")]
+    errors = [
+        j
+        for j, row in enumerate(rows)
+        if j and row.aspect in ("error", "classes", "ordered", "groups")
+    ]
     share = alpha / max(sum(len(answers[j][0]) for j in errors), 1)
     enough = options | {"n_resamples": max(options["n_resamples"], int(20.0 / share))}
     found = {}
@@ -203,7 +208,7 @@ def _answers(
 
 
 def _answer(data: Predictions | AnyTally, question: Question, options: dict[str, Any]) -> Answer:
-    if question.kind == "shape":
+    if question.kind in ("shape", "ordered"):
         joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **options)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None

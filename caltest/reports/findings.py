@@ -62,7 +62,7 @@ def row_of(
     elif adjusted <= alpha:
         verdict = Finding.MISCALIBRATED
     else:
-        blunt = question.kind in ("error", "classes", "groups") and critical > noticed
+        blunt = question.kind in ("error", "classes", "ordered", "groups") and critical > noticed
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
     shown = _worst(data, question, worst)
     detail = _detail(data, question, tests, worst, adjusted <= alpha, alpha)
@@ -96,6 +96,9 @@ def worst_test(question: Question, tests: Tests) -> int:
 def _worst(data: Predictions | AnyTally, question: Question, worst: int) -> str:
     if question.kind == "classes":
         return f"class {data.class_name(_class_of(question, worst))}"
+    if question.kind == "ordered":
+        assert isinstance(data, Predictions)
+        return question.pairs[worst][1].components(data)[0]
     if len(question.pairs) == 1:
         return ""
     return type(question.pairs[worst][0]).__name__
@@ -139,6 +142,13 @@ def _detail(
             f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
             f"{data.class_name(c)}: error {test.shown_estimate}, chance alone {test.shown_floor} "
             f"({_direction(predicted, occurred)})."
+        )
+    if question.kind == "ordered":
+        wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
+        return (
+            f"Cumulative probabilities: {wrong} of {len(tests)} are miscalibrated on their own; "
+            f"the worst is that of {_worst(data, question, worst)}: error {test.shown_estimate}, "
+            f"chance alone {test.shown_floor}."
         )
     if question.kind == "shape":
         parts = [
@@ -289,7 +299,7 @@ def _passing(row: AuditRow) -> str:
 
 
 def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
-    lenses = [row.lens if row.aspect == "classes" else row.test.lens for row in rows]
+    lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
     told: dict[str, dict[str, None]] = {}
     for lens, row in zip(lenses, rows, strict=True):
         for note in row.test.notes:

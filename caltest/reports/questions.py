@@ -12,7 +12,7 @@ from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.inference.analysis import MANY, problem_through, rows_where_needed
-from caltest.lenses import Canonical, Lens, OneVsRest, Subject, TopK
+from caltest.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import IntArray, Predictions
 from caltest.problem import TallyProblem
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
@@ -23,9 +23,9 @@ from caltest.tally.grid import SUMS
 Pair = tuple[StatisticLike, Lens]
 #: Classes that are tested one by one, those of the largest total probability.
 MOST_CLASSES = 1000
-#: A binned error; the binned errors of all classes; statistics without bins, of one lens; how
-#: sure the whole vector is; the binned errors of all subgroups.
-Kind = Literal["error", "classes", "shape", "score", "groups"]
+#: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
+#: without bins, of one lens; how sure the whole vector is; the binned errors of all subgroups.
+Kind = Literal["error", "classes", "ordered", "shape", "score", "groups"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Question:
     @property
     def subject(self) -> Subject:
         """What is looked at."""
-        return "classes" if self.kind == "classes" else self.pairs[0][1].subject
+        return "classes" if self.kind in ("classes", "ordered") else self.pairs[0][1].subject
 
 
 #: What Σ of fourth moments over variance² may be for a score to count as normal: two-sided p-values
@@ -141,12 +141,17 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
     every = Question(name, words, "classes", tuple((binary, OneVsRest(c)) for c in numbers))
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
-    score = ScoreGap("brier" if impossible_in(data).size else "log")
+    score, cuts = ScoreGap("brier" if impossible_in(data).size else "log"), []
+    if isinstance(data, Predictions) and data.ordered:
+        last = data.n_classes - 2
+        events: tuple[Pair, ...] = tuple((binary, Cumulative(c)) for c in range(last + 1))
+        words = "are cumulative probabilities right?"
+        score, cuts = ScoreGap("rps"), [Question(f"Cumulative(0…{last})", words, "ordered", events)]
     words = "over- or underconfident?"
     sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
     k = min(3, data.n_classes - 2)
     ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
-    return [top, shape(TopK(1)), *ranks, every, whole, sure, *groups(TopK(1))]
+    return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *groups(TopK(1))]
 
 
 def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Question]:

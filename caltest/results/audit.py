@@ -54,10 +54,10 @@ class AuditRow(Record):
         '{"event", "top", "ranks", "classes", "vector"}',
     )
     aspect: str = entry(
-        "A binned error; those of every class; statistics without bins, of which ``test`` is the "
-        "loudest; how sure the whole vector is, which like the shape is reported in standard "
-        "deviations from what chance shows; the binned errors of every subgroup.",
-        '{"error", "classes", "shape", "score", "groups"}',
+        "A binned error; those of every class, or cumulative probability; statistics without "
+        "bins, of which ``test`` is the loudest; how sure the whole vector is, which like the "
+        "shape is reported in standard deviations from what chance shows; the binned errors of every subgroup.",
+        '{"error", "classes", "ordered", "shape", "score", "groups"}',
     )
     test: CalibrationTestResult = entry("The test that decides.")
     pvalue: float = entry("Of the row; and adjusted for the number of rows.")

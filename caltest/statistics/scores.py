@@ -35,11 +35,19 @@ def _spherical(probs: FloatArray) -> FloatArray:
     return 1.0 - probs / np.sqrt((probs**2).sum(axis=1))[:, None]
 
 
+def _rps(probs: FloatArray) -> FloatArray:
+    # Σ_k (F_k − 1{y ≤ k})² over all k but the last = Σ F² − 2 Σ_{k ≥ y} F_k + K − 1 − y
+    upto = np.cumsum(probs, axis=1)[:, :-1]
+    later = np.cumsum(upto[:, ::-1], axis=1)[:, ::-1] - 0.5 * np.arange(upto.shape[1], 0, -1)
+    return (upto**2).sum(axis=1)[:, None] - 2.0 * np.column_stack([later, np.zeros(len(later))])
+
+
 #: The score of every row for every label it could have, shape (n, K); smaller is better.
 NAMED: dict[str, Callable[[FloatArray], FloatArray]] = {
     "brier": _brier,
     "log": _log,
     "spherical": _spherical,
+    "rps": _rps,
 }
 
 
@@ -219,8 +227,10 @@ class ScoreGap(Statistic):
 
     Parameters
     ----------
-    score : {"brier", "log", "spherical"}, default "brier"
-        Which score.
+    score : {"brier", "log", "spherical", "rps"}, default "brier"
+        Which score; the ranked probability score, Σ_{k < K−1} (F_k − 1{y ≤ k})² with F the
+        cumulative probabilities (Epstein, Journal of Applied Meteorology 8, 1969), is for ordered
+        classes.
 
     Raises
     ------

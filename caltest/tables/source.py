@@ -39,6 +39,7 @@ class Request:
     horizon: float | None = None
     strata: str | None = None
     features: str | Sequence[str] | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         given = self.time is not None and self.horizon is not None
