@@ -48,10 +48,11 @@ def audit(
     those of the largest total probability; of ``ordered`` classes their cumulative probabilities
     (:class:`Cumulative`); the whole vector (``Canonical()``), as a binned error and by its log
     score (:class:`ScoreGap`), that of ordered classes their ranked probability score. For two
-    classes: the probability of label 1, with and without bins, and the top prediction. With ``by`` every subgroup, summarised by the worst.
-    Errors are total-variation ECEs, over 15 equal-width bins for two-class lenses and over a
-    :class:`VarianceTree` with cells of at least max(20, n/50) rows for vectors. Statistics without
-    a meaning for the predictions (all of them 0 or 1, say) are left out.
+    classes: the probability of label 1, with and without bins, and the top prediction. With ``by``
+    every subgroup, summarised by the worst. Errors are total-variation ECEs, over 15 equal-width
+    bins for two-class lenses and over a :class:`VarianceTree` with cells of at least max(20, n/50)
+    rows for vectors. Statistics without a meaning for the predictions (all of them 0 or 1, say) are
+    left out.
 
     Parameters
     ----------

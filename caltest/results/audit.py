@@ -56,7 +56,8 @@ class AuditRow(Record):
     aspect: str = entry(
         "A binned error; those of every class, or cumulative probability; statistics without "
         "bins, of which ``test`` is the loudest; how sure the whole vector is, which like the "
-        "shape is reported in standard deviations from what chance shows; the binned errors of every subgroup.",
+        "shape is reported in standard deviations from what chance shows; the binned "
+        "errors of every subgroup.",
         '{"error", "classes", "ordered", "shape", "score", "groups"}',
     )
     test: CalibrationTestResult = entry("The test that decides.")
