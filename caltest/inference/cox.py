@@ -15,7 +15,7 @@ from caltest.inference.analysis import ROWS, Analysis
 from caltest.inference.cox_followup import Link, followed_estimates
 from caltest.inference.squared_error import added
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
@@ -71,8 +71,7 @@ def cox_recalibration(
     -----
     O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12. Degrees of
     freedom of the jackknife are the effective number of units, (Σ W_u)² / Σ W_u², less 1. A tally
-    has the sums Σ y and Σ y logit p that the likelihood knows outcomes by; its other sum, over rows
-    of some prediction, has all moments up to the third in each micro-cell.
+    has the sums Σ y and Σ y logit p by which outcomes enter.
 
     References
     ----------
@@ -97,8 +96,8 @@ def cox_recalibration(
         return analysis.result(CoxRecalibration, **followed, level=level, method=method)
     if link != "logit":
         raise StatisticError(f"link={link!r} is for risks with follow-up: use link='logit'")
-    seen = analysis.data if analysis.from_sums else analysis.problem
-    freedom = _freedom(seen)
+    source = analysis.data if analysis.from_sums else analysis.problem
+    freedom = _freedom(source)
     folded = analysis.data.folds is not None
     if (designed := folded or bool(np.isfinite(freedom))) and method == "profile":
         raise StatisticError(
@@ -111,10 +110,10 @@ def cox_recalibration(
     best, (intercept, slope) = fit_logistic(both, none, y, w)
     # Each pair of rows enters twice: as i among the rows that j's model was fitted on, and as j.
     twice = 2.0 if folded else 1.0
-    offset_se = float(np.sqrt(twice * covariance_of(one, z + offset, y, w, seen)[0, 0]))
-    covariance = twice * covariance_of(both, intercept + slope * z, y, w, seen)
+    offset_se = float(np.sqrt(twice * covariance_of(one, z + offset, y, w, source)[0, 0]))
+    covariance = twice * covariance_of(both, intercept + slope * z, y, w, source)
     intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
-    found: dict[str, Any] = {"covariance": float(covariance[0, 1])}
+    numbers: dict[str, Any] = {"covariance": float(covariance[0, 1])}
 
     profiles: list[Callable[[float], float]] = [
         lambda a: fit_logistic(only, none + a, y, w)[0],
@@ -129,20 +128,20 @@ def cox_recalibration(
         interval = estimate - reach * se, estimate + reach * se
         if method == "profile":
             interval = _not_rejected(estimate, se, profile, top - 0.5 * reach**2)
-        found[name], found[f"{name}_se"] = float(estimate), se
-        found[f"{name}_interval"] = tuple(map(float, interval))
+        numbers[name], numbers[f"{name}_se"] = float(estimate), se
+        numbers[f"{name}_interval"] = tuple(map(float, interval))
     tests = 2.0 * np.array([best - calibrated, offset_best - calibrated, best - offset_best])
     if designed:
         moved = np.array([intercept, slope - 1.0])
         wald = moved @ np.linalg.solve(covariance, moved)
         tests = np.array([wald, (offset / offset_se) ** 2, (moved[1] / slope_se) ** 2])
     for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), tests, strict=True):
-        found[name] = max(0.0, float(value))
-        found[f"{name}_pvalue"] = _tail(found[name], df, freedom)
+        numbers[name] = max(0.0, float(value))
+        numbers[f"{name}_pvalue"] = _tail(numbers[name], df, freedom)
     return analysis.result(
         CoxRecalibration,
-        **found,
-        events=round(float((y if seen.weights is not None or w is None else y * w).sum())),
+        **numbers,
+        events=round(float((y if source.weights is not None or w is None else y * w).sum())),
         level=level,
         method=method,
     )
@@ -177,12 +176,12 @@ def _of_sums(micro: TallyProblem) -> Likelihood:
     """
     _of_rows(micro.expand()[0])
     atoms = micro.atoms
-    kept = atoms.times > 0.0
-    p, rest, times = atoms.p[kept], atoms.rest[kept], atoms.times[kept]
+    some = atoms.times > 0.0
+    p, rest, times = atoms.p[some], atoms.rest[some], atoms.times[some]
     z = log_odds(Predictions(np.column_stack([p, rest]), np.zeros(p.size, int)))
     design = np.column_stack([np.ones(z.size), z])
-    found = [micro.excess.sum(), micro.total("cut_rz")]
-    gap = design @ np.linalg.solve((design * times[:, None]).T @ design, found)
+    residuals = [micro.excess.sum(), micro.total("cut_rz")]
+    gap = design @ np.linalg.solve((design * times[:, None]).T @ design, residuals)
     return z, p + gap, times
 
 
@@ -212,15 +211,16 @@ def covariance_of(
     logits: FloatArray,
     events: FloatArray,
     w: FloatArray | None,
-    seen: Any,
+    source: Any,
 ) -> FloatArray:
     """Return the inverse information, or the variance over units left out, by one Newton step."""
-    w = np.ones(seen.n) if w is None else w
+    w = np.ones(source.n) if w is None else w
     v = w * scipy.special.expit(logits) * scipy.special.expit(-logits)
     information = np.asarray((design * v[:, None]).T @ design, dtype=np.float64)
-    if seen.weights is None and seen.n_clusters is None:
+    if source.weights is None and source.n_clusters is None:
         return np.asarray(np.linalg.inv(information))
-    unit, d = _units(seen), design.shape[1]
+    unit = np.arange(source.n) if source.n_clusters is None else by_appearance(source.clusters)
+    d = design.shape[1]
     scores = added(design * (w * (events - scipy.special.expit(logits)))[:, None], unit)
     products = (design[:, :, None] * design[:, None, :] * v[:, None, None]).reshape(-1, d * d)
     rest = information - added(products, unit).reshape(-1, d, d)
@@ -228,15 +228,13 @@ def covariance_of(
     return np.asarray(moved.T @ moved * (1.0 - 1.0 / len(moved)))
 
 
-def _units(seen: Predictions) -> IntArray:
-    return np.arange(seen.n) if seen.n_clusters is None else by_appearance(seen.clusters)
-
-
-def _freedom(seen: Predictions) -> float:
+def _freedom(source: Predictions) -> float:
     """Return the effective number of units less 1; infinite for plain rows."""
-    if seen.weights is None and seen.n_clusters is None:
+    if source.weights is None and source.n_clusters is None:
         return np.inf
-    mass = np.bincount(_units(seen), seen.weights)
+    mass = np.ones(source.n) if source.weights is None else source.weights
+    if source.clusters is not None:
+        mass = np.bincount(by_appearance(source.clusters), mass).astype(np.float64)
     return float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
 
 

@@ -10,7 +10,7 @@ from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference.analysis import Analysis
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
-from caltest.inference.intervals import ask, bounded
+from caltest.inference.intervals import bounded, interval_problem
 from caltest.inference.inversion import SIZES
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
@@ -91,33 +91,33 @@ def equivalence_test(
     fraction("alpha", alpha)
     number("tolerance", tolerance, 0.0, float("inf"))
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    asked = ask(data, statistic, lens, 1.0 - alpha, "upper", run)
-    estimand = asked.prepared.estimand
+    request = interval_problem(data, statistic, lens, 1.0 - alpha, "upper", run)
+    estimand = request.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
-    unknown = estimand is None or asked.prepared.cells is None
-    weighted = asked.prepared.problem.weight is not None
-    if unknown or (largest and (asked.designed or weighted)):
+    unknown = estimand is None or request.prepared.cells is None
+    weighted = request.prepared.problem.weight is not None
+    if unknown or (largest and (request.designed or weighted)):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"
         )
-    if tolerance > asked.estimand.largest:
+    if tolerance > request.estimand.largest:
         raise StatisticError(
-            f"tolerance is {tolerance:g}, but no error is larger than {asked.estimand.largest:g}: "
-            "one of 5 % is 0.05"
+            f"tolerance is {tolerance:g}, but no error is larger than "
+            f"{request.estimand.largest:g}: one of 5 % is 0.05"
         )
-    noise = None if largest else noise_of(asked)
-    above = largest_above(asked) if noise is None else SIZES[asked.estimand.size].above(noise)
-    analysis = Analysis("equivalence_test", data, asked.lens, asked.induced, rng)
+    noise = None if largest else noise_of(request)
+    above = largest_above(request) if noise is None else SIZES[request.estimand.size].above(noise)
+    analysis = Analysis("equivalence_test", data, request.lens, request.induced, rng)
     return analysis.result(
         EquivalenceTestResult,
         statistic,
-        prepared=asked.prepared,
-        estimate=asked.estimate,
+        prepared=request.prepared,
+        estimate=request.estimate,
         tolerance=float(tolerance),
-        pvalue=above.pvalue(asked.estimand.unscaled(float(tolerance))),
+        pvalue=above.pvalue(request.estimand.unscaled(float(tolerance))),
         smallest_tolerance=min(
-            asked.estimand.scaled(above.high(asked.alpha)), asked.estimand.largest
+            request.estimand.scaled(above.high(request.alpha)), request.estimand.largest
         ),
         alpha=float(alpha),
         n_resamples=0 if noise is None else noise.shares.size,

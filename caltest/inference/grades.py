@@ -91,29 +91,28 @@ def grade_tests(
     if np.unique(p[size > 0]).size > 1:
         for tail, value in zip(exact, _poisson_binomial(size, p, int(D[-1])), strict=True):
             tail[-1] = value
-    found = {"exact": _of(exact, alternative), "jeffreys": _of(posterior, alternative)}
+    pvalues = {"exact": _of(exact, alternative), "jeffreys": _of(posterior, alternative)}
     interval = clopper_pearson if method == "exact" else _jeffreys_interval
     low, high = interval(D, N, 1.0 - alpha)
     adjusted = np.ones(N.size)
     tested = N > 0
     tested[-1] = tested[:-1].sum() > 1
-    adjusted[tested] = holm(found[method][tested].tolist())
+    adjusted[tested] = holm(pvalues[method][tested].tolist())
     adjusted[-1] = adjusted[-1] if tested[-1] else adjusted[:-1].min()
     rate = D / np.where(N > 0, N, np.nan)
     over = rate > mean if alternative == "two-sided" else np.full(N.size, alternative == "greater")
     words = np.where(over, GradeVerdict.UNDERESTIMATED, GradeVerdict.OVERESTIMATED)
-    numbers = (N, D, rate, mean, found["exact"], found["jeffreys"], adjusted)
+    numbers = (N, D, rate, mean, pvalues["exact"], pvalues["jeffreys"], adjusted)
     verdicts = np.where(adjusted <= alpha, words, GradeVerdict.NO_EVIDENCE).tolist()
     intervals = zip(low.tolist(), high.tolist(), strict=True)
     plain = (column.tolist() for column in numbers)
     columns = ([*called, "all"], *plain, intervals, verdicts)
     rows = [GradeTest(*row) for row in zip(*columns, strict=True)]
-    bare = _bare(rows, alternative)
-    said = f"where all rows are alike, the bare formula of Jeffreys gives {', '.join(bare)}"
-    return GradeTests(
-        tuple(rows[:-1]), rows[-1], alternative, method, alpha, n=int(N[-1]), n_classes=2,
-        notes=(said,) * bool(bare),
-    )  # fmt: skip
+    bare = ", ".join(_bare(rows, alternative))
+    note = f"where all rows are alike, the bare formula of Jeffreys gives {bare}"
+    *grades, portfolio = rows
+    answer = (tuple(grades), portfolio, alternative, method, alpha)
+    return GradeTests(*answer, n=int(N[-1]), n_classes=2, notes=(note,) if bare else ())
 
 
 def _of(tails: Tails, alternative: str) -> FloatArray:

@@ -48,8 +48,8 @@ FEW_ROWS = 5.0
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What an interval is asked for: a statistic of an induced problem, and how sure to be."""
+class IntervalProblem:
+    """What an interval is request for: a statistic of an induced problem, and how sure to be."""
 
     statistic: StatisticLike
     lens: Lens
@@ -106,14 +106,14 @@ class Bounds:
     notes: tuple[str, ...] = ()
 
 
-def by_inversion(asked: Asked) -> Bounds:
+def by_inversion(request: IntervalProblem) -> Bounds:
     """Invert tests of the size of the error; see :mod:`caltest.inference.inversion`."""
-    estimand, size, cells = asked.estimand, SIZES[asked.estimand.size], asked.cells
-    noise = noise_of(asked)
+    estimand, size, cells = request.estimand, SIZES[request.estimand.size], request.cells
+    noise = noise_of(request)
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
     alike = noise.parts is None and noise.own is None
-    if alike and asked.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
+    if alike and request.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
         plain = BinnedError.of(cells, "sqeuclidean" if squared else "tv")
         law, exact = plain.cell_law(), plain.observed
@@ -121,90 +121,92 @@ def by_inversion(asked: Asked) -> Bounds:
         computed = cell_null(law, exact)
         floor = estimand.factor * computed.mean() / (2.0 if squared else 1.0)
         pvalue = max(computed.sf(exact), np.finfo(float).tiny)
-    plausible, corrected = pvalue > asked.alpha, estimand.scaled(size.corrected(noise))
-    if abs(corrected - asked.estimate) < 1e-12:  # the statistic over pairs corrects itself
-        corrected = asked.estimate
-    low = 0.0 if plausible else size.low(noise, asked.alpha)
+    plausible, corrected = pvalue > request.alpha, estimand.scaled(size.corrected(noise))
+    if abs(corrected - request.estimate) < 1e-12:  # the statistic over pairs corrects itself
+        corrected = request.estimate
+    low = 0.0 if plausible else size.low(noise, request.alpha)
     cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
     low = 0.0 if cancels else low
-    is_plain = isinstance(asked.prepared, BinnedError) and not asked.prepared.root
+    is_plain = isinstance(request.prepared, BinnedError) and not request.prepared.root
     return Bounds(
         method="inversion",
         low=estimand.scaled(low),
-        high=estimand.scaled(size.above(noise).high(asked.alpha)),
+        high=estimand.scaled(size.above(noise).high(request.alpha)),
         corrected=corrected,
         null_mean=floor if is_plain else None,
-        contains_zero=plausible or cancels or asked.side == "upper",
+        contains_zero=plausible or cancels or request.side == "upper",
         pvalue=pvalue,
         n_draws=noise.shares.size,
         notes=(*about_cells(noise), *([CANCEL] if cancels else [])),
     )
 
 
-def noise_of(asked: Asked) -> CellNoise:
+def noise_of(request: IntervalProblem) -> CellNoise:
     """Sum the residuals of the cells, and draw their noise."""
-    return cell_noise(asked.induced, asked.cells, _n_draws(asked), _generator(asked.rng))
+    return cell_noise(request.induced, request.cells, _n_draws(request), _generator(request.rng))
 
 
-def _n_draws(asked: Asked) -> int:
+def _n_draws(request: IntervalProblem) -> int:
     """Return how many draws to make: fewer for many cells, but enough for the level."""
-    if asked.alpha * (asked.n_resamples + 1) < 1.0:
+    if request.alpha * (request.n_resamples + 1) < 1.0:
         raise StatisticError(
-            f"level={asked.level:g} needs at least {int(np.ceil(1.0 / asked.alpha)) - 1} draws, "
-            f"but n_resamples is {asked.n_resamples}"
+            f"level={request.level:g} needs at least {int(np.ceil(1.0 / request.alpha)) - 1} "
+            f"draws, but n_resamples is {request.n_resamples}"
         )
-    numbers = len(asked.cells) * (1 if asked.induced.n_classes == 2 else asked.induced.n_classes)
-    if asked.designed:
-        numbers = max(numbers, asked.induced.n // 64)
-    elif not asked.cells.lawful:
-        numbers = max(numbers, asked.cells.order.size // 64)
-    least = max(MIN_DRAWS, int(MIN_BEYOND / asked.alpha))
-    return min(asked.n_resamples, max(least, MAX_DRAWN // numbers))
+    numbers = len(request.cells) * (
+        1 if request.induced.n_classes == 2 else request.induced.n_classes
+    )
+    if request.designed:
+        numbers = max(numbers, request.induced.n // 64)
+    elif not request.cells.lawful:
+        numbers = max(numbers, request.cells.order.size // 64)
+    least = max(MIN_DRAWS, int(MIN_BEYOND / request.alpha))
+    return min(request.n_resamples, max(least, MAX_DRAWN // numbers))
 
 
-def by_cells(asked: Asked) -> Bounds:
+def by_cells(request: IntervalProblem) -> Bounds:
     """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies.
 
     From above only the cell with the largest true gap counts; from below all share α (Bonferroni).
     """
-    cells = asked.cells
-    size, predicted, seen = _in_cells(asked)
+    cells = request.cells
+    size, predicted, seen = _in_cells(request)
 
     def outside(alpha: float) -> tuple[FloatArray, FloatArray]:
         low, high = clopper_pearson(seen, size, 1.0 - 2.0 * alpha)
         return low - predicted, predicted - high
 
-    nearest = np.maximum(*outside(asked.alpha / size.size)).max()
-    above, below = outside(asked.alpha)
+    nearest = np.maximum(*outside(request.alpha / size.size)).max()
+    above, below = outside(request.alpha)
     furthest = np.maximum(-above, -below).max()
     rows = cells.problem.exact
-    values, ended = _bootstrap(asked) if rows else (_redrawn(asked), "complete")
+    values, ended = _bootstrap(request) if rows else (_redrawn(request), "complete")
     full, grid = len(cells), cells.bins.n_bins if isinstance(cells.bins, UniformBins) else 0
     return Bounds(
         method="cells",
-        low=_gap(asked, max(float(nearest), 0.0)),
-        high=_gap(asked, float(furthest)),
-        corrected=2.0 * asked.estimate - float(values.mean()),
-        contains_zero=bool(nearest <= 0.0) or asked.side == "upper",
+        low=_gap(request, max(float(nearest), 0.0)),
+        high=_gap(request, float(furthest)),
+        corrected=2.0 * request.estimate - float(values.mean()),
+        contains_zero=bool(nearest <= 0.0) or request.side == "upper",
         n_draws=values.size,
         ended=ended,
         notes=(EMPTY.format(full=full, all=grid),) if full < grid else (),
     )
 
 
-def _in_cells(asked: Asked) -> tuple[IntArray, FloatArray, IntArray]:
+def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]:
     """Return how many rows the cells hold, their mean prediction, and how many events."""
-    cells, size = asked.cells, asked.cells.counts
+    cells, size = request.cells, request.cells.counts
     return size, cells.expected[:, 0] / size, cells.sum(cells.problem.events)
 
 
-def _redrawn(asked: Asked) -> FloatArray:
+def _redrawn(request: IntervalProblem) -> FloatArray:
     """Return the largest gap of rows drawn with replacement from those of a tally."""
-    micro: Any = asked.induced
+    micro: Any = request.induced
     rows, times, place = micro.expand()
-    cell, draws = asked.cells.of_unit[place], (_n_draws(asked), _generator(asked.rng))
+    cell, draws = request.cells.of_unit[place], (_n_draws(request), _generator(request.rng))
     gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
-    return np.array([_gap(asked, float(gap)) for gap in gaps])
+    return np.array([_gap(request, float(gap)) for gap in gaps])
 
 
 def _largest_gaps(
@@ -226,11 +228,11 @@ def _largest_gaps(
     return np.asarray((np.abs(moved) / np.maximum(drawn.sum(axis=(1, 3)), 1)).max(axis=1))
 
 
-def largest_above(asked: Asked) -> Above:
+def largest_above(request: IntervalProblem) -> Above:
     """Return how plausible each largest gap is from above: all cells have to refute it."""
     from scipy.special import bdtr, bdtrc
 
-    n, predicted, seen = _in_cells(asked)
+    n, predicted, seen = _in_cells(request)
 
     def chance(gap: float) -> float:
         rise, fall = predicted + gap, predicted - gap
@@ -238,28 +240,30 @@ def largest_above(asked: Asked) -> Above:
         more = np.where(seen > 0, bdtrc(seen - 1, n, np.maximum(fall, 0.0)), 1.0)
         return float(np.maximum(fewer, np.where(fall > 0.0, more, 0.0)).max())
 
-    return Above(chance, lambda gap: asked.estimand.unscaled(_gap(asked, gap)), asked.estimate)
+    return Above(
+        chance, lambda gap: request.estimand.unscaled(_gap(request, gap)), request.estimate
+    )
 
 
-def _gap(asked: Asked, gap: float) -> float:
+def _gap(request: IntervalProblem, gap: float) -> float:
     """Return the distance that belongs to a gap of the first of two probabilities."""
-    return asked.estimand.scaled(gap**2 if asked.estimand.squared else gap)
+    return request.estimand.scaled(gap**2 if request.estimand.squared else gap)
 
 
-def by_bootstrap(asked: Asked) -> Bounds:
+def by_bootstrap(request: IntervalProblem) -> Bounds:
     """Take quantiles of the statistic over resampled rows, or clusters."""
-    values, ended = _bootstrap(asked)
-    low, high = map(float, np.quantile(values, (asked.alpha, 1.0 - asked.alpha)))
-    above, below = low <= 0.0 or asked.side == "upper", high >= 0.0 or asked.side == "lower"
+    values, ended = _bootstrap(request)
+    low, high = map(float, np.quantile(values, (request.alpha, 1.0 - request.alpha)))
+    above, below = low <= 0.0 or request.side == "upper", high >= 0.0 or request.side == "lower"
     return Bounds(
         method="bootstrap",
         low=low,
         high=high,
-        corrected=2.0 * asked.estimate - float(values.mean()),
+        corrected=2.0 * request.estimate - float(values.mean()),
         contains_zero=above and below,
         n_draws=values.size,
         ended=ended,
-        notes=() if asked.prepared.estimand is None else (TOO_HIGH,),
+        notes=() if request.prepared.estimand is None else (TOO_HIGH,),
     )
 
 
@@ -270,22 +274,27 @@ def _generator(rng: Any) -> np.random.Generator:
         raise StatisticError(f"rng must be a seed ≥ 0 or a Generator: {error}") from None
 
 
-def _bootstrap(asked: Asked) -> tuple[FloatArray, str]:
+def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
     drawn = replicates_of(
-        asked.statistic, asked.prepared, Bootstrap(), asked.n_resamples, asked.rng, asked.workers
+        request.statistic,
+        request.prepared,
+        Bootstrap(),
+        request.n_resamples,
+        request.rng,
+        request.workers,
     )
     return drawn.values, drawn.ended
 
 
-def noise_floor(asked: Asked) -> float:
+def noise_floor(request: IntervalProblem) -> float:
     """Return the mean of the statistic when the model is calibrated: exact where that is cheap."""
-    if asked.prepared.null_mean is not None:
-        return asked.prepared.null_mean
-    run = (asked.n_resamples, asked.rng, asked.workers)
-    prepared = asked.prepared
-    if asked.induced.n_clusters is not None:  # marginal law
-        prepared = prepare(asked.statistic, replace(asked.induced, clusters=None))
-    return null_distribution(asked.statistic, prepared, asked.estimate, "auto", *run).mean()
+    if request.prepared.null_mean is not None:
+        return request.prepared.null_mean
+    run = (request.n_resamples, request.rng, request.workers)
+    prepared = request.prepared
+    if request.induced.n_clusters is not None:  # marginal law
+        prepared = prepare(request.statistic, replace(request.induced, clusters=None))
+    return null_distribution(request.statistic, prepared, request.estimate, "auto", *run).mean()
 
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from caltest.inference.analysis import (
     rows_where_needed,
     seen_through,
 )
-from caltest.inference.interval_methods import Asked, Bounds
+from caltest.inference.interval_methods import Bounds, IntervalProblem
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
@@ -117,14 +117,14 @@ def confidence_interval(
     if data.by is not None:
         kind = {"lens": lens, "method": method, "side": side, **run}
         return _in_subgroups(data, statistic, float(level), kind)
-    asked = ask(data, statistic, lens, float(level), side, run, method)
-    prepared, estimate = asked.prepared, asked.estimate
-    bounds = _fitting(asked, method)(asked)
-    floor = methods.noise_floor(asked) if bounds.null_mean is None else bounds.null_mean
+    request = interval_problem(data, statistic, lens, float(level), side, run, method)
+    prepared, estimate = request.prepared, request.estimate
+    bounds = _fitting(request, method)(request)
+    floor = methods.noise_floor(request) if bounds.null_mean is None else bounds.null_mean
     estimand, cells = prepared.estimand, prepared.cells
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
-    analysis = Analysis("confidence_interval", data, asked.lens, asked.induced, rng)
+    analysis = Analysis("confidence_interval", data, request.lens, request.induced, rng)
     return analysis.result(
         ConfidenceIntervalResult,
         statistic,
@@ -171,7 +171,7 @@ def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | N
     return admitted_tally(verb, probs, labels, facts, lens)
 
 
-def ask(
+def interval_problem(
     data: Predictions | Tally,
     statistic: StatisticLike,
     lens: LensLike | None,
@@ -179,8 +179,8 @@ def ask(
     side: str,
     run: dict[str, Any],
     method: str = "inversion",
-) -> Asked:
-    """Return what bounds of a statistic of these data are asked for."""
+) -> IntervalProblem:
+    """Return what bounds of a statistic of these data are request for."""
     check_run(**run)
     through: Lens
     induced: Any
@@ -194,28 +194,28 @@ def ask(
     prepared, estimate = evaluated(statistic, induced)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")
-    return Asked(statistic, through, prepared, estimate, level, side, **run)
+    return IntervalProblem(statistic, through, prepared, estimate, level, side, **run)
 
 
-def _fitting(asked: Asked, method: str) -> Callable[[Asked], Bounds]:
+def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
     """Return what computes bounds by a method, or refuse one that does not fit the statistic."""
-    estimand, problem = asked.prepared.estimand, asked.prepared.problem
+    estimand, problem = request.prepared.estimand, request.prepared.problem
     if method == "bootstrap" and problem.exact:
         return methods.by_bootstrap
-    if method != "bootstrap" and estimand is not None and asked.prepared.cells is not None:
+    if method != "bootstrap" and estimand is not None and request.prepared.cells is not None:
         if estimand.size != "largest":
             return methods.by_inversion
-        if not (asked.designed or problem.weight is not None):
+        if not (request.designed or problem.weight is not None):
             return methods.by_cells
     if not problem.exact:
         raise StatisticError(
-            f"this interval of {name_of(asked.statistic)} needs the rows: from a tally come "
+            f"this interval of {name_of(request.statistic)} needs the rows: from a tally come "
             "those of ECE, RMSCE, DebiasedL1 and DebiasedL2, without weights of MCE, by "
             "method='inversion'"
         )
     raise StatisticError(
-        f"no interval of {name_of(asked.statistic)} for {asked.induced.n_classes} classes"
-        f"{' with clusters or weights' if asked.designed else ''} is known to cover: take "
+        f"no interval of {name_of(request.statistic)} for {request.induced.n_classes} classes"
+        f"{' with clusters or weights' if request.designed else ''} is known to cover: take "
         "ECE(bins) or DebiasedL2(bins), or method='bootstrap' if the statistic is an average"
     )
 

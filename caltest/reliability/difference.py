@@ -12,7 +12,7 @@ from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, IntArray
+from caltest.predictions import Facts, FloatArray
 from caltest.reliability.view import View
 from caltest.results import ReliabilityDifference
 
@@ -32,8 +32,7 @@ def reliability_difference(
     """Compare the deviations of two models on the same observations, bin by bin.
 
     In each bin that both models use: (outcome − prediction) of model a minus that of model b, with
-    a confidence band for what it estimates, the difference of the mean true deviations of the rows
-    that the models put there.
+    a confidence band for the difference of the mean true deviations of the rows put there.
 
     Parameters
     ----------
@@ -88,20 +87,19 @@ def reliability_difference(
             "the two models must predict the same observations in the same order: their labels "
             "differ"
         )
-    one, other = (view.problem for view in views)
-    cells = np.unique(binning(np.concatenate([one.probs, other.probs])), return_inverse=True)[1]
-    of_model: list[IntArray] = np.split(cells, 2)
-    size, both = int(cells.max()) + 1, of_model[0] == of_model[1]
-    count, p, y = (
-        np.array([np.bincount(c, w, size) for c, w in zip(of_model, weights, strict=True)])
-        for weights in (
-            (None, None),
-            (one.probs[:, 0], other.probs[:, 0]),
-            (one.labels == 0, other.labels == 0),
-        )
+    probs = np.concatenate([view.problem.probs for view in views])
+    cell = np.unique(binning(probs), return_inverse=True)[1].reshape(2, -1)
+    size, both = int(cell.max()) + 1, cell[0] == cell[1]
+    happened = np.array([view.problem.labels == 0 for view in views], dtype=np.float64)
+    of_models = zip(cell, probs[:, 0].reshape(2, -1), happened, strict=True)
+    sums = [[np.bincount(c, w, size) for w in (None, p, y)] for c, p, y in of_models]
+    count, p, y = np.moveaxis(np.array(sums, dtype=np.float64), 1, 0)
+    # Σ (y − ȳ)(z − z̄) over the rows that both models put into a cell
+    rows, first_y, second_y, products = (
+        np.bincount(cell[0][both], w, size)
+        for w in (None, *happened[:, both], happened[:, both].prod(axis=0))
     )
-    events, also = ((part.labels[both] == 0).astype(np.float64) for part in (one, other))
-    covariance = _shared_covariance(of_model[0][both], events, also, size)
+    covariance = products - first_y * second_y / np.maximum(rows, 1)
     common = np.flatnonzero((count > 0).all(axis=0))
     predicted = p.sum(axis=0)[common] / count.sum(axis=0)[common]
     common = common[np.argsort(predicted, kind="stable")]
@@ -123,14 +121,6 @@ def reliability_difference(
         simultaneous=simultaneous,
         **views[0].facts | {"notes": tuple(dict.fromkeys([*first.notes, *second.notes]))},
     )
-
-
-def _shared_covariance(cell: IntArray, y: FloatArray, z: FloatArray, size: int) -> FloatArray:
-    """Return Σ (y − ȳ)(z − z̄) over the rows that both models put into a cell."""
-    m = np.maximum(np.bincount(cell, minlength=size), 1)
-    products = np.bincount(cell, y * z, size)
-    covariance: FloatArray = products - np.bincount(cell, y, size) * np.bincount(cell, z, size) / m
-    return covariance
 
 
 def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, level: float,

@@ -277,7 +277,9 @@ def asked(statistic, probs, labels, **changes):
     lens = changes.pop("lens", ct.OneVsRest(1))
     prepared, estimate = evaluated(statistic, lens(Predictions.of(probs, labels)))
     given = {"level": 0.95, "side": "two-sided", "n_resamples": 9999, "rng": 1, "workers": 1}
-    return interval_methods.Asked(statistic, lens, prepared, estimate, **(given | changes))
+    return interval_methods.IntervalProblem(
+        statistic, lens, prepared, estimate, **(given | changes)
+    )
 
 
 def test_numbers_of_draws():

@@ -263,7 +263,7 @@ def test_cox_with_weights_and_clusters(rng):
     assert heavy.lr_pvalue == pytest.approx(f.sf(wald * share, 2, freedom - 1))
     assert "Wald test, by the jackknife, of" in str(heavy)
     assert "20 clusters, weighted: effective n" in heavy.recipe
-    with pytest.raises(ct.StatisticError, match="takes no clusters or weights"):
+    with pytest.raises(ct.StatisticError, match="takes no clusters, weights or folds"):
         ct.cox_recalibration(p, y, clusters=g, method="profile")
 
 
