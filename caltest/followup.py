@@ -15,7 +15,8 @@ from caltest._base import facts
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.checks import number
 from caltest._base.containers import as_ndarray
-from caltest._base.reading import as_array, as_numbers, nth
+from caltest._base.naming import nth
+from caltest._base.reading import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
 from caltest.results.followup import FollowupSummary
 

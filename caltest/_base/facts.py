@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.containers import as_ndarray
 from caltest._base.features import as_features
-from caltest._base.reading import as_numbers, nth
+from caltest._base.naming import nth
+from caltest._base.reading import as_numbers
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
+from caltest._base.naming import NAMES, nth
 from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
@@ -21,43 +20,6 @@ from caltest.errors import InvalidPredictionsError
 SUM_TOLERANCE = 1e-3
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
 SUM_EXACT = 1e-12
-
-
-class _Names(NamedTuple):
-    """What rows are called, by their places, the columns of probabilities, and files by rows."""
-
-    rows: IntArray | range
-    columns: list[str]
-    parts: tuple[tuple[str, int], ...]
-
-
-#: What rows and columns of probabilities are called in messages, where not by their place.
-_NAMES: ContextVar[_Names | None] = ContextVar("_NAMES", default=None)
-
-
-@contextmanager
-def in_a_file(
-    rows: IntArray | range, columns: list[str], parts: tuple[tuple[str, int], ...] = ()
-) -> Iterator[None]:
-    """Let messages speak of rows and columns as a file does, or several one after the other."""
-    token = _NAMES.set(_Names(rows, columns, parts))
-    try:
-        yield
-    finally:
-        _NAMES.reset(token)
-
-
-def nth(place: int) -> str:
-    """Return what a row is called in messages."""
-    called = _NAMES.get()
-    if called is None:
-        return f"row {place}"
-    row = int(called.rows[place])
-    for name, length in called.parts:
-        if row <= length:
-            return f"row {row} of {name}"
-        row -= length
-    return f"row {row}"
 
 
 def listed_rows(marks: BoolArray) -> str:
@@ -110,7 +72,7 @@ def first(bad: BoolArray) -> tuple[int, ...]:
 
 def at(name: str, position: tuple[int, ...]) -> str:
     row, *column = position
-    known = _NAMES.get()
+    known = NAMES.get()
     if column and name == "probs" and known is not None and len(known.columns) > 1:
         return f"{name}: {nth(row)}, column {known.columns[column[0]]}"
     return f"{name}: {nth(row)}" + "".join(f", column {j}" for j in column)

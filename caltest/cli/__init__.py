@@ -12,11 +12,14 @@ from typing import Any
 
 import click
 
-from caltest._base.reading import in_a_file
+from caltest._base.naming import in_a_file
 from caltest._version import __version__
-from caltest.cli.options import EXIT_CODES
 from caltest.errors import printable
 
+EXIT_CODES = """
+Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
+--fail-on-miscalibration; 2 bad input; 130 interrupted.
+"""
 #: Where each command is, and what the list of commands says of it.
 COMMANDS = {
     "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),

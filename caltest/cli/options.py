@@ -10,13 +10,10 @@ from typing import Any
 import click
 
 from caltest._base import defaults
+from caltest.cli import EXIT_CODES as EXIT_CODES
 from caltest.cli.recipes import Recipe
 from caltest.io import FORMATS
 
-EXIT_CODES = """
-Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
---fail-on-miscalibration; 2 bad input; 130 interrupted.
-"""
 option = partial(click.option, show_default=True)
 #: Endings of a report of one verb.
 WRITTEN = (".txt", ".json", ".md", ".tex")

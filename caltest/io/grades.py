@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.containers import as_ndarray, names_of, opened
-from caltest._base.reading import as_numbers, at, first, in_a_file, nth
+from caltest._base.naming import in_a_file, nth
+from caltest._base.reading import as_numbers, at, first
 from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError

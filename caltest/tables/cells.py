@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from caltest._base.arrays import BoolArray
-from caltest._base.reading import listed_rows, nth
+from caltest._base.naming import nth
+from caltest._base.reading import listed_rows
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.tables.source import MISSING, Column, is_number

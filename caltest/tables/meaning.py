@@ -14,7 +14,8 @@ from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.doubts import MISSES
 from caltest._base.facts import RIGHT
 from caltest._base.features import as_features
-from caltest._base.reading import in_a_file, listed_rows
+from caltest._base.naming import in_a_file
+from caltest._base.reading import listed_rows
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
@@ -155,8 +156,9 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
 
 def _says_right(truth: Column, label: str) -> bool:
     """Say whether labels are 1 where a prediction was right, by their name and their values."""
-    two = truth.ndim == 1 and truth.dtype.kind in "biuf" and bool(np.isin(truth, (0, 1)).all())
-    return two and label.lower() in SAYS_RIGHT
+    if label.lower() not in SAYS_RIGHT or truth.ndim > 1 or truth.dtype.kind not in "biuf":
+        return False
+    return bool(np.isin(truth, (0, 1)).all())
 
 
 def understood(source: Source, request: Request, chosen: Chosen, before: int = 0) -> Understood:

@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from caltest._base.reading import as_numbers, class_names, nth
+from caltest._base.naming import nth
+from caltest._base.reading import as_numbers, class_names
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.grades import Grades, read_columns, read_grades, table_of, whole_numbers

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from caltest._base import reading
+from caltest._base import naming, reading
 from caltest.errors import InvalidPredictionsError
 from caltest.predictions import Predictions
 
@@ -287,10 +287,10 @@ def test_the_event_and_the_others():
 
 def test_rows_and_columns_of_a_file_are_named():
     rows = np.array([12, 15])
-    with reading.in_a_file(rows, ["p_cat", "p_dog"]):
+    with naming.in_a_file(rows, ["p_cat", "p_dog"]):
         assert "probs: row 15, column p_dog is nan" in refusal([[0.5, 0.5], [0.5, np.nan]], [0, 1])
         assert "labels: row 15 is 7" in refusal([[0.5, 0.5], [0.4, 0.6]], [0, 7])
-    with reading.in_a_file(rows, ["p"]):
+    with naming.in_a_file(rows, ["p"]):
         assert "probs: row 12, column 1 is nan" in refusal([[0.5, np.nan], [0.5, 0.5]], [0, 1])
     assert "probs: row 1, column 1 is nan" in refusal([[0.5, 0.5], [0.5, np.nan]], [0, 1])
 

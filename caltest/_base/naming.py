@@ -1,0 +1,48 @@
+"""What rows and columns are called in messages: by their place, or as the file they are from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # the command line reads this file before NumPy is needed
+    from caltest._base.arrays import IntArray
+
+
+class Names(NamedTuple):
+    """What rows are called, by their places, the columns of probabilities, and files by rows."""
+
+    rows: IntArray | range
+    columns: list[str]
+    parts: tuple[tuple[str, int], ...]
+
+
+#: What rows and columns of probabilities are called in messages, where not by their place.
+NAMES: ContextVar[Names | None] = ContextVar("NAMES", default=None)
+
+
+@contextmanager
+def in_a_file(
+    rows: IntArray | range, columns: list[str], parts: tuple[tuple[str, int], ...] = ()
+) -> Iterator[None]:
+    """Let messages speak of rows and columns as a file does, or several one after the other."""
+    token = NAMES.set(Names(rows, columns, parts))
+    try:
+        yield
+    finally:
+        NAMES.reset(token)
+
+
+def nth(place: int) -> str:
+    """Return what a row is called in messages."""
+    called = NAMES.get()
+    if called is None:
+        return f"row {place}"
+    row = int(called.rows[place])
+    for name, length in called.parts:
+        if row <= length:
+            return f"row {row} of {name}"
+        row -= length
+    return f"row {row}"
