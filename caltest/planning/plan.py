@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from math import ceil
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -54,7 +55,9 @@ def plan(
         Predictions like those to come, drawn with replacement; a :class:`Tally` of the event of two
         classes; or a function ``(rng, n) -> probs``: ``planning.LogisticNormal(0.1, 0.75)``.
     labels, statistic, lens, tolerance, rng, **facts
-        As in :func:`equivalence_test`; weights, clusters and subgroups are refused. "O:E",
+        As in :func:`equivalence_test`; weights and subgroups are refused. With ``clusters``
+        whole ones are drawn, whose labels depend on each other as those given do, and formulas are
+        multiplied by their design effect. "O:E",
         "intercept" and "slope" stand for intervals, whose length is known, of the ratio of observed
         to expected events, and of Cox's intercept (given slope 1) and slope.
     alternative : callable, optional
@@ -123,12 +126,22 @@ def plan(
     statistic, seen, named = _seen(statistic, lens, first)
     alpha = statistic.alpha if isinstance(statistic, Monitor) else alpha
     large = purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
-    by_formula = isinstance(statistic, str) or large
+    by_formula = isinstance(statistic, str) or (large and not population.clustered)
+    if population.clustered and purpose in ("comparison", "monitoring"):
+        raise StatisticError(f"plan does not take clusters for {purpose}")
     question = (purpose, statistic, seen, population, width, tolerance, power, alpha)
     task = Task(*question, n_datasets, generator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
         answer = formula(task) if by_formula else task.search()
+    effect = population.dependence[0]
+    notes: tuple[str, ...] = ()
+    if population.clustered and by_formula:
+        rows = {name: ceil(effect * vars(answer)[name]) for name in ("n", "low", "high")}
+        answer = replace(answer, **rows)
+        notes = (f"rows as if independent, times {effect:.2f}, the design effect of clusters",)
+    elif population.clustered:
+        notes = (f"whole clusters are drawn, with the design effect {effect:.2f} of those given",)
     return Plan(
         statistic=named,
         lens=name_of(seen),
@@ -143,6 +156,7 @@ def plan(
         present=population.present,
         n_classes=first.n_classes,
         seed=seed_of(rng),
+        notes=notes,
         **vars(answer),
     )
 

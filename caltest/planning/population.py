@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.facts import by_appearance
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference.analysis import admitted, admitted_tally
@@ -24,6 +27,8 @@ Truth = Callable[[FloatArray], FloatArray]
 MANY = 200_000
 #: Rows, and rows of the rarer label, from which what is true can be learned.
 LEAST, LEAST_RARE = 50, 10
+#: Halvings of the correlation of labels, and data sets that show what it makes of them.
+STEPS, DRAWS = 10, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +70,16 @@ class Population:
         elif not callable(like):
             known = isinstance(like, Predictions) or labels is not None
             given = labels if known else np.zeros(len(like), dtype=np.int64)
-            data = admitted("plan", like, given, facts)
+            data = admitted("plan", like, given, facts, takes={"clusters"})
+            if data.clusters is not None and not known:
+                raise StatisticError("clusters show how much rows depend only beside labels")
             if against is not None:
                 own = None if isinstance(against, Predictions) else data.labels
                 second = admitted("plan", against, own, {})
                 if second.probs.shape != data.probs.shape:
                     raise StatisticError("against: predictions of the same rows are needed")
             elif known and alternative is None:
-                alternative, said = _fitted(replace(data, ids=None), data.n)
+                alternative, said = _fitted(replace(data, ids=None, clusters=None), data.n)
         if against is not None and second is None:
             raise StatisticError(
                 "a comparison is planned like predictions, not like a function or a tally"
@@ -100,6 +107,12 @@ class Population:
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
         """Draw n rows with their labels; the second model predicts the same rows."""
+        if self.clustered:
+            assert self.data is not None
+            rows, clusters = self._clusters(rng, n)
+            probs = self.data.probs[rows]
+            labels = _labels(rng, self._true(probs), clusters, self.dependence[1])
+            return Predictions(probs, labels, clusters=clusters), None
         seed = rng.integers(2**63)
         probs, truth = self.probs(np.random.default_rng(seed), n)
         uniform = rng.random(n)[:, None]
@@ -108,6 +121,51 @@ class Population:
             return Predictions(probs, labels), None
         rows = np.random.default_rng(seed).integers(self.against.n, size=n)
         return Predictions(probs, labels), Predictions(self.against.probs[rows], labels)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether rows come in clusters."""
+        return self.data is not None and self.data.clusters is not None
+
+    @cached_property
+    def dependence(self) -> tuple[float, float]:
+        """The design effect of clusters, and the latent correlation of their labels that has it.
+
+        The effect is Σ over clusters of (Σ r)² against Σ r², r = y − q of class 1 or the likeliest,
+        at least 1. Labels are cut from normal variables of one correlation within a cluster, which
+        keeps the chances of every row; it is found by bisection on the same draws.
+        """
+        data = self.data
+        if data is None or data.clusters is None:
+            return 1.0, 0.0
+        truth, clusters = self._true(data.probs), by_appearance(data.clusters)
+        event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
+        likely = truth[np.arange(data.n), event]
+
+        def effect(labels: IntArray) -> float:
+            residuals = (labels == event) - likely
+            return float((np.bincount(clusters, residuals) ** 2).sum() / (residuals**2).sum())
+
+        observed, low, high = max(1.0, effect(data.labels)), 0.0, 1.0
+        for _ in range(STEPS if observed > 1.0 else 0):
+            middle, rng = (low + high) / 2.0, np.random.default_rng(0)
+            drawn = [effect(_labels(rng, truth, clusters, middle)) for _ in range(DRAWS)]
+            low, high = (middle, high) if np.mean(drawn) < observed else (low, middle)
+        return observed, low
+
+    def _clusters(self, rng: np.random.Generator, n: int) -> tuple[IntArray, IntArray]:
+        """Draw clusters until there are n rows: which rows they are, and their clusters."""
+        assert self.data is not None
+        clusters = by_appearance(self.data.clusters)
+        order = np.argsort(clusters, kind="stable")
+        ends = np.cumsum(np.bincount(clusters))
+        few = ceil(2.0 * n * ends.size / ends[-1]) + 10
+        drawn = rng.integers(ends.size, size=few)
+        sizes = np.diff(np.append(0, ends))[drawn]
+        drawn = drawn[: int(np.searchsorted(np.cumsum(sizes), n)) + 1]
+        parts = [order[(ends[c - 1] if c else 0) : ends[c]] for c in drawn]
+        numbers = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+        return np.concatenate(parts)[:n], numbers[:n]
 
     def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Return predictions of the event that a lens shows, and how likely it is, for formulas."""
@@ -134,6 +192,19 @@ class Population:
         if self.present is None:
             return repr(self.like) if isinstance(self.like, LogisticNormal) else "a function"
         return f"{self.present} rows"
+
+
+def _labels(
+    rng: np.random.Generator, truth: FloatArray, clusters: IntArray, correlation: float
+) -> IntArray:
+    """Draw labels of given chances from normal variables that are correlated within clusters."""
+    from scipy.special import ndtr
+
+    shared = rng.standard_normal(int(clusters.max()) + 1)[clusters]
+    latent = np.sqrt(correlation) * shared
+    latent += np.sqrt(1.0 - correlation) * rng.standard_normal(clusters.size)
+    above = ndtr(latent)[:, None] >= np.cumsum(truth, axis=1)[:, :-1]
+    return above.sum(axis=1)
 
 
 def _of_tally(tally: AnyTally, labels: Any, facts: Facts) -> tuple[LikeTally, Predictions]:

@@ -315,3 +315,22 @@ def test_slope_and_ratio_are_words_of_every_command(tmp_path, done):
                 assert (low, high) == pytest.approx(fit.slope_interval, abs=1e-9)
             assert "p" in done("test", path, "--statistic", word, *options)
     assert "rows" in done("plan", "--like", path, "--statistic", "O:E", "--width", ".2")
+
+
+def test_a_plan_draws_whole_clusters(tmp_path, done):
+    from caltest.planning.population import Population
+
+    p = np.repeat(RNG.uniform(0.2, 0.8, 60), 3)
+    y, clusters = np.repeat(RNG.random(60) < p[::3], 3).astype(int), np.repeat(np.arange(60), 3)
+    same = Population.of(p, y, None, lambda probs: probs, {"clusters": clusters})
+    effect, correlation = same.dependence
+    assert effect == pytest.approx(3.0)
+    assert correlation > 0.99
+    drawn, _ = same.draw(np.random.default_rng(0), 90)
+    assert drawn.n_clusters == 30
+    assert (drawn.labels.reshape(30, 3) == drawn.labels[::3, None]).mean() > 0.95
+    path = written(tmp_path / "f.csv", {"p": p, "y": y, "ward": clusters})
+    asked = ("plan", "--like", path, "--statistic", "O:E", "--width", ".3", "--json")
+    alone, together = (json.loads(done(*asked, *more)) for more in ((), ("--clusters", "ward")))
+    assert together["n"] == pytest.approx(effect * alone["n"], rel=0.15)  # residuals of the fit
+    assert "the design effect of clusters" in together["notes"][0]
