@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, names_of, opened
-from caltest._base.reading import nth
+from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 
