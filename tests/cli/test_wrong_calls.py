@@ -701,7 +701,7 @@ plot two.csv -o x.png --bins 10.5 -> '10.5' does not fit; choose one of a number
 plot three.csv -o x.png --kind smooth --lens Canonical -> a curve needs a two-class lens
 gate two.csv --tolerance .1 --by site -> gate does not take by
 gate two.csv --tolerance .1 --ids site -> --ids match the rows of two files
-plan --like two.csv --clusters site --monitor --alternative Slope(0.5) -> plan does not take clusters for monitoring
+plan --like two.csv --clusters site --monitor --alternative Slope(0.5) -> take clusters for mon
 monitor two.csv --state state.json --weights site -> monitor does not take --weights
 audit two.csv more.csv --ids site --resume state -> --ids needs rows in memory
 tset two.csv -> Did you mean 'test'?
