@@ -81,6 +81,7 @@ from .results import GateVerdict as GateVerdict
 from .results import GradeTest as GradeTest
 from .results import GradeTests as GradeTests
 from .results import GradeVerdict as GradeVerdict
+from .results import HorizonSummary as HorizonSummary
 from .results import JointTestResult as JointTestResult
 from .results import MetaAnalysis as MetaAnalysis
 from .results import Plan as Plan

@@ -9,7 +9,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray
 from caltest._base.ties import below, reaching
-from caltest.results import ClusterSummary
+from caltest.results import ClusterSummary, HorizonSummary
 
 
 class NullDistribution(Protocol):
@@ -41,7 +41,7 @@ class SimulatedNull(NullDistribution):
 
     values: FloatArray = field(repr=False)
     ended: Literal["complete", "early", "interrupted"] = "complete"
-    clusters: ClusterSummary | None = None
+    clusters: ClusterSummary | HorizonSummary | None = None
 
     def mean(self) -> float:
         return float(self.values.mean())

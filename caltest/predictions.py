@@ -15,7 +15,7 @@ from caltest._base import reading
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
-from caltest._base.checks import one_of
+from caltest._base.checks import is_whole, one_of
 from caltest._base.doubts import doubts
 from caltest._base.features import Features
 from caltest._base.foreign import explained, refuse_form
@@ -46,9 +46,11 @@ class RowFacts(TypedDict, total=False):
 
 
 class Facts(RowFacts, total=False):
-    """The same with features, of which most verbs make nothing."""
+    """The same with what monitors and searches have as parameters of their own."""
 
     features: Any
+    time: Any
+    horizon: int | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +71,8 @@ class Predictions:
         int64, and (n,), or (n, J) for J ways to group; a subgroup "" is none.
     folds, whole : ndarray of shape (n,), int64, and Predictions
         Which model predicted each row, and the rows that these were taken from, whose levels count.
+    times, horizon : ndarray of shape (n,), int64, and int
+        The place of each row among the distinct times, and h > 1 of forecasts h steps ahead.
     induced : bool
         Whether a lens made these predictions; the first of two induced classes is the event.
     notes, provenance : tuple of str, tuple of Provenance
@@ -89,6 +93,8 @@ class Predictions:
     by: NDArray[Any] | None = None
     ids: NDArray[Any] | None = None
     folds: IntArray | None = None
+    times: IntArray | None = None
+    horizon: int | None = None
     whole: Predictions | None = None
     features: Features | None = None
     induced: bool = False
@@ -119,6 +125,8 @@ class Predictions:
         ids: Any = None,
         folds: Any = None,
         features: Any = None,
+        time: Any = None,
+        horizon: int | None = None,
         from_logits: bool = False,
         pos_label: Any = None,
         predicted_label: str | None = None,
@@ -171,6 +179,12 @@ class Predictions:
         features : data frame, mapping, array_like of shape (n, d), or names of columns, optional
             What else is known of each row, for :func:`segment_search`: numbers, dates, booleans,
             text; cells may be missing.
+        horizon : int, optional
+            By how many times forecasts are ahead of their outcomes, or how many outcomes overlap.
+            Rows less than so many times apart may depend on each other.
+        time : array_like of shape (n,), optional
+            With ``horizon``, the time of each row, numbers or dates; else rows are in order, and
+            each is a time of its own. Rows of one time may depend on each other.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
@@ -212,7 +226,7 @@ class Predictions:
         followup = labels if isinstance(labels, Followup) else None
         labels = labels if followup is None else followup.labels
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
-        given |= {"folds": folds, "features": features}
+        given |= {"folds": folds, "features": features, "time": time}
         one_of("drop_missing", drop_missing, (True, False))
         request = Request(
             predicted_label=predicted_label,
@@ -220,6 +234,7 @@ class Predictions:
             pos_label=pos_label,
             from_logits=from_logits,
             drop_missing=drop_missing,
+            horizon=horizon,
         )
         table = arranged(probs, given, request)
         if isinstance(table, Understood):
@@ -229,6 +244,7 @@ class Predictions:
                     from_logits=from_logits,
                     pos_label=pos_label,
                     renormalise=renormalise,
+                    horizon=horizon,
                     **table.facts,
                     ordered=ordered,
                 )
@@ -267,8 +283,10 @@ class Predictions:
             raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
         if ordered:
             facts["ordered"] = True
+        if horizon is not None or time is not None:
+            facts |= data._in_series(given, horizon)
         data = replace(data, **facts) if facts else data
-        for name in ("weights", "clusters", "folds"):
+        for name in ("weights", "clusters", "folds", "horizon"):
             if (followup or data.followup) is not None and vars(data)[name] is not None:
                 raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
         return data if followup is None else data._followed(followup)
@@ -287,6 +305,26 @@ class Predictions:
         data = replace(self, followup=followup)
         followup.warn(data.risks)
         return data
+
+    def _in_series(self, given: dict[str, Any], horizon: Any) -> dict[str, Any]:
+        """Return what is known of forecasts several steps ahead; one step needs nothing."""
+        time = given["time"]
+        if not is_whole(horizon) or horizon < 1:
+            raise InvalidPredictionsError(
+                f"horizon must be a whole number ≥ 1, by how many times forecasts are ahead, not "
+                f"{horizon!r}" + " (which time= needs)" * (horizon is None)
+            )
+        if given["clusters"] is not None or self.clusters is not None:
+            raise InvalidPredictionsError(
+                "horizon takes no clusters: rows of one time may depend on each other, name it by "
+                "time="
+            )
+        if given["folds"] is not None or self.folds is not None:
+            raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
+        places = np.arange(self.n) if time is None else known.as_places(time, self.n)
+        if horizon == 1:
+            return {"clusters": None if time is None else known.as_clusters(places, self.n)}
+        return {"times": places, "horizon": int(horizon)}
 
     @classmethod
     def _from_arrays(
@@ -419,6 +457,7 @@ class Predictions:
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {name: vars(self)[name] for name in known.READERS}
+        facts["times"] = self.times
         kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
         if self.folds is not None:
             kept["whole"] = self.whole or self
@@ -449,4 +488,5 @@ class Predictions:
         said += ["followed"] * (self.followup is not None)
         said += [f"{self.n_clusters} clusters"] if self.n_clusters else []
         said += [f"{np.unique(self.folds).size} folds"] if self.folds is not None else []
+        said += [f"horizon {self.horizon}"] if self.horizon is not None else []
         return f"Predictions({', '.join(said)})"

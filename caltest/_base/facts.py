@@ -154,6 +154,11 @@ def as_folds(values: Any, n: int) -> IntArray | None:
     return inverse.ravel().astype(np.int64) if inverse.max() > 0 else None
 
 
+def as_places(values: Any, n: int) -> IntArray:
+    """Return the place of every row among the distinct times."""
+    return np.unique(as_times(values, n), return_inverse=True)[1].ravel().astype(np.int64)
+
+
 def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
     array = as_ndarray(values, name)
     if array.shape == (n, 1):

@@ -67,8 +67,6 @@ class Part:
 @o.option("--alpha", type=o.SHARE, show_default="0.05", help="Chance of ever a false alarm.")
 @o.option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
 @o.option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
-@o.option("--horizon", type=click.IntRange(1), help="How many rows, or times, ahead forecasts are.")
-@o.option("--time", metavar="COLUMN", help="Take rows in the order of this column.")
 @o.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
 @o.option("--plot", "picture", type=click.Path(path_type=Path), help="Also draw: .pdf, .svg, .png.")
 @o.option("--fail-on-alarm", "gate", is_flag=True, help="Exit with 1 once the alarm has rung.")
@@ -86,7 +84,7 @@ def monitor(
     given = {name: options[name] for name in asked if options[name] is not None}
     if options["drop_missing"]:
         raise click.UsageError("monitor does not take --drop-missing: rows wait for their label")
-    for name in filter(options.get, FACTS):
+    for name in filter(options.get, set(FACTS) - {"time"}):
         raise click.UsageError(f"monitor does not take --{name}: every row is a bet of its own")
     with locked(state):
         watch, known = ct.Monitor(**given), {}
@@ -128,7 +126,8 @@ def monitor(
 
 def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
-    data, waits = read_file(path, options | {"ids": options["time"]}, read_waiting)
+    own = {"ids": options["time"], "time": None, "horizon": None}
+    data, waits = read_file(path, options | own, read_waiting)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
     sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]

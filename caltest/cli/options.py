@@ -41,6 +41,10 @@ def _ending(context: click.Context, parameter: click.Parameter, out: Path | None
     return out
 
 
+def _number(text: str) -> float:
+    return int(text) if text.strip().isdecimal() else float(text)
+
+
 #: A file that is written.
 TARGET = click.Path(path_type=Path, dir_okay=False)
 #: Where predictions and labels are, and the facts of the rows: every command that reads rows.
@@ -60,6 +64,8 @@ ROWS = options_of(
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
     option("--clusters", metavar="COLUMN", help="Rows alike here may depend on each other."),
     option("--folds", metavar="COLUMN", help="Which model predicted a row, of cross-validation."),
+    option("--horizon", type=_number, metavar="N", help="How many steps forecasts are ahead."),
+    option("--time", metavar="COLUMN", help="The times of the rows, which give their order."),
     option("--by", metavar="COLUMN", help="Look at every subgroup of rows, too."),
     option("--ids", "--id", "ids", metavar="COLUMN", help="Names of rows: match files by them."),
 )
@@ -72,9 +78,12 @@ FILES = options_of(
 )
 #: Risks by a horizon of rows that were followed for a time.
 FOLLOWUP = options_of(
-    option("--time", metavar="COLUMN", help="With --event, how long each row was followed."),
-    option("--event", metavar="COLUMN", help="How: 0 censored, 1 the event, 2, 3, ... competing."),
-    option("--horizon", type=float, help="By when the predicted event occurs, in that unit."),
+    option(
+        "--event",
+        metavar="COLUMN",
+        help="With --time, how a row was followed for so long: 0 "
+        "censored, 1 the event, 2, 3, ... competing; predicted is the event by --horizon.",
+    ),
     option("--strata", metavar="COLUMN", help="What censoring depends on, if not the prediction."),
 )
 FEATURES = option("--features", metavar="A,B,...", help="Search segments of these columns.")

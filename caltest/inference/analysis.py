@@ -15,9 +15,10 @@ from caltest._base.facts import by_appearance
 from caltest._base.foreign import unknown
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference.series import AGREEING, in_time_order, neighbours, summary_of
 from caltest.lens_choice import Aligned, as_lens
 from caltest.lenses import Canonical, Lens, LensLike
-from caltest.predictions import Facts, Predictions
+from caltest.predictions import Facts, Predictions, RowFacts
 from caltest.problem import Problem, TallyProblem, row_problem
 from caltest.results.base import Result
 from caltest.results.calibration import ASSOCIATED
@@ -28,9 +29,12 @@ from caltest.statistics.prepared import Prepared
 from caltest.tally import AnyTally, Tallies, Tally
 
 #: Facts of rows that verbs honour who look at them by an :class:`Analysis`.
-ROWS = frozenset({"clusters", "weights", "folds"})
+ROWS = frozenset({"clusters", "weights", "folds", "horizon"})
 #: Why a verb takes no such rows.
-WHY = {"folds": ": models of other folds know these labels"}
+WHY = {
+    "folds": ": models of other folds know these labels",
+    "horizon": ": outcomes that overlap are no independent draws",
+}
 SomeResult = TypeVar("SomeResult", bound=Result)
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -150,12 +154,14 @@ class Analysis:
         """What every result says of its data and their design."""
         source = self.data if self.from_sums else self.problem
         folds = self.lens.summary if isinstance(self.lens, Aligned) else None
+        series = None if self.from_sums else summary_of(self.data)
         return {
             "lens": name_of(self.lens),
             "n": self.problem.n,
             "n_classes": self.data.n_classes,
             "effective_n": None if source.weights is None else source.effective_n,
-            "n_clusters": source.n_clusters,
+            "n_clusters": None if series is not None else source.n_clusters,
+            "series": series,
             "folds": folds,
             "seed": seed_of(self.rng),
             "copies": self.data.copies,
@@ -179,7 +185,7 @@ class Analysis:
         return kind(**facts | named | numbers)
 
 
-def refuse_strange(verb: str, facts: Facts) -> None:
+def refuse_strange(verb: str, facts: RowFacts) -> None:
     """Refuse a keyword that is no fact, with the fact that is called nearly so."""
     for name in sorted(set(facts) - set(Facts.__annotations__)):
         raise unknown(verb, name, Facts.__annotations__)
@@ -189,7 +195,7 @@ def admitted(
     verb: str,
     probs: Any,
     labels: Any,
-    facts: Facts,
+    facts: RowFacts,
     takes: Collection[str] = (),
     *,
     stakes: bool = False,
@@ -211,10 +217,11 @@ def admitted(
         refuse_fitted_rows(data)
     carried: dict[str, object] = {"weights": data.weights, "clusters": data.n_clusters}
     carried |= {"by": data.by, "folds": data.folds, "followup": data.followup}
-    carried["features"] = data.features
+    carried |= {"features": data.features, "horizon": data.horizon}
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")
+    data = data if data.horizon is None else in_time_order(data)
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
         residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
@@ -226,6 +233,13 @@ def admitted(
             )
             data = replace(data, notes=tuple(dict.fromkeys((*data.notes, note))))
     excused = data.clusters is not None or data.followup is not None
+    alone = not (data.induced or excused or data.folds is not None)
+    if alone and (z := neighbours(data)) > AGREEING:
+        note = (
+            f"neighbouring rows agree more than chance (z = {z:.1f}): if this is a series forecast "
+            "several steps ahead pass horizon=, if rows belong together clusters="
+        )
+        data = replace(data, notes=tuple(dict.fromkeys((*data.notes, note))))
     if data.copies or data.induced or excused:
         return data
     if data not in _COPIES:
@@ -260,7 +274,7 @@ def admitted_tally(
     verb: str,
     tally: AnyTally,
     labels: Any,
-    facts: Facts,
+    facts: RowFacts,
     lens: LensLike | None = None,
     *,
     whole: bool = False,

@@ -161,7 +161,7 @@ def calibration_test(
         induced = analysis.problem
         parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
-    if isinstance(null, OneRowPerCluster):
+    if isinstance(null, OneRowPerCluster) and data.horizon is None:
         return _by_one_row_per_cluster(analysis, statistic, null, options)
     if isinstance(null, PopulationWeights):
         null.refuse(analysis.problem)
@@ -190,7 +190,8 @@ def _tested(
     early: bool,
 ) -> CalibrationTestResult:
     prepared, estimate = analysis.evaluate(statistic)
-    if null == "auto" and prepared.usual_null and analysis.problem.n_clusters is None:
+    alone = analysis.problem.n_clusters is None or analysis.data.horizon is not None
+    if null == "auto" and prepared.usual_null and alone:
         null = prepared.usual_null
     law = null_distribution(statistic, prepared, estimate, null, *run, early)
     if isinstance(law, ExactNull):
@@ -198,6 +199,8 @@ def _tested(
     elif null == "auto":
         null = RedrawLabels() if analysis.problem.n_clusters is None else SharedRedraws()
         null = null if analysis.followup is None else RedrawFollowup()
+    if isinstance(null, SharedRedraws) and not analysis.from_sums:
+        null = replace(null, horizon=analysis.problem.horizon)
     name = null if isinstance(null, str) else repr(null)
     result = result_of(analysis, prepared, statistic, name, estimate, law)
     if result.degenerate:

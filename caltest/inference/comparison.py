@@ -16,6 +16,7 @@ from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.analysis import ROWS, admitted, admitted_tally, lens_of, refuse_strange
 from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
+from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import with_subgroups
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
@@ -226,6 +227,7 @@ def compare_models(
         effective_n=first.effective_n,
         n_clusters=first.n_clusters,
         folds=first.folds,
+        series=first.series,
         n_resamples=first.n_resamples,
         seed=first.seed,
         ended=ending(*(pair.ended for pair in pairs)),
@@ -272,7 +274,9 @@ def _tallies(
 
 def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:
     try:
-        return admitted("compare", probs, labels, facts, takes=ROWS | {"by"})
+        data = admitted("compare", probs, labels, facts, takes=ROWS | {"by"})
+        refuse_few_blocks("compare", data)
+        return data
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"model {name}: {error}") from None
 

@@ -13,6 +13,7 @@ from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.inference.analysis import ROWS, Analysis
 from caltest.inference.cox_followup import Link, followed_estimates
+from caltest.inference.series import refuse_few_blocks
 from caltest.inference.squared_error import added
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
@@ -154,6 +155,7 @@ def _read(
     takes = {*ROWS, "tally", "followup"}
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens, takes=takes)
     if not analysis.from_sums:
+        refuse_few_blocks("cox_recalibration", analysis.data)
         return analysis, (*_of_rows(analysis.problem), analysis.problem.weights)
     if analysis.data.weights is not None:
         raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from caltest.errors import FewClustersWarning, StatisticError
+from caltest.inference.series import summary_of
 from caltest.predictions import FloatArray, Predictions
-from caltest.results import ClusterSummary
+from caltest.results import ClusterSummary, HorizonSummary
 from caltest.simulate import Scheme, SharedRedraws, WildSigns
 from caltest.simulate.agreement import Agreement
 from caltest.simulate.dependent import Dependence
+from caltest.simulate.series import Overlap
 
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5
@@ -34,14 +36,21 @@ class Coupled(NamedTuple):
 
 def clustered(
     null: Any, data: Predictions, stack: int
-) -> tuple[tuple[Coupled, ...], ClusterSummary | None]:
+) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
     """Return the schemes whose largest p-value counts, and what was learnt of the clusters."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
+    if data.horizon is not None and not isinstance(scheme, SharedRedraws):
+        raise StatisticError(
+            f"null={null!r} takes rows for independent, but forecasts {data.horizon} steps ahead "
+            "overlap: use null='auto', or EValue() with null='betting'"
+        )
     if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
         raise StatisticError(
             f"null={null!r} takes rows for independent, but they come in clusters: use "
             "null='auto', or OneRowPerCluster()"
         )
+    if data.horizon is not None and isinstance(scheme, SharedRedraws):
+        return _in_series(scheme, data)
     assert data.clusters is not None
     sizes = np.unique(data.clusters, return_counts=True)[1]
     if isinstance(scheme, WildSigns) and sizes.size < MANY:
@@ -84,6 +93,19 @@ def clustered(
     )
     warn_of_few([summary], stack + 1)
     return tuple(schemes), summary
+
+
+def _in_series(
+    scheme: SharedRedraws, data: Predictions
+) -> tuple[tuple[Coupled, ...], HorizonSummary]:
+    """Return redraws in blocks that begin anywhere, at the limit of the dependence."""
+    (series,) = scheme.each(data)
+    given = series.dependence
+    limit = Overlap(data).limit() if given is None else Dependence.of(given).overall
+    summary = summary_of(data)
+    assert summary is not None
+    summary = replace(summary, dependence=limit, estimated=given is None)
+    return (Coupled(replace(series, dependence=limit)),), summary
 
 
 def inflation(variance: FloatArray, joint: FloatArray, agreed: float) -> float:

@@ -24,6 +24,7 @@ from caltest.inference.analysis import (
     seen_through,
 )
 from caltest.inference.interval_methods import Bounds, IntervalProblem
+from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import each_subgroup
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
@@ -167,7 +168,9 @@ def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | N
     probs = rows_where_needed(probs, [(None, lens)])
     if not isinstance(probs, AnyTally):
         by = {"by"} if verb == "confidence_interval" else set()
-        return admitted(verb, probs, labels, facts, takes=ROWS | by)
+        data = admitted(verb, probs, labels, facts, takes=ROWS | by)
+        refuse_few_blocks(verb, data)
+        return data
     return admitted_tally(verb, probs, labels, facts, lens)
 
 
@@ -191,6 +194,8 @@ def interval_problem(
         inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
         plain = inverted and method in ("auto", "inversion")
         induced = seen_through(data, through, [statistic], plain)
+        if data.horizon is not None:
+            induced = replace(induced, horizon=None)  # units are blocks
     prepared, estimate = evaluated(statistic, induced)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")

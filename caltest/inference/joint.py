@@ -45,14 +45,8 @@ from caltest.tally import AnyTally
 Maps = list[Callable[[Any], Any]]
 #: What a joint result says of its data; lens and statistic are those of its tests.
 OF_ALL_PAIRS = (
-    "n_classes",
-    "seed",
-    "notes",
-    "copies",
-    "effective_n",
-    "n_clusters",
-    "folds",
-    "followup",
+    *("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds"),
+    *("series", "followup"),
 )
 
 

@@ -20,7 +20,7 @@ from caltest.inference.dependence import clustered
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
 from caltest.problem import FollowupProblem, RowProblem
-from caltest.results import CalibrationTestResult, ending
+from caltest.results import CalibrationTestResult, ClusterSummary, HorizonSummary, ending
 from caltest.simulate import (
     Batches,
     RedrawFollowup,
@@ -54,7 +54,8 @@ def null_distribution(
     run = (n_resamples, rng, workers)
     sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
     stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
-    if prepared.data.n_clusters is not None:
+    betting = null == "betting" and prepared.data.horizon is not None
+    if prepared.data.n_clusters is not None and not betting:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)
     if isinstance(prepared.problem, FollowupProblem):
         if null not in ("auto", RedrawFollowup()):
@@ -115,7 +116,7 @@ def _of_clusters(
 ) -> SimulatedNull:
     schemes, summary = clustered(null, prepared.data, stack=6)
     kappa = max(each.inflation for each in schemes)
-    if summary is not None and kappa > 1.0 and not prepared.inflatable:
+    if isinstance(summary, ClusterSummary) and kappa > 1.0 and not prepared.inflatable:
         if isinstance(null, str):
             raise StatisticError(
                 f"{name_of(statistic)} sees labels, to which the dependence that drawn clusters "
@@ -250,7 +251,9 @@ def result_of(
         sides = 2.0 * law.sf(beyond) if two_sided else law.sf(estimate)
         pvalue = max(min(1.0, sides), np.finfo(float).tiny)
         bracket = (float(pvalue), float(pvalue))
-    clusters = law.clusters if isinstance(law, SimulatedNull) else None
+    learnt = law.clusters if isinstance(law, SimulatedNull) else None
+    clusters = learnt if isinstance(learnt, ClusterSummary) else None
+    series = {"series": learnt} if isinstance(learnt, HorizonSummary) else {}
     return analysis.result(
         CalibrationTestResult,
         statistic,
@@ -270,4 +273,5 @@ def result_of(
         ended=ended,
         clusters=clusters,
         null_distribution=law,
+        **series,
     )

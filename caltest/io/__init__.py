@@ -94,10 +94,11 @@ def read_predictions(
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
-    time, event, strata : str, optional
-        In place of ``label`` the columns of :class:`Followup`, of an event by ``horizon``.
-    horizon : float, optional
-        By when it occurs.
+    time, horizon : str and int, optional
+        Of forecasts several steps ahead, as in :meth:`Predictions.of`.
+    event, strata : str, optional
+        With ``time``, in place of ``label``, the columns of :class:`Followup`, of an event that
+        occurs by ``horizon``, which is then a time.
     ordered : bool, default False
         Whether classes are in their order, as in :meth:`Predictions.of`.
 

@@ -103,6 +103,7 @@ def read_chosen(
             renormalise=request.renormalise,
             pos_label=request.pos_label,
             ordered=request.ordered,
+            horizon=request.ahead,
             **table.facts,
         )
     doubt_labels(chosen, data.labels, data.probs)

@@ -105,6 +105,7 @@ class DataSummary(Result):
             "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} {kinds}",
             "weights": weights,
             "clusters": str(self.n_clusters or "none given"),
+            **({} if self.series is None else {"horizon": str(self.series)}),
             **({} if self.folds is None else {"folds": str(self.folds)}),
             "subgroups": str(self.subgroups or "none given"),
             "outcomes of probability 0": str(self.impossible),

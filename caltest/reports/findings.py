@@ -224,6 +224,7 @@ def report_of(
         n_classes=data.n_classes,
         accuracy=accuracy,
         folds=top.test.folds,
+        series=top.test.series,
         confidence=confidence,
         low=np.nan if bounds is None else bounds.low,
         high=np.nan if bounds is None else bounds.high,

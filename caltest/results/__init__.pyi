@@ -24,6 +24,7 @@ from .decisions import GradeTest as GradeTest
 from .decisions import GradeTests as GradeTests
 from .decisions import Plan as Plan
 from .designs import FoldSummary as FoldSummary
+from .designs import HorizonSummary as HorizonSummary
 from .estimates import BrierDecomposition as BrierDecomposition
 from .estimates import CentreCurve as CentreCurve
 from .estimates import CORPDecomposition as CORPDecomposition

@@ -27,7 +27,7 @@ from caltest.results.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from caltest.results.designs import FoldSummary
+    from caltest.results.designs import FoldSummary, HorizonSummary
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
@@ -154,6 +154,8 @@ class Result(Record):
         Number of clusters, where rows come in any.
     folds : FoldSummary, optional
         The folds of cross-validated predictions, and how they were aligned.
+    series : HorizonSummary, optional
+        Forecasts several steps ahead, and the dependence that is allowed for.
     copies : int
         Rows that repeat another, probabilities and label, more often than by chance; of several
         models the most. They are not independent.
@@ -172,6 +174,7 @@ class Result(Record):
     effective_n: float | None = None
     n_clusters: int | None = None
     folds: FoldSummary | None = None
+    series: HorizonSummary | None = None
     copies: int = 0
     followup: Record | None = None
     version: str = __version__
@@ -219,6 +222,7 @@ class Result(Record):
     def _design(self) -> str:
         clusters = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
         clusters += "" if self.folds is None else f", {self.folds.count} folds"
+        clusters += "" if self.series is None else f", horizon {self.series.horizon}"
         if self.effective_n is None:
             return clusters
         return f"{clusters}, weighted: effective n = {self.effective_n:.1f}"

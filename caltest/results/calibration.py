@@ -308,6 +308,7 @@ class CalibrationTestResult(Result):
             "p-value": f"{self.shown_p}  ({precision})",
             "data": f"n = {self.n}, K = {self.n_classes}{self._design}",
             "clusters": "" if self.clusters is None else str(self.clusters),
+            "horizon": "" if self.series is None else str(self.series),
             "folds": "" if self.folds is None else str(self.folds),
         }
         return [*listed({name: text for name, text in facts.items() if text}), ""]

@@ -1,4 +1,4 @@
-"""How rows depend on each other: what was learnt of folds."""
+"""How rows depend on each other: what was learnt of folds, and of forecasts several steps ahead."""
 
 from __future__ import annotations
 
@@ -57,3 +57,28 @@ class FoldSummary(Record):
             f"{self.count} of {rows} rows · levels moved by at most {self.moved:.2g} · about "
             f"models fitted on {100 * self.share:.0f} % of the rows"
         )
+
+
+@described()
+class HorizonSummary(Record):
+    """Forecasts several steps ahead, and the dependence of overlapping outcomes that is allowed."""
+
+    horizon: int = entry("By how many times forecasts are ahead.")
+    times: int = entry("The number of different times.")
+    dependence: float | None = entry(
+        "λ, the degree to which rows less than ``horizon`` times apart share their label in what "
+        "is redrawn; None where blocks of four horizons are the units instead.",
+        default=None,
+    )
+    estimated: bool = entry("Whether λ is the upper 95 % limit of what labels show.", default=True)
+    rows: int = entry("The number of rows; several may have one time.", default=0)
+
+    def __str__(self) -> str:
+        several = self.rows > self.times
+        of = f"{self.times} times, {self.rows} rows" if several else f"{self.times} rows"
+        if self.dependence is None:
+            return f"{self.horizon} of {of}"
+        limit = "at most " if self.dependence > 0.0 else "below 0.1"
+        shown = f"{self.dependence:g}" if self.dependence > 0.0 or not self.estimated else ""
+        said = f"{limit}{shown} (95 % limit)" if self.estimated else shown
+        return f"{self.horizon} of {of} · dependence {said}"

@@ -32,7 +32,8 @@ def redraws_of(data: Predictions) -> tuple[tuple[Coupled, ...], ClusterSummary |
             f"too few clusters ({data.n_clusters}) to tell how much their rows depend on each "
             f"other: a search takes at least {FEWEST}"
         )
-    return clustered("auto", data, stack=5)
+    schemes, summary = clustered("auto", data, stack=5)
+    return schemes, summary if isinstance(summary, ClusterSummary) else None
 
 
 def scanned(data: Predictions, lattice: Lattice, schemes: tuple[Coupled, ...]) -> Scan:

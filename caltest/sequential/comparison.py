@@ -16,7 +16,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.analysis import admitted
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, OneVsRest, Partition
-from caltest.predictions import Facts
+from caltest.predictions import RowFacts
 from caltest.results import format_value
 from caltest.sequential.watch import Watch, odds, shown, steps_of
 
@@ -112,7 +112,7 @@ class ComparisonMonitor(Watch):
         labels: Any = None,
         *,
         time: Any = None,
-        **facts: Unpack[Facts],
+        **facts: Unpack[RowFacts],
     ) -> Self:
         """Return the monitor after more rows, in the order in which they were forecast.
 

@@ -18,7 +18,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.analysis import admitted, admitted_tally
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
-from caltest.predictions import Facts, Predictions
+from caltest.predictions import Predictions, RowFacts
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
@@ -125,7 +125,7 @@ class Monitor(Watch):
         return 2
 
     def update(
-        self, probs: Any, labels: Any = None, *, time: Any = None, **facts: Unpack[Facts]
+        self, probs: Any, labels: Any = None, *, time: Any = None, **facts: Unpack[RowFacts]
     ) -> Self:
         """Return the monitor after more rows, in the order in which they were forecast.
 

@@ -76,10 +76,10 @@ class Agreement:
             columns = data.probs[:, :1] if data.n_classes == 2 else data.probs
         cluster = by_appearance(data.clusters)
         weights = np.ones(data.n) if data.weights is None else data.weights
-        quarters = _quarters(position), _quarters(np.bincount(cluster)[cluster])
+        parts = quarters(position), quarters(np.bincount(cluster)[cluster])
         likeliest = data.probs.argmax(axis=1)
         columns = np.ascontiguousarray(columns)
-        return cls(data, coupling, likeliest, cluster, *quarters, columns, weights)
+        return cls(data, coupling, likeliest, cluster, *parts, columns, weights)
 
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
         """Return N and its parts for label vectors of shape (B, n): (B, 9)."""
@@ -180,7 +180,7 @@ class Agreement:
         return variance, 2.0 * np.add.reduceat(w * p * later, starts) - squared
 
 
-def _quarters(values: FloatArray | IntArray) -> IntArray:
+def quarters(values: FloatArray | IntArray) -> IntArray:
     """Return the quarter of the rows, by rank, in which each lies; equal values in one."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     first = np.cumsum(counts) - counts

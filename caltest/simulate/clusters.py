@@ -23,6 +23,7 @@ from caltest.simulate.agreement import Agreement
 from caltest.simulate.dependent import COUPLINGS, ClusterDrawer, Coupling, Dependence
 from caltest.simulate.labels import LabelDrawer
 from caltest.simulate.schemes import Drawer, LabelScheme, RedrawLabels, Scheme
+from caltest.simulate.series import Overlap, SeriesDrawer
 from caltest.simulate.streams import Seed
 
 
@@ -53,6 +54,10 @@ class SharedRedraws(LabelScheme):
         (p ≤ 0.05), so that copies do not hide behind clusters whose labels exclude each other.
     coupling : {"label", "correctness"}, optional
         What rows share; by default both are tried.
+    horizon : int, optional
+        Of forecasts h steps ahead, whose fact ``horizon`` it repeats. Rows then share the labels of
+        blocks of h times that begin anywhere: E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij, and λ
+        is the limit of what rows less than h times apart show.
 
     Notes
     -----
@@ -62,6 +67,7 @@ class SharedRedraws(LabelScheme):
 
     dependence: float | Dependence | None = None
     coupling: Coupling | None = None
+    horizon: int | None = None
     takes_clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -69,12 +75,18 @@ class SharedRedraws(LabelScheme):
             number("dependence", self.dependence, 0.0, 1.0, "[]")
         if self.coupling is not None:
             one_of("coupling", self.coupling, COUPLINGS)
+        if self.horizon is not None:
+            whole("horizon", self.horizon, 2)
+            if self.coupling == "correctness" or isinstance(self.dependence, Dependence):
+                raise StatisticError("forecasts h steps ahead share labels, with one dependence")
 
     def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
         """Return the schemes to try: both couplings, but one of two that draw the same.
 
         Of two classes these are the same where the likelier label is one for all rows.
         """
+        if data.horizon is not None:
+            return (replace(self, horizon=data.horizon, coupling=None),)
         if self.coupling is not None:
             return (self,)
         label, correctness = (replace(self, coupling=coupling) for coupling in COUPLINGS)
@@ -86,6 +98,11 @@ class SharedRedraws(LabelScheme):
 
         Without ``coupling`` labels are shared.
         """
+        if self.horizon not in (None, data.horizon):
+            raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
+        if data.horizon is not None:
+            limit = Overlap(data).limit() if self.dependence is None else self.dependence
+            return SeriesDrawer.of(data, Dependence.of(limit).overall)
         if data.n_clusters is None:
             return RedrawLabels().drawer(data)
         coupling, dependence = self.coupling or "label", self.dependence

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._base.compiled import counter_kernel
 from caltest._base.facts import by_appearance
@@ -15,6 +16,7 @@ from caltest.simulate.streams import GAMMA, UNIT, Seed, keys, mixed
 
 #: What rows of a cluster share: the draw of their label, or that of whether the likeliest is right.
 Coupling = Literal["label", "correctness"]
+Words = NDArray[np.uint64]
 COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
 
 
@@ -64,23 +66,26 @@ class ClusterDrawer:
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
-        n, n_classes = self.probs.shape
-        labels = np.empty((count, n), dtype=np.int64) if out is None else out[:count]
-        streams = keys(seed, first, count)[:2]
+        shape = count, len(self.probs)
+        labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
+        key, twist = keys(seed, first, count)[:2]
+        return self.fill(key, twist, self.cluster, labels)
+
+    def fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> IntArray:
+        """Draw a label vector from each stream, with these clusters."""
+        streams, n_classes = (key, twist), self.probs.shape[1]
         by_label, two = self.coupling == "label", n_classes == 2
-        common = np.empty((self.cluster.max() + 1, n_classes if by_label and not two else 1))
+        common = np.empty((cluster.max() + 1, n_classes if by_label and not two else 1))
         if two:
             # Where label 0 is the less likely one a common draw of correctness is read backwards.
             turned = (self.upto[:, 0] < 0.5) & (not by_label)
-            within = self.cluster, self.joining, turned
+            within = cluster, self.joining, turned
             _shared_pairs(self.upto, *within, *streams, common, labels)
         elif by_label:
-            _shared_vectors(
-                self.probs, self.upto, self.cluster, self.joining, *streams, common, labels
-            )
+            _shared_vectors(self.probs, self.upto, cluster, self.joining, *streams, common, labels)
         else:
             likeliest = self.probs.argmax(axis=1)
-            rows = self.probs, likeliest, self.cluster, self.joining
+            rows = self.probs, likeliest, cluster, self.joining
             _shared_correctness(*rows, *streams, common, labels)
         return labels
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from caltest.bets import mixture
 from caltest.bets.kernels import STATIC
+from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull
-from caltest.predictions import IntArray
+from caltest.predictions import BoolArray, IntArray
 from caltest.problem import Problem
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import LabelStatistic
@@ -35,9 +36,16 @@ class _Mixture(LabelStatistic):
     """The e-value of the mixture, of fixed predictions."""
 
     def of_labels(self, labels: IntArray) -> float:
-        state, ones = mixture.start(self.data.n_classes), np.ones(self.data.n)
-        path = mixture.bet(self.data.probs, labels, ones, STATIC, state)
-        return float(np.exp(min(path[-1], LARGEST)))
+        h = self.data.horizon or 1
+        place = np.zeros(labels.size) if self.data.times is None else self.data.times % h
+        logs = [self._of_some(labels, place == j) for j in np.unique(place)]
+        return float(np.exp(min(max(logs) - np.log(h), LARGEST)))
+
+    def _of_some(self, labels: IntArray, some: BoolArray) -> float:
+        """Return the logarithm of what bets on some of the rows have made of 1."""
+        probs = self.data.probs[some]
+        state, ones = mixture.start(self.data.n_classes), np.ones(len(probs))
+        return float(mixture.bet(probs, labels[some], ones, STATIC, state)[-1])
 
 
 def _markov(labels: IntArray) -> MarkovNull:
@@ -52,9 +60,11 @@ class EValue(Statistic):
     """What a gambler makes of 1 by betting against calibration, for any number of classes.
 
     Σ_j π_j Π_i q_j(y_i) / p_i(y_i) over fixed experts j: shifts, slopes, label noise, local shifts;
-    the mixture of :class:`Monitor` without late starts. Its expectation under calibration is 1 at
-    every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E), ``null="betting"``, also for rows
-    that depend on earlier ones; e-values of several data sets may be multiplied. It costs power.
+    the mixture of :class:`Monitor` without late starts. With ``horizon`` times are dealt to h such
+    products, and E is the largest of them, divided by h. Its expectation under calibration is at
+    most 1 at every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E), ``null="betting"``, also
+    for rows that depend on earlier ones; e-values of several data sets may be multiplied. It costs
+    power.
 
     Notes
     -----
@@ -70,5 +80,10 @@ class EValue(Statistic):
     essential = 0
 
     def prepare(self, problem: Problem) -> LabelStatistic:
-        rows_of(problem, self)
+        rows = rows_of(problem, self)
+        if rows.times is not None and np.unique(rows.times).size < rows.n:
+            raise StatisticError(
+                f"{self!r} with horizon= bets on one row of each time: rows of one time may depend "
+                "on each other"
+            )
         return _Mixture(problem, laws={"betting": _markov}, usual_null="betting")

@@ -207,7 +207,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             facts["features"] = as_features(own, rows.size)
             remarks.append(f"features from {shortened(chosen.features)}")
         outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
-        if request.horizon is not None:
+        if request.event is not None and request.horizon is not None:
             times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
             outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
             remarks[0] = f"events from {outcomes[0]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import Any
 
 from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError
@@ -48,17 +49,26 @@ class Request:
                 "an event is one by a horizon of rows that were followed for a time: say time= and "
                 "horizon= (--time, --horizon)"
             )
-        for name in ("time", "horizon", "strata") if self.event is None else ():
-            if vars(self)[name] is not None:
-                raise InvalidPredictionsError(
-                    f"{name}= (--{name}) is for follow-up: name its event= (--event)"
-                )
+        if self.event is None and self.time is not None and self.horizon is None:
+            raise InvalidPredictionsError(
+                "time= (--time) needs the horizon= (--horizon) of forecasts so many steps ahead, "
+                "or is for follow-up: name its event= (--event)"
+            )
+        if self.event is None and self.strata is not None:
+            raise InvalidPredictionsError(
+                "strata= (--strata) is for follow-up: name its event= (--event)"
+            )
         if self.event is not None:
             if self.label is not None:
                 raise InvalidPredictionsError(
                     "event= (--event) is what was observed: leave out label= (--label)"
                 )
             object.__setattr__(self, "label", self.event)
+
+    @property
+    def ahead(self) -> Any:
+        """By how many steps forecasts are ahead of labels; events have a horizon in time."""
+        return None if self.event is not None else self.horizon
 
     @property
     def facts(self) -> dict[str, str]:

@@ -37,7 +37,7 @@ class AnyTally(NoRows, ABC):
     classes: tuple[str, ...] | None
     notes: tuple[str, ...]
     #: What sums do not know of.
-    clusters = n_clusters = folds = None
+    clusters = n_clusters = folds = horizon = None
     copies = 0
     by = None
 

@@ -279,7 +279,9 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
         from caltest.recalibration import refuse_fitted_rows
 
         refuse_fitted_rows(data)
-    for name, held in {"clusters": data.n_clusters, "by": data.by, "folds": data.folds}.items():
+    kept = {"clusters": data.n_clusters, "by": data.by, "folds": data.folds}
+    kept["horizon"] = data.horizon
+    for name, held in kept.items():
         if held is not None:
             raise StatisticError(
                 f"a tally keeps no {name}: make one for each part of the rows, or pass the "

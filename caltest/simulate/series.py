@@ -1,0 +1,103 @@
+"""Labels of forecasts several steps ahead: outcomes that overlap share their draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate.agreement import AT_ONCE, DRAWS, POSSIBLE, SEED, STEPS, quarters
+from caltest.simulate.dependent import ClusterDrawer
+from caltest.simulate.streams import Seed, keys
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesDrawer:
+    """Draws label vectors in blocks of h times, which begin anywhere.
+
+    A replicate has an offset o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows
+    join a common draw with probability √λ: residuals have E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊
+    c_ij exactly, c_ij the value of a common draw.
+    """
+
+    draw: ClusterDrawer
+    times: IntArray = field(repr=False)
+    horizon: int
+
+    @classmethod
+    def of(cls, data: Predictions, dependence: float) -> SeriesDrawer:
+        """Prepare the rows of data that have times and a horizon."""
+        times, h = timed(data)
+        return cls(ClusterDrawer.of(data, dependence), times - times.min(), h)
+
+    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
+        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+        words = keys(seed, first, count)
+        offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
+        labels = np.empty((count, self.times.size), dtype=np.int64) if out is None else out[:count]
+        for offset in np.unique(offsets):
+            some = offsets == offset
+            blocks = (self.times + offset) // self.horizon
+            drawn = np.empty((int(some.sum()), self.times.size), dtype=np.int64)
+            labels[some] = self.draw.fill(words[0][some], words[1][some], blocks, drawn)
+        return labels
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """How far residuals of overlapping rows agree: N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j.
+
+    x is the residual less its mean among the rows with about the same prediction (quarters by
+    rank), of two classes one component. O(n K) a label vector, for rows in the order of time.
+    """
+
+    data: Predictions
+
+    def __call__(self, labels: IntArray) -> FloatArray:
+        """Return N for label vectors of shape (B, n): (B,)."""
+        data, (placed, h) = self.data, timed(self.data)
+        w = np.ones(data.n) if data.weights is None else data.weights
+        times, starts = np.unique(placed - placed.min(), return_index=True)
+        total = np.zeros(len(labels))
+        for k in range(1 if data.n_classes == 2 else data.n_classes):
+            x = w * centred(data, labels, k, w)
+            sums = np.zeros((len(labels), times[-1] + h))
+            sums[:, times] = np.add.reduceat(x, starts, axis=1)
+            running = np.pad(np.cumsum(sums, axis=1), ((0, 0), (h, 0)))
+            near = running[:, times + 2 * h - 1] - running[:, times]
+            total += (sums[:, times] * near).sum(axis=1) - (x**2).sum(axis=1)
+        return total
+
+    def limit(self) -> float:
+        """Return the upper confidence limit of λ: see :class:`SharedRedraws`."""
+        observed = float(self(self.data.labels[None, :])[0])
+        highest = 0
+        at_once = max(1, AT_ONCE // self.data.n)
+        for step in range(1, STEPS + 1):
+            draw = SeriesDrawer.of(self.data, step / STEPS)
+            blocks = [(first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once)]
+            values = np.concatenate([self(draw(SEED, *block)) for block in blocks])
+            if (values <= observed + 1e-9 * abs(observed)).mean() >= POSSIBLE:
+                highest = step
+            elif step > 2:
+                break
+        return highest / STEPS
+
+
+def timed(data: Predictions) -> tuple[IntArray, int]:
+    """Return the places of the rows among the distinct times, and the horizon."""
+    assert data.times is not None
+    assert data.horizon is not None
+    return data.times, data.horizon
+
+
+def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
+    """Return residuals of class k, (B, n), less their weighted mean in quarters of prediction."""
+    position = data.probs[:, 0] if data.n_classes == 2 else data.probs.max(axis=1)
+    quarter = quarters(position)
+    share = np.zeros((data.n, 4))
+    share[np.arange(data.n), quarter] = w
+    share /= np.maximum(share.sum(axis=0), 1e-300)
+    x = (labels == k) - data.probs[:, k]
+    return np.asarray(x - (x @ share)[:, quarter])
