@@ -82,9 +82,9 @@ def settled(
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
     if mode != STATIC and starts > 0.0:
-        kept = 1.0 / (1.0 + np.log1p(s[ROWS] / 100.0))
-        moved = starts if mode == CHANGE else s[KEPT] - kept
-        s[KEPT] = kept
+        reserve = 1.0 / (1.0 + np.log1p(s[ROWS] / 100.0))
+        moved = starts if mode == CHANGE else s[KEPT] - reserve
+        s[KEPT] = reserve
         late += moved * np.exp(-s[LATE_SCALE]) * prior
         s[LATE] = late.sum()
         s[LOCAL] = late[N_FLAT : N_FLAT + 10 * N_CELLS].sum()
@@ -110,8 +110,8 @@ def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> fl
         return static
     if mode == CHANGE:
         return np.log(late_share) + late
-    held = np.log(late_share) + np.logaddexp(np.log(s[KEPT]), late)
-    return np.log(0.5) + np.logaddexp(static, held)
+    pooled = np.log(late_share) + np.logaddexp(np.log(s[KEPT]), late)
+    return np.log(0.5) + np.logaddexp(static, pooled)
 
 
 @dense_kernel
@@ -132,16 +132,16 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
             per = 1.0 / max(right, 1e-100)
             z = np.log(max(p, CLIP)) - np.log(max(rest, CLIP))
             leaf = min(int(LEAVES / (1.0 + np.exp(-z / 2.0))), LEAVES - 1)
-            own = z if happened else -z
+            signed = z if happened else -z
             for k in range(len(SLOPES)):
-                powers[k] = np.exp(-SLOPES[k] * own)
+                powers[k] = np.exp(-SLOPES[k] * signed)
             for j in range(N_LINES):
                 e[j] = powers[SLOPE_OF[j]]
             for j in range(N_LINES):
                 q[j] = per / (1.0 + e[j] * FACTORS[happened, j])
             for j in range(len(NOISE)):
                 q[N_LINES + j] = (1.0 - NOISE[j]) + 0.5 * NOISE[j] * per
-            odds = np.exp(-own)
+            odds = np.exp(-signed)
             for k in range(11):
                 d[k] = per / (1.0 + odds * SHIFT_FACTORS[happened, k])
             d[0] = 1.0 if right >= 1e-100 else right * per
@@ -151,22 +151,22 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
                 for k in range(11):
                     d[k] = 1.0 + weight * (d[k] - 1.0)
             s[FLAT] = multiplied(flat, q)
-            i, found = leaf + LEAVES, 0.0
+            i, gained = leaf + LEAVES, 0.0
             while i >= 1:
-                own = 0.0
+                gain = 0.0
                 for k in range(11):
-                    own += tree[i, k] * d[k]
+                    gain += tree[i, k] * d[k]
                 for k in range(11):
-                    x = tree[i, k] * d[k] / own
+                    x = tree[i, k] * d[k] / gain
                     tree[i, k] = x if x > 1e-280 else 0.0
                 if i >= LEAVES:
-                    found = own
+                    gained = gain
                 else:
-                    both = (stop[i] * own + found) / (1.0 + stop[i])
-                    stop[i] = min(max(stop[i] * own / found, 1e-250), 1e250)
-                    found = both
+                    both = (stop[i] * gain + gained) / (1.0 + stop[i])
+                    stop[i] = min(max(stop[i] * gain / gained, 1e-250), 1e250)
+                    gained = both
                 i >>= 1
-            s[TREE] += np.log(found)
+            s[TREE] += np.log(gained)
             if mode != STATIC:
                 i = (leaf + LEAVES) >> 1
                 while i >= 2:
@@ -234,24 +234,24 @@ def bet_many(
             s[FLAT] = multiplied(flat, q)
             for i in range(K - 1, 0, -1):
                 mass[i] = mass[2 * i] + mass[2 * i + 1]
-            i, found = K + y, 1.0
+            i, gained = K + y, 1.0
             while i > 1:
                 up = i >> 1
                 share = min(mass[i] / mass[up], 1.0)
-                own = 0.0
+                gain = 0.0
                 for j in range(17):
                     factor = CLASS_FACTORS[j - 1] if j > 0 else 1.0
                     factor = factor if i % 2 == 0 else 1.0 / factor
                     d[j] = 1.0 + weight * (factor / (1.0 + share * (factor - 1.0)) - 1.0)
-                    own += nested[up, j] * d[j]
+                    gain += nested[up, j] * d[j]
                 for j in range(17):
-                    x = nested[up, j] * d[j] / own
+                    x = nested[up, j] * d[j] / gain
                     nested[up, j] = x if x > 1e-280 else 0.0
-                found *= own
+                gained *= gain
                 i = up
-            s[TREE] += np.log(found)
+            s[TREE] += np.log(gained)
             if mode != STATIC:
                 s[LATE] = multiplied(late, q)
         settled(s, mode, flat, late, late_prior, 1.0)
-        own = wealth(s, mode, NESTED_SHARE, 1.0 - TOP_SHARE)
-        path[t] = s[NOW] = np.logaddexp(own, np.log(TOP_SHARE) + path[t])
+        classwise = wealth(s, mode, NESTED_SHARE, 1.0 - TOP_SHARE)
+        path[t] = s[NOW] = np.logaddexp(classwise, np.log(TOP_SHARE) + path[t])

@@ -91,8 +91,8 @@ def _line(p: FloatArray, b: float, a: float, low: float = 0.0, high: float = 1.0
     return np.where((p >= low) & (p <= high), q, p)
 
 
-def _random(noise: float, said: str, target: float) -> tuple[str, Callable[..., FloatArray]]:
-    return f"{100 * noise:g} % of outcomes {said}", lambda p: (1.0 - noise) * p + noise * target
+def _random(noise: float, words: str, target: float) -> tuple[str, Callable[..., FloatArray]]:
+    return f"{100 * noise:g} % of outcomes {words}", lambda p: (1.0 - noise) * p + noise * target
 
 
 def _confidence(slope: float) -> str:

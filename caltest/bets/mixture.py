@@ -33,8 +33,8 @@ def start(n_classes: int) -> FloatArray:
 
 def class_prior(n_classes: int) -> FloatArray:
     """Return the shares of the flat experts of K > 2 classes: powers, noise, each class's own."""
-    own = np.append(np.full(16, 0.15 / 16), np.full(6, 0.1 / 6)) / n_classes
-    return np.concatenate([np.full(16, 0.25 / 16), np.full(6, 0.15 / 6), np.tile(own, n_classes)])
+    each = np.append(np.full(16, 0.15 / 16), np.full(6, 0.1 / 6)) / n_classes
+    return np.concatenate([np.full(16, 0.25 / 16), np.full(6, 0.15 / 6), np.tile(each, n_classes)])
 
 
 def bet(

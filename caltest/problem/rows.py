@@ -120,11 +120,11 @@ class RowProblem(Problem):
         # A class of probability 0 may have an infinite score, which is none of what is promised.
         possible = np.where(p > 0.0, table, 0.0)
         mean = (p * possible).sum(axis=1)
-        seen = table[np.arange(self.n), self.labels]
+        scores = table[np.arange(self.n), self.labels]
         away = possible - mean[:, None]
         return LinearTerm(
             table,
-            observed=float(w @ (seen - mean)),
+            observed=float(w @ (scores - mean)),
             promised=float(w @ mean),
             variance=float((w**2 * (p * away**2).sum(axis=1)).sum()),
             covariance=float((w**2 * p[:, 0]) @ away[:, 0]),
@@ -190,8 +190,8 @@ class RowProblem(Problem):
         if cells is not None:
             sums = np.stack([cells.sum(m * column, axis=1) for column in residuals.T], axis=-1)
             if squares is not None:
-                own = np.square(m) * np.square(residuals).sum(axis=1)
-                added = gathered(cells.sum(own, axis=1), squares)
+                squared = np.square(m) * np.square(residuals).sum(axis=1)
+                added = gathered(cells.sum(squared, axis=1), squares)
         if tables is not None:  # w (g(y) − E g) of the observed label, flipped with its residual
             linear = m @ tables[:, np.arange(self.n), self.labels].T
         return ResidualSums(sums, added, linear)

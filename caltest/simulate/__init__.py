@@ -15,7 +15,7 @@ from caltest.simulate.engine import (
     simulate_by,
 )
 from caltest.simulate.followup import FollowupDrawer, RedrawFollowup
-from caltest.simulate.sampler import LabelSampler
+from caltest.simulate.labels import LabelSampler
 from caltest.simulate.schemes import (
     Bootstrap,
     ConsistencyResampling,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from caltest._base.compiled import counter_kernel
 from caltest._base.facts import by_appearance
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate.sampler import LabelSampler
+from caltest.simulate.labels import LabelSampler
 from caltest.simulate.streams import GAMMA, UNIT, Seed, keys, mixed
 
 #: What rows of a cluster share: the draw of their label, or that of whether the likeliest is right.
@@ -105,11 +105,11 @@ def _shared_pairs(  # type: ignore[no-untyped-def]
             counter += GAMMA
         counter = key[r]
         for i in range(n):
-            own = mixed(counter, twist[r]) * UNIT
+            word = mixed(counter, twist[r]) * UNIT
             shared = common[cluster[i], 0]
             if turned[i]:
                 shared = largest - shared
-            u = shared if own < joining[i] else min((own - joining[i]) * alone[i], largest)
+            u = shared if word < joining[i] else min((word - joining[i]) * alone[i], largest)
             labels_out[r, i] = u >= upto[i, 0]
             counter += GAMMA
 
@@ -130,10 +130,10 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
                 counter += GAMMA
         counter = key[r]
         for i in range(n):
-            own = mixed(counter, twist[r]) * UNIT
+            word = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
             best = 0
-            if own < joining[i]:
+            if word < joining[i]:
                 waiting = common[cluster[i]]
                 while probs[i, best] <= 0.0:
                     best += 1
@@ -141,7 +141,7 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
                     if waiting[k] * probs[i, best] < waiting[best] * probs[i, k]:
                         best = k
             else:
-                u = min((own - joining[i]) * alone[i], largest)
+                u = min((word - joining[i]) * alone[i], largest)
                 while u >= upto[i, best]:
                     best += 1
             labels_out[r, i] = best
@@ -161,13 +161,13 @@ def _shared_correctness(  # type: ignore[no-untyped-def]
             counter += GAMMA
         counter = key[r]
         for i in range(n):
-            own = mixed(counter, twist[r]) * UNIT
+            word = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
             top, m = likeliest[i], probs[i, likeliest[i]]
-            if own < joining[i]:
-                u, rest = common[cluster[i], 0], own / joining[i]
+            if word < joining[i]:
+                u, rest = common[cluster[i], 0], word / joining[i]
             else:
-                u = (own - joining[i]) / max(1.0 - joining[i], 1e-300)
+                u = (word - joining[i]) / max(1.0 - joining[i], 1e-300)
                 rest = (u - m) / max(1.0 - m, 1e-300)
             label = top
             if u >= m and m < 1.0:

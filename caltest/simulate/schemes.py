@@ -13,8 +13,7 @@ import numpy as np
 from caltest._base.written import Written
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
-from caltest.simulate.labels import LabelDrawer
-from caltest.simulate.sampler import LabelSampler
+from caltest.simulate.labels import LabelDrawer, LabelSampler
 from caltest.simulate.streams import Seed
 
 #: Draws one data set.

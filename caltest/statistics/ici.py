@@ -79,8 +79,8 @@ def _quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
     if w is None or q == 1.0:
         return np.asarray(np.quantile(rows, q, axis=1))
     n, order = w.sum() ** 2 / (w**2).sum(), np.argsort(rows, axis=1)
-    reached = np.cumsum(w[order], axis=1) / w.sum()
-    part = np.diff(np.clip(n * reached - q * (n - 1.0), 0.0, 1.0), axis=1, prepend=0.0)
+    shares = np.cumsum(w[order], axis=1) / w.sum()
+    part = np.diff(np.clip(n * shares - q * (n - 1.0), 0.0, 1.0), axis=1, prepend=0.0)
     return np.asarray((np.take_along_axis(rows, order, axis=1) * part).sum(axis=1))
 
 
@@ -150,7 +150,7 @@ def _vertices(x: FloatArray, most: int) -> FloatArray:
     """
     margin = 0.005 * max(x[-1] - x[0], 1e-10 * x[-1] + 1e-30)
     low, high = x[0] - margin, x[-1] + margin
-    found, cells = {low, high}, [(0, x.size - 1, low, high)]
+    knots, cells = {low, high}, [(0, x.size - 1, low, high)]
     while cells:
         first, last, left, right = cells.pop()
         if last - first + 1 <= most:
@@ -160,9 +160,9 @@ def _vertices(x: FloatArray, most: int) -> FloatArray:
         ranks = ranks[np.abs(ranks - middle) < last - middle]
         cut = ranks[np.lexsort((-ranks, np.abs(ranks - middle)))[0]] if ranks.size else middle
         if x[cut] not in (left, right):
-            found.add(x[cut])
+            knots.add(x[cut])
             cells += [(first, cut, left, x[cut]), (cut + 1, last, x[cut], right)]
-    return np.array(sorted(found))
+    return np.array(sorted(knots))
 
 
 def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:

@@ -59,10 +59,10 @@ class ClassCells(Prepared):
         weights: list[FloatArray] = []
         starts = [0]
         for k, p in enumerate(data.probs.T):
-            kept = np.flatnonzero(p > threshold) if threshold else slice(None)
-            p, w = np.ascontiguousarray(p[kept]), of_row[kept]
+            rows = np.flatnonzero(p > threshold) if threshold else slice(None)
+            p, w = np.ascontiguousarray(p[rows]), of_row[rows]
             cells, weight = bins(p, w) if p.size else (np.empty(0, np.int64), np.empty(0))
-            cell[k, kept] = starts[-1] + cells
+            cell[k, rows] = starts[-1] + cells
             sums.append(np.bincount(cells, w * p, minlength=weight.size).astype(np.float64))
             weights.append(weight)
             starts.append(starts[-1] + weight.size)
@@ -100,8 +100,8 @@ class ClassCells(Prepared):
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return compiled resampling of rows that count alike, where these keep their cells."""
-        known = isinstance(scheme, (ConsistencyResampling, Bootstrap))
-        if not (self.fixed and known) or self.problem.n_clusters is not None:
+        supported = isinstance(scheme, (ConsistencyResampling, Bootstrap))
+        if not (self.fixed and supported) or self.problem.n_clusters is not None:
             return None
         from caltest.simulate.rows import resampled_classes
 

@@ -52,7 +52,7 @@ class Scales(SumStatistic):
         for value, edges, weights in zip(values, self.edges, self.pairs, strict=True):
             if edges.size < before.size:
                 first = np.searchsorted(before, edges[:-1])
-                gaps, squares = (np.add.reduceat(own, first) for own in (gaps, squares))
+                gaps, squares = (np.add.reduceat(x, first) for x in (gaps, squares))
                 before = edges
             value[:] = np.einsum("l,lb->b", weights, np.square(gaps).sum(axis=1) - squares)
         return values.T / self.deviations

@@ -264,8 +264,8 @@ class LabelStatistic(Prepared):
     inflatable: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        own = cls.batch is not LabelStatistic.batch or cls.of_labels is not LabelStatistic.of_labels
-        if not own:
+        base = LabelStatistic
+        if cls.batch is base.batch and cls.of_labels is base.of_labels:
             raise TypeError(f"{cls.__name__} must define batch or of_labels")
 
     def of_labels(self, labels: IntArray) -> float:

@@ -69,7 +69,7 @@ def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> Smooth
     data = problem.predictions
     p, residuals = problem.event(smooth_curve), data.residuals[:, 0]
     error, width = (
-        float(found[0]) for found in SmoothECE().prepare(problem).solve(residuals[None, :])
+        float(solution[0]) for solution in SmoothECE().prepare(problem).solve(residuals[None, :])
     )
     t = np.linspace(0.0, 1.0, points)
     w = np.ones_like(p) if data.weights is None else data.weights

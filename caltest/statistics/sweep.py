@@ -44,11 +44,11 @@ class SortedRows(LabelStatistic):
         return self._swept(labels)[0]
 
     def _swept(self, labels: IntArray) -> FloatArray:
-        errors, n_bins = found = np.empty((2, len(labels)))
+        errors, n_bins = both = np.empty((2, len(labels)))
         fixed = (self.order, self.group_end, self.weights, self.mass, self.predicted)
         least = 1 if self.data.weights is None else 1.0 - ROUNDING
         _sweep(labels, *fixed, least, self.norm == "l2", errors, n_bins)
-        return found
+        return both
 
 
 @kernel

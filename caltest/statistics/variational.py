@@ -46,11 +46,11 @@ class CrossFitted(LabelStatistic):
         p, recalibration = self.data.probs, self.statistic.recalibration
         scores, repaired = np.log(np.maximum(p, FLOOR)), p.copy()
         for k in range(self.statistic.folds):
-            held = self.fold == k
+            inside = self.fold == k
             try:
-                w = None if self.data.weights is None else self.data.weights[~held]
-                learned = recalibration._learn(scores[~held], labels[~held], w)
-                repaired[held] = learned(scores[held])
+                w = None if self.data.weights is None else self.data.weights[~inside]
+                learned = recalibration._learn(scores[~inside], labels[~inside], w)
+                repaired[inside] = learned(scores[inside])
             except StatisticError:  # there is no map: the predictions stay as they are
                 continue
         gains = self.statistic._of_rows(p, np.maximum(repaired, FLOOR), labels)

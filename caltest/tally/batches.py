@@ -25,7 +25,7 @@ def kind_of(part: Path) -> str | None:
     suffixes = [s.lower() for s in part.suffixes]
     packed = suffixes[-1:] == [".gz"]
     ending = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes else ""
-    kind = next((name for name, own in ENDINGS.items() if ending in own), None)
+    kind = next((name for name, endings in ENDINGS.items() if ending in endings), None)
     return None if packed and kind != "csv" else kind
 
 
@@ -84,14 +84,14 @@ def _of_text(part: Path, wanted: list[str] | None) -> Iterator[Any]:
     with input_stream(part) as file:
         header = file.read(2**16).partition(b"\n")[0].decode("utf-8", "replace")
     nulls = [form for word in MISSING for form in (word, word.upper(), word.title(), "NaN")]
-    known: Any = {"null_values": nulls, "strings_can_be_null": True}
+    missing: Any = {"null_values": nulls, "strings_can_be_null": True}
 
-    def opened(**asked: Any) -> Any:
+    def opened(**conversion: Any) -> Any:
         return csv.open_csv(
             part,
             csv.ReadOptions(block_size=BYTES),
             csv.ParseOptions(delimiter=max(",;\t|", key=header.count)),
-            csv.ConvertOptions(**known, **asked),
+            csv.ConvertOptions(**missing, **conversion),
         )
 
     schema = opened().schema  # whole numbers at the beginning may be followed by others

@@ -62,11 +62,11 @@ class Grid:
         between[::2] = inner / self.size
         widths = np.tile([EDGE_TOLERANCE, 0.5 * h], inner.size)
         position = np.column_stack([inner, inner + 0.5]).ravel()
-        kept = self.last // 2 + 1
+        size = self.last // 2 + 1
         return (
-            np.concatenate([[0.0], centre, between])[:kept],
-            np.concatenate([[0.0], half, widths])[:kept],
-            np.concatenate([[0.0], np.full(OCTAVES, 0.5), position])[:kept],
+            np.concatenate([[0.0], centre, between])[:size],
+            np.concatenate([[0.0], half, widths])[:size],
+            np.concatenate([[0.0], np.full(OCTAVES, 0.5), position])[:size],
         )
 
     def of(self, key: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -80,13 +80,13 @@ class Grid:
 
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return the occupied cells of rows (n, 2), their sums (C, 8), totals (8, 2); O(n)."""
-        found, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
-        room = found.sum(axis=1)
+        by_outcome, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
+        room = by_outcome.sum(axis=1)
         (key,) = np.nonzero(room[:, 0])
-        sums = np.column_stack([room[key, :5], found[key, 1, :2], room[key, 5]])
+        sums = np.column_stack([room[key, :5], by_outcome[key, 1, :2], room[key, 5]])
         low, high, entropy, cut_vzz, cut_rz, vzz, rz = totals
-        held = [cut_rz, low, high, cut_vzz, rz, vzz, entropy - rz, entropy]
-        return key, sums, carried(np.array(held))
+        ordered = [cut_rz, low, high, cut_vzz, rz, vzz, entropy - rz, entropy]
+        return key, sums, carried(np.array(ordered))
 
 
 def mean_position(sums: IntArray) -> FloatArray:

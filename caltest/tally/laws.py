@@ -71,8 +71,7 @@ class Atoms:
 
     def take(self, cells: IntArray) -> Atoms:
         """Return the atoms of some of the micro-cells."""
-        names = self.__dataclass_fields__
-        return Atoms(*(getattr(self, name)[..., cells] for name in names))
+        return Atoms(*(column[..., cells] for column in vars(self).values()))
 
     def law(self) -> tuple[int, FloatArray, float]:
         """Return the law of the number of events, as ``poisson_binomial`` does."""
@@ -104,11 +103,11 @@ class Atoms:
         spectrum[: omega.size] = np.exp(logs)
         pmf = np.roll(irfft(spectrum, width), (shift - low) % width)[: high - low + 1]
         pmf = np.clip(pmf, 0.0, None)
-        kept = np.flatnonzero(pmf > NEGLIGIBLE)
-        pmf = pmf[kept[0] : kept[-1] + 1]
+        window = np.flatnonzero(pmf > NEGLIGIBLE)
+        pmf = pmf[window[0] : window[-1] + 1]
         lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(n))
         lost += self._left(omega, np.abs(spectrum[: omega.size]), p)
-        return low + int(kept[0]), pmf, lost + 2.0 * float(pmf.max()) * moved
+        return low + int(window[0]), pmf, lost + 2.0 * float(pmf.max()) * moved
 
     def _left(self, omega: FloatArray, modulus: FloatArray, p: FloatArray) -> float:
         """Bound what the rows may change in any tail probability, beyond their moments.

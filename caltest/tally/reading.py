@@ -199,5 +199,5 @@ def _source(table: Any) -> Source:
 def _named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
     """Return a batch whose classes are named without a look at which labels occur in it."""
     event = options.get("pos_label")
-    known = data.classes if event is None else (f"not {event}", str(event))
-    return replace(data, classes=known, notes=())
+    classes = data.classes if event is None else (f"not {event}", str(event))
+    return replace(data, classes=classes, notes=())

@@ -175,8 +175,8 @@ def tally_sql(
         named = (column.partition(": ")[::2] for column in columns)
         listed = ",\n".join(f"{value} AS {name}" for name, value in named)
         query = f"SELECT *,\n{listed}\nFROM ({query}{word['fence']}) AS s"
-    kept = "WHERE key < 0 OR w > 0\nGROUP BY 2, 3"
-    return f"SELECT {_result(word)}\nFROM ({query}{word['fence']}) AS s\n{kept}"
+    grouping = "WHERE key < 0 OR w > 0\nGROUP BY 2, 3"
+    return f"SELECT {_result(word)}\nFROM ({query}{word['fence']}) AS s\n{grouping}"
 
 
 def quoted(name: Any) -> str:

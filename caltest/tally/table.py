@@ -74,8 +74,8 @@ class Counted:
         with table_of(table) as source:
             if "key" in source.names and "t4" in source.names:
                 refuse_unknown(COLUMNS, source.names)
-                found = read_columns(source, {name: name for name in COLUMNS})
-                return _of_cells(cls, found, names, grid)
+                columns = read_columns(source, {name: name for name in COLUMNS})
+                return _of_cells(cls, columns, names, grid)
             grades = read_grades(source, n, events, probability)
         return _of_grades(cls, grades, names, GRID if grid is None else grid)
 
@@ -89,8 +89,8 @@ def _of_grades(kind: Any, grades: Grades, names: Any, grid: int) -> Any:
     def once(rows: IntArray) -> Any:
         probs = np.ascontiguousarray(np.column_stack([p, 1.0 - p])[rows])
         key, sums, totals = Grid(grid).sums(probs, event[rows])
-        known = (OneVsRest(1), grid, 2, names, np.ones(1))
-        return kind(*known, key, np.zeros_like(key), sums, totals[None])
+        head = (OneVsRest(1), grid, 2, names, np.ones(1))
+        return kind(*head, key, np.zeros_like(key), sums, totals[None])
 
     digits = int(times.max()).bit_length()
     total = once(np.flatnonzero(times >> (digits - 1) & 1))
@@ -104,28 +104,28 @@ def _refuse_more(n: IntArray) -> None:
         raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
 
 
-def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) -> Any:
+def _of_cells(kind: Any, columns: dict[str, Any], names: Any, grid: int | None) -> Any:
     """Tally the result of a query, or of several below each other."""
-    whole = {name: whole_numbers(found[name], name) for name in COLUMNS if name != "weight"}
+    whole = {name: whole_numbers(columns[name], name) for name in COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
-    told = [f"{several(int(n[key == code].sum()), 'row')} {why}"
+    refusals = [f"{several(int(n[key == code].sum()), 'row')} {why}"
             for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
-    if told:
+    if refusals:
         raise InvalidPredictionsError(
-            f"the query found {', '.join(told)}: repair these rows, or query a view without them"
+            f"the query found {', '.join(refusals)}: repair them, or query a view without them"
         )
     _refuse_more(n)
     sizes = np.unique(whole["grid"])
     if sizes.size > 1 or grid not in (None, sizes[0]):
-        asked = "one at a time" if grid is None else f"not of {grid}"
-        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, {asked}")
+        remedy = "one at a time" if grid is None else f"not of {grid}"
+        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, {remedy}")
     sums = np.column_stack([whole[name] for name in SUMS])
     events, t1 = whole["events"], whole["t1"]
     wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * UNIT)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidPredictionsError(f"{nth(row)} has sums that {n[row]} rows cannot have")
-    strata, stratum = np.unique(as_numbers(found["weight"], "weight"), return_inverse=True)
+    strata, stratum = np.unique(as_numbers(columns["weight"], "weight"), return_inverse=True)
     if strata[0] <= 0.0 or strata.size > MOST_WEIGHTS:
         raise StatisticError(
             f"there are {several(strata.size, 'weight')} from {strata[0]:g} on, and a tally keeps "
@@ -143,5 +143,5 @@ def _of_cells(kind: Any, found: dict[str, Any], names: Any, grid: int | None) ->
         part = slice(start, start + AT_ONCE)
         np.add.at(totals, stratum[part], parts[part])
         totals = carried(totals)
-    own, key = np.divmod(both, last + 1)
-    return kind(OneVsRest(1), int(sizes[0]), 2, names, strata, key, own, merged, totals)
+    of_cell, key = np.divmod(both, last + 1)
+    return kind(OneVsRest(1), int(sizes[0]), 2, names, strata, key, of_cell, merged, totals)

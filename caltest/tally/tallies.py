@@ -110,16 +110,16 @@ class Tallies(AnyTally):
         bound: np.uint64 = UNBOUNDED,
     ) -> Self:
         """Tally rows of a part that is read in batches, as :meth:`RowSample.of` knows them."""
-        asked = usual_lenses(data) if lenses is None else list(lenses)
-        if not asked:
+        chosen = usual_lenses(data) if lenses is None else list(lenses)
+        if not chosen:
             raise StatisticError("the list of lenses is empty")
-        for lens in asked:
+        for lens in chosen:
             rows_of(lens, data, None, {})  # which refuses what no sums and no sample can hold
         # What leaves more classes is for the sample; beside it stands the top class at least.
-        asked = [lens for lens in asked if not leaves_more_than_two(lens, data)] or [TopK(1)]
+        chosen = [lens for lens in chosen if not leaves_more_than_two(lens, data)] or [TopK(1)]
         coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID
         members = []
-        for lens in asked:
+        for lens in chosen:
             usual = coarse if isinstance(lens, OneVsRest) else GRID
             members.append(Tally.of(data, lens=lens, grid=usual if grid is None else grid))
         return cls(tuple(members), RowSample.of(data, first, part, bound), data.notes)
@@ -210,13 +210,13 @@ class Tallies(AnyTally):
         """Return the tally from which a lens is seen; errors as of :meth:`through`."""
         wanted = self.lens if lens is None else lens
         if isinstance(wanted, Lens):
-            names = {self.named(own): j for j, own in enumerate(self.lenses)}
-            found = names.get(self.named(wanted))
-            if found is None and self.n_classes == 2 and wanted == TopK(1):
-                found = names.get(self.named(OneVsRest(1)))
-            if found is not None:
-                return replace(self.members[found], notes=self.notes)
-        there, more = [repr(own) for own in self.lenses], ""
+            names = {self.named(each): j for j, each in enumerate(self.lenses)}
+            place = names.get(self.named(wanted))
+            if place is None and self.n_classes == 2 and wanted == TopK(1):
+                place = names.get(self.named(OneVsRest(1)))
+            if place is not None:
+                return replace(self.members[place], notes=self.notes)
+        there, more = [repr(each) for each in self.lenses], ""
         if len(there) > 6:
             there, more = there[:5], f" and {len(there) - 5} more"
         raise StatisticError(

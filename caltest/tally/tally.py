@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -119,21 +118,21 @@ class Tally(AnyTally, Counted):
             For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
         data, through = rows_of(lens, probs, labels, facts)
-        seen, events = _event(through, data)
-        own = data.weights
-        weights = np.ones(1) if own is None else np.unique(own[own > 0.0])
+        pairs, events = _event(through, data)
+        of_rows = data.weights
+        weights = np.ones(1) if of_rows is None else np.unique(of_rows[of_rows > 0.0])
         if weights.size > MOST_WEIGHTS:
             raise StatisticError(
                 f"there are {weights.size} different weights, and a tally keeps up to "
                 f"{MOST_WEIGHTS} apart: round them, or pass the predictions themselves"
             )
-        rows = [slice(None)] if own is None else [own == w for w in weights]
-        parts = [Grid(grid).sums(seen[kept], events[kept]) for kept in rows]
+        rows = [slice(None)] if of_rows is None else [of_rows == w for w in weights]
+        parts = [Grid(grid).sums(pairs[some], events[some]) for some in rows]
         sizes = [len(key) for key, *_ in parts]
         key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
         totals = np.stack([part[2] for part in parts])
-        known = (through, grid, data.n_classes, data.classes, weights)
-        return cls(*known, key, np.repeat(np.arange(len(parts)), sizes), sums, totals, data.notes)
+        head = (through, grid, data.n_classes, data.classes, weights)
+        return cls(*head, key, np.repeat(np.arange(len(parts)), sizes), sums, totals, data.notes)
 
     @classmethod
     def from_dask(
@@ -154,8 +153,8 @@ class Tally(AnyTally, Counted):
         from caltest.tally.dask import of_frame
         from caltest.tally.reading import Reading
 
-        asked = Reading(probs, label, lens or "usual", grid, weights, options=options)
-        counted: Tally = of_frame(frame, asked)
+        reading = Reading(probs, label, lens or "usual", grid, weights, options=options)
+        counted: Tally = of_frame(frame, reading)
         return counted
 
     @cached_property
@@ -177,21 +176,24 @@ class Tally(AnyTally, Counted):
             "lenses": self.lens, "grids": self.grid, "classes": (self.n_classes, self.classes)
         }  # fmt: skip
 
+    @property
+    def _arrays(self) -> tuple[FloatArray | IntArray, ...]:
+        return self.strata, self.key, self.stratum, self.sums, self.totals
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        held = ("strata", "key", "stratum", "sums", "totals")
-        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in held)
-        return self._question == other._question and all(same)
+        both = zip(self._arrays, other._arrays, strict=True)
+        return self._question == other._question and all(np.array_equal(a, b) for a, b in both)
 
     __hash__ = None  # type: ignore[assignment]
 
     def refuse_other(self, other: Tally, what: str) -> None:
         """Raise StatisticError for a tally of another lens, grid or other classes."""
-        for name, own in self._question.items():
-            if own != other._question[name]:
+        for name, value in self._question.items():
+            if value != other._question[name]:
                 raise StatisticError(
-                    f"tallies of different {name} {what}: {name_of(own)} and "
+                    f"tallies of different {name} {what}: {name_of(value)} and "
                     f"{name_of(other._question[name])}"
                 )
 
@@ -248,24 +250,23 @@ class Tally(AnyTally, Counted):
         totals[:, low] = 0
         parts = [
             replace(
-                self, lens=TopK(1), key=key[kept], stratum=self.stratum[kept],
-                sums=turned_over(self.sums[kept]) if turned else self.sums[kept],
+                self, lens=TopK(1), key=key[cells], stratum=self.stratum[cells],
+                sums=turned_over(self.sums[cells]) if turned else self.sums[cells],
                 totals=np.zeros_like(totals) if turned else totals,
             )
             for turned in (True, False)
-            for kept in [order[below[order] == turned]]
+            for cells in [order[below[order] == turned]]
         ]  # fmt: skip
         return parts[0] + parts[1]
 
     def to_json(self) -> str:
         """Return the tally as JSON, of whole numbers only."""
-        cells = {name: column.tolist() for name, column in stored.columns(self).items()}
-        return json.dumps(stored.described(self) | {"cells": cells})
+        return stored.to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
-        return cls(**stored.from_json(text))
+        return cls(**stored.fields_of(text))
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else f", {len(self.weights)} weights"
@@ -279,10 +280,10 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
         from caltest.recalibration import refuse_fitted_rows
 
         refuse_fitted_rows(data)
-    kept = {"clusters": data.n_clusters, "by": data.by, "folds": data.folds}
-    kept["horizon"] = data.horizon
-    for name, held in kept.items():
-        if held is not None:
+    facts_of_rows = {"clusters": data.n_clusters, "by": data.by, "folds": data.folds}
+    facts_of_rows["horizon"] = data.horizon
+    for name, fact in facts_of_rows.items():
+        if fact is not None:
             raise StatisticError(
                 f"a tally keeps no {name}: make one for each part of the rows, or pass the "
                 "predictions themselves"

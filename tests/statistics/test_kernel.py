@@ -205,7 +205,7 @@ def test_tiles_change_nothing(size, n_classes, monkeypatch):
 
     expected = sums()
     monkeypatch.setattr(tiles, "TILE", 37)
-    monkeypatch.setattr(tiles, "KEPT", 0)
+    monkeypatch.setattr(tiles, "IN_MEMORY", 0)
     for a, b in zip(sums(), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 

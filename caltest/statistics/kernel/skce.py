@@ -14,7 +14,7 @@ from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, SimulatedNull
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Flips, Problem, ResidualSums
-from caltest.simulate import CHUNK, Batches, LabelScheme, Scheme, Shortcut, WildSigns
+from caltest.simulate import CHUNK, Batches, LabelScheme, Scheme, Shortcut
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.kernel.kernels import DistanceKernel, Kernel, LaplaceKernel, TVKernel
 from caltest.statistics.kernel.line import LineError
@@ -175,7 +175,7 @@ class TiledSKCE(Prepared):
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
         """Return draws in larger batches where each makes kernel values anew."""
-        if self.tiles.kept or not isinstance(scheme, LabelScheme) or isinstance(scheme, WildSigns):
+        if self.tiles.in_memory or not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
         n, at_once = self.data.n, max(CHUNK, min(4 * CHUNK, 2**24 // self.data.n))
         evaluate = partial(self.values, factor=factor)
@@ -203,8 +203,8 @@ class TiledSKCE(Prepared):
         totals, squares = self.tiles.rows(residuals)
 
         def forms(d: FloatArray) -> tuple[FloatArray, FloatArray]:
-            pairs, own = self.tiles.weighted(residuals, d.T)
-            return pairs + own, d @ (totals + squares)
+            pairs, diagonal = self.tiles.weighted(residuals, d.T)
+            return pairs + diagonal, d @ (totals + squares)
 
         return _bootstrap(squares, forms)
 

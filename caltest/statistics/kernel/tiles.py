@@ -17,8 +17,8 @@ from caltest.statistics.kernel.kernels import Kernel
 Sums = tuple[FloatArray, FloatArray]
 #: Rows of a tile of the matrix of kernel values.
 TILE = 256
-#: Kernel values that are kept; those of larger matrices are made anew, tile by tile, each time.
-KEPT = 2**24
+#: Kernel values that stay in memory; of more rows they are made anew, tile by tile.
+IN_MEMORY = 2**24
 #: Replicates side by side where labels are compared pair by pair, and classes up to which they are.
 LANES, FEW_CLASSES = 64, 127
 #: So many pairs are compared in the time in which a kernel value is looked up and added.
@@ -44,9 +44,9 @@ class Tiles:
     size: int
 
     @property
-    def kept(self) -> bool:
+    def in_memory(self) -> bool:
         """Whether kernel values stay in memory."""
-        return len(self.probs) * max(self.size, TILE // 4) // 2 <= KEPT
+        return len(self.probs) * max(self.size, TILE // 4) // 2 <= IN_MEMORY
 
     def sums(self, labels: IntArray) -> Sums:
         """Return Σ_{i≠j} h_ij and Σ_i h_ii for every row of labels (B, n), two arrays (B,)."""
@@ -103,7 +103,7 @@ class Tiles:
         return slice(self._cuts[t], self._cuts[t + 1])
 
     def _tiles(self) -> Iterator[tuple[int, int, FloatArray]]:
-        return iter(self._values) if self.kept else self._made()
+        return iter(self._values) if self.in_memory else self._made()
 
     @cached_property
     def _values(self) -> list[tuple[int, int, FloatArray]]:
