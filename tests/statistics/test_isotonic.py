@@ -70,6 +70,7 @@ def test_both_outcomes_are_alike(problem):
     assert CORP()(1 - p, 1 - y) == pytest.approx(value, abs=1e-13)
 
 
+@pytest.mark.filterwarnings("ignore:predictions add up to exactly")
 def test_recalibrated_predictions_have_no_miscalibration():
     p, y = two(1, 400)
     for score in SCORES:
