@@ -1,14 +1,14 @@
 """Properties that hold for all inputs, and agreement of the compiled, NumPy and slow paths."""
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import reference as ref
-from conftest import cells_of, seen
+from conftest import PROBLEMS, SEEDS, seen
+from conftest import problem as make
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,29 +18,6 @@ from caltest.statistics.base import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
 SETTINGS = settings(max_examples=40, deadline=None)
-SEEDS = st.integers(0, 2**32 - 1)
-
-
-def make(seed, n, k, style="dirichlet"):
-    """A problem with zeros, ones and ties among its predictions."""
-    generator = np.random.default_rng(seed)
-    probs = generator.dirichlet(np.full(k, 0.5), n)
-    if style == "decimals":
-        probs = generator.multinomial(20, probs) / 20
-    elif style == "ties":
-        probs = probs[generator.integers(0, max(1, n // 4), n)]
-    elif style == "corners":
-        probs[: n // 2] = np.eye(k)[generator.integers(0, k, n // 2)]
-    return probs, generator.integers(0, k, n)
-
-
-PROBLEMS = st.builds(
-    make,
-    SEEDS,
-    st.integers(1, 60),
-    st.sampled_from([2, 3, 10]),
-    st.sampled_from(["dirichlet", "decimals", "ties", "corners"]),
-)
 ANY_BINS = st.one_of(
     st.builds(
         ct.UniformBins,
@@ -185,16 +162,6 @@ def test_one_column_and_two_columns_agree(seed, n, m):
 
 
 @SETTINGS
-@given(PROBLEMS, ANY_BINS)
-def test_counts_add_up(problem, bins):
-    probs, _ = problem
-    counts = cells_of(bins, probs).counts
-    assert counts.sum() == len(probs)
-    assert counts.min() >= 1
-    assert sorted(counts.tolist()) == sorted(len(g) for g in ref.as_groups(slow_cells(bins, probs)))
-
-
-@SETTINGS
 @given(st.integers(1, 200), st.sampled_from(["right", "left"]))
 def test_zero_and_one_are_in_the_end_bins(m, closed):
     bins = ct.UniformBins(m, closed=closed)
@@ -336,47 +303,6 @@ def test_label_sampler_against_slow_twin(problem, seed):
     uniforms[:2] = 0.0, 1 - 2**-53
     expected = [ref.draw_label(probs[i], u) for i, u in zip(rows, uniforms, strict=True)]
     assert LabelSampler.of(probs)(uniforms, rows).tolist() == expected
-
-
-@pytest.mark.parametrize("resampler", [ct.RedrawLabels(), ct.ConsistencyResampling()], ids=repr)
-@pytest.mark.parametrize("k", [2, 3])
-def test_replicates_do_not_depend_on_workers(resampler, k):
-    data = ct.Predictions.of(*make(3, 90, k))
-    statistic = ct.ECE(ct.UniformBins(4))
-    one = np.asarray(ct.replicate(data, statistic, resampler, n_resamples=150, rng=9))
-    assert one.shape == (150,)
-    assert len(set(one.tolist())) > 20
-    with ThreadPoolExecutor(2) as pool:
-        for workers in (2, 3, map, pool.map):
-            again = ct.replicate(
-                data, statistic, resampler, n_resamples=150, rng=9, workers=workers
-            )
-            assert np.array_equal(np.asarray(again), one)
-
-
-@pytest.mark.parametrize("resampler", [ct.RedrawLabels(), ct.ConsistencyResampling()], ids=repr)
-def test_first_replicates_of_a_longer_run_are_identical(resampler):
-    data, statistic = ct.Predictions.of(*make(4, 70, 3)), ct.ECE(ct.VarianceTree(10))
-    long = np.asarray(ct.replicate(data, statistic, resampler, n_resamples=300, rng=5))
-    for size in (1, 31, 32, 33, 100, 299):
-        short = np.asarray(ct.replicate(data, statistic, resampler, n_resamples=size, rng=5))
-        assert np.array_equal(short, long[:size])
-
-
-def test_replicates_depend_on_the_seed_only():
-    data, statistic = ct.Predictions.of(*make(5, 60, 3)), ct.ECE(4)
-
-    def draw(rng):
-        return np.asarray(ct.replicate(data, statistic, ct.RedrawLabels(), n_resamples=70, rng=rng))
-
-    assert np.array_equal(draw(1), draw(1))
-    assert np.array_equal(draw(1), draw(np.random.default_rng(1)))
-    assert not np.array_equal(draw(1), draw(2))
-    assert not np.array_equal(draw(None), draw(None))
-    generator = np.random.default_rng(1)
-    assert not np.array_equal(draw(generator), draw(generator))
-    blocks = draw(1)
-    assert len(np.unique(blocks)) > 35  # blocks of 32 do not repeat one another
 
 
 def test_replicates_against_a_slow_consistency_bootstrap():

@@ -22,15 +22,6 @@ def close(value):
     return pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
-@TABLE
-def test_batches_leave_the_labels_alone(row):
-    data = problem(row)
-    labels = ct.RedrawLabels().drawer(data)((1, 2), 0, 3)
-    before = labels.copy()
-    prepare(row.statistic, data).batch(labels)
-    np.testing.assert_array_equal(labels, before)
-
-
 @pytest.mark.parametrize("row", [row for row in STATISTICS if row.repeats], ids=str)
 def test_repeated_rows_keep_the_value(row):
     data = problem(row)
@@ -214,15 +205,3 @@ OF_AN_EVENT = [s for s in STATISTICS if s.two_classes and s.statistic != ct.Vari
 def test_more_classes_are_refused(row):
     with pytest.raises(ct.StatisticError, match=r"for two classes, but there are 3|two-class lens"):
         row.statistic(np.full((30, 3), 1 / 3), np.arange(30) % 2)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("Kuiper()", "KolmogorovSmirnov(scaled=True)", "BrierScore()", "LogScore()"),
-        *("SphericalScore()", "ScoreGap('brier')", "CORP('log')", "Sweep()", "Sweep(norm='l2')"),
-        *("MultiScale()", "MultiScale(scales=[2, 8])", "EdgeBins([0.5], closed='left')"),
-    ],
-)
-def test_printed_as_written(text):
-    assert repr(eval(text, {name: getattr(ct, name) for name in ct.__all__})) == text

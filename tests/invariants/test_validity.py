@@ -68,22 +68,6 @@ def few_values_and_a_crowd(n):
     return make
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("make", "statistic"),
-    [
-        (dirichlet(100, 3, 1.0), ct.ECE(ct.UniformBins(10))),
-        (dirichlet(100, 3, 1.0), ct.ECE(ct.VarianceTree(20), distance="l2")),
-        (dirichlet(250, 10, 0.1), ct.ECE(ct.UniformBins(10))),
-        (dirichlet(250, 10, 0.1), ct.ECE(ct.VarianceTree(20))),
-        (dirichlet(60, 4, 0.5), ct.ECE(ct.VarianceTree(10, split="mean"), distance="sqeuclidean")),
-    ],
-    ids=["3-grid", "3-tree", "10-grid", "10-tree", "4-mean-tree"],
-)
-def test_size_of_the_canonical_test(make, statistic):
-    check_size(make, statistic, ct.Canonical())
-
-
 EXACT = {
     "top-100-bins": (dirichlet(50, 3, 1.0), ct.ECE(ct.UniformBins(100)), ct.TopK(1)),
     "binary-15": (dirichlet(50, 2, 1.0), ct.ECE(ct.UniformBins(15)), ct.TopK(1)),
@@ -124,13 +108,6 @@ def test_size_of_the_exact_test(name):
         assert (pvalues <= level).sum() <= scipy.stats.binom.isf(1e-5, pvalues.size, level)
     # Not asleep either, as far as discreteness lets it.
     assert (pvalues <= 0.5).mean() > 0.35
-
-
-def test_size_of_a_function_as_statistic():
-    def impossible_looking(probs, labels):
-        return float(np.mean(1 - probs[np.arange(len(labels)), labels]))
-
-    check_size(dirichlet(60, 3, 0.5), impossible_looking, ct.Canonical(), runs=400)
 
 
 def test_simulated_p_is_uniform_for_a_continuous_statistic():

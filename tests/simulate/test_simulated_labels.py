@@ -90,45 +90,6 @@ def test_against_numpy_twin(n_classes, bins, distance, kind):
     np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-7 if distance == "l2" else 1e-13)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, BIG])
-@pytest.mark.parametrize("kind", [ct.ECE, ct.MCE])
-def test_moments_by_enumeration(n_classes, kind):
-    probs = predictions(3, n_classes)
-    probs = np.hstack([predictions(3, min(3, n_classes)), np.zeros((3, max(0, n_classes - 3)))])
-    statistic = kind(ct.UniformBins(2))
-    fixed = statistic.prepare(problem_of(seen(probs)))
-    outcomes = list(itertools.product(range(min(3, n_classes)), repeat=3))
-    values = np.array([fixed(np.array(outcome)) for outcome in outcomes])
-    weights = np.array([probs[np.arange(3), outcome].prod() for outcome in outcomes])
-    assert weights.sum() == pytest.approx(1.0)
-    mean = weights @ values
-    variance = weights @ (values - mean) ** 2
-    fourth = weights @ (values - mean) ** 4
-    ours = redraws(statistic, probs).replicates(SEED, 0, count := 200_000)
-    assert abs(ours.mean() - mean) < 4 * np.sqrt(variance / count)
-    assert abs(ours.var() - variance) < 4 * np.sqrt((fourth - variance**2) / count) + 1e-12
-
-
-@pytest.mark.parametrize("n_classes", [4, BIG])
-def test_frequency_of_labels(n_classes):
-    # A single row with Σ_k r_k g_k: the squared distance, 1 − 2 g_y + Σ g², tells its label.
-    probs = predictions(1, n_classes, concentration=1.0)
-    probs[0, [0, n_classes - 1]] = 0.0
-    probs /= probs.sum()
-    statistic = ct.ECE(ct.UniformBins(1), distance="sqeuclidean")
-    ours = redraws(statistic, probs).replicates(SEED, 0, count := 400_000)
-    possible = np.flatnonzero(probs[0])
-    value = 1.0 - 2.0 * probs[0] + (probs[0] ** 2).sum()
-    by_value = possible[np.argsort(value[possible])]
-    nearest = np.clip(np.searchsorted(value[by_value], ours - 1e-12), 0, by_value.size - 1)
-    np.testing.assert_allclose(value[by_value][nearest], ours, atol=1e-12)
-    observed = np.bincount(by_value[nearest], minlength=n_classes)[possible]
-    expected = probs[0, possible] * count
-    large = expected > 5
-    chi2 = ((observed - expected)[large] ** 2 / expected[large]).sum()
-    assert scipy.stats.chi2.sf(chi2, large.sum() - 1) > 1e-3
-
-
 @pytest.mark.parametrize("n_classes", [2, 5, BIG])
 @pytest.mark.parametrize("sure", [0, 1, -1])
 def test_impossible_labels_are_never_drawn(n_classes, sure):

@@ -45,12 +45,6 @@ def test_certain_predictions_have_a_walk_without_a_scale():
     assert Kuiper()([0.0, 1.0], [0, 1]) == 0.0
 
 
-def test_an_event_of_probability_zero_or_one_is_never_missed():
-    probs = np.array([[0.0, 1.0], [1.0, 0.0], [1.0 - 1e-13, 0.0]])
-    draw = RedrawLabels().drawer(ct.Predictions(probs, np.zeros(3, np.int64)))
-    assert (draw((0, 0), 0, 5000) == [1, 0, 0]).all()
-
-
 #: x, P(max|W| ≥ x), P(range ≥ x): 60 digits by mpmath, from both series where both converge.
 TAILS = np.array(
     [

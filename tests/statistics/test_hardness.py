@@ -142,22 +142,6 @@ def test_any_function_bins_and_any_compiled_function_is_a_statistic():
         ct.calibration_test(data, None, ct.ECE(lambda probs: probs[:, 0]))
 
 
-def test_small_problems_are_enumerated_without_a_compiler():
-    """Three classes, five rows: 243 label vectors, and the p-value by hand."""
-    from itertools import product
-
-    probs = np.random.default_rng(3).dirichlet(np.ones(3), 5)
-    labels = np.array([0, 2, 1, 0, 2])
-    statistic = ct.ECE(ct.UniformBins(2))
-    observed, p_value = statistic(probs, labels), 0.0
-    for vector in product(range(3), repeat=5):
-        if statistic(probs, np.array(vector)) >= observed - 1e-12:
-            p_value += probs[np.arange(5), list(vector)].prod()
-    result = ct.calibration_test(probs, labels, statistic, lens=ct.Canonical())
-    assert result.null == "exact"
-    assert result.pvalue == pytest.approx(p_value, rel=1e-12)
-
-
 def test_an_atom_at_the_estimate_does_not_refine_for_ever():
     """Few expected errors: the upper end is right, and found on a modest grid."""
     generator = np.random.default_rng(0)

@@ -590,33 +590,6 @@ TOP_LABEL_ECE = {
     "multiclass/fmi_rain_48h.npz": 0.0358,
 }
 
-BINARY_ECE = {
-    "toplabel/cifar10_densenet121_tcal.npz": 0.0202,
-    "toplabel/cifar10_resnet50_tcal.npz": 0.0223,
-    "toplabel/cifar100_resnet56_tcal.npz": 0.1520,
-    "toplabel/cifar100_mobilenetv2_x1_4_tcal.npz": 0.1187,
-    "toplabel/imagenet_resnet152_tcal.npz": 0.0499,
-    "toplabel/cifar10_densenet40_markus93.npz": 0.0550,
-    "binary/adult_random_forest.npz": 0.0465,
-    "binary/icu_saps2.npz": 0.0426,
-    "binary/segment_logistic.npz": 0.0549,
-    "binary/coco_fasterrcnn_iou60.npz": 0.1926,
-}
-
-FORECAST_ECE = {
-    ("precip_niamey_2016.csv", "Logistic", "obs"): 0.1119,
-    ("precip_niamey_2016.csv", "EMOS", "obs"): 0.0843,
-    ("precip_niamey_2016.csv", "ENS", "obs"): 0.2742,
-    ("precip_niamey_2016.csv", "EPC", "obs"): 0.0610,
-    ("solar_flares_c1.csv", "NOAA", "outcome"): 0.0533,
-    ("solar_flares_c1.csv", "ASSA", "outcome"): 0.0511,
-    ("solar_flares_c1.csv", "NICT", "outcome"): 0.1573,
-    ("recidivism_broward.csv", "mturk", "outcome"): 0.1502,
-    ("recidivism_broward.csv", "compas_linear", "outcome"): 0.1207,
-    ("recidivism_broward.csv", "gbm", "outcome"): 0.0394,
-    ("fivethirtyeight_nba_games.csv", "prob1", "prob1_outcome"): 0.0492,
-}
-
 
 def stored(data_dir, name):
     path = data_dir / name
@@ -635,24 +608,6 @@ def test_against_catalogued_top_label_errors(data_dir, name):
     )
     value = ct.ECE(ct.UniformBins(15))(ct.TopK(1)(data))
     assert value == pytest.approx(TOP_LABEL_ECE[name], abs=5.1e-5)
-
-
-@pytest.mark.parametrize("name", BINARY_ECE)
-def test_against_catalogued_binary_errors(data_dir, name):
-    content = stored(data_dir, name)
-    value = estimate(content["probs"], content["labels"], ct.ECE(15), ct.OneVsRest(1))
-    assert value == pytest.approx(BINARY_ECE[name], abs=5.1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:all probabilities are 0 or 1")  # some forecast only yes and no
-@pytest.mark.parametrize(("file", "column", "outcome"), FORECAST_ECE)
-def test_against_catalogued_forecasts(data_dir, file, column, outcome):
-    with (data_dir / "binary" / file).open() as lines:
-        rows = [row for row in csv.DictReader(lines) if row[column].strip()]
-    p = np.array([float(row[column]) for row in rows])
-    y = np.array([float(row[outcome]) for row in rows])
-    value = estimate(p[p >= 0], y[p >= 0], ct.ECE(15), ct.OneVsRest(1))
-    assert value == pytest.approx(FORECAST_ECE[file, column, outcome], abs=5.1e-5)
 
 
 def test_against_published_canonical_errors(data_dir):
