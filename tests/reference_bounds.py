@@ -122,6 +122,19 @@ def share_error(c, size):
     return math.sqrt(spread / n)
 
 
+def share_noise(c, size):
+    """Mean less the gamma quantile of Fay & Feuer, that by Wilson & Hilferty's cube."""
+    n = float(c.size.sum())
+    y = float(c.size @ size) / n
+    w = max(0.0, *((s - y) * max(g) / n for s, g in zip(size, c.grain, strict=True)))
+    v = share_error(c, size) ** 2
+    if v + w * w < 1e-24 * y * y or y == 0.0:
+        return np.zeros(len(c.shares))
+    shape, scale = (y + w) ** 2 / (v + w * w), (v + w * w) / (y + w)
+    cube = 1.0 - 1.0 / (9.0 * shape) + c.shares / (3.0 * math.sqrt(shape))
+    return y - scale * shape * np.maximum(cube, 0.0) ** 3
+
+
 def unit(c):
     return np.array(
         [
@@ -242,16 +255,23 @@ def first_high(c, alpha):
 def second_high(c, alpha):
     n, m = float(c.size.sum()), middle(c)
     towards = np.array([(-s if s @ x < 0 else s) + x for s, x in zip(c.sums, m, strict=True)])
-    error = share_error(c, ((towards / c.size[:, None]) ** 2).sum(axis=1))
+    ends = np.where(towards > 0.0, 1.0, 0.0)
+    room = c.size[:, None] * (ends - c.predicted)
+    reached = max(abs(r / t) for r, t in zip(room.ravel(), towards.ravel(), strict=True))
+    largest = math.fsum((room**2 / c.size[:, None]).ravel()) / n
 
     def shift(k):
         moved = np.clip(c.predicted + k * towards / c.size[:, None], 0.0, 1.0)
         return c.size[:, None] * (moved - c.predicted)
 
+    def beyond(k):
+        return largest * (k / reached - 1.0) if k > reached else 0.0
+
     def values(k):
         sums, variance = drawn(c, shift(k))
         squares = ((sums**2 - variance) / c.size[:, None, None]).sum(axis=(0, 1)) / n
-        return squares + min(1.0, k * k) * error * c.shares
+        gaps = shift(min(k, 1.0)) / c.size[:, None]
+        return squares + beyond(k) + share_noise(c, (gaps**2).sum(axis=1))
 
     t = max(second_corrected(c), float(np.quantile(values(0.0), 0.25)))
 
@@ -262,4 +282,4 @@ def second_high(c, alpha):
     while holds(high):
         low, high = high, 2.0 * high
     k = low + last(lambda x: holds(low + x), high - low)
-    return float((shift(k) ** 2 / c.size[:, None]).sum()) / n
+    return float((shift(k) ** 2 / c.size[:, None]).sum()) / n + beyond(k)

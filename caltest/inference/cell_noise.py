@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,20 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.compiled import kernel
 from caltest._base.poisson_binomial import poisson_binomial
+from caltest.inference.cell_draws import (
+    FEW,
+    Shape,
+    class_counts,
+    correlated_normals,
+    count_quantiles,
+    event_counts,
+    poisson_noise,
+    shared_by_clusters,
+)
 from caltest.inference.dependence import clustered, inflation
 from caltest.inference.squared_error import Parts, added, summed
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import BoolArray, FloatArray, Predictions
 from caltest.problem import Cells, TallyProblem
 from caltest.problem.tally import CountDraws
 from caltest.simulate import RedrawLabels
 from caltest.simulate.agreement import Agreement
 
-Shape = tuple[int, ...]
 Rng = np.random.Generator
-#: Rows of a cell from which its class counts are taken to be normal.
-FEW = 10
 #: Labels that are drawn together.
 AT_ONCE = 2**20
 
@@ -99,7 +104,7 @@ class CellNoise:
         sign = np.where(q > 0.5, -1.0, 1.0)  # counts of the rarer outcome are Poisson
         rows = self.size[:, None] / self.grain
         scale = self.grain * np.where(rows * rarer < FEW, 1.0, np.sqrt(1.0 - rarer))
-        events = _events(more / self.grain**2 / (1.0 - rarer), sign * z)
+        events = poisson_noise(more / self.grain**2 / (1.0 - rarer), sign * z)
         return calibrated + sign * scale * events
 
     def counted(self, k: float, most: float | FloatArray) -> FloatArray:
@@ -120,11 +125,6 @@ class CellNoise:
         moved = self.null_variance + self.grain * self.size[:, None] * shift * (slope - shift)
         return np.maximum(self.larger_variance, moved)
 
-    @cached_property
-    def across(self) -> FloatArray:
-        """The normal draws, with the draws last: (L, d, B)."""
-        return np.ascontiguousarray(np.moveaxis(self.normal, 0, -1))
-
     def drawn(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return draws of S and of V when the sums are off by ``shift``, both (L, d, B).
 
@@ -137,8 +137,9 @@ class CellNoise:
         sd = np.sqrt(np.maximum(size * q * (1.0 - q) + less, 0.0))
         skew = np.where(q == 0.5, 1e-9, 1.0 - 2.0 * q)
         fixed = (size, q, less, sd, skew, sums - np.rint(sums + size * p), grain)
-        counts, scatter = np.empty_like(self.across), np.empty_like(self.across)
-        _quantiles(self.across, *fixed, counts, scatter)
+        normal = np.ascontiguousarray(np.moveaxis(self.normal, 0, -1))
+        counts, scatter = np.empty_like(normal), np.empty_like(normal)
+        count_quantiles(normal, *fixed, counts, scatter)
         return counts, scatter
 
     def share_error(self, size: FloatArray) -> float:
@@ -150,36 +151,20 @@ class CellNoise:
         own = self.size if self.own is None else self.own
         return float(np.sqrt(own @ (size - mean) ** 2) / self.n)
 
+    def share_noise(self, size: FloatArray) -> FloatArray:
+        """Draw by how much estimated shares of the cells lower the mean of ``size`` (L,): (B,).
 
-@kernel
-def _quantiles(  # type: ignore[no-untyped-def]
-    z, size, q, less, sd, skew, moved, grain, sums_out, variances_out
-):
-    # Counts less what is predicted, and their variance, for every draw.
-    for b in range(z.shape[0]):
-        for k in range(z.shape[1]):
-            n, deviation, sixth = size[b, k], sd[b, k], skew[b, k] / 6.0
-            middle, unit = n * q[b, k] - sixth, grain[b, k]
-            turn = -3.0 * deviation / skew[b, k]  # where the quantile would fall again
-            lowest, highest = (turn, np.inf) if sixth > 0.0 else (-np.inf, turn)
-            several, bias = n > 1.0, n / max(n - 1.0, 1.0)
-            for r in range(z.shape[2]):
-                x = min(max(z[b, k, r], lowest), highest)
-                count = np.rint(middle + x * (deviation + sixth * x))
-                count = min(max(count, 0.0), n)
-                scatter = max(count * (1.0 - count / n) + less[b, k], 0.0)
-                sums_out[b, k, r] = unit * (count + moved[b, k])
-                variances_out[b, k, r] = unit**2 * (
-                    scatter * bias if several else deviation * deviation
-                )
-
-
-def _events(mean: FloatArray, z: FloatArray) -> FloatArray:
-    """Turn normals into Poisson counts less their mean, for any mean and nearly exactly."""
-    from scipy.special import ndtri
-
-    counts = np.rint(np.maximum(mean - 1.0 / 6.0 + z * (np.sqrt(mean) + z / 6.0), 1.0))
-    return np.where(z > ndtri(np.exp(-mean)), counts, 0.0) - mean
+        Rows of a cell are counts: the upper limit of their mean is that of Fay & Feuer (1997), with
+        one more row where it raises the mean most. Gamma quantiles by Wilson & Hilferty.
+        """
+        mean = self.size @ size / self.n
+        one = max(0.0, float(((size - mean) * self.grain.max(axis=1)).max())) / self.n
+        variance = self.share_error(size) ** 2 + one**2
+        if variance <= 1e-24 * mean**2:
+            return np.zeros_like(self.shares)
+        root = np.sqrt(variance) / (mean + one) / 3.0  # a third of the coefficient of variation
+        gamma = (mean + one) * np.maximum(1.0 - root**2 + root * self.shares, 0.0) ** 3
+        return np.asarray(mean - gamma)
 
 
 def cell_noise(
@@ -206,35 +191,43 @@ def cell_noise(
     apart = probs - np.repeat(predicted, np.diff(starts), axis=0)
     hidden = np.maximum(-2.0 * np.add.reduceat(apart * w**2 * residuals, first), 0.0)
     shape = (n_draws, *sums.shape)
-    normal = _normal(probs, starts, shape, rng)
+    normal = correlated_normals(probs, starts, shape, rng)
     grain, parts = np.ones(sums.shape), None
     if induced.n_clusters is None and induced.weights is None:
-        squares = np.maximum(np.add.reduceat(residuals**2, first) - sums**2 / size, 0.0)
-        variance = squares * np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
+        variance = _scatter(size, size, np.add.reduceat(residuals**2, first), sums, size > 1)
         if probs.shape[1] == 1:
             laws = (poisson_binomial(probs[a:b, 0]) for a, b in pairwise(starts))
-            calibrated = _counts(laws, size * predicted, null_variance, shape, rng)
+            calibrated = event_counts(laws, size * predicted, null_variance, shape, rng)
         else:
-            calibrated = _class_counts(probs, starts, shape, rng)
+            calibrated = class_counts(probs, starts, shape, rng)
     else:
         parts = Parts.of(induced, cells.of_unit)
         own = summed(parts.mass**2, parts.cell, len(mass))[:, None]
-        squares = mass**2 * added(parts.sums**2, parts.cell, len(mass)) - own * sums**2
-        single = np.bincount(parts.cell)[:, None] < 2
-        variance = np.where(
-            single, 0.0, np.maximum(squares, 0.0) / np.where(single, 1.0, mass**2 - own)
-        )
+        squares = added(parts.sums**2, parts.cell, len(mass))
+        variance = _scatter(mass, own, squares, sums, np.bincount(parts.cell)[:, None] > 1)
         if not parts.rows:
-            normal = _by_clusters(parts, sums / mass, normal, rng)
+            normal = shared_by_clusters(parts, sums / mass, normal, rng)
         drawn = _redrawn(induced, cells, shape, rng)
         drawn_variance = (drawn**2).mean(axis=0)
-        plain = null_variance > 0.0
-        grain = np.where(plain, drawn_variance / np.where(plain, null_variance, 1.0), own / mass)
-        calibrated = np.where(plain, drawn / np.sqrt(np.where(plain, drawn_variance, 1.0)), normal)
+        grain = _over(drawn_variance, null_variance, own / mass)
+        calibrated = _over(drawn, np.sqrt(drawn_variance), normal)
         null_variance = drawn_variance
     seen = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
     return CellNoise(*seen, calibrated, normal, shares, grain, parts)
+
+
+def _scatter(
+    mass: FloatArray, own: FloatArray, squares: FloatArray, sums: FloatArray, several: BoolArray
+) -> FloatArray:
+    """Return V of cells from W, Σ W_u², Σ |S_u|² and S; 0 in cells of one unit."""
+    spread = np.maximum(mass**2 * squares - own * sums**2, 0.0)
+    return np.divide(spread, mass**2 - own, out=np.zeros_like(spread), where=several)
+
+
+def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
+    """Return a / b, but ``other`` where b is 0."""
+    return np.divide(a, b, out=np.array(np.broadcast_to(other, a.shape)), where=b > 0.0)
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
@@ -287,78 +280,20 @@ def _tally_noise(micro: TallyProblem, cells: Any, n_draws: int, rng: Rng) -> Cel
     products = within(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
     hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.excess)), 0.0)
     squares = within(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
-    squares = np.maximum(mass**2 * squares - own * sums**2, 0.0)
-    variance = np.where(size > 1, squares / np.where(size > 1, mass**2 - own, 1.0), 0.0)
-    grain = np.where(plain > 0.0, null_variance / np.where(plain > 0.0, plain, 1.0), own / mass)
+    variance = _scatter(mass, own, squares, sums, size > 1)
+    grain = _over(null_variance, plain, own / mass)
     shape = (n_draws, *sums.shape)
     normal = rng.standard_normal(shape)
     if cells.lawful:
-        calibrated = _counts(cells.laws(), mass * predicted, null_variance, shape, rng)
+        calibrated = event_counts(cells.laws(), mass * predicted, null_variance, shape, rng)
     else:
         gaps = CountDraws(
             cells.problem, lambda y: cells.sum(w * (y.events - micro.count * p), axis=1)
         )
         seed = int(rng.integers(2**63)), int(rng.integers(2**63))
         drawn = gaps.replicates(seed, 0, n_draws)[:, :, None]
-        spread = np.sqrt(np.where(null_variance > 0.0, null_variance, 1.0))
-        calibrated = np.where(null_variance > 0.0, drawn / spread, normal)
+        calibrated = _over(drawn, np.sqrt(null_variance), normal)
     seen = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
     weighted = None if micro.tally.weights is None else own[:, 0]
     return CellNoise(*seen, calibrated, normal, shares, grain, own=weighted)
-
-
-def _counts(
-    laws: Iterable[Any], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
-) -> FloatArray:
-    """Draw the counts of the cells from their exact laws, standardised."""
-    draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
-    for b, (lowest, pmf, _) in enumerate(laws):
-        if variances[b, 0] > 0.0:
-            counts = np.searchsorted(np.cumsum(pmf), rng.random(shape[0]), side="right")
-            counts = lowest + np.minimum(counts, pmf.size - 1)
-            draws[:, b, 0] = (counts - means[b, 0]) / np.sqrt(variances[b, 0])
-    return draws
-
-
-def _class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Draw class counts, standardised: normals, but multinomial counts in cells of few rows."""
-    draws = _normal(probs, starts, shape, rng)
-    for b, (first, last) in enumerate(pairwise(starts)):
-        if last - first < FEW:
-            mean, n = probs[first:last].mean(axis=0), int(last - first)
-            counts = rng.multinomial(n, mean / mean.sum(), shape[0])
-            draws[:, b] = (counts - n * mean) / np.sqrt(np.maximum(n * mean * (1 - mean), 1e-300))
-    return draws
-
-
-def _normal(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Draw normals with the correlations of the class counts, Σ diag(p_i) − p_i p_iᵀ."""
-    draws = rng.standard_normal(shape)
-    if shape[2] > 1:
-        for b, (first, last) in enumerate(pairwise(starts)):
-            rows = probs[first:last]
-            values, vectors = np.linalg.eigh(np.diag(rows.sum(axis=0)) - rows.T @ rows)
-            root = vectors * np.sqrt(np.maximum(values, 0.0))
-            scale = np.sqrt((root**2).sum(axis=1))
-            draws[:, b] = draws[:, b] @ root.T / np.maximum(scale, 1e-150)
-    return draws
-
-
-def _by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: Rng) -> FloatArray:
-    """Return normals of variance 1 that cells share as they share clusters: wild bootstrap.
-
-    A draw multiplies the centred sums of a cluster by a normal number of its own; cells in which
-    that moves nothing keep theirs.
-    """
-    import scipy.sparse
-
-    multipliers = rng.standard_normal((len(normal), int(parts.unit.max()) + 1))
-    for k in range(normal.shape[2]):
-        centred = parts.sums[:, k] - parts.mass * gaps[parts.cell, k]
-        squares = np.bincount(parts.cell, centred**2)
-        shared = squares > 1e-12 * (1.0 + np.bincount(parts.cell, parts.sums[:, k]) ** 2)
-        table: Any = scipy.sparse.csr_matrix((centred, (parts.unit, parts.cell)))
-        drawn = (multipliers @ table) / np.sqrt(np.where(shared, squares, 1.0))
-        normal[:, shared, k] = drawn[:, shared]
-    return normal

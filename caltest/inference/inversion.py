@@ -42,7 +42,9 @@ the cell, and the cell's error has all this noise even where it is 0.
   plausible when the counts meet their predictions.
 
 The shares π_b are estimated, too, and T varies with them, by Var_π(…)/n: in proportion to θ up to
-the observed T, and not beyond, where the observed gaps are mostly noise.
+the observed T, and not beyond, where the observed gaps are mostly noise. For θ₂ from above the
+rows of a cell are counts, which are skewed where few rows are far off; and beyond gaps that are as
+large as they can be in all cells, a larger θ₂ means other shares.
 """
 
 from __future__ import annotations
@@ -174,22 +176,27 @@ def squared_above(cells: CellNoise) -> Above:
     size, middle = cells.size[:, None], cells.towards_middle
     along = (cells.sums * middle).sum(axis=1, keepdims=True)
     towards = np.where(along < 0.0, -cells.sums, cells.sums) + middle
-    error = cells.share_error(((towards / size) ** 2).sum(axis=1))
+    room = size * np.where(towards > 0.0, 1.0 - cells.predicted, cells.predicted)
+    furthest = float((room**2 / size).sum()) / cells.n
+    least = float((np.abs(towards) / np.maximum(room, 1e-300)).min())
 
     def shift(k: float) -> FloatArray:
-        moved = np.clip(cells.predicted + k * towards / size, 0.0, 1.0)
-        return size * (moved - cells.predicted)
+        return np.clip(k * towards, -room, room)
+
+    def beyond(k: float) -> float:
+        return furthest * max(0.0, k * least - 1.0)
 
     def values(k: float) -> FloatArray:
         sums, variance = cells.drawn(shift(k))
         squares = ((sums**2 - variance) / size[..., None]).sum(axis=(0, 1)) / cells.n
-        return squares + min(1.0, k * k) * error * cells.shares
+        noise = cells.share_noise(((shift(min(k, 1.0)) / size) ** 2).sum(axis=1))
+        return squares + beyond(k) + noise
 
     observed = max(squared_corrected(cells), float(np.quantile(values(0.0), LUCK)))
 
     return Above(
         chance=lambda k: reached(-values(k), -observed),
-        theta=lambda k: float((shift(k) ** 2 / size).sum()) / cells.n,
+        theta=lambda k: float((shift(k) ** 2 / size).sum()) / cells.n + beyond(k),
         start=1.0,
     )
 

@@ -11,7 +11,8 @@ from conftest import cells_of
 
 import caltest as ct
 from caltest.inference import interval_methods, inversion
-from caltest.inference.cell_noise import CellNoise, _events, cell_noise
+from caltest.inference.cell_draws import poisson_noise
+from caltest.inference.cell_noise import CellNoise, cell_noise
 from caltest.predictions import Predictions
 
 
@@ -92,6 +93,8 @@ def test_pieces_of_the_noise_against_their_twins(noise):
     assert noise.towards_middle == pytest.approx(twin.middle(noise))
     size = rng.random(len(noise.size))
     assert noise.share_error(size) == pytest.approx(twin.share_error(noise, size))
+    assert noise.share_noise(size) == pytest.approx(twin.share_noise(noise, size))
+    assert noise.share_noise(np.full_like(size, 0.3)) == pytest.approx(0.0, abs=1e-12)
     for scale in (0.01, 0.2, 3.0):
         shift = scale * rng.random(noise.sums.shape)
         assert noise.implied_variance(shift) == pytest.approx(twin.implied(noise, shift))
@@ -128,12 +131,12 @@ def test_poisson_counts_from_normals():
     # Against the quantiles of the law; a Cornish-Fisher count may be one off, and seldom.
     z = scipy.stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
     for mean in (0.01, 0.3, 1.0, 4.0, 25.0):
-        found = _events(np.full_like(z, mean), z) + mean
+        found = poisson_noise(np.full_like(z, mean), z) + mean
         expected = scipy.stats.poisson.ppf(scipy.stats.norm.cdf(z), mean)
         assert np.abs(found - expected).max() <= 1.0
         assert (found != expected).mean() < 0.025
         assert [twin.events(mean, x) + mean for x in z[::97]] == pytest.approx(found[::97])
-    assert _events(np.zeros(3), np.array([-1.0, 0.0, 4.0])).tolist() == [0.0, 0.0, 0.0]
+    assert poisson_noise(np.zeros(3), np.array([-1.0, 0.0, 4.0])).tolist() == [0.0, 0.0, 0.0]
 
 
 def law_of_counts(p):

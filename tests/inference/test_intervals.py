@@ -337,3 +337,22 @@ def test_lower_ends_where_nearly_all_labels_are_unexpected(statistic):
         squared = low if isinstance(statistic, ct.DebiasedL2) else low**2
         missed += squared > (0.97 - 0.002) ** 2
     assert missed <= 5
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "share", "n"),
+    [((0.498, 0.304), (1.0, 1.0), 0.5, 10), ((0.9, 0.1), (0.1, 0.1), 0.03, 300)],
+)
+def test_upper_ends_where_cells_hold_few_rows_by_chance(p, q, share, n):
+    """Errors as large as they can be, or in 3 % of the rows: .32 and .08 were accepted."""
+    error = share * (p[0] - q[0]) ** 2 + (1.0 - share) * (p[1] - q[1]) ** 2
+    accepted, sets = 0, 100
+    for seed in range(sets):
+        rng = np.random.default_rng(seed)
+        i = (rng.random(n) >= share).astype(int)
+        data = np.array(p)[i], (rng.random(n) < np.array(q)[i]).astype(int)
+        statistic, facts = ct.DebiasedL2(15), {"lens": ct.OneVsRest(1), "rng": seed}
+        accepted += ct.equivalence_test(
+            *data, statistic, tolerance=error, n_resamples=399, **facts
+        ).equivalent
+    assert accepted <= 9
