@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from caltest.plots import canvas
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture
-from caltest.plots.words import foot, heading, key, p_equals, sign
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture, room
+from caltest.plots.words import foot, heading, in_two_lines, key, p_equals, sign, wide
 from caltest.predictions import FloatArray
+
+#: The share of the width that names of lines may take, and the points of an axis with numbers.
+NAMES, AXIS = 0.4, 28.0
 
 
 @dataclass
@@ -27,7 +30,7 @@ class Chart:
     artists: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, Any] = field(default_factory=dict)
     summit: Any = None  # the axes over which the key stands, if others
-    table: bool = False  # whether the vertical axis names lines
+    names_width: float = 0.0  # of the names of lines, where the vertical axis has such, in points
 
     @classmethod
     def of(cls, ax: Any, height: float) -> Chart:
@@ -83,9 +86,11 @@ class Chart:
     def rows(self, names: Sequence[str], y: Any = None) -> FloatArray:
         """Give every line of a table its height, from the top, and its name at the left."""
         at = np.arange(len(names))[::-1] if y is None else y
-        self.ax.set_yticks(at, names, parse_math=False)
+        texts = [in_two_lines(name, NAMES * room(self.ax)) for name in names]
+        self.ax.set_yticks(at, texts, parse_math=False, linespacing=0.95)
         self.ax.set_ylim(-0.6, max(at) + 0.6)
-        self.table = True
+        self.ax.margins(x=0.08)  # marks keep away from what is written beside them
+        self.names_width = max(wide(line) for text in texts for line in text.split("\n")) + 6.0
         return np.asarray(at, dtype=np.float64)
 
     def pvalues(self, y: Iterable[float], values: Iterable[float | None]) -> None:
@@ -105,7 +110,7 @@ class Chart:
         ax = self.ax
         ax.set(**limits)
         ax.tick_params(labelsize=SMALL, length=2.5, width=0.6, pad=2)
-        if self.table:
+        if self.names_width:
             ax.tick_params(axis="y", length=0)
         ax.set_xlabel(xlabel, fontsize=size, labelpad=2)
         ax.set_ylabel(ylabel, fontsize=size, labelpad=2)
@@ -127,10 +132,11 @@ class Chart:
         """Draw where outcomes would be as predicted."""
         self.line("diagonal", ends, heights or ends, "outcome = prediction", color=GREY, ls=DASHED)
 
-    def finish(self, recipe: str, shown: bool, *, headline: str = "", shift: float = 28.0,
+    def finish(self, recipe: str, shown: bool, *, headline: str = "", shift: float | None = None,
                panels: tuple[Picture, ...] = ()) -> Picture:  # fmt: skip
         """Write key, headline and, where it is to be shown, the recipe; return the picture."""
         over = self.ax if self.summit is None else self.summit
+        shift = shift if shift is not None else self.names_width or AXIS
         self.artists["key"] = key(over, self.entries, shift)
         if headline:
             self.artists["headline"] = heading(over, headline, self.artists["key"])

@@ -73,7 +73,7 @@ def planned(result: Plan, ax: Any = None, *, recipe: bool = True) -> Picture:
 def evidence(
     monitor: Monitor | ComparisonMonitor, ax: Any = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw evidence against rows, on a logarithmic scale, and where the alarm rings.
+    """Draw e-values against rows, on a logarithmic scale, and where the alarm rings.
 
     The monitor must have seen rows. The artists are "alarm" and "threshold", and "evidence" and
     "leader" (in an inset, what the expert says that has earned most), or "a", "b" and, below,
@@ -82,13 +82,20 @@ def evidence(
     alone = isinstance(monitor, Monitor)
     chart = Chart.of(ax, 2.4 if alone else 3.5)
     upper = chart if alone else chart.above(0.5)
-    upper.rule("threshold", "threshold", y=monitor.alarm_at / np.log(10.0), color=INK, ls=DASHED)
+    threshold = monitor.alarm_at / np.log(10.0)
+    words = f"alarm at an e-value of {10.0**threshold:.4g}"
+    upper.rule("threshold", words, y=threshold, color=INK, ls=DASHED)
     if isinstance(monitor, Monitor):
         _evidence_against(chart, monitor)
     else:
         _evidence_between(chart, upper, monitor)
     if monitor.alarm is not None:
-        upper.rule("alarm", "alarm", x=monitor.alarm, color=RED, ls=":", lw=1.2)
+        words = f"alarm, row {monitor.alarm}"
+        upper.rule("alarm", words, x=monitor.alarm, color=RED, ls=":", lw=1.2)
+    low, high = upper.ax.get_ylim()
+    room_above = 0.06 * (max(high, threshold) - low)
+    upper.ax.set_ylim(low, max(high, threshold + room_above))
+    _as_e_values(upper.ax)
     leader = monitor.leader if isinstance(monitor, Monitor) else ""
     return chart.finish(monitor.recipe, recipe, headline=leader)
 
@@ -99,12 +106,26 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
     logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
     one = "o" if rows.size == 1 else ""  # a line of one point is invisible
     chart.line("evidence", rows, logs, color=BLUE, lw=1.2, marker=one, ms=6.0)
-    inset = Chart(chart.ax.inset_axes((0.06, 0.66, 0.24, 0.3)), chart.artists, chart.entries)
+    inset = Chart(chart.ax.inset_axes((1.03, 0.62, 0.22, 0.38)), chart.artists, chart.entries)
     p = np.linspace(0.001, 0.999, 400)
     inset.line("", [0, 1], [0, 1], color=GREY, ls=DASHED)
-    inset.line("leader", p, monitor.best_curve(p), "leading expert", color=RED, lw=1.0)
+    inset.line(
+        "leader",
+        p,
+        monitor.best_curve(p),
+        "frequencies that the best bet expects",
+        color=RED,
+        lw=1.0,
+    )
     inset.ax.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    chart.axes("rows", "log10 evidence", ylim=(max(logs.min(), -6.0) - 0.2, None))
+    chart.axes("rows", "e-value", ylim=(max(logs.min(), -6.0) - 0.2, None))
+
+
+def _as_e_values(ax: Any) -> None:
+    """Write powers of ten at an axis of logarithms."""
+    low, high = np.ceil(ax.get_ylim()[0]), np.floor(ax.get_ylim()[1])
+    powers = np.arange(low, high + 1.0, max(1.0, np.ceil((high - low) / 5.0)))
+    ax.set_yticks(powers, [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers])
 
 
 def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) -> None:
@@ -113,7 +134,7 @@ def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) ->
     upper.line("a", rows, a / np.log(10.0), "a is better", color=BLUE, lw=1.2)
     upper.line("b", rows, b / np.log(10.0), "b is better", color=RED, lw=1.2, ls=(0, (5, 1.5)))
     upper.ax.tick_params(labelbottom=False)
-    upper.axes("", "log10 evidence")
+    upper.axes("", "e-value")
     chart.area("band", rows, low, high, f"{100.0 * (1.0 - monitor.alpha):g} % band")
     chart.line("difference", rows, 0.5 * (low + high), lw=1.5)
     chart.rule("")

@@ -95,8 +95,8 @@ def bars(ax: Any, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple
 
 def entries(count: IntArray, out: BoolArray) -> dict[str, Any]:
     """Return what the key says of the area of marks, and of those beyond the frame."""
-    words = {"area: rows": sign(color=GREY)}
+    words = {"larger: more rows": sign(color=GREY)}
     if out.any():
         share = 100.0 * count[out].sum() / count.sum()
-        words[f"beyond: {share:.2g} % of rows"] = sign("^", filled=False)
+        words[f"off the scale: {share:.2g} % of rows"] = sign("^", filled=False)
     return words

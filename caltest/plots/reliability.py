@@ -157,7 +157,7 @@ def _panel(
     if frame.deviation:
         chart.rule("zero", lw=0.7, zorder=1)
         shares = _shares(scales.behind(ax, tallest), curve, frame)
-        chart.mark("histogram", shares, f"share of rows, ≤ {100 * tallest:.3g} %")
+        chart.mark("histogram", shares, f"rows (tallest column {100 * tallest:.2g} %)")
     elif not scale.log_odds:  # a column has no foot on an axis of log-odds
         left, width, y = curve.bin_low, curve.bin_high - curve.bin_low, curve.observed
         style: Any = {"align": "edge", "linewidth": 0.5, "edgecolor": BLUE, "color": PALE}
@@ -347,15 +347,16 @@ def fitted(
     tallest = float(shares[-1].max())
     columns = scales.columns(scales.behind(chart.ax, tallest), *shares)
     confidence = curve.band == "confidence"
-    words = f"{'isotonic' if confidence else curve.fit} curve"
+    words = f"{'isotonic' if curve.fit == 'band' else curve.fit} curve"
     chart.line("curve", x[finite], heights, words, color="#12406f", lw=1.5, zorder=3)
     if curve.band != "none":
         meaning = "band of the true curve" if confidence else "if calibrated"
+        meaning += "" if curve.simultaneous or not confidence else ", each point"
         words = f"{100 * curve.level:g} % {meaning}"
         chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
     chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
     frame.begin(chart, truth)
-    chart.mark("histogram", columns, f"share of rows, ≤ {100 * tallest:.3g} %")
+    chart.mark("histogram", columns, f"rows (tallest column {100 * tallest:.2g} %)")
     chart.axes("confidence" if top else "prediction", frame.labels(curve.subject)[1])
     words = "" if curve.test is None else headline(curve.test)
     return chart.finish(curve.recipe, recipe, headline=words)

@@ -151,9 +151,9 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
             look |= {"color": color, **units, **heads, **style}
             artists["arrows"][name] = chart.ax.quiver(*tails, *ways, **look)
     if significant.any():
-        entries["beyond chance"] = sign("o", RED, line="-")
-    entries["chance explains it"] = sign(filled=False, line="-")
-    entries["area: rows"] = sign(color="#808080")
+        entries["predicted → observed, beyond chance"] = sign("o", RED, line="-")
+    entries["predicted → observed, within chance"] = sign(filled=False, line="-")
+    entries["larger: more rows"] = sign(color="#808080")
     if few.any():
         entries[f"fewer than {min_count} rows"] = sign(".", "#808080")
 

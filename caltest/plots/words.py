@@ -95,6 +95,20 @@ def wide(text: str) -> float:
     return 1.03 * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
+def in_two_lines(text: str, most: float) -> str:
+    """Return a name in at most two lines of so many points; the middle of the second may go."""
+    first, *others = lines(text, most).split("\n")
+    return "\n".join([first, *([_shortened(" ".join(others), most)] if others else [])])
+
+
+def _shortened(text: str, most: float) -> str:
+    while wide(text) > most and len(text) > 5:
+        cut = max(1, round(len(text) * (1.0 - most / wide(text)))) + 1
+        first = (len(text) - cut) * 2 // 3
+        text = f"{text[:first].rstrip(' …')}…{text[first + cut :].lstrip(' …')}"
+    return text
+
+
 def lines(text: str, room: float) -> str:
     """Break a text between words, but not next to signs that belong to them; cut long words."""
     broken = [""]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
+from scipy.stats import t as student
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.clopper_pearson import clopper_pearson
@@ -19,7 +20,9 @@ from caltest.inference import brier_decomposition, cox_recalibration
 from caltest.inference.sites import log_ratio
 from caltest.predictions import Predictions
 from caltest.reliability.view import View
+from caltest.reports.smooth import MOST_SMOOTHED
 from caltest.results import CoxRecalibration, Result
+from caltest.results.numbers import percent
 from caltest.results.tables import Columns
 from caltest.statistics import (
     E50,
@@ -41,8 +44,6 @@ WORDING: dict[str, Any] = tomllib.loads(
 )
 #: A value and its interval, NaN where none is known.
 Triple = tuple[float, float, float]
-#: A smooth curve takes half a kB a row: more rows than this go without.
-MOST_SMOOTHED = 200_000
 #: The event of the top class.
 RIGHT_TOP = "the predicted class is right"
 #: Classes that are listed: those furthest from how often they occur.
@@ -90,7 +91,7 @@ class DataSummary(Result):
 
     def _tables(self) -> list[Columns]:
         names = ", ".join(self.classes[:20]) + ", …" * (len(self.classes) > 20)
-        weights = "none given"
+        weights = "none"
         if self.effective_n is not None:
             weights = f"yes, effective n = {self.effective_n:.1f}"
         kinds = "micro-cells" if self.tallied else "distinct"
@@ -100,14 +101,14 @@ class DataSummary(Result):
             "rows": f"{self.n}",
             "classes": f"{self.n_classes} ({names})",
             "event looked at": self.event,
-            "events": f"{self.events} ({self.mean_outcome:.1%})",
-            "mean prediction": f"{self.mean_prediction:.1%}",
+            "events": f"{self.events} ({percent(self.mean_outcome, self.mean_prediction)})",
+            "mean prediction": percent(self.mean_prediction, self.mean_outcome),
             "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} {kinds}",
             "weights": weights,
-            "clusters": str(self.n_clusters or "none given"),
+            "clusters": str(self.n_clusters or "none"),
             **({} if self.series is None else {"horizon": str(self.series)}),
             **({} if self.folds is None else {"folds": str(self.folds)}),
-            "subgroups": str(self.subgroups or "none given"),
+            "subgroups": str(self.subgroups or "none"),
             "outcomes of probability 0": str(self.impossible),
             "repeated rows": str(self.copies or repeated),
             **followed,
@@ -153,6 +154,9 @@ class Measures(Result):
             **view.facts,
         )
 
+    def _in_words(self) -> list[str]:
+        return [WORDING["measures_without"]] if "ICI (lowess)" in self.measure else []
+
     def find(self, name: str) -> Triple | None:
         """Return value, low and high of a measure, if it is there."""
         if name not in self.measure:
@@ -168,6 +172,20 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
     p, y, w = seen.probs[:, 0], seen.labels == 0, seen.weights
     free = w is None and induced.n_clusters is None
     w = times if w is None else times * w
+
+    def limits(influence: FloatArray) -> float:
+        """Return half an interval of a mean, by its influence of every row, added up in clusters.
+
+        The variance is G / (G − 1) Σ_g (Σ_{i in g} of the influences)², the law t with G − 1
+        degrees of freedom, of rows without clusters normal.
+        """
+        if view.from_sums:
+            return float("nan")
+        if seen.clusters is None:
+            return reach * float(np.sqrt((influence**2).sum()))
+        sums = np.bincount(np.unique(seen.clusters, return_inverse=True)[1].ravel(), influence)
+        variance = sums.size / (sums.size - 1.0) * (sums**2).sum()
+        return float(student.ppf(0.5 + level / 2.0, sums.size - 1) * np.sqrt(variance))
 
     def oe() -> Triple:
         ratio, events = _value(OERatio(), view), float(times @ y)
@@ -196,10 +214,13 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
             value = _value(statistic, view)
             if not np.isfinite(value):
                 raise StatisticError("infinite, as outcomes of probability 0 occurred")
-            centred = rows - np.average(rows, weights=times)
-            shown = free and 0 < y.sum() < y.size  # labels all alike show no scatter of theirs
-            spread = float(np.sqrt(times @ centred**2 / (n - 1))) if shown else np.nan
-            half = reach * spread / np.sqrt(n)
+            if not 0 < y.sum() < y.size:  # labels all alike show no scatter of theirs
+                return value, np.nan, np.nan
+            centred = rows - np.average(rows, weights=w)
+            if free:
+                half = reach * float(np.sqrt(times @ centred**2 / (n - 1) / n))
+            else:
+                half = limits(w * centred / w.sum())
             return value, value - half, value + half
 
         return compute
@@ -231,10 +252,10 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         "O:E": oe,
         "intercept given slope 1": intercept,
         "slope": slope,
-        "ICI": smooth(ICI(curve="loess")),
-        "E50": smooth(E50(curve="loess")),
-        "E90": smooth(E90(curve="loess")),
-        "ECI": smooth(ECI(curve="loess")),
+        "ICI (lowess)": smooth(ICI()),
+        "E50 (lowess)": smooth(E50()),
+        "E90 (lowess)": smooth(E90()),
+        "ECI (lowess)": smooth(ECI()),
         "Brier score": mean(BrierScore(), (p - y) ** 2),
         "scaled Brier score": lambda: (_value(ScaledBrierScore(), view), np.nan, np.nan),
         "log score": mean(LogScore(), surprise),

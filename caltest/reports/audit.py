@@ -95,6 +95,21 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
+    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    return audited(probs, labels, facts, alpha, tolerance, adjust, alpha, run)
+
+
+def audited(
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    alpha: float,
+    tolerance: float | None,
+    adjust: str,
+    bound_alpha: float,
+    run: dict[str, Any],
+) -> AuditReport:
+    """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
     tally = isinstance(probs, AnyTally)
     data: Any = (
         admitted_tally("audit", probs, labels, facts, whole=True)
@@ -110,7 +125,8 @@ def audit(
                 "leave it out, and see the intervals of cox_recalibration"
             )
     one_of("adjust", adjust, ("holm", "max-T"))
-    check_run(n_resamples, rng, workers)
+    check_run(**run)
+    n_resamples = run["n_resamples"]
     if isinstance(data, Tallies) and data.n_classes == 2:
         data = data.through(None)
     apart = data.n_clusters is not None or data.by is not None or isinstance(data, Tallies)
@@ -128,18 +144,17 @@ def audit(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
             f"{int(np.ceil(len(asked) / alpha))}"
         )
-    options = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", FewClustersWarning)
         if adjust == "holm":
-            data, asked, answers = _answers(data, asked, options)
+            data, asked, answers = _answers(data, asked, run)
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
-            answers, adjusted = _together(data, asked, options)
+            answers, adjusted = _together(data, asked, run)
         bounds = None
         if tally or data.followup is None:
-            bounds = Bounds.of(_whole(data), asked[0].pairs[0], alpha, options)
+            bounds = Bounds.of(_whole(data), asked[0].pairs[0], bound_alpha, run)
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)
@@ -149,7 +164,7 @@ def audit(
     )
     elsewhere: dict[str, Bounds] = {}
     if tolerance is not None:
-        elsewhere = _elsewhere(data, asked, answers, rows, (tolerance, alpha), options)
+        elsewhere = _elsewhere(data, asked, answers, rows, (tolerance, alpha), run)
     return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
 
 

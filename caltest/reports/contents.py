@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from caltest._base.facts import RIGHT
 from caltest.errors import StatisticError
@@ -15,12 +17,14 @@ from caltest.inference import (
     confidence_interval,
     corp_decomposition,
     joint_test,
+    meta_analysis,
 )
 from caltest.predictions import Predictions
 from caltest.reliability import reliability_curve, reliability_fit
 from caltest.reliability.view import View
 from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
 from caltest.reports.document import Section
+from caltest.reports.smooth import lowess
 from caltest.results import AuditReport, ReliabilityCurve, Result
 from caltest.statistics import StatisticLike
 from caltest.tally import Tally
@@ -36,6 +40,7 @@ class Asked:
     recalibrated: Predictions | None
     also: tuple[StatisticLike, ...]
     level: float
+    bound_alpha: float
     run: dict[str, Any]
 
     @property
@@ -53,13 +58,35 @@ class Absent(Exception):
     """A part that these data do not call for; what is said of it, if anything."""
 
 
+#: The bins of a report, and the rows that each must hold on average.
+N_BINS, IN_A_BIN = 15, 20
 #: What a part shows: answers, and how the last is drawn.
 Shown = tuple[tuple[Result, ...], str]
 
 
 def _curve(asked: Asked) -> ReliabilityCurve:
     options: dict[str, Any] = {"simultaneous": True, "level": asked.level, **asked.run}
-    return reliability_curve(**asked.seen, **options)
+    bins = int(np.clip(asked.view.data.n // IN_A_BIN, 3, N_BINS))
+    return reliability_curve(**asked.seen, bins=bins, **options)
+
+
+def _size(asked: Asked) -> Shown:
+    if asked.view.data.n < IN_A_BIN * N_BINS:
+        raise Absent(WORDING["unexamined"]["size"].format(asked.view.data.n))
+    return (
+        confidence_interval(**asked.seen, level=1.0 - 2.0 * asked.bound_alpha, **asked.run),
+    ), ""
+
+
+def _sites(asked: Asked) -> Shown:
+    data = asked.grouped
+    if isinstance(data, Tally) or data.by is None:
+        raise Absent(WORDING["unexamined"]["sites"])
+    if data.clusters is not None:
+        parts = [np.unique(data.clusters[rows]).size for rows in data.subgroups().values()]
+        if max(parts) == 1:  # sites are the clusters: within them patients are independent
+            data = replace(data, clusters=None)
+    return (meta_analysis(data, lens=asked.view.lens, level=asked.level),), "sites"
 
 
 def _band(asked: Asked) -> Shown:
@@ -78,7 +105,9 @@ def _classes(asked: Asked) -> Shown:
 def _groups(asked: Asked) -> Shown:
     if not asked.subgroups:
         raise Absent(WORDING["unexamined"]["groups"])
-    return (calibration_test(asked.grouped, lens=asked.view.lens, **asked.run),), ""
+    test = calibration_test(asked.grouped, lens=asked.view.lens, **asked.run)
+    assert test.subgroups is not None
+    return (replace(test, subgroups=test.subgroups.worst_first()),), "groups"
 
 
 def _also(asked: Asked) -> Shown:
@@ -100,7 +129,9 @@ def _recalibration(asked: Asked) -> Shown:
 #: What computes each part.
 PARTS: dict[str, Callable[[Asked], Shown]] = {
     "data": lambda a: ((DataSummary.of(a.view, a.subgroups),), ""),
-    "size": lambda a: ((confidence_interval(**a.seen, level=a.level, **a.run),), ""),
+    "size": _size,
+    "smooth": lambda a: ((lowess(a.view, a.level),), "smooth"),
+    "sites": _sites,
     "measures": lambda a: ((Measures.of(a.view, a.level),), ""),
     "curve": lambda a: ((_curve(a),), "curve"),
     "attributes": lambda a: ((_curve(a),), "attributes"),

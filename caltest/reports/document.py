@@ -11,13 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest.errors import StatisticError
-from caltest.reports.pictures import svg_of
+from caltest.reports.answers import WORDING
+from caltest.reports.pictures import picture_of, svg_of
 from caltest.results import (
     AuditReport,
     AuditVerdict,
     BandTest,
     ConfidenceIntervalResult,
     Record,
+    ReliabilityFit,
     Result,
 )
 from caltest.results import tables as written
@@ -32,6 +34,8 @@ FORMS: dict[str, Writers] = {
     ".md": (written.markdown, written.markdown_text),
     ".tex": (written.latex, written.latex_text),
 }
+#: Tables of more rows are folded.
+MOST_ROWS = 16
 #: Marks of statements in templates, where those of Jinja2 mean something in the language.
 TEX: dict[str, Any] = {"variable_start_string": "<<", "variable_end_string": ">>"}
 TEX |= {"block_start_string": "<%", "block_end_string": "%>"}
@@ -39,13 +43,15 @@ TEX |= {"block_start_string": "<%", "block_end_string": "%>"}
 
 #: What is shown of answers whose tables hold more than a reader asks for.
 SHOWN: dict[type[Result], tuple[str, ...]] = {
-    BandTest: ("at_least", "at_most", "crosses", "level"),
-    ConfidenceIntervalResult: ("estimate", "low", "high", "level", "null_mean", "corrected"),
+    BandTest: ("at_least", "at_most", "crosses"),
+    ConfidenceIntervalResult: ("estimate", "low", "high", "null_mean", "corrected"),
 }
 
 
 def shown(result: Result) -> list[Columns]:
-    """Return the tables of an answer."""
+    """Return the tables of an answer; of a curve without bins its picture says more."""
+    if isinstance(result, ReliabilityFit):
+        return []
     names = SHOWN.get(type(result))
     return result._all_tables() if names is None else [{n: [getattr(result, n)] for n in names}]
 
@@ -55,6 +61,15 @@ def sentences(result: Result) -> list[str]:
     if isinstance(result, AuditReport):
         return [TOGETHER, *(row.detail for row in result.rows if row.detail)]
     return result._in_words()
+
+
+def _folded(table: str) -> str:
+    """Return a table of a page; one of many rows is opened by whoever wants it."""
+    rows = table.count("<tr>") - 1
+    scroll = f'<div class="scroll" tabindex="0">{table}</div>'
+    if rows <= MOST_ROWS:
+        return scroll
+    return f"<details><summary>Table of {rows} rows</summary>{scroll}</details>"
 
 
 class _Done(str):
@@ -111,11 +126,33 @@ class Report(Result):
         return tuple(remark.strip() for remark in remarks)
 
     @property
+    def lead(self) -> Section | None:
+        """The part whose picture stands beside the verdict."""
+        key = WORDING["profiles"][self.profile]["picture"]
+        pictured = [section for section in self.sections if section.picture]
+        return next((s for s in pictured if s.key == key), pictured[0] if pictured else None)
+
+    @property
+    def opened(self) -> tuple[Section, ...]:
+        """The parts that a page shows at once, at most five; it folds the others."""
+        keys = WORDING["profiles"][self.profile]["open"]
+        return tuple(section for section in self.sections if section.key in keys)
+
+    @property
+    def folded(self) -> tuple[Section, ...]:
+        """The other parts that say more than the picture at the head of the page."""
+        others = [section for section in self.sections if section not in self.opened]
+        return tuple(s for s in others if s is not self.lead or any(map(shown, s.results)))
+
+    @property
     def recipes(self) -> tuple[str, ...]:
-        """How every number was made, one line for each kind."""
+        """How every number was made, one line for each kind, and at last what all share."""
         answers: list[Result] = [row.test for row in self.audit.rows]
         answers += [r for s in self.sections for r in s.results if not isinstance(r, AuditReport)]
-        return tuple(dict.fromkeys(answer.recipe for answer in answers))
+        parts = [answer.recipe.split(" · ") for answer in answers]
+        shared = [part for part in parts[0] if all(part in others for others in parts)]
+        lines = [" · ".join(p for p in each if p not in shared) for each in parts]
+        return (*dict.fromkeys(lines), f"all: {' · '.join(shared)}")
 
     @property
     def reproduce(self) -> str:
@@ -127,7 +164,8 @@ class Report(Result):
         return (
             f"caltest {self.version}, Python {platform.python_version()}, NumPy {np.__version__}, "
             f"SciPy {scipy.__version__}, numba {numba.__version__}; profile {self.profile}, "
-            f"n_resamples {self.n_resamples}, seed {seed}. Each line says how a number was made."
+            f"n_resamples {self.n_resamples}, seed {seed}. Each line says how a number was made, "
+            "the last one what all have in common."
         )
 
     def __str__(self) -> str:
@@ -147,11 +185,14 @@ class Report(Result):
         return self._in(".md")
 
     def to_latex(self) -> str:
-        """Return the report without pictures as a LaTeX document; it needs booktabs."""
+        """Return the report as a LaTeX document; it needs booktabs.
+
+        Pictures are files beside it, which :meth:`save` writes; missing ones are left out.
+        """
         return self._in(".tex")
 
     def save(self, path: str | Path) -> None:
-        """Write the report as .html, .md, .tex or .json.
+        """Write the report as .html, .md, .tex (with pictures beside it, as .pdf) or .json.
 
         Raises
         ------
@@ -165,6 +206,10 @@ class Report(Result):
             raise StatisticError(f"a report is saved as .html, .md, .tex or .json, not as {path}")
         text = self.to_json() + "\n" if kind == ".json" else self._in(kind)
         Path(path).write_text(text, encoding="utf-8")
+        if kind == ".tex":
+            for section in self.sections:
+                if section.picture:
+                    picture_of(section).save(Path(path).with_name(f"{section.key}.pdf"))
 
     def _in(self, kind: str) -> str:
         """Fill a template, in which everything is escaped but what is marked as done."""
@@ -181,8 +226,10 @@ class Report(Result):
             finalize=lambda value: value if isinstance(value, _Done) else text(str(value)),
             **(TEX if kind == ".tex" else {}),
         )
-        environment.filters["tables"] = lambda r: [_Done(table(t)) for t in shown(r)]
+        folds = _folded if kind == ".html" else str
+        environment.filters["tables"] = lambda r: [_Done(folds(table(t))) for t in shown(r)]
         environment.filters["sentences"] = sentences
+        environment.filters["done"] = _Done
         environment.filters["picture"] = lambda section: _Done(svg_of(section))
         filled = environment.get_template(f"report{kind}").render(report=self)
         return filled.rstrip("\n") + "\n"

@@ -252,14 +252,15 @@ def _wrong(
         one_way = abs(gap) >= 0.5 * top.test.estimate
         direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
-    event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
-    if event is not None and (event is not top or followed):
+    errors = [r for r in significant if r.subject in ("event", "top") and r.aspect == "error"]
+    event = next((row for row in errors if row.subject == "event"), None)
+    if errors and data.n_classes == 2 and (top.subject == "top" or followed):
         mean, rate = _means(data, 1)
-        if abs(mean - rate) >= 0.5 * event.test.estimate:
+        if abs(mean - rate) >= 0.5 * errors[0].test.estimate:
             # One direction only: of a rare event the top class says the contrary.
             direction = "too high" if mean > rate else "too low"
             sentences.append(f"Class {data.class_name(1)}: {_direction(mean, rate)}.")
-        else:
+        elif event is not None:
             sentences.append(
                 f"Class {data.class_name(1)}: too high in some ranges and too low in others "
                 f"(predicts {percent(mean, rate)} on average, observed {percent(rate, mean)})."
@@ -269,7 +270,7 @@ def _wrong(
             f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
             f"average and is right in {percent(accuracy, confidence)} of cases."
         )
-    elif significant and event is None:
+    elif significant and not errors:
         passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
         sentences.append(
             f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "

@@ -10,7 +10,7 @@ import numpy as np
 
 from caltest.plots import Picture
 from caltest.plots.canvas import GREY
-from caltest.results import ReliabilityCurve
+from caltest.results import CalibrationTestResult, ReliabilityCurve
 
 if TYPE_CHECKING:
     from caltest.reports.document import Section
@@ -28,14 +28,28 @@ def _attributes(curve: ReliabilityCurve) -> Picture:
     return picture
 
 
+def _groups(test: CalibrationTestResult) -> Picture:
+    """Draw the subgroups of the largest errors."""
+    assert test.subgroups is not None
+    return test.subgroups.first(MOST_GROUPS).plot(recipe=False)
+
+
+#: Subgroups that fit into a picture.
+MOST_GROUPS = 25
 #: How the parts are drawn that are drawn in a way of their own.
-DRAWN: dict[str, Callable[[Any], Picture]] = {"attributes": _attributes}
+DRAWN: dict[str, Callable[[Any], Picture]] = {"attributes": _attributes, "groups": _groups}
+
+
+def picture_of(section: Section) -> Picture:
+    """Draw the last answer of a section."""
+    draw, result = DRAWN.get(section.picture), section.results[-1]
+    picture: Picture = result.plot(recipe=False) if draw is None else draw(result)
+    return picture
 
 
 def svg_of(section: Section) -> str:
     """Return the picture of a section as an element of a page, whose names are its own."""
-    draw, result = DRAWN.get(section.picture), section.results[-1]
-    svg = (result.plot(recipe=False) if draw is None else draw(result)).to_svg()
+    svg = picture_of(section).to_svg()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     for mark in (' id="', '"#', "url(#"):
         svg = svg.replace(mark, f"{mark}{section.key}-")

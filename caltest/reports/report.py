@@ -13,11 +13,11 @@ from caltest.inference.analysis import ROWS, admitted, admitted_tally, seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View
-from caltest.reports import audit
 from caltest.reports.answers import WORDING
+from caltest.reports.audit import audited
 from caltest.reports.contents import Asked, contents
 from caltest.reports.document import Report
-from caltest.reports.words import found, paragraph
+from caltest.reports.words import paragraph
 from caltest.results import ending
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
@@ -72,7 +72,8 @@ def report(
     tolerance : float, optional
         The largest error that can be lived with: the verdict then says whether the error matters.
     alpha : float, default 0.05
-        As in :func:`audit`; intervals, bars and the band are of level 1 − ``alpha``.
+        As in :func:`audit`; intervals, bars and the band are of level 1 − ``alpha``. With a
+        tolerance, which is decided by one bound, the interval of the error is of 1 − 2 ``alpha``.
     n_resamples : int, default 1999
         Replicates of what is simulated.
     rng, workers, **facts
@@ -129,13 +130,15 @@ def report(
     whole = data if tally else replace(data, by=None)
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
     view.needs_two_classes("a report")
+    each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
     asked = Asked(
         view=view,
         grouped=data,
-        audit=audit(data, alpha=alpha, tolerance=tolerance, **run),
+        audit=audited(data, None, {}, alpha, tolerance, "holm", each, run),
         recalibrated=after,
         also=tuple(also),
         level=1.0 - alpha,
+        bound_alpha=each,
         run=run,
     )
     sections, unexamined = contents(asked, profile)
@@ -143,7 +146,7 @@ def report(
         name=name or "a model",
         profile=profile,
         audit=asked.audit,
-        summary=found(asked.audit, sections),
+        summary=asked.audit.summary,
         sections=sections,
         unexamined=tuple(unexamined),
         paragraph=paragraph(profile, asked.audit, sections),

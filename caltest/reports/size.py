@@ -58,6 +58,7 @@ class Bounds:
 
     def __str__(self) -> str:
         return (
-            f"between {format_range(self.low, self.high, ' and ')} (each bound is wrong in at most "
+            f"between {format_range(self.low, self.high, ' and ')} "
+            f"({100.0 - 200.0 * self.alpha:g} % interval: each bound is wrong in at most "
             f"{100.0 * self.alpha:.2g} % of data sets)"
         )

@@ -28,12 +28,6 @@ def first(kind: type[Kind], sections: Sequence[Section]) -> Kind | None:
     return next((r for r in results if isinstance(r, kind)), None)
 
 
-def found(audit: AuditReport, sections: Sequence[Section]) -> tuple[str, ...]:
-    """Return what was found: what is wrong, how large it is, how sure that is, and where."""
-    band = first(BandTest, sections)
-    return (*audit.summary, *([] if band is None else band._in_words()))
-
-
 def _with_interval(size: ConfidenceIntervalResult) -> str:
     return _value((size.estimate, size.low or 0.0, size.high or 1.0), size.level)
 

@@ -155,6 +155,26 @@ class Subgroups(Record):
         """The number of the subgroup whose error is certainly the largest."""
         return worst_of(self.tests)
 
+    def worst_first(self) -> Subgroups:
+        """Return them in the order of how large their errors certainly are."""
+        share = WORST_ALPHA / len(self.tested)
+        errors = [(0.0, -1.0) if t is None else t.certain_error(share) for t in self.tests]
+        return self._of(sorted(range(len(errors)), key=lambda j: errors[j], reverse=True))
+
+    def first(self, most: int) -> Subgroups:
+        """Return the first of them only."""
+        return self._of(range(min(most, len(self.names))))
+
+    def _of(self, order: Sequence[int]) -> Subgroups:
+        return replace(
+            self,
+            names=tuple(self.names[j] for j in order),
+            counts=tuple(self.counts[j] for j in order),
+            tests=tuple(self.tests[j] for j in order),
+            adjusted=tuple(self.adjusted[j] for j in order),
+            alike=tuple(self.alike[j] for j in order) if self.alike else (),
+        )
+
     @property
     def alike_pvalue(self) -> float | None:
         """The smallest of ``alike``: "are all calibrated alike?"; None where not tested."""

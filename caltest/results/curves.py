@@ -115,14 +115,16 @@ class BandTest(Result):
     def _in_words(self) -> list[str]:
         if self.crosses:
             return ["The band crosses itself: the outcome does not increase with the prediction."]
-        far, some = f"{self.at_most:.3f}", f"{self.at_least:.3f}"
-        ends = f"{self.between[0]:.3g} and {self.between[1]:.3g}"
-        said = f"Where predictions are between {ends}, true frequencies are within {far} of them"
+        ends = " to ".join(f"{100 * end:.3g} %" for end in self.between)
+        words = (
+            f"Of the predictions from {ends} none is wrong by more than {100 * self.at_most:.2g}"
+        )
         if self.at_least >= 0.0005:
-            said += f", and somewhere off by at least {some}"
+            words += f", and some are wrong by at least {100 * self.at_least:.2g}"
+        words += f" percentage points ({self._percent} band, for any increasing curve)."
         if self.tolerance:
-            said += f": {self.verdict}, with a tolerance of {self.tolerance:g}"
-        return [f"{said} ({self._percent} band, for any increasing curve)."]
+            words += f" With a tolerance of {self.tolerance:g}: {self.verdict}."
+        return [words]
 
 
 @described(
@@ -152,7 +154,7 @@ class ReliabilityFit(Result):
     subject: str
     fit: str = entry(
         'How the curve was fitted; an isotonic one is within a ``"band"``.',
-        '{"isotonic", "smooth", "band"}',
+        '{"isotonic", "smooth", "band", "lowess"}',
     )
     band: str = entry(
         "Whether the band holds the curve of a calibrated model, or the true curve.",

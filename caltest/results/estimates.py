@@ -9,6 +9,7 @@ import numpy as np
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
+from caltest.results.numbers import format_value
 from caltest.results.tables import Columns
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class CoxRecalibration(Result):
             },
             {
                 ratio: ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
-                "value": [getattr(self, name) for name in ratios],
+                "value": [f"{getattr(self, name):.1f}" for name in ratios],  # sd 2 and √2
                 "df": [2, 1, 1],
                 "pvalue": [getattr(self, f"{name}_pvalue") for name in ratios],
             },
@@ -185,8 +186,11 @@ class MetaAnalysis(Result):
 
     def _tables(self) -> list[Columns]:
         effects = {"O:E": self.log_oe, "intercept | slope 1": self.intercept, "slope": self.slope}
-        rows = {"site": self.sites, "n": self.counts, "events": self.events}
-        rows |= {name: _ratio(name, effect.values) for name, effect in effects.items()}
+        rows: dict[str, Any] = {"site": self.sites, "n": self.counts, "events": self.events}
+        for name, effect in effects.items():
+            values = zip(_ratio(name, effect.values), effect.errors, strict=True)
+            # The error of a ratio is that of its logarithm times the ratio.
+            rows[name] = [format_value(v, e * (v if name == "O:E" else 1.0)) for v, e in values]
         means: dict[str, list[Any]] = {"mean over sites": list(effects)}
         for field in ("mean", "interval", "prediction"):
             shown = "prediction interval" if field == "prediction" else field

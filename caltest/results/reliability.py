@@ -118,4 +118,6 @@ class ReliabilityCurve(Result):
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
         shown = (*COLUMNS[2:7], "deviation", "low", "high", "outside")
-        return [{**of, **{name: getattr(self, name) for name in shown}}]
+        columns = {**of, **{name: getattr(self, name) for name in shown}}
+        # Bars of clusters are normal, and may pass the ends of what a frequency can be.
+        return [columns | {name: np.clip(columns[name], 0.0, 1.0) for name in ("low", "high")}]

@@ -63,7 +63,7 @@ def cell(name: str, value: Any, spread: float = nan) -> str:
     if not isinstance(value, (float, np.floating)):
         return str(value)
     if name in SETTINGS:
-        return f"{value:.4g}"
+        return f"{value:.3g}"
     if name.endswith(("pvalue", "adjusted", "alike")):
         return format_p(float(value))
     sign = "+" if name == "deviation" and value > 0.0 else ""

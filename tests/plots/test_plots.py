@@ -314,7 +314,9 @@ def test_a_few_rows_far_away_do_not_flatten_the_others(every):
     assert len(up.get_offsets()) + len(down.get_offsets()) == 1
     values = [t.get_text() for t in picture.ax.texts]
     assert f"{curve.deviation[far]:+.2f}".replace("-", "−") in values
-    assert "beyond: 0.05 % of rows" in [t.get_text() for t in picture.artists["key"].get_texts()]
+    assert "off the scale: 0.05 % of rows" in [
+        t.get_text() for t in picture.artists["key"].get_texts()
+    ]
     assert np.isnan(np.ma.filled(picture.artists["marks"].get_offsets(), np.nan)[far, 1])
 
 
