@@ -61,7 +61,12 @@ def redraw_few(  # type: ignore[no-untyped-def]
     # rows of zeros, counts the draws below threshold k − 1: the labels under k.
     n_classes, lanes = expected.shape[1], key.size
     for b in range(starts.size - 1):
-        below[1:n_classes] = 0
+        # Element by element: assigning to slices would compile for a second.
+        for q in range(lanes):
+            gap[q] = 0.0
+            for k in range(1, n_classes):
+                below[k, q] = 0
+            below[n_classes, q] = starts[b + 1] - starts[b]
         for i in range(starts[b], starts[b + 1]):
             for q in range(lanes):
                 draw[q] = mixed(key[q] + GAMMA * np.uint64(order[i]), twist[q])
@@ -69,8 +74,6 @@ def redraw_few(  # type: ignore[no-untyped-def]
                 threshold = thresholds[i, k]
                 for q in range(lanes):
                     below[k + 1, q] += draw[q] < threshold
-        below[n_classes] = starts[b + 1] - starts[b]
-        gap[:] = 0.0
         for k in range(n_classes):
             less = expected[b, k]
             for q in range(lanes):
@@ -84,7 +87,7 @@ def redraw_few(  # type: ignore[no-untyped-def]
                 else:
                     gap[q] = max(gap[q], abs(d))
         if norm >= 0:
-            for q in range(lanes):  # assigning arrays would compile their errors, for 3 s
+            for q in range(lanes):
                 sums_out[b, 0, q] = gap[q]
 
 

@@ -106,7 +106,8 @@ def _climb(thresholds, key, twist, draw, labels_out):  # type: ignore[no-untyped
                 draw[i] = mixed(counter, twisted)
                 counter += GAMMA
             label = labels_out[r, rows]
-            label[:] = 0
+            for i in range(size):
+                label[i] = 0
             for k in range(0, thresholds.shape[0], 4):
                 a, b = thresholds[k, rows], thresholds[k + 1, rows]
                 c, d = thresholds[k + 2, rows], thresholds[k + 3, rows]
