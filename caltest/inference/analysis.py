@@ -19,7 +19,7 @@ from caltest.inference.series import AGREEING, in_time_order, neighbours, summar
 from caltest.lens_choice import Aligned, as_lens
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions, RowFacts
-from caltest.problem import Problem, TallyProblem, row_problem
+from caltest.problem import Problem, TallyProblem
 from caltest.results.base import Result
 from caltest.results.calibration import ASSOCIATED
 from caltest.results.followup import FollowupSummary
@@ -93,32 +93,27 @@ class Analysis:
             When the data carry a fact that the verb does not take.
         """
         if "tally" in takes:
-            statistics = [statistic] if statistic is not None else [*summable, None]
-            probs = rows_where_needed(probs, [(s, lens) for s in statistics])
-            if isinstance(probs, AnyTally):
-                tally = admitted_tally(verb, probs, labels, facts, lens)
-                return cls.of_tally(verb, tally, rng)
-        data = admitted(verb, probs, labels, facts, takes)
-        return cls.of_rows(verb, data, lens, rng, summable)
+            asked = [statistic] if statistic is not None else [*summable, None]
+            data = checked(verb, probs, labels, facts, takes, lens, asked)
+        else:
+            data = admitted(verb, probs, labels, facts, takes)
+        return cls.of_data(verb, data, lens, rng, summable)
 
     @classmethod
-    def of_rows(
+    def of_data(
         cls,
         verb: str,
-        data: Predictions,
+        data: Predictions | AnyTally,
         lens: LensLike | None,
         rng: Any = None,
         summable: Collection[StatisticLike] = (),
     ) -> Self:
-        """Look at checked rows through a lens."""
+        """Look at checked data: rows through a lens, a tally by the sums that it has for one."""
+        if isinstance(data, AnyTally):
+            tally = data.through(lens)
+            return cls(verb, tally, tally.lens, TallyProblem.of(tally), rng)
         through = as_lens(lens, data)
-        problem = seen_through(data, through, summable, plain=bool(summable))
-        return cls(verb, data, through, problem, rng)
-
-    @classmethod
-    def of_tally(cls, verb: str, tally: AnyTally, rng: Any = None) -> Self:
-        """Look at the sums of a tally; its lens is the one it was made with."""
-        return cls(verb, tally, tally.lens, TallyProblem.of(tally), rng)
+        return cls(verb, data, through, seen_through(data, through, summable), rng)
 
     @property
     def units(self) -> Problem:
@@ -287,31 +282,40 @@ def admitted_tally(
     return tally.through(lens)
 
 
-def lens_of(data: Any, lens: LensLike | None) -> Lens:
-    """Return the lens that checked data are looked at through; a tally was made with its own."""
-    through: Lens = data.through(lens).lens if isinstance(data, AnyTally) else as_lens(lens, data)
-    return through
-
-
-def problem_through(data: Any, lens: LensLike | None) -> Problem:
-    """Return what a lens shows of checked data: rows, or the sums of a tally."""
-    if isinstance(data, AnyTally):
-        return TallyProblem.of(data.through(lens))
-    return row_problem(as_lens(lens, data)(data))
-
-
-def seen_through(
-    data: Predictions, lens: Lens, statistics: Collection[StatisticLike], plain: bool = True
+def checked(
+    verb: str,
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    takes: Collection[str],
+    lens: LensLike | None,
+    statistics: Collection[StatisticLike | None] = (None,),
 ) -> Any:
+    """Return the data of a verb that takes tallies, too: rows, or a tally as the lens sees it.
+
+    Of :class:`Tallies` the sampled rows where sums leave a statistic open.
+    """
+    probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
+    if isinstance(probs, AnyTally):
+        return admitted_tally(verb, probs, labels, facts, lens)
+    return admitted(verb, probs, labels, facts, takes)
+
+
+def problem_through(data: Predictions | AnyTally, lens: LensLike | None) -> Problem:
+    """Return what a lens shows of checked data."""
+    return Analysis.of_data("audit", data, lens).units
+
+
+def seen_through(data: Predictions, lens: Lens, statistics: Collection[StatisticLike]) -> Any:
     """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
 
     Sums over micro-cells do so for two classes, rows that count alike, statistics whose estimate
-    they know to rounding, and nulls that are ``plain``: computed, or labels redrawn.
+    they know to rounding; without ``statistics``, rows.
     """
     induced = lens(data)
     facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
     alike = all(fact is None for fact in facts)
-    if plain and alike and induced.n > MANY and induced.n_classes == 2:
+    if statistics and alike and induced.n > MANY and induced.n_classes == 2:
         sums = TallyProblem.of(Tally.of(induced, lens=Canonical()))
         if all(_summed_exactly(statistic, sums) for statistic in statistics):
             return sums

@@ -34,7 +34,6 @@ from caltest.simulate import (
     check_run,
 )
 from caltest.statistics import ECE, EValue, StatisticLike
-from caltest.tally import AnyTally
 
 
 def calibration_test(
@@ -148,7 +147,7 @@ def calibration_test(
         "calibration_test", probs, labels, facts,
         lens=lens, rng=rng, takes=takes, summable=summable, statistic=statistic,
     )  # fmt: skip
-    if isinstance(analysis.data, AnyTally):
+    if analysis.from_sums:
         return _tested(analysis, statistic, null, run, early_stop)
     data, through = analysis.data, analysis.lens
     refuse_bets(data, statistic)

@@ -14,7 +14,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.analysis import ROWS, admitted, admitted_tally, lens_of, refuse_strange
+from caltest.inference.analysis import ROWS, Analysis, admitted, admitted_tally, refuse_strange
 from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import with_subgroups
@@ -249,7 +249,8 @@ def _models(
     """Look at every model through the lens of the first, and test it by itself."""
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
-    settings = Settings(statistic, lens_of(next(iter(data.values())), lens), *question)
+    first = Analysis.of_data("compare", next(iter(data.values())), lens)
+    settings = Settings(statistic, first.lens, *question)
     return settings, [Model.of(name, model, settings) for name, model in data.items()]
 
 

@@ -8,9 +8,9 @@ from caltest._base.checks import fraction, number
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.analysis import Analysis
+from caltest.inference.analysis import ROWS, checked
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
-from caltest.inference.intervals import bounded, interval_problem
+from caltest.inference.intervals import interval_problem
 from caltest.inference.inversion import SIZES
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
@@ -87,11 +87,12 @@ def equivalence_test(
     >>> found.equivalent, round(found.smallest_tolerance, 3)
     (True, 0.021)
     """
-    data = bounded("equivalence_test", probs, labels, facts, lens)
+    data = checked("equivalence_test", probs, labels, facts, ROWS, lens)
     fraction("alpha", alpha)
     number("tolerance", tolerance, 0.0, float("inf"))
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    request = interval_problem(data, statistic, lens, 1.0 - alpha, "upper", run)
+    level = 1.0 - alpha
+    request = interval_problem("equivalence_test", data, statistic, lens, level, "upper", run)
     estimand = request.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or request.prepared.cells is None
@@ -108,8 +109,7 @@ def equivalence_test(
         )
     noise = None if largest else noise_of(request)
     above = largest_above(request) if noise is None else SIZES[request.estimand.size].above(noise)
-    analysis = Analysis("equivalence_test", data, request.lens, request.induced, rng)
-    return analysis.result(
+    return request.analysis.result(
         EquivalenceTestResult,
         statistic,
         prepared=request.prepared,

@@ -11,10 +11,10 @@ from caltest._base.clopper_pearson import clopper_pearson
 from caltest.binning import UniformBins
 from caltest.errors import StatisticError
 from caltest.exact import cell_null
+from caltest.inference.analysis import Analysis
 from caltest.inference.cell_noise import CellNoise, cell_noise
 from caltest.inference.inversion import SIZES, Above, reached
 from caltest.inference.pvalues import null_distribution, replicates_of
-from caltest.lenses import Lens
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Estimand
 from caltest.simulate import Bootstrap, Workers
@@ -52,7 +52,7 @@ class IntervalProblem:
     """What an interval is request for: a statistic of an induced problem, and how sure to be."""
 
     statistic: StatisticLike
-    lens: Lens
+    analysis: Analysis
     prepared: Prepared
     estimate: float
     level: float

@@ -14,27 +14,18 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.analysis import (
-    ROWS,
-    Analysis,
-    admitted,
-    admitted_tally,
-    evaluated,
-    rows_where_needed,
-    seen_through,
-)
+from caltest.inference.analysis import ROWS, Analysis, checked
 from caltest.inference.interval_methods import Bounds, IntervalProblem
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import each_subgroup
-from caltest.lens_choice import as_lens
-from caltest.lenses import Lens, LensLike
+from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.problem import Estimand, TallyProblem
+from caltest.problem import Estimand
 from caltest.results import ConfidenceIntervalResult
 from caltest.results.base import go_on
 from caltest.simulate import Workers, check_run
 from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Tally
+from caltest.tally import AnyTally
 
 Method = Literal["auto", "inversion", "bootstrap"]
 Side = Literal["two-sided", "lower", "upper"]
@@ -110,7 +101,7 @@ def confidence_interval(
     >>> round(interval.estimate, 3), interval.contains_zero
     (0.057, False)
     """
-    data = bounded("confidence_interval", probs, labels, facts, lens)
+    data = checked("confidence_interval", probs, labels, facts, ROWS | {"by"}, lens)
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
@@ -118,15 +109,15 @@ def confidence_interval(
     if data.by is not None:
         kind = {"lens": lens, "method": method, "side": side, **run}
         return _in_subgroups(data, statistic, float(level), kind)
-    request = interval_problem(data, statistic, lens, float(level), side, run, method)
+    asked_for = (float(level), side, run, method)
+    request = interval_problem("confidence_interval", data, statistic, lens, *asked_for)
     prepared, estimate = request.prepared, request.estimate
     bounds = _fitting(request, method)(request)
     floor = methods.noise_floor(request) if bounds.null_mean is None else bounds.null_mean
     estimand, cells = prepared.estimand, prepared.cells
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
-    analysis = Analysis("confidence_interval", data, request.lens, request.induced, rng)
-    return analysis.result(
+    return request.analysis.result(
         ConfidenceIntervalResult,
         statistic,
         prepared=prepared,
@@ -163,19 +154,9 @@ def _in_subgroups(
     return replace(whole, subgroups=replace(found, notes=(*found.notes, said)))
 
 
-def bounded(verb: str, probs: Any, labels: Any, facts: Facts, lens: LensLike | None) -> Any:
-    """Return data whose error can be bounded, rows or a tally."""
-    probs = rows_where_needed(probs, [(None, lens)])
-    if not isinstance(probs, AnyTally):
-        by = {"by"} if verb == "confidence_interval" else set()
-        data = admitted(verb, probs, labels, facts, takes=ROWS | by)
-        refuse_few_blocks(verb, data)
-        return data
-    return admitted_tally(verb, probs, labels, facts, lens)
-
-
 def interval_problem(
-    data: Predictions | Tally,
+    verb: str,
+    data: Predictions | AnyTally,
     statistic: StatisticLike,
     lens: LensLike | None,
     level: float,
@@ -183,23 +164,20 @@ def interval_problem(
     run: dict[str, Any],
     method: str = "inversion",
 ) -> IntervalProblem:
-    """Return what bounds of a statistic of these data are request for."""
+    """Look at the data of which bounds of a statistic are asked for."""
     check_run(**run)
-    through: Lens
-    induced: Any
-    if isinstance(data, Tally):
-        through, induced = data.lens, TallyProblem.of(data)
-    else:
-        through = as_lens(lens, data)
-        inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
-        plain = inverted and method in ("auto", "inversion")
-        induced = seen_through(data, through, [statistic], plain)
-        if data.horizon is not None:
-            induced = replace(induced, horizon=None)  # units are blocks
-    prepared, estimate = evaluated(statistic, induced)
+    inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
+    summable = [statistic] if inverted and method in ("auto", "inversion") else []
+    analysis = Analysis.of_data(verb, data, lens, run["rng"], summable)
+    if not analysis.from_sums:
+        refuse_few_blocks(verb, analysis.data)
+        if analysis.data.horizon is not None:  # units are blocks
+            plain = replace(analysis.problem, horizon=None)
+            analysis = replace(analysis, problem=plain)
+    prepared, estimate = analysis.evaluate(statistic)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")
-    return IntervalProblem(statistic, through, prepared, estimate, level, side, **run)
+    return IntervalProblem(statistic, analysis, prepared, estimate, level, side, **run)
 
 
 def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:

@@ -109,7 +109,7 @@ def joint_test(
         tally, *others = [tallies.source(lens) for lens in lenses]
         if any(other.lens != tally.lens for other in others):
             return _holm(tallies, statistics, lenses, options)
-        looks = [Analysis.of_tally("joint_test", tally.through(lens), rng) for lens in lenses]
+        looks = [Analysis.of_data("joint_test", tally, lens, rng) for lens in lenses]
         source = TallyProblem.of(tally)
         maps: Maps = [source.outcomes_through(look.problem) for look in looks]
         return _on_shared_draws(source, looks, maps, statistics, options)
@@ -124,14 +124,14 @@ def joint_test(
         return _holm(data, statistics, lenses, options | {"null": SharedRedraws()})
     first, *rest = [as_lens(lens, data) for lens in lenses]
     if data.followup is not None:  # which knows of one event only
-        looks = [Analysis.of_rows("joint_test", data, lens, rng) for lens in (first, *rest)]
+        looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]
         return _on_shared_draws(looks[0].units, looks, None, statistics, options)
     if all(lens == first for lens in rest):  # draw what the one lens shows, of very many rows sums
-        looks = [Analysis.of_rows("joint_test", data, first, rng, statistics)] * len(statistics)
+        looks = [Analysis.of_data("joint_test", data, first, rng, statistics)] * len(statistics)
         return _on_shared_draws(looks[0].units, looks, None, statistics, options)
     if data.folds is not None:  # so do aligned levels
         return _holm(data, statistics, lenses, options)
-    looks = [Analysis.of_rows("joint_test", data, lens, rng) for lens in (first, *rest)]
+    looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]
     maps = [look.lens.relabelling(data) for look in looks]
     return _on_shared_draws(RowProblem(data), looks, maps, statistics, options)
 

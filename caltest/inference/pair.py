@@ -12,7 +12,7 @@ from caltest._base.facts import by_appearance
 from caltest._base.ties import reaching
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.analysis import Analysis, evaluated, problem_through
+from caltest.inference.analysis import Analysis, evaluated
 from caltest.inference.calibration import calibration_test
 from caltest.inference.exchange import swapped_differences
 from caltest.inference.intervals import confidence_interval
@@ -71,7 +71,7 @@ class Model:
     def of(cls, name: str, data: Any, settings: Settings) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
-        prepared, estimate = evaluated(statistic, problem_through(data, lens))
+        prepared, estimate = Analysis.of_data("compare", data, lens).evaluate(statistic)
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
             test = calibration_test(data, None, statistic, lens=lens, **settings.run)

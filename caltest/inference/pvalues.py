@@ -86,7 +86,7 @@ def null_distribution(
         if law is not None and len(law.cells) <= (MAX_CELLS if null == "auto" else data.n):
             return cell_null(law, estimate)
         limit = MAX_ENUMERATION if null == "exact" else n_resamples
-        if isinstance(data, Predictions) and n_label_vectors(data.probs) <= limit:
+        if prepared.problem.exact and n_label_vectors(data.probs) <= limit:
             return enumerated_null(prepared, data.probs)
         if null == "exact":
             raise StatisticError(
@@ -156,7 +156,7 @@ def replicates_of(
         raise StatisticError(f"{scheme!r} does not take clusters yet")
     run = (n_resamples, rng, workers)
     if isinstance(scheme, draws.RowScheme):
-        if not isinstance(data, Predictions):
+        if not prepared.problem.exact:
             raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
         fused = prepared.row_resamples(scheme)
         if fused is None:

@@ -16,7 +16,7 @@ from caltest.errors import StatisticError
 from caltest.inference.analysis import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray
-from caltest.problem import Problem, RowProblem, TallyProblem
+from caltest.problem import Problem, RowProblem
 from caltest.reliability.bars import label_bars
 from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View, spread
@@ -172,7 +172,7 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     It is shown at all predictions if they are few. Those of the cells of a tally are means, which
     are rounded outward as distinct predictions are.
     """
-    if not isinstance(view.units, TallyProblem):
+    if not view.from_sums:
         induced = view.problem
         pools = CORP().prepare(RowProblem(induced))
         x, count = pools.fit(induced.labels).predicted, np.diff(pools.ends, prepend=0)
@@ -180,7 +180,7 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
         grid = _points(view.units, points) if x.size > points else x
         at, low, high = honest_band(x, count, hits, level, grid)
         return at, pools.fit(induced.labels)(at), low, high
-    micro = view.units
+    micro = view.problem
     if view.data.weights is not None:
         raise StatisticError("reliability_fit does not take weights yet")
     if micro.n > MOST_ROWS:

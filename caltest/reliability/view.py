@@ -12,9 +12,9 @@ from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning
 from caltest.inference import calibration_test
 from caltest.inference.analysis import Analysis
-from caltest.lenses import Canonical, OneVsRest
+from caltest.lenses import Canonical, Lens, OneVsRest
 from caltest.predictions import IntArray, Predictions
-from caltest.problem import Problem, TallyProblem
+from caltest.problem import Problem
 from caltest.results import CalibrationTestResult
 from caltest.results.reliability import SPREAD_EDGES
 from caltest.statistics import StatisticLike
@@ -40,13 +40,12 @@ class View(Analysis):
         self, statistic: StatisticLike, part: Predictions, options: dict[str, Any]
     ) -> CalibrationTestResult:
         """Test what is shown; a statistic that can show one value only is no news there."""
-        data: Any = part
-        lens: Any = Canonical()
-        if isinstance(part, TallyProblem):
-            data, lens = part.tally, part.tally.lens
+        lens: Lens = Canonical()
+        if self.from_sums:
+            part, lens = self.problem.tally, self.problem.tally.lens
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            test = calibration_test(data, None, statistic, lens=lens, **options)
+            test = calibration_test(part, None, statistic, lens=lens, **options)
         return replace(test, lens=name_of(self.lens), n_classes=self.data.n_classes)
 
 

@@ -10,8 +10,7 @@ from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.analysis import ROWS, Analysis, admitted, admitted_tally
-from caltest.inference.intervals import bounded
+from caltest.inference.analysis import ROWS, Analysis, admitted, admitted_tally, checked
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reports.size import Bounds
@@ -19,7 +18,7 @@ from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Tallies, Tally
+from caltest.tally import AnyTally, Tallies
 
 VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL}
 
@@ -106,11 +105,7 @@ def gate(
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
         raise StatisticError("a gate checks a tolerance, or a margin against another model")
-    analysis = (
-        Analysis.of_tally("gate", data, rng)
-        if isinstance(data, Tally)
-        else Analysis.of_rows("gate", data, lens, rng)
-    )
+    analysis = Analysis.of_data("gate", data, lens, rng)
     seen, share = analysis.lens, alpha / len(limits)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     checks = []
@@ -148,7 +143,7 @@ def _models(
     probs: Any, labels: Any, against: Any, paired: bool, lens: LensLike | None, facts: Facts
 ) -> tuple[Any, Any, tuple[Any, ...]]:
     """Return the model, the one in use if any, and both as they are compared."""
-    data = bounded("gate", probs, labels, facts, lens)
+    data = checked("gate", probs, labels, facts, ROWS, lens)
     old = against
     if isinstance(against, AnyTally):
         old = admitted_tally("gate", against, None, facts, lens)
