@@ -655,7 +655,7 @@ test two.csv --lens OneVsRest('x') -> there is no class named 'x'
 test two.csv --lens OneVsRest(yes) -> there is no yes; text goes in quotes: 'yes'
 test two.csv --lens Partition(3) -> Partition needs lists of classes
 test two.csv --lens Canonical(2) -> Canonical takes nothing
-test two.csv --lens 3 -> '3' does not fit; choose one of Canonical, OneVsRest
+test two.csv --lens 3 -> '3' does not fit; choose one of Canonical, Cum
 test two.csv --lens= -> it is not written as in Python
 test two.csv --statistic ece -> there is no ece: did you mean ECE?
 test two.csv --statistic ECE(n_bins=10) -> ECE has no argument 'n_bins': did you mean bins=?
