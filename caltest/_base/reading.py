@@ -177,7 +177,9 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     if (probs <= 0.0).all():
         advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
     elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
-        advice = f"If these are percentages, divide by 100; if they are logits, {logits}"
+        advice = (
+            f"If these are percentages, divide by 100 (--percent); if they are logits, {logits}"
+        )
     elif (probs < 0.0).any() and (probs > 1.0).any():
         advice = f"These look like logits: {logits}"
     else:
@@ -226,11 +228,17 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
     if classes is not None and (is_text(array) or (all(map(is_whole, classes)) and not counted)):
         return _from_names(array, classes)
     if is_text(array):
-        shown = ", ".join(repr(str(v)) for v in np.unique(array.astype(str))[:5])
-        one = " or, of one column, pos_label= (--pos-label), whose probability it is"
+        words = np.unique(array.astype(str))
+        if n_classes == 2 and words.size == 2:
+            calls = " or ".join(f"pos_label={str(w)!r} (--pos-label {w})" for w in words)
+            raise InvalidPredictionsError(
+                f"labels are text: of one column of probabilities say {calls}, whose probability "
+                "it is; of two pass classes=[…] (--classes) in the order of the columns"
+            )
+        shown = ", ".join(repr(str(v)) for v in words[:5])
         raise InvalidPredictionsError(
             f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
-            f"order of the columns of probs{one if n_classes == 2 else ''}"
+            "order of the columns of probs"
         )
     numbers = as_numbers(array, "labels")
     for row in np.flatnonzero(numbers != np.rint(numbers))[:1]:

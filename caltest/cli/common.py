@@ -23,7 +23,16 @@ LARGE = 2**29
 FACTS = ("clusters", "weights", "by", "ids", "folds", "time", "event", "strata")
 #: The options of ``ROWS`` that ``read_predictions`` takes as they are.
 _READ = (
-    *("predicted_label", "pos_label", "from_logits", "renormalise", "clusters", "weights", "by"),
+    *(
+        "predicted_label",
+        "pos_label",
+        "from_logits",
+        "renormalise",
+        "percent",
+        "clusters",
+        "weights",
+        "by",
+    ),
     *("ids", "folds", "per_character", "drop_missing", "one_model", "format"),
     *("time", "event", "horizon", "strata", "features", "ordered"),
 )

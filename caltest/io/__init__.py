@@ -42,6 +42,7 @@ def read_predictions(
     pos_label: object = None,
     from_logits: bool = False,
     renormalise: bool = False,
+    percent: bool = False,
     per_character: bool = False,
     drop_missing: bool = False,
     one_model: bool = False,
@@ -89,6 +90,8 @@ def read_predictions(
     per_character : bool, default False
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
         the softmax, as its ``acc_norm`` does.
+    percent : bool, default False
+        Divide probabilities by 100; a sign behind them is left out.
     one_model : bool, default False
         Whether rows are of one model, whatever a column such as ``model`` or names of files say.
     format : str, optional
@@ -114,7 +117,7 @@ def read_predictions(
     """
     request = Request(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
-        *(from_logits, renormalise, per_character, drop_missing, one_model, format),
+        *(from_logits, renormalise, percent, per_character, drop_missing, one_model, format),
         *(time, event, horizon, strata, features, ordered),
     )
     parts = parts_of(path)

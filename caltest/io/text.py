@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO, TextIOWrapper
 from itertools import chain, islice
@@ -16,6 +17,9 @@ from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
 from caltest.tables.source import MISSING, Column, Source, is_number
 
+#: A number with a decimal comma.
+_DECIMAL = re.compile(r"\s*-?\d+,\d+\s*")
+
 
 class _Text(NamedTuple):
     """Delimited text, the first row that counts, and the lines before it."""
@@ -24,6 +28,11 @@ class _Text(NamedTuple):
     delimiter: str
     first: list[str]
     skipped: int
+
+    @property
+    def comma(self) -> bool:
+        """Whether numbers have decimal commas, beside which cells are not told apart by commas."""
+        return self.delimiter in ";\t" and any(_DECIMAL.fullmatch(cell) for cell in self.first)
 
 
 def read_delimited(opened: Opened) -> Source:
@@ -88,12 +97,13 @@ def _columns(text: _Text, wanted: Sequence[int]) -> list[Column]:
                 for column, j in zip(cells, wanted, strict=True):
                     column.append(row[j].strip())
     "".join(chain.from_iterable(cells)).encode()  # fails where the bytes were not UTF-8
-    return [_typed(column) for column in cells]
+    return [_typed(column, text.comma) for column in cells]
 
 
-def _typed(cells: list[str]) -> Column:
+def _typed(cells: list[str], comma: bool) -> Column:
+    numbers = [c.replace(",", ".") for c in cells] if comma else cells
     try:
-        return np.array([np.nan if c.lower() in MISSING else float(c) for c in cells])
+        return np.array([np.nan if c.lower() in MISSING else float(c) for c in numbers])
     except ValueError:
         return np.array(cells, dtype=object)
 
@@ -106,12 +116,13 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
     quotes = text.data.count(b'"', body)
     if quotes % 2:
         raise ValueError("a quote stays open")
-    numeric = [is_number(cell) or cell.strip().lower() in MISSING for cell in text.first]
+    first = [c.replace(",", ".") for c in text.first] if text.comma else text.first
+    numeric = [is_number(cell) or cell.strip().lower() in MISSING for cell in first]
     words = [j for j in wanted if not numeric[j]]
     try:
         pyarrow = imported("pyarrow.csv", "parquet", "text")
     except ImportError:
-        if words:
+        if words or text.comma:
             raise
         options: Any = {"delimiter": text.delimiter, "skiprows": text.skipped, "quotechar": '"'}
         return list(np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, **options)[:, wanted].T)
@@ -127,6 +138,7 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
             pyarrow.ConvertOptions(
                 include_columns=[names[j] for j in wanted],
                 column_types={names[j]: string() if j in words else float64() for j in wanted},
+                decimal_point="," if text.comma else ".",
                 null_values=[form for w in MISSING for form in (w, w.upper(), w.title(), "NaN")],
             ),
         )

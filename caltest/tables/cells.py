@@ -24,8 +24,11 @@ def missing(column: Column) -> Column:
     return np.array(cells, dtype=bool)
 
 
-def numbers(column: Column, name: str) -> Column:
+def numbers(column: Column, name: str, percent: bool = False) -> Column:
     """Return a column of probabilities."""
+    if percent:
+        bare = [str(c).removesuffix("%") for c in column] if column.dtype.kind in "UO" else column
+        return numbers(np.asarray(bare), name) / 100.0
     if column.dtype.kind not in "UO":
         return column
     classes = [isinstance(cell, (bool, np.bool_)) for cell in column.ravel()]
@@ -37,7 +40,7 @@ def numbers(column: Column, name: str) -> Column:
     if classes[place]:
         advice = " but a class"
     elif "%" in cell:
-        advice = "; write fractions: divide by 100 and drop the sign"
+        advice = "; write fractions, or say percent=True (--percent)"
     elif "," in cell:
         advice = "; write decimals with a point"
     raise InvalidPredictionsError(f"column {name}, {nth(place)}: {cell!r} is not a number{advice}")
@@ -124,11 +127,12 @@ def plain(mark: object) -> object:
     return int(mark) if isinstance(mark, float) and mark.is_integer() else mark
 
 
-def garbled(column: Column) -> BoolArray:
+def garbled(column: Column, percent: bool = False) -> BoolArray:
     """Return which rows hold a cell that is no number, where the column has some that are."""
     if column.dtype.kind not in "UO" or column.ndim > 1:
         return np.zeros(len(column), dtype=bool)
-    wrong = np.array([isinstance(c, (bool, np.bool_)) or not is_number(c) for c in column])
+    cells = [str(c).removesuffix("%") for c in column] if percent else column
+    wrong = np.array([isinstance(c, (bool, np.bool_)) or not is_number(c) for c in cells])
     return wrong & (not wrong.all())
 
 

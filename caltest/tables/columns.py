@@ -17,7 +17,16 @@ from caltest.tables.source import Column, Source
 LABELS = (
     ("label", "labels", "y", "y_true", "target", "targets", "outcome", "outcomes"),
     ("true_label", "ground_truth", "actual", "correct_answer", "gold", "correct", "is_correct"),
-    ("truth", "true_class", "true_answer", "gold_label", "gold_answer", "observed", "answer"),
+    (
+        "truth",
+        "true_class",
+        "true_answer",
+        "gold_label",
+        "gold_answer",
+        "observed",
+        "answer",
+        "y_test",
+    ),
 )
 #: Labels of these names, where there are two, say whether a prediction was right.
 SAYS_RIGHT = ("correct", "is_correct", "was_correct", "is_right", "right")
@@ -36,10 +45,19 @@ CONFIDENCE = (
 WHOLE = (
     (
         *("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob", "y_pred_proba"),
-        *("pred_prob", "predicted_prob", "predicted_probability", "predicted_risk"),
+        *(
+            "y_score",
+            "y_proba",
+            "pred_prob",
+            "predicted_prob",
+            "predicted_probability",
+            "predicted_risk",
+        ),
     ),
     (*CONFIDENCE, "score", "scores", "predictions", "risk", "forecast"),
 )
+#: Columns up to which all are looked at for a suggestion, and cells of one.
+SUGGESTED, FIRST = 40, 1000
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
 FAMILIES = ("p", "prob", "probs", "proba")
 
@@ -82,7 +100,22 @@ def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
             )
     raise InvalidPredictionsError(
         f"no labels found among {listing(names)}; name them with {source.advice('label')}"
+        f"{_suggestion(source, names, labels=True)}"
     )
+
+
+def _suggestion(source: Source, names: Sequence[str], labels: bool) -> str:
+    """Return which columns it could be by their cells; what they are is not guessed."""
+    if not 0 < len(names) <= SUGGESTED:
+        return ""
+    columns = dict(zip(names, source.read(names), strict=True))
+    two = [n for n, c in columns.items() if c.ndim == 1 and len(set(c.tolist())) == 2]
+    if labels:
+        likely = [n for n, c in columns.items() if set(map(str, c.tolist()[:FIRST])) <= set(names)]
+        likely = [*two, *likely]
+    else:
+        likely = [n for n, c in columns.items() if n not in two and _are_probabilities([c], False)]
+    return f", such as {' or '.join(dict.fromkeys(likely))}" if likely else ""
 
 
 def named(names: Sequence[str], wanted: str | Sequence[str]) -> Choice:
@@ -142,7 +175,7 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
     alone = len(names) == 1 or (source.frame and len(names) > 1)
     if alone and _are_probabilities(source.read(names), from_logits):
         return Choice(list(names), list(names) if len(names) > 1 else None)
-    hint = f"name them with {source.advice('probs')}"
+    hint = f"name them with {source.advice('probs')}{_suggestion(source, names, labels=False)}"
     if any(name.lower() in ("logit", "logits") for name in names):
         hint = "it holds logits: pass from_logits=True (--from-logits)"
     raise InvalidPredictionsError(f"no probabilities found among {listing(names)}; {hint}")
@@ -150,13 +183,14 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
 
 def _are_probabilities(columns: Sequence[Column], from_logits: bool) -> bool:
     """Say whether columns that nothing else says of are numbers of [0, 1], several with sum 1."""
-    if any(column.dtype.kind != "f" or column.ndim > 1 for column in columns):
+    if any(column.dtype.kind != "f" for column in columns):
         return False
     if from_logits:
         return True
     outside = any(bool(((column < 0.0) | (column > 1.0)).any()) for column in columns)
-    off = len(columns) > 1 and bool((np.abs(sum(columns) - 1.0) > SUM_TOLERANCE).any())
-    return not (outside or off)
+    whole = columns[0].ndim == 1 and len(columns) == 1
+    rows = columns[0].sum(axis=-1) if columns[0].ndim > 1 else sum(columns)
+    return not outside and (whole or not bool((np.abs(rows - 1.0) > SUM_TOLERANCE).any()))
 
 
 def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> list[str]:

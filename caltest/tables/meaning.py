@@ -102,7 +102,7 @@ def _chosen(source: Source, request: Request) -> Chosen:
         choice = named(others, probs)
     else:
         answers = [name for name in others if name.lower() in PREDICTED]
-        likely = [name for name in others if name not in answers]
+        likely = [name for name in others if name not in answers] or others
         choice = choose_probs(source, likely, labels, request.from_logits)
     refuse_lone(choice)
     outcomes = paired(labels, choice)
@@ -181,7 +181,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
         return in_a_file(rows + first, choice.probs, source.parts)
 
     with naming():
-        values = _stacked(columns, choice.probs)
+        values = _stacked(columns, choice.probs, request.percent)
         one = len(outcomes) == 1
         truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
         remarks = [f"labels from {shortened(outcomes)}"]
@@ -263,8 +263,12 @@ def _refuse_models(source: Source, request: Request, wanted: list[str]) -> None:
 
 def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[object] | None:
     """Return the label values that the column names carry, if the labels are such values."""
-    if choice.suffixes is None or values.ndim == 1:
+    if values.ndim == 1:
         return None
+    if choice.suffixes is None:  # P(home), P(draw), …: one label each
+        words = sorted(np.unique(truth).tolist(), key=len)[::-1] if truth.dtype.kind == "U" else []
+        named = [next((w for w in words if w in name), "") for name in choice.probs]
+        return named if words and sorted(named) == sorted(words) else None
     if truth.dtype.kind == "U":
         return choice.suffixes
     if all(s.isdecimal() for s in choice.suffixes):
@@ -286,7 +290,10 @@ def _complete(
     garbled: dict[str, AnyArray] = {}
     if drop:
         numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]]
-        garbled = {name: cells.garbled(columns[name]) & ~gaps.get(name, False) for name in numeric}
+        garbled = {
+            name: cells.garbled(columns[name], request.percent) & ~gaps.get(name, False)
+            for name in numeric
+        }
         garbled = {name: rows for name, rows in garbled.items() if rows.any()}
     if not gaps and not garbled:
         return np.arange(n), []
@@ -311,9 +318,9 @@ def _complete(
         )
 
 
-def _stacked(columns: dict[str, Column], names: list[str]) -> Column:
+def _stacked(columns: dict[str, Column], names: list[str], percent: bool = False) -> Column:
     """Return probabilities as one array, a column as it is."""
-    parts = [cells.numbers(columns[name], name) for name in names]
+    parts = [cells.numbers(columns[name], name, percent) for name in names]
     if len(parts) == 1:
         return parts[0]
     table = np.empty((len(parts[0]), len(parts)))

@@ -31,6 +31,7 @@ class Request:
     pos_label: object = None
     from_logits: bool = False
     renormalise: bool = False
+    percent: bool = False
     per_character: bool = False
     drop_missing: bool = False
     one_model: bool = False

@@ -334,3 +334,20 @@ def test_a_plan_draws_whole_clusters(tmp_path, done):
     alone, together = (json.loads(done(*asked, *more)) for more in ((), ("--clusters", "ward")))
     assert together["n"] == pytest.approx(effect * alone["n"], rel=0.15)  # residuals of the fit
     assert "the design effect of clusters" in together["notes"][0]
+
+
+def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
+    (tmp_path / "a.csv").write_text("Datum;Chance;Ereignis\n1.1.2024;0,25;1\n2.1.2024;0,5;0\n")
+    refused("label= (--label), such as Ereignis", "test", tmp_path / "a.csv")
+    refused("(--probs), such as Chance", "test", tmp_path / "a.csv", "--label", "Ereignis")
+    data = read_predictions(tmp_path / "a.csv", "Chance", "Ereignis")
+    np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5])
+    for cells in ([80, 50, 100], ["80%", "50%", "100%"]):
+        path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
+        refused("(--percent)", "test", path)
+        np.testing.assert_array_equal(
+            read_predictions(path, percent=True).probs[:, 1], [0.8, 0.5, 1]
+        )
+    columns = {"P(home)": [0.5, 0.25], "P(away)": [0.5, 0.75], "won": ["away", "home"]}
+    data = read_predictions(written(tmp_path / "c.csv", columns), "P(home),P(away)", "won")
+    assert data.classes == ("home", "away")
