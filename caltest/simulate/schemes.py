@@ -12,7 +12,7 @@ import numpy as np
 
 from caltest._base.written import Written
 from caltest.errors import StatisticError
-from caltest.predictions import IntArray, Predictions
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.labels import LabelDrawer, LabelSampler
 from caltest.simulate.streams import Seed
 
@@ -59,6 +59,10 @@ class RowScheme(Scheme):
     def sampler(self, data: Predictions) -> Sampler:
         """Prepare to draw; what is returned can be pickled and shared by threads."""
 
+    def label_chances(self, data: Predictions) -> FloatArray | None:
+        """Return P(label) (n, K) of rows that are drawn one by one; None where they are not."""
+        return None
+
 
 @dataclass(frozen=True, repr=False)
 class RedrawLabels(LabelScheme):
@@ -86,6 +90,9 @@ class ConsistencyResampling(RowScheme):
     def sampler(self, data: Predictions) -> Sampler:
         """Prepare the cumulative probabilities of every row, O(n K)."""
         return partial(_resample_consistently, data, LabelSampler.of(data.probs))
+
+    def label_chances(self, data: Predictions) -> FloatArray:
+        return data.probs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,6 +144,11 @@ class Bootstrap(RowScheme):
         if sizes.size < 2:
             raise StatisticError("a bootstrap of clusters needs at least two of them")
         return partial(_resample_clusters, data.take(np.argsort(codes, kind="stable")), sizes)
+
+    def label_chances(self, data: Predictions) -> FloatArray | None:
+        if self.clustered(data).clusters is not None:
+            return None
+        return (data.labels[:, None] == np.arange(data.n_classes)).astype(np.float64)
 
     def __repr__(self) -> str:
         if self.clusters is None:

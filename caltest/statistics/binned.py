@@ -12,7 +12,7 @@ from caltest.binning import Binning, QuantileBins, UniformBins, as_binning
 from caltest.distances import Distance, rowwise
 from caltest.predictions import FloatArray
 from caltest.problem import Cells, Estimand, Problem
-from caltest.simulate import Bootstrap, ConsistencyResampling, RowScheme, Shortcut
+from caltest.simulate import RowScheme, Shortcut
 from caltest.statistics.base import Statistic
 from caltest.statistics.prepared import CellStatistic
 
@@ -77,24 +77,16 @@ class BinnedError(CellStatistic):
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return compiled resampling of rows, for named distances without weights or clusters."""
-        if not isinstance(self.distance, str) or not self.problem.exact:
+        problem, cells = self.problem, self.cells
+        named = isinstance(self.distance, str) and problem.exact and problem.weight is None
+        outcomes = scheme.label_chances(problem.data) if named else None
+        if outcomes is None:
             return None
-        if self.problem.weight is not None:
-            return None
-        data, outcomes = self.problem.data, None
-        if isinstance(scheme, ConsistencyResampling):
-            outcomes = data.probs
-        elif isinstance(scheme, Bootstrap) and scheme.clustered(data).clusters is None:
-            outcomes = (data.labels[:, None] == np.arange(data.n_classes)).astype(np.float64)
-        fused = None if outcomes is None else self._resampled(data.probs, outcomes)
-        return Rooted(fused) if self.root and fused is not None else fused
-
-    def _resampled(self, probs: FloatArray, outcomes: FloatArray) -> Shortcut | None:
-        assert isinstance(self.distance, str)
         from caltest.simulate.rows import resampled_cells
 
-        partition = (self.cells.bins, self.cells.order, self.cells.starts)
-        return resampled_cells(probs, outcomes, *partition, self.distance, self.combine)
+        rows = problem.probs, outcomes, cells.bins, cells.order, cells.starts
+        fused = resampled_cells(*rows, str(self.distance), self.combine)
+        return Rooted(fused) if self.root and fused is not None else fused
 
 
 #: Of several classes these norms of the residual sums say the distance of a cell.

@@ -14,7 +14,7 @@ from caltest._base.compiled import kernel
 from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Flips, Problem, RowProblem
-from caltest.simulate import Bootstrap, ConsistencyResampling, RowScheme, Shortcut
+from caltest.simulate import RowScheme, Shortcut
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import Prepared
 
@@ -100,16 +100,13 @@ class ClassCells(Prepared):
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return compiled resampling of rows that count alike, where these keep their cells."""
-        supported = isinstance(scheme, (ConsistencyResampling, Bootstrap))
-        if not (self.fixed and supported) or self.problem.n_clusters is not None:
+        outcomes = scheme.label_chances(self.data) if self.fixed else None
+        if outcomes is None:
             return None
         from caltest.simulate.rows import resampled_classes
 
-        outcomes = self.data.probs
-        if isinstance(scheme, Bootstrap):
-            outcomes = np.eye(self.data.n_classes)[self.data.labels]
-        fixed = (self.cell, self.starts, self._combined)
-        return resampled_classes(self.data.probs, outcomes, *fixed)
+        rows = self.data.probs, outcomes, self.cell, self.starts
+        return resampled_classes(*rows, self._combined)
 
     def _combined(self, errors: FloatArray) -> FloatArray:
         """Combine the errors of the classes, shape (B, K)."""

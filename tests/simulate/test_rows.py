@@ -254,3 +254,6 @@ def test_what_cannot_be_counted_is_copied():
     assert ct.ClasswiseECE(7).prepare(problem_of(weighted)).row_resamples(ct.Bootstrap()) is None
     assert ct.ECE().prepare(problem_of(data)).row_resamples(ct.Bootstrap(clusters=clusters)) is None
     assert ct.ECE().prepare(problem_of(clustered)).row_resamples(ct.Bootstrap()) is None
+    by_class = ct.ClasswiseECE(7).prepare(problem_of(data))
+    assert by_class.row_resamples(ct.Bootstrap()) is not None
+    assert by_class.row_resamples(ct.Bootstrap(clusters=clusters)) is None
