@@ -58,7 +58,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     size = sum(part.stat().st_size for part in parts if part.is_file())
     if not options.get("resume") and size <= LARGE:
         return read_file(parts if len(parts) > 1 else parts[0], options)
-    rows = ("clusters", "folds", "time", "horizon", "by", "ids", "event", "per_character", "format")
+    facts = ("clusters", "folds", "time", "horizon", "by", "ids", "event", "features")
+    rows = (*facts, "per_character", "format")
     for name in (name for name in rows if options.get(name)):
         raise click.UsageError(
             f"--{name.replace('_', '-')} needs rows in memory: files of up to {LARGE >> 20} MB "

@@ -27,6 +27,7 @@ PROFILES = ("ml", "clinical", "weather", "llm")
 @o.alpha("Chance of a false alarm, over all rows.")
 @o.TOLERANCE
 @o.choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
+@o.FEATURES
 @o.N_TOGETHER
 @o.RUN
 def audit(**options: Any) -> Outcome:
@@ -197,6 +198,7 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @o.option("--name", metavar="TEXT", help="What the report is about; by default the file.")
 @o.LENS
 @o.option("--recalibrated", type=click.Path(path_type=Path), help="The same rows, recalibrated.")
+@o.FEATURES
 @o.option("--also", type=Recipe("statistic"), multiple=True, help="One more test; may be repeated.")
 @o.TOLERANCE
 @o.alpha("Chance of a false alarm, over all questions.")

@@ -20,9 +20,10 @@ from caltest.predictions import Facts, Predictions
 from caltest.reports.findings import NOTICED, Answer, report_of, row_of, worst_test
 from caltest.reports.questions import Pair, Question, left_out, null_of, questions, summed
 from caltest.reports.size import Bounds
-from caltest.results import AuditReport, AuditRow, CalibrationTestResult
+from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
 from caltest.results.base import go_on
 from caltest.results.calibration import WORST_ALPHA
+from caltest.segments import segment_search
 from caltest.simulate import Workers, check_run
 from caltest.tally import AnyTally, Tallies
 
@@ -114,7 +115,7 @@ def audited(
     data: Any = (
         admitted_tally("audit", probs, labels, facts, whole=True)
         if tally
-        else admitted("audit", probs, labels, facts, takes=ROWS | {"by", "followup"})
+        else admitted("audit", probs, labels, facts, takes=ROWS | {"by", "followup", "features"})
     )
     fraction("alpha", alpha)
     if tolerance is not None:
@@ -130,11 +131,12 @@ def audited(
     if isinstance(data, Tallies) and data.n_classes == 2:
         data = data.through(None)
     apart = data.n_clusters is not None or data.by is not None or isinstance(data, Tallies)
-    apart = apart or (isinstance(data, Predictions) and data.folds is not None)
+    if isinstance(data, Predictions):
+        apart = apart or data.folds is not None or data.features is not None
     if adjust == "max-T" and apart:
         raise StatisticError(
-            "with clusters, folds, subgroups or several tallies no label vector is drawn for all "
-            "questions together: use adjust='holm'"
+            "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
+            "for all questions together: use adjust='holm'"
         )
     if left := left_out(data):
         data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
@@ -197,6 +199,7 @@ def _elsewhere(
                 worst = worst_test(asked[j], tests)
             else:
                 assert isinstance(data, Predictions)  # a tally has no subgroups
+                assert isinstance(parts, Subgroups)
                 part = part.take(list(data.subgroups().values())[parts.worst])
             name = f"{rows[j].lens} {rows[j].worst}".strip()
             found[name] = Bounds.of(part, asked[j].pairs[worst], share, enough)
@@ -204,7 +207,9 @@ def _elsewhere(
 
 
 def _whole(data: Predictions | AnyTally) -> Any:
-    return data if isinstance(data, AnyTally) or data.by is None else replace(data, by=None)
+    if isinstance(data, Predictions) and (data.by is not None or data.features is not None):
+        return replace(data, by=None, features=None)
+    return data
 
 
 def _answers(
@@ -217,7 +222,7 @@ def _answers(
             answers.append(_answer(data, question, options))
             answered.append(question)
         except StatisticError as error:
-            if question.kind != "groups":
+            if question.kind not in ("groups", "segments"):
                 raise
             data = replace(data, notes=(*data.notes, str(error)))
     return data, answered, answers
@@ -229,10 +234,17 @@ def _answer(data: Predictions | AnyTally, question: Question, options: dict[str,
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
+        assert isinstance(data, Predictions)
         ((statistic, lens),) = question.pairs
-        found = calibration_test(data, None, statistic, lens=lens, **options).subgroups
+        grouped = replace(data, features=None)
+        found = calibration_test(grouped, None, statistic, lens=lens, **options).subgroups
         assert found is not None
         return found.tested, found.pvalue, found
+    if question.kind == "segments":
+        assert isinstance(data, Predictions)
+        search = segment_search(replace(data, by=None), lens=question.pairs[0][1], **options)
+        go_on(search.ended)
+        return [], search.pvalue, search
     null = {"null": null_of(data, question)}
     tests = _one_by_one(_whole(data), question.pairs, options | null)
     return tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None  # of Bonferroni

@@ -26,16 +26,18 @@ from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, 
 from caltest.reports.document import Section
 from caltest.reports.smooth import lowess
 from caltest.results import AuditReport, ReliabilityCurve, Result
+from caltest.segments import segment_search
 from caltest.statistics import StatisticLike
 from caltest.tally import Tally
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a report is of: rows without subgroups seen through a lens, and with them."""
+    """What a report is of: rows seen through a lens, and with subgroups, and with features."""
 
     view: View
     grouped: Predictions | Tally
+    featured: Predictions | None
     audit: AuditReport
     recalibrated: Predictions | None
     also: tuple[StatisticLike, ...]
@@ -110,6 +112,14 @@ def _groups(asked: Asked) -> Shown:
     return (replace(test, subgroups=test.subgroups.worst_first()),), "groups"
 
 
+def _where(asked: Asked) -> Shown:
+    if asked.featured is None:
+        raise Absent(WORDING["unexamined"]["where"])
+    alpha = 1.0 - asked.level
+    found = segment_search(asked.featured, lens=asked.view.lens, alpha=alpha, **asked.run)
+    return (found,), "segments"
+
+
 def _also(asked: Asked) -> Shown:
     if not asked.also:
         raise Absent
@@ -142,6 +152,7 @@ PARTS: dict[str, Callable[[Asked], Shown]] = {
     "groups": _groups,
     "decomposition": lambda a: ((corp_decomposition(**a.seen),), "decomposition"),
     "murphy": lambda a: ((brier_decomposition(**a.seen),), "decomposition"),
+    "where": _where,
     "also": _also,
     "recalibration": _recalibration,
 }

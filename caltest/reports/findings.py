@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from math import inf
 
 import numpy as np
@@ -20,6 +21,8 @@ from caltest.results import (
     AuditVerdict,
     CalibrationTestResult,
     Finding,
+    Result,
+    SegmentSearch,
     Subgroups,
     format_p,
     format_value,
@@ -29,8 +32,8 @@ from caltest.results.numbers import percent
 from caltest.tally import AnyTally
 
 Tests = list[CalibrationTestResult]
-#: The tests of a question, their p-value together, and what was found in subgroups.
-Answer = tuple[Tests, float, Subgroups | None]
+#: The tests of a question, their p-value together, and what was found in subgroups or segments.
+Answer = tuple[Tests, float, Subgroups | SegmentSearch | None]
 #: Directions of the top class in words.
 CONFIDENCE = {
     "overconfident": "overconfident",
@@ -51,10 +54,14 @@ def row_of(
 ) -> AuditRow:
     """Judge one question."""
     tests, pvalue, parts = answer
+    tests = [_of_search(parts)] if isinstance(parts, SegmentSearch) else tests
     worst = worst_test(question, tests)
     test = tests[worst]
-    assert test.null_distribution is not None
-    critical = test.null_distribution.ppf(1.0 - alpha)
+    if isinstance(parts, SegmentSearch):
+        critical = parts.passing
+    else:
+        assert test.null_distribution is not None
+        critical = test.null_distribution.ppf(1.0 - alpha)
     # So few rows that a shift by that would as likely as not leave no trace.
     few = data.n < np.log(0.2) / np.log1p(-noticed)
     if any(t.impossible for t in tests):
@@ -66,7 +73,9 @@ def row_of(
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
     shown = _worst(data, question, worst)
     detail = _detail(data, question, tests, worst, adjusted <= alpha, alpha)
-    if parts is not None:
+    if isinstance(parts, SegmentSearch):
+        shown, detail = parts.worst.name, _of_segments(parts)
+    elif parts is not None:
         shown, detail = _of_subgroups(parts, alpha)
     return AuditRow(
         subject=question.subject,
@@ -109,6 +118,36 @@ def _class_of(question: Question, number: int) -> int:
     assert isinstance(lens, OneVsRest)
     assert isinstance(lens.c, int)
     return lens.c
+
+
+def _of_search(search: SegmentSearch) -> CalibrationTestResult:
+    """Return the difference of the worst segment as a test, whose p-value is that of the search."""
+    shared = {field.name: getattr(search, field.name) for field in fields(Result)}
+    names = ("lens", "null", "pvalue", "pvalue_error", "impossible", "clusters")
+    return CalibrationTestResult(
+        statistic=f"segments of {search.min_rows} rows",
+        estimate=abs(search.worst.difference),
+        pvalue_bracket=(search.pvalue, search.pvalue),
+        null_mean=0.0,
+        null_std=search.worst.chance,
+        two_sided=False,
+        centre=0.0,
+        **{name: getattr(search, name) for name in names},
+        **shared,
+    )
+
+
+def _of_segments(search: SegmentSearch) -> str:
+    """Return which segments are listed, or what could have been found."""
+    searched = f"Segments: {len(search.segments)} of {search.n_segments} searched are listed"
+    if not search.segments:
+        return f"{searched}. {search.reach_in_words}".rstrip()
+    named = "; ".join(
+        f"{s.name} (predicts {percent(s.predicted, s.observed)} on average, observed "
+        f"{percent(s.observed, s.predicted)})"
+        for s in search.segments[:3]
+    )
+    return f"{searched}: {named}{'; …' * (len(search.segments) > 3)}. {search.gain_in_words}"
 
 
 def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:

@@ -24,8 +24,9 @@ Pair = tuple[StatisticLike, Lens]
 #: Classes that are tested one by one, those of the largest total probability.
 MOST_CLASSES = 1000
 #: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
-#: without bins, of one lens; how sure the whole vector is; the binned errors of all subgroups.
-Kind = Literal["error", "classes", "ordered", "shape", "score", "groups"]
+#: without bins, of one lens; how sure the whole vector is; the binned errors of all subgroups;
+#: segments of features.
+Kind = Literal["error", "classes", "ordered", "shape", "score", "groups", "segments"]
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,11 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
     def groups(lens: Lens) -> list[Question]:
         words = "and in every subgroup?"
         found = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
-        return [found] if data.by is not None else []
+        inside = Question(
+            f"{lens!r} segments", "and in every segment?", "segments", ((binary, lens),)
+        )
+        searched = isinstance(data, Predictions) and data.features is not None
+        return [found] * (data.by is not None) + [inside] * searched
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):

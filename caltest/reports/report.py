@@ -24,7 +24,7 @@ from caltest.statistics import StatisticLike
 from caltest.tally import AnyTally
 
 #: The facts of rows that a report honours, in the parts that can.
-TAKES = ROWS | {"by", "followup"}
+TAKES = ROWS | {"by", "followup", "features"}
 Profile = Literal["ml", "clinical", "weather", "llm"]
 
 
@@ -127,13 +127,14 @@ def report(
         after = Predictions.of(recalibrated, None if known else data.labels)
         after = replace(after, by=None)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    whole = data if tally else replace(data, by=None)
+    whole = data if tally else replace(data, by=None, features=None)
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
     asked = Asked(
         view=view,
-        grouped=data,
+        grouped=data if tally else replace(data, features=None),
+        featured=None if tally or data.features is None else replace(data, by=None),
         audit=audited(data, None, {}, alpha, tolerance, "holm", each, run),
         recalibrated=after,
         also=tuple(also),

@@ -57,8 +57,8 @@ class AuditRow(Record):
         "A binned error; those of every class, or cumulative probability; statistics without "
         "bins, of which ``test`` is the loudest; how sure the whole vector is, which like the "
         "shape is reported in standard deviations from what chance shows; the binned "
-        "errors of every subgroup.",
-        '{"error", "classes", "ordered", "shape", "score", "groups"}',
+        "errors of every subgroup; the mean residual of a segment of features.",
+        '{"error", "classes", "ordered", "shape", "score", "groups", "segments"}',
     )
     test: CalibrationTestResult = entry("The test that decides.")
     pvalue: float = entry("Of the row; and adjusted for the number of rows.")

@@ -39,6 +39,7 @@ class Segment(Record):
     )
     low: float
     high: float
+    chance: float = entry("The standard deviation of the difference if it is calibrated.")
     ratio: float = entry("Observed over expected events (O:E), with its interval.")
     ratio_low: float
     ratio_high: float
@@ -118,6 +119,17 @@ class SegmentSearch(Result):
         columns = {heads.get(n, n): [getattr(row, n) for row in rows] for n in self.shown}
         return columns | {"evidence": [f"{row.evidence:.1f}" for row in rows]}
 
+    @property
+    def worst(self) -> Segment:
+        """The first that is listed, or else the one of most evidence."""
+        others = self.segments[:1] or (self.whole, *self.strongest)
+        return max(others, key=lambda segment: segment.evidence)
+
+    @property
+    def passing(self) -> float:
+        """The difference that would pass as noise in the worst segment: √(2 (bar + price)) sd."""
+        return self.worst.chance * float(np.sqrt(2.0 * (self.bar + self.worst.price)))
+
     def members(self, number: int, features: Any) -> BoolArray:
         """Return which rows of other features are in a listed segment.
 
@@ -167,11 +179,9 @@ class SegmentSearch(Result):
                 f"all segments that were searched together ({100 * (1 - self.alpha):g} %)."
             )
         else:
-            could = [
-                f"{100 * f:g} % of the rows by {d:.3f}" for f, d in self.reach if d is not None
-            ]
-            reach = f" Found with a chance of 0.8: {' or '.join(could)}." if could else ""
-            said.append(f"Finding: no error found (p {format_p(self.pvalue)}).{reach}")
+            said.append(
+                f"Finding: no error found (p {format_p(self.pvalue)}). {self.reach_in_words}"
+            )
         cancelled = [segment.name for segment in self.segments if not segment.on_average]
         if cancelled:
             said.append(f"Wrong, not on average: {', '.join(cancelled)}.")
@@ -182,6 +192,14 @@ class SegmentSearch(Result):
                 "0: that alone refutes calibration, unless the predictions were rounded."
             )
         return said
+
+    @property
+    def reach_in_words(self) -> str:
+        """What could have been found, in a sentence."""
+        could = [f"{d:.3f} in {100 * f:g} % of the rows" for f, d in self.reach if d is not None]
+        if not could:
+            return "No difference in 20 % of the rows would be found in 80 % of such data sets."
+        return f"Differences of {' or '.join(could)} are found in 80 % of such data sets."
 
     @property
     def gain_in_words(self) -> str:

@@ -298,6 +298,7 @@ def _described(
         difference=found.mean,
         low=found.low,
         high=found.high,
+        chance=float(np.sqrt(phi * scan.variance[segment])) / float(w.sum()),
         ratio=ratios[0],
         ratio_low=ratios[1],
         ratio_high=ratios[2],

@@ -453,3 +453,64 @@ def test_conditions_say_what_they_select():
             within &= holds(condition, columns[condition[0]])
         np.testing.assert_array_equal(within, scan.lattice.rows(s))
     assert kinds == {"number", "date", "level", "other", "missing"}
+
+
+def test_audits_and_reports_say_where():
+    p, y, f = data()
+    rows = ct.Predictions.of(p, y, features=f, by=f["site"])
+    audit = ct.audit(rows, n_resamples=199, rng=0)
+    row = audit.rows[-1]
+    found = ct.segment_search(p, y, f, n_resamples=199, rng=0)
+    assert (row.lens, row.question) == ("OneVsRest(1) segments", "and in every segment?")
+    assert (row.aspect, row.pvalue, row.worst) == ("segments", found.pvalue, found.segments[0].name)
+    assert row.test.estimate == abs(found.segments[0].difference)
+    assert found.gain_in_words in row.detail
+    assert ct.AuditReport.from_json(audit.to_json()) == audit
+    fine = ct.audit(p, y, features={"z": f["z"]}, n_resamples=199, rng=0).rows[-1]
+    assert fine.verdict == ct.Finding.MISCALIBRATED  # all rows are, whatever z knows
+    page = ct.report(rows, n_resamples=199, rng=0)
+    (where,) = (section for section in page.sections if section.key == "where")
+    assert where.results[0].segments == found.segments
+    assert found.gain_in_words in page.to_markdown()
+    assert "Where?" in page.to_html()
+    with pytest.raises(ct.StatisticError, match="use adjust='holm'"):
+        ct.audit(rows, adjust="max-T")
+
+
+def test_the_command_line_searches(tmp_path, capsys):
+    from caltest import cli
+
+    p, y, f = data()
+    lines = [f"{a:.6f},{b},{c:g},{s}" for a, b, c, s in zip(p, y, f["age"], f["site"], strict=True)]
+    path = tmp_path / "rows.csv"
+    path.write_text("p,label,age,site\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    for options, code, words in (
+        ([], 0, "2 columns and the prediction"),
+        (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),
+        (["--features", "sit*", "--max-depth", "1", "--json"], 0, '"columns": ['),
+        (["--features", "sex"], 2, "there is no column 'sex' among age, site"),
+        (["--min-rows", "400"], 2, "take min_rows of at most 300"),
+        (["--max-depth", "3"], 2, "1<=x<=2"),
+        (["--weights", "age", "--features", "age"], 2, "no column 'age' among site"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["segments", str(path), "--n-resamples", "99", *options])
+        told = capsys.readouterr()
+        assert stop.value.code == code, options
+        assert words in told.out + told.err
+    with pytest.raises(SystemExit):
+        cli.main(["audit", str(path), "--features", "age", "--n-resamples", "199"])
+    assert "OneVsRest(1) segments" in capsys.readouterr().out
+
+
+def test_pictures_are_forests():
+    for shift in (0.0, 1.5):
+        found = ct.segment_search(*data(shift=shift), **FEW)
+        picture = found.plot()
+        rows = [found.whole, *(found.segments or found.strongest)]
+        assert picture.artists["differences"].get_offsets()[:, 0].tolist() == [
+            row.difference for row in rows
+        ]
+        assert len(picture.artists["labels"]) == len(rows)
+        assert ("least" in picture.artists) == any(row.on_average for row in rows)
+        assert picture.figure.get_size_inches()[0] == 3.25
