@@ -166,9 +166,9 @@ def calibration_test(
         null.refuse(analysis.problem)
         ask = partial(calibration_test, data, None, statistic, rng=rng, **options)
         both = [ask(null=scheme) for scheme in (RedrawLabels(), WildSigns())]
-        said = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
+        note = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
         larger = max(both, key=lambda test: test.pvalue)
-        return replace(larger, null=repr(null), notes=(*larger.notes, said))
+        return replace(larger, null=repr(null), notes=(*larger.notes, note))
     return _tested(analysis, statistic, null, run, early_stop)
 
 
@@ -229,7 +229,7 @@ def _by_one_row_per_cluster(
     pvalue = min(1.0, 2.0 * float(running.min()))
     numbers = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
     means: Any = dict(zip(("estimate", "null_mean", "null_std"), numbers.tolist(), strict=True))
-    said = (
+    note = (
         f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters"
     )
     return replace(
@@ -241,6 +241,6 @@ def _by_one_row_per_cluster(
         pvalue_error=0.0,
         impossible=analysis.problem.impossible.size,
         n_resamples=null.draws,
-        **analysis.facts | {"notes": (*data.notes, said)},
+        **analysis.facts | {"notes": (*data.notes, note)},
         null_distribution=None,
     )

@@ -170,10 +170,10 @@ def by_cells(request: IntervalProblem) -> Bounds:
     From above only the cell with the largest true gap counts; from below all share α (Bonferroni).
     """
     cells = request.cells
-    size, predicted, seen = _in_cells(request)
+    size, predicted, events = _in_cells(request)
 
     def outside(alpha: float) -> tuple[FloatArray, FloatArray]:
-        low, high = clopper_pearson(seen, size, 1.0 - 2.0 * alpha)
+        low, high = clopper_pearson(events, size, 1.0 - 2.0 * alpha)
         return low - predicted, predicted - high
 
     nearest = np.maximum(*outside(request.alpha / size.size)).max()
@@ -232,12 +232,12 @@ def largest_above(request: IntervalProblem) -> Above:
     """Return how plausible each largest gap is from above: all cells have to refute it."""
     from scipy.special import bdtr, bdtrc
 
-    n, predicted, seen = _in_cells(request)
+    n, predicted, events = _in_cells(request)
 
     def chance(gap: float) -> float:
         rise, fall = predicted + gap, predicted - gap
-        fewer = np.where(rise < 1.0, bdtr(seen, n, np.minimum(rise, 1.0)), 0.0)
-        more = np.where(seen > 0, bdtrc(seen - 1, n, np.maximum(fall, 0.0)), 1.0)
+        fewer = np.where(rise < 1.0, bdtr(events, n, np.minimum(rise, 1.0)), 0.0)
+        more = np.where(events > 0, bdtrc(events - 1, n, np.maximum(fall, 0.0)), 1.0)
         return float(np.maximum(fewer, np.where(fall > 0.0, more, 0.0)).max())
 
     return Above(
@@ -300,8 +300,8 @@ def noise_floor(request: IntervalProblem) -> float:
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
     """Return what is said of cells of few rows."""
     mean = float((cells.size / cells.grain.mean(axis=1)).mean())
-    said = (
+    note = (
         f"cells hold {mean:.1f} rows on average: so few show little of the error, and the upper "
         "bound is high for that reason; fewer cells give a shorter interval"
     )
-    return (said,) if mean < FEW_ROWS else ()
+    return (note,) if mean < FEW_ROWS else ()

@@ -148,10 +148,10 @@ def _in_subgroups(
     go_on(whole.ended)
     if whole.pvalue is None:
         raise StatisticError(f"by needs method='inversion', not {whole.method!r}: leave out by")
-    own = 1.0 - (1.0 - level) / len(data.subgroups())
-    found = each_subgroup(data, partial(of_all, level=own))
-    said = f"intervals of {own:.4g} each, which cover together with {level:.4g}"
-    return replace(whole, subgroups=replace(found, notes=(*found.notes, said)))
+    share = 1.0 - (1.0 - level) / len(data.subgroups())
+    parts = each_subgroup(data, partial(of_all, level=share))
+    note = f"intervals of {share:.4g} each, which cover together with {level:.4g}"
+    return replace(whole, subgroups=replace(parts, notes=(*parts.notes, note)))
 
 
 def interval_problem(

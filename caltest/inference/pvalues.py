@@ -78,8 +78,12 @@ def null_distribution(
         )
     if isinstance(null, str) and null in laws:
         if null == "asymptotic" and (doubt := prepared.limit_caveat()) is not None:
-            said = f"the limit law of {name_of(statistic)} does not hold in such data: {doubt}. Use"
-            warnings.warn(f"{said} {VALID}", LimitLawWarning, stacklevel=4)
+            warnings.warn(
+                f"the limit law of {name_of(statistic)} does not hold in such data: {doubt}. "
+                f"Use {VALID}",
+                LimitLawWarning,
+                stacklevel=4,
+            )
         return laws[null](data.labels)
     if isinstance(null, str):
         law = prepared.cell_law() if data.n_classes == 2 else None

@@ -91,7 +91,7 @@ def meta_analysis(
         parts = [np.unique(data.clusters[rows]).size for rows in groups.values()]
         if sum(parts) > np.unique(data.clusters).size:
             raise StatisticError("a cluster has rows at two sites, which are then not independent")
-    notes, found, seen_at = [], {}, {}
+    notes, fits, seen_at = [], {}, {}
     for name, rows in groups.items():
         part = replace(data.take(rows), by=None, notes=())
         try:
@@ -102,10 +102,10 @@ def meta_analysis(
         level_of = fit.offset_intercept, fit.offset_intercept_se
         seen_at[name] = through(part)
         ratio = log_ratio(seen_at[name], *level_of)
-        found[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))
-    if len(found) < 2:
+        fits[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))
+    if len(fits) < 2:
         raise StatisticError(": ".join(["fewer than two sites have finite estimates", *notes[-1:]]))
-    counts, events, *measures = zip(*found.values(), strict=True)
+    counts, events, *measures = zip(*fits.values(), strict=True)
     log_oe, intercept, slope = (
         pooled(np.array(values).T, level, calibrated)
         for values, calibrated in zip(measures, (0.0, 0.0, 1.0), strict=True)
@@ -114,7 +114,7 @@ def meta_analysis(
     return analysis.result(
         MetaAnalysis,
         curve=mean_curve,
-        sites=tuple(found),
+        sites=tuple(fits),
         counts=counts,
         events=events,
         log_oe=log_oe,
@@ -126,12 +126,12 @@ def meta_analysis(
     )
 
 
-def log_ratio(seen: Predictions, intercept: float, error: float) -> tuple[float, float]:
+def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float, float]:
     """Return log O:E and its standard error: as that of the intercept moves expected events."""
-    w = np.ones(seen.n) if seen.weights is None else seen.weights
-    fitted = expit(log_odds(seen) + intercept)
-    happened, moved = float(w @ (seen.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
-    return float(np.log(happened / (w @ seen.probs[:, 0]))), error * moved / happened
+    w = np.ones(rows.n) if rows.weights is None else rows.weights
+    fitted = expit(log_odds(rows) + intercept)
+    happened, moved = float(w @ (rows.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
+    return float(np.log(happened / (w @ rows.probs[:, 0]))), error * moved / happened
 
 
 def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]) -> CentreCurve:

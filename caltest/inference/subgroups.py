@@ -47,7 +47,7 @@ def each_subgroup(
     notes = []
     with progress(len(groups), "subgroups") as advance:
         for name, rows in groups.items():
-            with warnings.catch_warnings(record=True) as said:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
                     tests.append(test(*(d.take(rows) for d in plain)))
@@ -55,7 +55,7 @@ def each_subgroup(
                 except StatisticError as error:
                     tests.append(None)
                     notes.append(f"subgroup {name} cannot be tested: {error}")
-            for doubt in said:
+            for doubt in caught:
                 if doubt.category is not DegenerateDataWarning:
                     warnings.warn(f"subgroup {name}: {doubt.message}", doubt.category, stacklevel=3)
             advance(1)
@@ -63,20 +63,20 @@ def each_subgroup(
         raise StatisticError(f"no subgroup can be tested: {notes[0]}")
     counts = tuple(map(len, groups.values()))
     n = np.unique(np.concatenate(list(groups.values()))).size
-    known: Any = {"n": n, "notes": tuple(notes)}
-    found = Subgroups(tuple(groups), counts, tuple(tests), (), 1.0, "Holm", **known)
-    return _adjusted(found, holm([test.pvalue for test in found.tested]), "Holm")
+    numbers: Any = {"n": n, "notes": tuple(notes)}
+    parts = Subgroups(tuple(groups), counts, tuple(tests), (), 1.0, "Holm", **numbers)
+    return _adjusted(parts, holm([test.pvalue for test in parts.tested]), "Holm")
 
 
-def _adjusted(found: Subgroups, values: list[float], adjust: str) -> Subgroups:
+def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:
     """Return the adjusted p-values of what was tested, in their places."""
     steps = iter(values)
-    adjusted = tuple(None if test is None else next(steps) for test in found.tests)
-    return replace(found, adjusted=adjusted, pvalue=min(values), adjust=adjust)
+    adjusted = tuple(None if test is None else next(steps) for test in parts.tests)
+    return replace(parts, adjusted=adjusted, pvalue=min(values), adjust=adjust)
 
 
 def on_shared_labels(
-    found: Subgroups, data: Predictions, induced: Predictions, statistic: StatisticLike, run: Run
+    parts: Subgroups, data: Predictions, induced: Predictions, statistic: StatisticLike, run: Run
 ) -> Subgroups:
     """Adjust by the joint law on the same redrawn labels where rows are in two subgroups.
 
@@ -84,28 +84,28 @@ def on_shared_labels(
     """
     groups = data.subgroups()
     apart = data.n_clusters is not None or data.followup is not None
-    if sum(found.counts) == found.n or apart or induced.n != data.n:
-        return found
+    if sum(parts.counts) == parts.n or apart or induced.n != data.n:
+        return parts
     tested = [
         (test, rows)
-        for test, rows in zip(found.tests, groups.values(), strict=True)
+        for test, rows in zip(parts.tests, groups.values(), strict=True)
         if test is not None
     ]
-    parts = [(prepare(statistic, induced.take(rows)), rows) for _, rows in tested]
-    batches = Batches.of(RedrawLabels(), induced, partial(_in_groups, parts))
+    prepared = [(prepare(statistic, induced.take(rows)), rows) for _, rows in tested]
+    batches = Batches.of(RedrawLabels(), induced, partial(_in_groups, prepared))
     values, ended = simulate_by(batches, *run, at_once=BLOCK)
     go_on(ended)
     both, centre = np.array([(test.two_sided, test.centre) for test, _ in tested]).T
     observed = np.array([test.estimate for test, _ in tested])
     sides = [np.where(both, np.abs(v - centre), v) for v in (observed, values)]
-    return _adjusted(found, max_t(sides[0], sides[1]), "max-T")
+    return _adjusted(parts, max_t(sides[0], sides[1]), "max-T")
 
 
-def _in_groups(parts: list[tuple[Prepared, IntArray]], labels: IntArray) -> FloatArray:
-    return np.column_stack([prepared.batch(labels[:, rows]) for prepared, rows in parts])
+def _in_groups(prepared: list[tuple[Prepared, IntArray]], labels: IntArray) -> FloatArray:
+    return np.column_stack([each.batch(labels[:, rows]) for each, rows in prepared])
 
 
-def alike(found: Subgroups, induced: Predictions, run: Run) -> Subgroups:
+def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     """Ask whether every subgroup is calibrated as the other rows are, calibrated or not.
 
     The residuals of a subgroup, less the mean of all rows of about the same prediction, are added
@@ -115,9 +115,9 @@ def alike(found: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     others count; below 100 of them the subgroup is not compared.
     """
     groups = induced.subgroups()
-    members = np.zeros((induced.n, len(found.names)), dtype=bool)
+    members = np.zeros((induced.n, len(parts.names)), dtype=bool)
     for name, rows in groups.items():
-        members[rows, found.names.index(name)] = True
+        members[rows, parts.names.index(name)] = True
     why = {
         "there is one subgroup, and no other row": bool(members.all()),
         "rows come in clusters": induced.n_clusters is not None,
@@ -127,22 +127,22 @@ def alike(found: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     }
     for reason, holds in why.items():
         if holds:
-            said = f"whether subgroups are calibrated alike is not tested: {reason}"
-            return replace(found, notes=(*found.notes, said))
+            note = f"whether subgroups are calibrated alike is not tested: {reason}"
+            return replace(parts, notes=(*parts.notes, note))
     p, residuals = induced.probs[:, 0], induced.residuals[:, 0]
     support = Permutations.of(p, residuals, members).support
     notes = tuple(
         f"whether subgroup {name} is calibrated as others are is not tested: only {rows} rows have "
         f"predictions that both have (fewer than {COMPARABLE})"
-        for name, rows in zip(found.names, support, strict=True)
+        for name, rows in zip(parts.names, support, strict=True)
         if rows < COMPARABLE
     )
-    found = replace(found, notes=(*found.notes, *notes))
+    parts = replace(parts, notes=(*parts.notes, *notes))
     enough = support >= COMPARABLE
     if not enough.any():
-        return found
+        return parts
     walks = Permutations.of(p, residuals, members[:, enough])
     values, ended = simulate_by(walks, *run)
     go_on(ended)
     adjusted = iter(max_t(walks.observed(), values))
-    return replace(found, alike=tuple(next(adjusted) if tested else None for tested in enough))
+    return replace(parts, alike=tuple(next(adjusted) if tested else None for tested in enough))

@@ -123,13 +123,13 @@ def plan(
         )
     generator = np.random.default_rng(rng)
     first, _ = population.draw(generator, 2)
-    statistic, seen, named = _seen(statistic, lens, first)
+    statistic, through, named = _looked_through(statistic, lens, first)
     alpha = statistic.alpha if isinstance(statistic, Monitor) else alpha
     large = purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
     by_formula = isinstance(statistic, str) or (large and not population.clustered)
     if population.clustered and purpose in ("comparison", "monitoring"):
         raise StatisticError(f"plan does not take clusters for {purpose}")
-    question = (purpose, statistic, seen, population, width, tolerance, power, alpha)
+    question = (purpose, statistic, through, population, width, tolerance, power, alpha)
     task = Task(*question, n_datasets, generator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
@@ -144,7 +144,7 @@ def plan(
         notes = (f"whole clusters are drawn, with the design effect {effect:.2f} of those given",)
     return Plan(
         statistic=named,
-        lens=name_of(seen),
+        lens=name_of(through),
         purpose=purpose,
         method="formula" if by_formula else "simulation",
         power=None if width is not None else float(power),
@@ -152,7 +152,7 @@ def plan(
         width=width,
         tolerance=tolerance,
         like=str(population),
-        alternative=population.said,
+        alternative=population.assumed,
         present=population.present,
         n_classes=first.n_classes,
         seed=seed_of(rng),
@@ -167,20 +167,22 @@ def _purpose(statistic: Any, width: Any, tolerance: Any, against: Any) -> str:
         one_of("statistic", statistic, FORMULAS)
         if width is None:
             raise StatisticError(f"the interval of {statistic!r} needs a width")
-    known = {"interval": width is not None, "equivalence": tolerance is not None}
-    known |= {"comparison": against is not None, "monitoring": isinstance(statistic, Monitor)}
-    asked = [name for name, given in known.items() if given] or ["test"]
-    if len(asked) > 1:
-        raise StatisticError(f"one thing is planned at a time, not {' and '.join(asked)}")
-    return asked[0]
+    options = {"interval": width is not None, "equivalence": tolerance is not None}
+    options |= {"comparison": against is not None, "monitoring": isinstance(statistic, Monitor)}
+    purposes = [name for name, given in options.items() if given] or ["test"]
+    if len(purposes) > 1:
+        raise StatisticError(f"one thing is planned at a time, not {' and '.join(purposes)}")
+    return purposes[0]
 
 
-def _seen(statistic: Any, lens: LensLike | None, data: Predictions) -> tuple[Any, Lens, str]:
+def _looked_through(
+    statistic: Any, lens: LensLike | None, data: Predictions
+) -> tuple[Any, Lens, str]:
     """Return the statistic, the lens that it looks through, and its name."""
     if not isinstance(statistic, Monitor):
         named = statistic if isinstance(statistic, str) else name_of(statistic)
         return statistic, as_lens(lens, data), named
     if statistic.n:
         raise StatisticError("the rows until an alarm are planned for a monitor without rows")
-    seen = as_lens(statistic.lens if lens is None else lens, data)
-    return replace(statistic, lens=seen), seen, f"Monitor(alpha={statistic.alpha:g})"
+    through = as_lens(statistic.lens if lens is None else lens, data)
+    return replace(statistic, lens=through), through, f"Monitor(alpha={statistic.alpha:g})"

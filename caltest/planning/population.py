@@ -55,7 +55,7 @@ class Population:
     data: Predictions | None
     against: Predictions | None
     truth: Truth | None
-    said: str
+    assumed: str
 
     @classmethod
     def of(
@@ -63,29 +63,29 @@ class Population:
     ) -> Population:
         """Read what is given; labels without an alternative show what is true."""
         data = second = None
-        said = "calibrated" if alternative is None else name_of(alternative)
+        assumed = "calibrated" if alternative is None else name_of(alternative)
         if isinstance(like, AnyTally):
             like, rows = _of_tally(like, labels, facts)
-            alternative, said = (alternative, said) if alternative else _fitted(rows, like.n)
+            alternative, assumed = (alternative, assumed) if alternative else _fitted(rows, like.n)
         elif not callable(like):
-            known = isinstance(like, Predictions) or labels is not None
-            given = labels if known else np.zeros(len(like), dtype=np.int64)
+            labelled = isinstance(like, Predictions) or labels is not None
+            given = labels if labelled else np.zeros(len(like), dtype=np.int64)
             data = admitted("plan", like, given, facts, takes={"clusters"})
-            if data.clusters is not None and not known:
+            if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")
             if against is not None:
                 own = None if isinstance(against, Predictions) else data.labels
                 second = admitted("plan", against, own, {})
                 if second.probs.shape != data.probs.shape:
                     raise StatisticError("against: predictions of the same rows are needed")
-            elif known and alternative is None:
-                alternative, said = _fitted(replace(data, ids=None, clusters=None), data.n)
+            elif labelled and alternative is None:
+                alternative, assumed = _fitted(replace(data, ids=None, clusters=None), data.n)
         if against is not None and second is None:
             raise StatisticError(
                 "a comparison is planned like predictions, not like a function or a tally"
             )
-        said = "the other model" if against is not None and alternative is None else said
-        return cls(like, data, second, alternative, said)
+        assumed = "the other model" if against is not None and alternative is None else assumed
+        return cls(like, data, second, alternative, assumed)
 
     @property
     def present(self) -> int | None:
@@ -182,11 +182,11 @@ class Population:
         truth = self._true(probs)
         likely = np.zeros(len(probs))
         for k in range(probs.shape[1]):
-            seen = lens(Predictions(probs, np.full(len(probs), k)))
-            likely += np.where(seen.labels == 0, truth[:, k], 0.0)
-        if seen.n_classes != 2:
+            induced = lens(Predictions(probs, np.full(len(probs), k)))
+            likely += np.where(induced.labels == 0, truth[:, k], 0.0)
+        if induced.n_classes != 2:
             raise StatisticError(f"{lens!r} shows no event: take OneVsRest(c) or TopK(1)")
-        return seen.probs[:, 0], likely
+        return induced.probs[:, 0], likely
 
     def __str__(self) -> str:
         if self.present is None:

@@ -42,12 +42,12 @@ def by_power(
     Rows are doubled or halved until both sides are known; further batches go to the answer of a
     probit regression of successes on √n.
     """
-    seen: dict[int, list[int]] = {}
+    tried: dict[int, list[int]] = {}
 
     def run(n: int, size: int = BATCH) -> float:
-        wins, trials = seen.setdefault(n, [0, 0])
+        wins, trials = tried.setdefault(n, [0, 0])
         wins += sum(trial(rng, n) for _ in range(size))
-        seen[n] = [wins, trials + size]
+        tried[n] = [wins, trials + size]
         advance(size)
         return wins / (trials + size)
 
@@ -63,28 +63,28 @@ def by_power(
                 )
             if (run(n) < power) != rising:
                 break
-        answer = float(np.mean(sorted(seen)[-2:] if rising else sorted(seen)[:2]))
-        while sum(trials for _, trials in seen.values()) < n_datasets:
-            step = (0.8, 1.0, 1.25)[len(seen) % 3]
+        answer = float(np.mean(sorted(tried)[-2:] if rising else sorted(tried)[:2]))
+        while sum(trials for _, trials in tried.values()) < n_datasets:
+            step = (0.8, 1.0, 1.25)[len(tried) % 3]
             run(max(4, round(step * answer)))
-            answer = _regressed(seen, answer, power)[0]
-        answer, error = _regressed(seen, answer, power)
-    shares = {n: wins / trials for n, (wins, trials) in seen.items()}
-    return _answer(answer, error, shares, sum(trials for _, trials in seen.values()))
+            answer = _regressed(tried, answer, power)[0]
+        answer, error = _regressed(tried, answer, power)
+    shares = {n: wins / trials for n, (wins, trials) in tried.items()}
+    return _answer(answer, error, shares, sum(trials for _, trials in tried.values()))
 
 
-def _answer(answer: float, error: float, seen: dict[int, float], n_datasets: int) -> Answer:
+def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> Answer:
     """Return an answer whose logarithm has this standard error."""
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
-    points = tuple((float(n), seen[n]) for n in sorted(seen))
+    points = tuple((float(n), tried[n]) for n in sorted(tried))
     return Answer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
 
 
-def _regressed(seen: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
+def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
     """Return the rows with this power by a probit regression, and the error of their logarithm."""
     from scipy.special import ndtr, ndtri
 
-    near = [(m, *seen[m]) for m in seen if about / NEAR <= m <= about * NEAR]
+    near = [(m, *tried[m]) for m in tried if about / NEAR <= m <= about * NEAR]
     rows, wins, trials = (np.array(column, dtype=float) for column in zip(*near, strict=True))
     # Half a failure and half a success at the ends, so that the fit exists.
     x = np.sqrt(np.concatenate([rows, [about / NEAR, about * NEAR]]) / about)
@@ -114,16 +114,16 @@ def by_width(
 
     Few data sets find the neighbourhood, two thirds of them all measure there.
     """
-    seen: dict[int, FloatArray] = {}
+    tried: dict[int, FloatArray] = {}
     few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
     with progress(4 * few + 2 * size, "data sets") as advance:
         for trials in (few, few, few, few, size, size):
-            if n not in seen or seen[n].size < trials:
-                seen[n] = np.array([width(rng, n) for _ in range(trials)])
+            if n not in tried or tried[n].size < trials:
+                tried[n] = np.array([width(rng, n) for _ in range(trials)])
                 advance(trials)
-            means = {m: float(values.mean()) for m, values in seen.items()}
+            means = {m: float(values.mean()) for m, values in tried.items()}
             nearest = sorted(means, key=lambda m: abs(np.log(means[m] / goal)))
-            best = next(m for m in nearest if seen[m].size >= trials)
+            best = next(m for m in nearest if tried[m].size >= trials)
             apart = (m for m in nearest if abs(np.log(m / best)) > APART)
             if (other := next(apart, None)) is not None:
                 change = np.log(means[best] / means[other])
@@ -132,9 +132,9 @@ def by_width(
             if answer > MOST:
                 raise StatisticError(f"even {MOST} rows would not give intervals of {goal:g}")
             n = max(4, round(answer))
-    values = seen[best]
+    values = tried[best]
     error = float(values.std(ddof=1) / np.sqrt(values.size) / values.mean() / abs(slope))
-    return _answer(answer, error, means, sum(map(len, seen.values())))
+    return _answer(answer, error, means, sum(map(len, tried.values())))
 
 
 def by_alarms(
@@ -143,14 +143,14 @@ def by_alarms(
     """Find the rows after which an alarm has rung in this share of data sets: a quantile."""
     from scipy.special import bdtr
 
-    rang: list[float] = []
+    alarms: list[float] = []
     with progress(n_datasets, "data sets") as advance:
-        while len(rang) < n_datasets:
-            rang.append(alarm(rng) or np.inf)
-            if rang.count(np.inf) >= (1.0 - power) * n_datasets:
+        while len(alarms) < n_datasets:
+            alarms.append(alarm(rng) or np.inf)
+            if alarms.count(np.inf) >= (1.0 - power) * n_datasets:
                 raise StatisticError(f"the alarm does not ring within {MOST} rows often enough")
             advance(1)
-    ordered, j = np.sort(rang), np.arange(n_datasets)
+    ordered, j = np.sort(alarms), np.arange(n_datasets)
     chance = bdtr(j, n_datasets, power)  # that at most j alarms are below the quantile
     places = [int(np.argmax(chance >= share)) for share in (0.5, 0.025, 0.975)]
     n, low, high = (int(min(ordered[j], MOST)) for j in places)

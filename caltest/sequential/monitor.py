@@ -188,8 +188,8 @@ class Monitor(Watch):
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
         bet_sums(micro, CHANGE if self.change else MONITOR, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
-        told = new._told(path, states, micro.impossible.size, int(steps[-1]) + 1, last)
-        return told._moved(notes=tally.notes)
+        moved = new._moved_on(path, states, micro.impossible.size, int(steps[-1]) + 1, last)
+        return moved._moved(notes=tally.notes)
 
     def _after(self, rows: FloatArray, steps: Any, time: float | None) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""
@@ -201,16 +201,16 @@ class Monitor(Watch):
             path = self._dealt(rows, labels, steps % self.horizon, mode, state)
         impossible = int((rows[np.arange(len(rows)), labels] == 0.0).sum())
         path = np.column_stack([self.n + 1.0 + np.arange(len(path)), path])
-        return self._told(path, state, impossible, int(steps[-1]) + 1, time)
+        return self._moved_on(path, state, impossible, int(steps[-1]) + 1, time)
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
         state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
         kernels.bet_two(row, CHANGE if self.change else MONITOR, state, path[0, 1:])
         impossible = int(row[0, 0 if row[0, 2] else 1] == 0.0)
-        return self._told(path, state, impossible, self.steps + 1, None)
+        return self._moved_on(path, state, impossible, self.steps + 1, None)
 
-    def _told(
+    def _moved_on(
         self, path: FloatArray, state: FloatArray, impossible: int, steps: int, time: float | None
     ) -> Self:
         """Move on, by the number of rows and the evidence after them."""
@@ -233,11 +233,17 @@ class Monitor(Watch):
     ) -> FloatArray:
         states = state.reshape(self.horizon, -1)
         highest = np.full(len(rows), -np.inf)
-        for j, own in enumerate(states):
-            mine = np.flatnonzero(dealt == j)
+        for j, process in enumerate(states):
+            places = np.flatnonzero(dealt == j)
             now = np.full(len(rows) + 1, mixture.scalar(states, kernels.NOW)[j])
-            path = mixture.bet(rows[mine, :-2], labels[mine], rows[mine, -1], mode, own)
-            last = np.searchsorted(mine, np.arange(len(rows)), side="right")
+            path = mixture.bet(
+                rows[places, :-2],
+                labels[places],
+                rows[places, -1],
+                mode,
+                process,
+            )
+            last = np.searchsorted(places, np.arange(len(rows)), side="right")
             highest = np.maximum(highest, np.append(now[0], path)[last])
         return highest - (0.0 if self.change else log(self.horizon))
 

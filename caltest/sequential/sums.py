@@ -36,15 +36,15 @@ def bet_sums(micro: TallyProblem, mode: int, state: FloatArray) -> None:
 
     with np.errstate(divide="ignore"):
         joint = np.log(tree) + local
-    own = logsumexp(joint, axis=1)
-    tree[:] = np.exp(joint - own[:, None])
+    at_node = logsumexp(joint, axis=1)
+    tree[:] = np.exp(joint - at_node[:, None])
     tree[tree < LEAST] = 0.0
-    stop, found = state[kernels.STOP_AT :], own.copy()
+    stop, subtree = state[kernels.STOP_AT :], at_node.copy()
     for i in range(LEAVES - 1, 0, -1):
-        below, kept = found[2 * i] + found[2 * i + 1], np.log(stop[i])
-        found[i] = np.logaddexp(kept + own[i], below) - np.log1p(stop[i])
-        stop[i] = np.exp(np.clip(kept + own[i] - below, -CUT, CUT))
-    s[kernels.TREE] += found[1]
+        below, stays = subtree[2 * i] + subtree[2 * i + 1], np.log(stop[i])
+        subtree[i] = np.logaddexp(stays + at_node[i], below) - np.log1p(stop[i])
+        stop[i] = np.exp(np.clip(stays + at_node[i] - below, -CUT, CUT))
+    s[kernels.TREE] += subtree[1]
     if s[kernels.LATE] > 0.0:
         each = np.append(earned, local[2:LEAVES, 1:])
         s[kernels.LATE], s[kernels.LATE_SCALE] = _multiplied(late, each, s[kernels.LATE_SCALE])
@@ -79,8 +79,8 @@ def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
     logit = np.log(p) - np.log(rest)
     z = np.log(np.maximum(p, CLIP)) - np.log(np.maximum(rest, CLIP))
 
-    def factor(said: FloatArray) -> FloatArray:
-        tilt = said - logit
+    def factor(stated: FloatArray) -> FloatArray:
+        tilt = stated - logit
         up, size = tilt >= 0.0, np.abs(tilt)
         more = np.expm1(size)
         lost = (times * np.log1p(np.where(up, low, high) * more)).sum(axis=0)
