@@ -154,6 +154,7 @@ from .statistics import SumStatistic as SumStatistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
 from .statistics import VariationalError as VariationalError
+from .tally import ClusteredTally as ClusteredTally
 from .tally import Tallies as Tallies
 from .tally import Tally as Tally
 from .tally import scan as scan

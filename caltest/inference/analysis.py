@@ -19,14 +19,14 @@ from caltest.inference.series import AGREEING, in_time_order, neighbours, summar
 from caltest.lens_choice import Aligned, as_lens
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions, RowFacts
-from caltest.problem import Problem, TallyProblem
+from caltest.problem import ClusteredProblem, Problem, TallyProblem
 from caltest.results.base import Result
 from caltest.results.calibration import ASSOCIATED
 from caltest.results.followup import FollowupSummary
 from caltest.simulate.agreement import association
 from caltest.statistics.base import Statistic, StatisticLike, prepare, problem_of
 from caltest.statistics.prepared import Prepared
-from caltest.tally import AnyTally, Tallies, Tally
+from caltest.tally import AnyTally, ClusteredTally, Tallies, Tally
 
 #: Facts of rows that verbs honour who look at them by an :class:`Analysis`.
 ROWS = frozenset({"clusters", "weights", "folds", "horizon"})
@@ -35,6 +35,8 @@ WHY = {
     "folds": ": models of other folds know these labels",
     "horizon": ": outcomes that overlap are no independent draws",
 }
+#: Verbs that take a tally which keeps clusters apart.
+OF_CLUSTERS = ("calibration_test", "reliability_curve")
 SomeResult = TypeVar("SomeResult", bound=Result)
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
 MANY = 100_000
@@ -111,7 +113,7 @@ class Analysis:
         """Look at checked data: rows through a lens, a tally by the sums that it has for one."""
         if isinstance(data, AnyTally):
             tally = data.through(lens)
-            return cls(verb, tally, tally.lens, TallyProblem.of(tally), rng)
+            return cls(verb, tally, tally.lens, tally_problem(tally), rng)
         through = as_lens(lens, data)
         return cls(verb, data, through, seen_through(data, through, summable), rng)
 
@@ -277,6 +279,11 @@ def admitted_tally(
     """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
+    if isinstance(tally, ClusteredTally) and verb not in OF_CLUSTERS:
+        raise StatisticError(
+            f"{verb} takes no tally of clusters: {' and '.join(OF_CLUSTERS)} do, and it has "
+            "mean_gap()"
+        )
     if whole:
         return tally
     return tally.through(lens)
@@ -304,6 +311,13 @@ def checked(
 def problem_through(data: Predictions | AnyTally, lens: LensLike | None) -> Problem:
     """Return what a lens shows of checked data."""
     return Analysis.of_data("audit", data, lens).units
+
+
+def tally_problem(tally: AnyTally) -> Problem:
+    """Return the problem of a tally, or of one that keeps clusters apart."""
+    if isinstance(tally, ClusteredTally):
+        return ClusteredProblem.of(tally)
+    return TallyProblem.of(tally)
 
 
 def seen_through(data: Predictions, lens: Lens, statistics: Collection[StatisticLike]) -> Any:

@@ -19,13 +19,14 @@ from caltest.inference.analysis import Analysis
 from caltest.inference.dependence import clustered
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
-from caltest.problem import FollowupProblem, RowProblem
+from caltest.problem import ClusteredProblem, FollowupProblem, RowProblem
 from caltest.results import CalibrationTestResult, ClusterSummary, HorizonSummary, ending
 from caltest.simulate import (
     Batches,
     RedrawFollowup,
     RedrawLabels,
     Scheme,
+    WildSigns,
     Workers,
     simulate,
     simulate_by,
@@ -54,6 +55,10 @@ def null_distribution(
     run = (n_resamples, rng, workers)
     sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
     stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
+    if isinstance(prepared.problem, ClusteredProblem):
+        if null not in ("auto", WildSigns()):
+            raise StatisticError(f"of a tally of clusters signs are drawn: {null!r} needs the rows")
+        return replicates_of(statistic, prepared, WildSigns(), *run, stop_when=stopping(estimate))
     betting = null == "betting" and prepared.data.horizon is not None
     if prepared.data.n_clusters is not None and not betting:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)

@@ -6,6 +6,7 @@
 
 from caltest.problem.base import LinearTerm, Problem, ResidualSums
 from caltest.problem.cells import MAX_MASS, CellLaw, Cells, Estimand
+from caltest.problem.clustered import ClusteredProblem
 from caltest.problem.followup import Drawn, FollowupProblem, row_problem
 from caltest.problem.rows import Flips, RowProblem
 from caltest.problem.tally import Counts, TallyProblem
@@ -14,6 +15,7 @@ __all__ = [
     "MAX_MASS",
     "CellLaw",
     "Cells",
+    "ClusteredProblem",
     "Counts",
     "Drawn",
     "Estimand",

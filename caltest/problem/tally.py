@@ -112,7 +112,7 @@ class TallyProblem(Problem):
 
     def numbers(self, bins: Any) -> IntArray:
         if isinstance(bins, QuantileBins):
-            return self._by_mass(bins)
+            return by_mass(bins, self.levels, self.count)
         if isinstance(bins, (UniformBins, EdgeBins)):
             edges = np.asarray(bins.edges) * self.grid
             if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
@@ -123,16 +123,6 @@ class TallyProblem(Problem):
             "UniformBins or EdgeBins whose edges are whole multiples of 1/grid, or QuantileBins, "
             "or tally on another grid"
         )
-
-    def _by_mass(self, bins: QuantileBins) -> IntArray:
-        """Cut as ``QuantileBins`` cuts rows, with those of one micro-cell for ties."""
-        cell, j, n = self.levels, np.arange(1, bins.n_bins), self.n
-        ends = np.cumsum(np.bincount(cell, self.count))
-        if bins.closed == "right":
-            cuts = np.searchsorted(ends, -(-j * n // bins.n_bins), side="left")
-            return np.searchsorted(np.unique(cuts), cell, side="left")
-        cuts = np.searchsorted(ends, j * n // bins.n_bins, side="right")
-        return np.searchsorted(np.unique(cuts[cuts > 0]), cell, side="right")
 
     def bins_remark(self, bins: Any) -> str:
         equal = isinstance(bins, QuantileBins)
@@ -315,6 +305,17 @@ class TallyProblem(Problem):
             return Counts(np.add.reduceat(turned[:, order], starts, axis=1))
 
         return folded
+
+
+def by_mass(bins: QuantileBins, cell: IntArray, count: FloatArray) -> IntArray:
+    """Cut as ``QuantileBins`` cuts rows, with those of one micro-cell for ties."""
+    ends = np.cumsum(np.bincount(cell, count))
+    j, n = np.arange(1, bins.n_bins), round(float(ends[-1]))
+    if bins.closed == "right":
+        cuts = np.searchsorted(ends, -(-j * n // bins.n_bins), side="left")
+        return np.searchsorted(np.unique(cuts), cell, side="left")
+    cuts = np.searchsorted(ends, j * n // bins.n_bins, side="right")
+    return np.searchsorted(np.unique(cuts[cuts > 0]), cell, side="right")
 
 
 @dataclass(frozen=True, eq=False)

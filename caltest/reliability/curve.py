@@ -14,7 +14,7 @@ from caltest.errors import StatisticError
 from caltest.inference.analysis import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
-from caltest.problem import Cells
+from caltest.problem import Cells, ClusteredProblem
 from caltest.reliability.bars import confidence_bars, consistency_bars, simulated_bars
 from caltest.reliability.view import View, spread, two_class_problems
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
@@ -120,6 +120,8 @@ def reliability_curve(
     band = _allowed(band, view)
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
+    if isinstance(view.problem, ClusteredProblem) and band is not None:
+        name = "random signs"
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     names, groups, tests, notes = _tested(view, binning, options)
     cells = [
@@ -185,6 +187,10 @@ def _allowed(band: Band, view: View) -> Band:
             raise StatisticError(f"band={band!r} needs all outcomes: with follow-up leave it out")
         return RedrawFollowup()
     weights = view.data.weights
+    if isinstance(view.problem, ClusteredProblem):
+        if band not in ("consistency", None):
+            raise StatisticError(f"band={band!r} needs rows: of a tally use band='consistency'")
+        return band
     if view.units.n_clusters is not None:
         band = SharedRedraws() if band == "consistency" else band
         if band is not None and (isinstance(band, str) or not band.takes_clusters):
@@ -221,6 +227,11 @@ def _bars(
         each, (n_draws, *_), ends = zip(*drawn, strict=True)
         low, high = np.concatenate(each, axis=1)
         return low, high, n_draws, ending(*ends)
+    if isinstance(groups[0], ClusteredProblem):
+        if bars["simultaneous"]:  # and for each bin
+            bars = bars | {"level": 1.0 - (1.0 - bars["level"]) / len(curves[0])}
+        low, high = groups[0].bars(curves[0], bars["level"])
+        return low, high, 0, "complete"
     if band == "consistency":
         each = tuple(consistency_bars(of_class, **bars) for of_class in curves)
     elif band in ("confidence", *CONFIDENCE):

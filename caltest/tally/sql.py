@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from caltest._base.checks import one_of
+from caltest._base.checks import one_of, whole
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
+from caltest.tally.clustered import CELLS
 from caltest.tally.grid import GRID, SUMS, TOTALS, Grid
 from caltest.tally.rows import CLIP, CUT, FINE, HIGH, LOW, OCTAVES, UNIT
 
@@ -109,7 +110,8 @@ def tally_sql(
     label: str,
     *,
     weights: str | None = None,
-    grid: int = GRID,
+    cluster: str | None = None,
+    grid: int | None = None,
     dialect: str = "duckdb",
 ) -> str:
     """Return the query that tallies a table where it is; :meth:`Tally.from_table` reads its result.
@@ -128,8 +130,11 @@ def tally_sql(
         quoted as they stand, so that upper and lower case matter in PostgreSQL.
     weights : str, optional
         The column of weights ≥ 0, up to 1024 different ones; rows of weight 0 are left out.
-    grid : int, default 4800
-        Cells of equal width, as in :meth:`Tally.of`.
+    cluster : str, optional
+        The column of clusters, such as images: the result is one for
+        :meth:`ClusteredTally.from_table`. Without weights.
+    grid : int, optional
+        Cells of equal width: 4800 as in :meth:`Tally.of`, with ``cluster`` 120.
     dialect : {"duckdb", "postgresql"}
         Both round as IEEE 754 says. DuckDB is tested with every change, PostgreSQL (15) where a
         server is at hand.
@@ -157,10 +162,17 @@ def tally_sql(
     (True, True)
     """
     one_of("dialect", dialect, tuple(_DIALECTS))
-    word, size = _DIALECTS[dialect], Grid(grid).size
+    word = _DIALECTS[dialect]
     parts = table if table and not isinstance(table, str) else [table]
     origin = ".".join(quoted(part) for part in parts)
     p, number = quoted(probs), word["number"].format(quoted(probs))
+    if cluster is not None:
+        if weights is not None:
+            raise StatisticError("a tally of clusters keeps no weights: leave out weights")
+        y = word["label"].format(quoted(label))
+        whole("grid", cells := CELLS if grid is None else grid)
+        return _of_clusters(origin, number, y, quoted(cluster), cells)
+    size = Grid(GRID if grid is None else grid).size
     decimal = f"(({number} * 1e6 + {_R} - {_R}) / 1e6)"
     first = {
         "p": f"CASE WHEN {word['single'].format(p)} THEN CASE WHEN CAST({decimal} AS REAL) = {p}\n"
@@ -177,6 +189,20 @@ def tally_sql(
         query = f"SELECT *,\n{listed}\nFROM ({query}{word['fence']}) AS s"
     grouping = "WHERE key < 0 OR w > 0\nGROUP BY 2, 3"
     return f"SELECT {_result(word)}\nFROM ({query}{word['fence']}) AS s\n{grouping}"
+
+
+def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
+    """Return the query of a tally of clusters; what is no row comes under cell −1."""
+    rows = f"SELECT {cluster} AS cluster, {p} AS p, {y} AS y FROM {origin}"
+    cell = f"GREATEST(CEIL((p - {EDGE_TOLERANCE!r}) * {cells}) - 1, 0)"
+    right = "p >= 0 AND p <= 1 AND (y = 0 OR y = 1) AND cluster IS NOT NULL"
+    numbered = f"SELECT *, CAST(CASE WHEN {right} THEN {cell} ELSE -1 END AS INTEGER) AS cell"
+    sums = {"n": "COUNT(*)", "p": "SUM(p)", "p2": "SUM(p * p)", "y": "SUM(y)", "yp": "SUM(y * p)"}
+    listed = ", ".join(f"{value} AS {name}" for name, value in sums.items())
+    return (
+        f"SELECT cluster, cell, {listed}\nFROM ({numbered}\nFROM ({rows}) AS r) AS s\n"
+        "GROUP BY cluster, cell"
+    )
 
 
 def quoted(name: Any) -> str:

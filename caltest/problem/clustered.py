@@ -1,0 +1,219 @@
+"""The problem of a tally of clusters: a unit is a cluster's rows in a micro-cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from caltest._base.written import name_of
+from caltest.binning import EdgeBins, QuantileBins, UniformBins
+from caltest.errors import StatisticError
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.cells import Cells
+from caltest.problem.tally import by_mass
+from caltest.simulate import Batches, Scheme, Shortcut, WildSigns
+from caltest.tally.clustered import FEWEST, ClusteredTally
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """Outcomes as signs (B, G) of the observed residuals of whole clusters."""
+
+    signs: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredProblem(Problem):
+    """Sums of every cluster; outcomes are signs of its residuals, since rows may depend at will."""
+
+    tally: ClusteredTally = field(repr=False)
+    _sums: dict[Cells, FloatArray] = field(default_factory=dict, repr=False)
+
+    exact = False
+    designed = True
+    weight = None
+
+    @classmethod
+    def of(cls, tally: ClusteredTally) -> ClusteredProblem:
+        """Look at a tally; StatisticError for fewer than 50 clusters."""
+        if tally.n_clusters < FEWEST:
+            raise StatisticError(
+                f"{tally.n_clusters} clusters are too few: random signs of whole clusters hold "
+                f"their level from {FEWEST} on. Pass the rows with clusters= if they fit"
+            )
+        return cls(tally)
+
+    @cached_property
+    def probs(self) -> FloatArray:  # type: ignore[override]
+        p = np.clip(self.tally.sums[:, 1] / self.tally.sums[:, 0], 0.0, 1.0)
+        return np.column_stack([p, 1.0 - p])
+
+    @property
+    def labels(self) -> IntArray:  # type: ignore[override]
+        return self.events
+
+    @property
+    def count(self) -> FloatArray:  # type: ignore[override]
+        return self.tally.sums[:, 0]
+
+    @property
+    def n_clusters(self) -> int:  # type: ignore[override]
+        return self.tally.n_clusters
+
+    @property
+    def grid(self) -> int:  # type: ignore[override]
+        return self.tally.n_cells
+
+    @property
+    def n(self) -> int:
+        return self.tally.n
+
+    @property
+    def data(self) -> ClusteredProblem:
+        return self
+
+    @property
+    def events(self) -> IntArray:
+        return np.rint(self.tally.sums[:, 3]).astype(np.int64)
+
+    @property
+    def impossible(self) -> IntArray:
+        """As many zeros as outcomes had probability 0, where all rows of a unit are certain."""
+        n, p, _, y, _ = self.tally.sums.T
+        return np.zeros(int(y[p == 0.0].sum() + (n - y)[p == n].sum()), dtype=np.int64)
+
+    @cached_property
+    def excess(self) -> FloatArray:
+        """Σ (y − p) of every unit."""
+        return self.tally.sums[:, 3] - self.tally.sums[:, 1]
+
+    @property
+    def observed(self) -> Signs:
+        return Signs(np.ones((1, self.n_clusters)))
+
+    def outcomes(self, labels: Any) -> Signs:
+        return self.observed  # the only labels whose residuals are known
+
+    @property
+    def clusters(self) -> IntArray:
+        """Refused: what is asked pairs rows of different clusters."""
+        raise StatisticError(
+            "pairs of clusters are not kept in a tally of clusters: take ECE or CoxScore, or pass "
+            "the rows"
+        )
+
+    def numbers(self, bins: Any) -> IntArray:
+        if isinstance(bins, QuantileBins):
+            return by_mass(bins, self.levels, self.count)
+        if isinstance(bins, (UniformBins, EdgeBins)):
+            edges = np.asarray(bins.edges) * self.grid
+            if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6 and bins.closed == "right":
+                return np.searchsorted(np.rint(edges), self.tally.cell + 1, side="left")
+        raise StatisticError(
+            f"{name_of(bins)} is not made of the {self.grid} cells of this tally: take "
+            f"UniformBins(m) with m a divisor of {self.grid}, or tally with another n_cells"
+        )
+
+    def bins_remark(self, bins: Any) -> str:
+        equal = isinstance(bins, QuantileBins)
+        return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
+
+    @property
+    def levels(self) -> IntArray:
+        return self.tally.cell
+
+    @property
+    def variance(self) -> FloatArray:
+        return self.tally.sums[:, 1] - self.tally.sums[:, 2]
+
+    @property
+    def squared_variance(self) -> FloatArray:
+        return np.square(self.variance) / self.count
+
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        table = score(np.clip(self.probs, 1e-12, 1.0))
+        slope, mean = table[:, 0] - table[:, 1], (self.probs * table).sum(axis=1)
+        return LinearTerm(
+            table,
+            observed=float(self.excess @ slope),
+            promised=float(self.count @ mean),
+            variance=float(self.variance @ slope**2),
+            covariance=float(self.variance @ slope),
+            remark=f"{name} scores are those of mean predictions of micro-cells",
+        )
+
+    def tables(self, scores: FloatArray) -> FloatArray:
+        return np.asarray(scores[:, :, 0] - scores[:, :, 1])
+
+    def of_clusters(self, cells: Cells) -> FloatArray:
+        """Return the summed residuals of every cluster in every cell, (G, L)."""
+        if cells not in self._sums:
+            size = len(cells)
+            where = self.tally.cluster * size + cells.of_unit
+            sums = np.bincount(where, self.excess, self.n_clusters * size)
+            self._sums[cells] = sums.reshape(-1, size)
+        return self._sums[cells]
+
+    def sums(
+        self,
+        outcomes: Signs,
+        cells: Cells | None,
+        squares: Squares = None,
+        tables: FloatArray | None = None,
+        norm: int | None = None,
+    ) -> ResidualSums:
+        moved = added = linear = None
+        if cells is not None:
+            moved = (outcomes.signs @ self.of_clusters(cells))[:, :, None]
+            if squares is not None:
+                own = cells.sum(self.residuals(self.observed)[1][0])
+                added = gathered(np.tile(own, (len(outcomes.signs), 1)), squares)
+        if tables is not None:
+            each = [np.bincount(self.tally.cluster, self.excess * table) for table in tables]
+            linear = outcomes.signs @ np.array(each).T
+        return ResidualSums(moved, added, linear)
+
+    def residuals(self, outcomes: Signs) -> tuple[FloatArray, FloatArray]:
+        moved = outcomes.signs[:, self.tally.cluster] * self.excess
+        _, _, p2, y, yp = self.tally.sums.T
+        return moved[:, :, None], np.broadcast_to(y - 2.0 * yp + p2, moved.shape)
+
+    def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
+        raise StatisticError("rows of a cluster depend on each other: there is no exact law")
+
+    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+        if not isinstance(scheme, WildSigns):
+            raise StatisticError(f"{scheme!r} needs rows: of a tally of clusters signs are drawn")
+        each = np.arange(self.n_clusters)
+        clusters = Predictions(np.full((each.size, 2), 0.5), each * 0)
+        return Batches(scheme.drawer(clusters), each.size, partial(self._values, statistic))
+
+    def _values(self, statistic: Any, signs: IntArray) -> FloatArray:
+        return np.asarray(statistic.values(Signs(signs.astype(np.float64))))
+
+    def bars(self, cells: Cells, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return where observed frequencies of a calibrated model lie: predicted ± z s, (L,) each.
+
+        s² n_b² = Σ_g R_gb², R_gb the summed residuals of cluster g in bin b.
+        """
+        from scipy.special import ndtri
+
+        spread = np.sqrt(np.square(self.of_clusters(cells)).sum(axis=0))
+        predicted, half = cells.mean(self.probs[:, 0]), ndtri(0.5 + level / 2.0) * spread
+        return predicted - half / cells.mass, predicted + half / cells.mass
+
+    @property
+    def surprises(self) -> float:
+        return float(self.count @ self.probs.min(axis=1))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (f"from sums of {self.n_clusters} clusters, whose signs are drawn",)
+
+    def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
+        raise StatisticError("a tally of clusters has no rows")

@@ -1,0 +1,204 @@
+"""Sums over micro-cells of every cluster: pixels of images, or other rows that are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, Unpack
+
+import numpy as np
+
+from caltest._base.checks import fraction, whole
+from caltest.binning import EDGE_TOLERANCE
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.io.grades import read_columns, table_of
+from caltest.lens_choice import as_lens
+from caltest.lenses import Lens, LensLike
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
+from caltest.tally.base import AnyTally
+
+#: Cells of [0, 1]: bins of 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30 and 40 are made of them.
+CELLS = 120
+#: Fewest clusters: random signs of fewer do not hold their level.
+FEWEST = 50
+#: Of the rows of a cluster in a cell: their number, Σ p, Σ p², Σ y and Σ y p.
+SUMS = ("n", "p", "p2", "y", "yp")
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredTally(AnyTally):
+    """Sums of a two-class question over the rows of every cluster in every micro-cell of [0, 1].
+
+    10⁹ pixels of 10⁴ images are 10⁶ lines of five sums. Rows of a cluster may depend on each other
+    in any way; clusters are independent. :func:`calibration_test` and :func:`reliability_curve`
+    take one in place of predictions, with random signs of whole clusters for their null
+    (:class:`WildSigns`), which at least 50 clusters are needed for; :meth:`mean_gap` has an
+    interval. Tallies of other rows are added with ``+``, also of rows of the same clusters.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Those of the G clusters.
+    cluster, cell : ndarray of shape (U,), int
+        Of every line: which cluster, and which of ``n_cells`` cells (k/m, (k + 1)/m].
+    sums : ndarray of shape (U, 5)
+        Of every line: rows, Σ p, Σ p², Σ y and Σ y p, y = 1 for the event.
+    lens : lens
+        Through which the event was seen.
+    """
+
+    names: tuple[str, ...]
+    cluster: IntArray = field(repr=False)
+    cell: IntArray = field(repr=False)
+    sums: FloatArray = field(repr=False)
+    lens: Lens
+    n_cells: int = CELLS
+    classes: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    n_classes = 2
+    weights = None
+
+    @classmethod
+    def of(
+        cls,
+        probs: Any,
+        labels: Any = None,
+        *,
+        lens: LensLike | None = None,
+        n_cells: int = CELLS,
+        **facts: Unpack[Facts],
+    ) -> Self:
+        """Add up rows, which ``clusters`` names the clusters of; O(n log n).
+
+        StatisticError without clusters, with weights or subgroups, and for more than two classes.
+        """
+        whole("n_cells", n_cells)
+        data = Predictions.of(probs, labels, **facts).labelled("a tally")
+        if facts.get("clusters") is None:
+            raise StatisticError("ClusteredTally needs clusters=: without them make a Tally")
+        for name, values in {"weights": data.weights, "by": data.by, "folds": data.folds}.items():
+            if values is not None:
+                raise StatisticError(f"a tally of clusters keeps no {name}: make one for each part")
+        through = as_lens(lens, data)
+        seen = through(data)
+        if seen.n_classes != 2:
+            raise StatisticError(
+                f"a tally is of a two-class question, but {through!r} leaves {seen.n_classes} "
+                "classes: take TopK(1) or OneVsRest(c)"
+            )
+        p, y = seen.probs[:, 0], (seen.labels == 0).astype(np.float64)
+        names, group = np.unique(np.asarray(facts["clusters"]).astype(str), return_inverse=True)
+        cell = np.maximum(np.ceil((p - EDGE_TOLERANCE) * n_cells).astype(np.int64) - 1, 0)
+        columns = [np.ones(p.size), p, p * p, y, y * p]
+        return cls._added(names, group.ravel(), cell, columns, through, n_cells, data.classes)
+
+    @classmethod
+    def _added(
+        cls, names: Any, group: IntArray, cell: IntArray, columns: Sequence[Any], lens: Lens,
+        n_cells: int, classes: tuple[str, ...] | None = None,
+    ) -> Self:  # fmt: skip
+        lines, where = np.unique(group * n_cells + cell, return_inverse=True)
+        sums = [np.bincount(where.ravel(), column, lines.size) for column in columns]
+        cluster, cell = np.divmod(lines, n_cells)
+        named = tuple(map(str, names))
+        return cls(named, cluster, cell, np.column_stack(sums), lens, n_cells, classes)
+
+    @classmethod
+    def from_table(cls, table: Any, *, lens: LensLike | None = None, n_cells: int = CELLS) -> Self:
+        """Read the result of :func:`tally_sql` with ``cluster=``, or a table like it.
+
+        Its columns are ``cluster``, ``cell`` (from 0), ``n``, ``p``, ``p2``, ``y`` and ``yp``.
+        InvalidPredictionsError for sums that no rows have.
+        """
+        with table_of(table) as source:
+            columns = read_columns(source, {name: name for name in ("cluster", "cell", *SUMS)})
+        values = {name: np.asarray(columns[name], dtype=np.float64) for name in ("cell", *SUMS)}
+        n, p, y, cell = (values[name] for name in ("n", "p", "y", "cell"))
+        right = (cell >= 0) & (cell < n_cells) & (n >= 1) & (p >= 0) & (p <= n) & (y >= 0)
+        right &= (y <= n) & (cell == np.rint(cell)) & (np.abs(p * n_cells - (cell + 0.5) * n) <= n)
+        if not right.all():
+            row = int(np.argmin(right))
+            raise InvalidPredictionsError(
+                f"line {row + 1}, cluster {columns['cluster'][row]}: {n[row]:g} rows with Σ p = "
+                f"{p[row]:g} and Σ y = {y[row]:g} are not of cell {cell[row]:g} of {n_cells}; rows "
+                "without a probability in [0, 1] or an outcome of 0 or 1 come there"
+            )
+        names, group = np.unique(np.asarray(columns["cluster"]).astype(str), return_inverse=True)
+        event = Predictions.of([0.5, 0.5], [0, 1])
+        return cls._added(
+            names, group.ravel(), cell.astype(np.int64), [values[s] for s in SUMS],
+            as_lens(lens, event), n_cells,
+        )  # fmt: skip
+
+    @classmethod
+    def from_dask(cls, frame: Any, p: str, label: str, cluster: str, **options: Any) -> Self:
+        """Add up a Dask data frame where its partitions are; columns are given by their names."""
+        from caltest.io.opening import imported
+
+        dask = imported("dask", "dask", "Dask data frames")
+
+        def part(rows: Any) -> Any:
+            some = rows[p].to_numpy(), rows[label].to_numpy()
+            return cls.of(*some, clusters=rows[cluster].to_numpy(), **options) if len(rows) else 0
+
+        parts = dask.compute(*(dask.delayed(part)(rows) for rows in frame.to_delayed()))
+        tally = sum(parts)
+        if not isinstance(tally, cls):
+            raise InvalidPredictionsError("the data frame has no rows")
+        return tally
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return round(float(self.sums[:, 0].sum()))
+
+    @property
+    def n_clusters(self) -> int:  # type: ignore[override]
+        """Number of clusters G."""
+        return len(self.names)
+
+    @property
+    def effective_n(self) -> float:
+        return float(self.n)
+
+    def through(self, lens: LensLike | None) -> Self:
+        """Return the tally itself for its own lens; StatisticError else."""
+        if lens is None or lens == self.lens:
+            return self
+        raise StatisticError(f"this is a tally of {self.lens!r}: tally the rows with {lens!r}, too")
+
+    def __add__(self, other: Self) -> Self:
+        if not isinstance(other, ClusteredTally):
+            return NotImplemented
+        mine, yours = ((t.lens, t.n_cells, t.classes) for t in (self, other))
+        if mine != yours:
+            raise StatisticError(f"tallies of {mine} and {yours} do not add up")
+        names, place = np.unique([*self.names, *other.names], return_inverse=True)
+        first, second = np.split(place.ravel(), [self.n_clusters])
+        group = np.concatenate([first[self.cluster], second[other.cluster]])
+        cell = np.concatenate([self.cell, other.cell])
+        columns = np.concatenate([self.sums, other.sums]).T
+        added = self._added(names, group, cell, list(columns), self.lens, self.n_cells)
+        return replace(added, classes=self.classes)
+
+    def mean_gap(self, level: float = 0.95) -> tuple[float, float, float]:
+        """Return the mean of y − p over all rows, and a confidence interval for that of new ones.
+
+        m = Σ_g R_g / Σ_g n_g with R_g = Σ (y − p) of cluster g; the interval is m ± t s, s² =
+        G / (G − 1) Σ_g (R_g − m n_g)² / n², t Student's with G − 1 degrees of freedom.
+        """
+        from scipy.special import stdtrit
+
+        fraction("level", level)
+        gaps = np.bincount(self.cluster, self.sums[:, 3] - self.sums[:, 1], self.n_clusters)
+        rows = np.bincount(self.cluster, self.sums[:, 0], self.n_clusters)
+        count, mean = self.n_clusters, float(gaps.sum() / rows.sum())
+        if count < 2:
+            raise StatisticError("an interval needs two clusters at least, and there is one")
+        spread = ((gaps - mean * rows) ** 2).sum() * count / (count - 1.0)
+        half = float(stdtrit(count - 1, 0.5 + level / 2.0) * np.sqrt(spread) / rows.sum())
+        return mean, mean - half, mean + half
+
+    def __repr__(self) -> str:
+        return f"ClusteredTally(n={self.n}, {self.lens!r}, {self.n_clusters} clusters)"

@@ -1,0 +1,158 @@
+"""Tallies that keep clusters apart: the answers of the rows, from any source, in parts."""
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+import caltest as ct
+
+
+def images(count=80, seed=0, pixels=60):
+    """Pixels of images that are right or wrong together to a part, and which image each is of."""
+    rng = np.random.default_rng(seed)
+    image = np.repeat(np.arange(count), rng.integers(pixels // 2, 2 * pixels, count))
+    p = np.round(rng.beta(0.5, 2.0, image.size), 3)
+    u = np.where(rng.random(image.size) < 0.5, rng.random(count)[image], rng.random(image.size))
+    right = u < np.maximum(p, 1 - p)
+    return p, np.where(p > 0.5, right, ~right).astype(int), image
+
+
+P, Y, IMAGE = images()
+EYE = np.eye(3)
+TALLY = ct.ClusteredTally.of(P, Y, clusters=IMAGE)
+
+
+@pytest.mark.parametrize(
+    "statistic", [ct.ECE(), ct.ECE(20), ct.MCE(12), ct.RMSCE(ct.UniformBins(10))], ids=repr
+)
+def test_cells_answer_as_the_rows_do(statistic):
+    rows = ct.calibration_test(
+        P, Y, statistic, clusters=IMAGE, null=ct.WildSigns(), n_resamples=999, rng=3
+    )
+    sums = ct.calibration_test(TALLY, statistic=statistic, n_resamples=999, rng=3)
+    assert sums.estimate == pytest.approx(rows.estimate, rel=1e-12)
+    assert sums.null_mean == pytest.approx(rows.null_mean, rel=0.1)
+    assert sums.pvalue == pytest.approx(rows.pvalue, abs=0.06)
+    assert (sums.null, sums.n_clusters, sums.n) == ("WildSigns()", 80, P.size)
+    assert "from sums of 80 clusters" in str(sums)
+
+
+def test_replicates_are_sums_of_signed_clusters():
+    """A slow twin: the signs of all clusters drawn one by one, and the ECE of what they make."""
+    test = ct.calibration_test(TALLY, statistic=ct.ECE(10), n_resamples=4000, rng=0)
+    rng, cell = np.random.default_rng(1), np.clip(np.ceil(P * 10 - 1e-9).astype(int) - 1, 0, 9)
+    sums = np.zeros((80, 10))
+    np.add.at(sums, (IMAGE, cell), Y - P)
+    values = np.abs(rng.choice([-1, 1], (4000, 80)) @ sums).sum(axis=1) / P.size
+    assert test.null_mean == pytest.approx(values.mean(), rel=0.04)
+    assert test.null_std == pytest.approx(values.std(), rel=0.08)
+
+
+@pytest.mark.parametrize("statistic", [ct.CoxScore(), ct.Kuiper(), ct.ScoreGap("brier")], ids=repr)
+def test_statistics_of_means_are_near_those_of_rows(statistic):
+    rows = ct.calibration_test(
+        P, Y, statistic, clusters=IMAGE, null=ct.WildSigns(), n_resamples=999, rng=3
+    )
+    sums = ct.calibration_test(TALLY, statistic=statistic, n_resamples=999, rng=3)
+    assert sums.estimate == pytest.approx(rows.estimate, rel=0.02, abs=1e-3)
+    assert sums.pvalue == pytest.approx(rows.pvalue, abs=0.06)
+
+
+def test_parts_add_up_also_of_one_image():
+    split = np.arange(P.size) % 3
+    parts = [
+        ct.ClusteredTally.of(P[s], Y[s], clusters=IMAGE[s]) for s in map(split.__eq__, range(3))
+    ]
+    joined = sum(parts)
+    assert joined.names == TALLY.names
+    np.testing.assert_array_equal(joined.cell, TALLY.cell)
+    np.testing.assert_allclose(joined.sums, TALLY.sums, rtol=1e-12)
+    with pytest.raises(ct.StatisticError, match="do not add up"):
+        joined + ct.ClusteredTally.of(P, Y, clusters=IMAGE, n_cells=60)
+
+
+def test_the_mean_gap_has_the_interval_of_cluster_sums():
+    gap, low, high = TALLY.mean_gap(0.9)
+    residual = Y - P
+    assert gap == pytest.approx(residual.mean(), rel=1e-12)
+    sums = [(residual[g == IMAGE] - gap).sum() for g in range(80)]
+    error = np.sqrt(80 / 79 * np.square(sums).sum()) / P.size
+    assert high - gap == pytest.approx(student(79).ppf(0.95) * error, rel=1e-12)
+    assert gap - low == pytest.approx(high - gap)
+
+
+def test_a_curve_has_bars_of_cluster_sums():
+    curve = ct.reliability_curve(TALLY, bins=10, level=0.9)
+    rows = ct.reliability_curve(P, Y, bins=10, band=None)
+    np.testing.assert_allclose(curve.observed, rows.observed, rtol=1e-12)
+    np.testing.assert_allclose(curve.predicted, rows.predicted, rtol=1e-12)
+    inside = (P > 0.2) & (P <= 0.3)
+    sums = np.bincount(IMAGE[inside], (Y - P)[inside])
+    half = 1.6448536269514722 * np.sqrt(np.square(sums).sum()) / inside.sum()
+    assert curve.high[2] - curve.predicted[2] == pytest.approx(half, rel=1e-9)
+    together = ct.reliability_curve(TALLY, bins=10, simultaneous=True)
+    assert (together.high >= curve.high).all()
+    assert ct.reliability_curve(TALLY, bins=10, band=None).high.size == 10
+    assert curve.plot().ax.get_xlabel()
+
+
+def test_from_a_database():
+    duckdb, pd = pytest.importorskip("duckdb"), pytest.importorskip("pandas")
+    pixels = pd.DataFrame({"score": P, "seen": Y.astype(bool), "image": IMAGE})
+    query = ct.tally_sql("pixels", "score", "seen", cluster="image")
+    tally = ct.ClusteredTally.from_table(duckdb.sql(query))
+    assert sorted(tally.names) == sorted(TALLY.names)
+    assert ct.calibration_test(tally, statistic=ct.ECE(10), rng=0).estimate == pytest.approx(
+        ct.ECE(10)(P, Y), rel=1e-12
+    )
+    assert tally.mean_gap() == pytest.approx(TALLY.mean_gap(), rel=1e-9)
+    pixels.loc[7, "score"] = 1.5
+    with pytest.raises(ct.InvalidPredictionsError, match=r"cluster 0: 1 rows .* cell -1 of 120"):
+        ct.ClusteredTally.from_table(duckdb.sql(query))
+    with pytest.raises(ct.StatisticError, match="keeps no weights"):
+        ct.tally_sql("pixels", "score", "seen", cluster="image", weights="w")
+
+
+def test_from_dask():
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    frame = pd.DataFrame({"score": P, "seen": Y, "image": IMAGE})
+    lazy = dd.from_pandas(frame, npartitions=5)
+    tally = ct.ClusteredTally.from_dask(lazy, "score", "seen", "image")
+    np.testing.assert_allclose(tally.sums, TALLY.sums, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ct.ClusteredTally.of(P, Y), "needs clusters="),
+        (lambda: ct.ClusteredTally.of(P, Y, clusters=IMAGE, weights=P), "keeps no weights"),
+        (lambda: ct.ClusteredTally.of(EYE, [0, 1, 2], lens=ct.Canonical(), clusters=list("abc")), "two-cl"),
+        (lambda: ct.calibration_test(ct.ClusteredTally.of(P, Y, clusters=IMAGE % 9)), "9 clusters"),
+        (lambda: ct.calibration_test(TALLY, statistic=ct.ECE(7)), "a divisor of 120"),
+        (lambda: ct.calibration_test(TALLY, statistic=ct.DebiasedL2()), "pairs of clusters"),
+        (lambda: ct.calibration_test(TALLY, statistic=ct.SKCE()), "needs the rows"),
+        (lambda: ct.calibration_test(TALLY, null="exact"), "signs are drawn"),
+        (lambda: ct.calibration_test(TALLY, null=ct.RedrawLabels()), "signs are drawn"),
+        (lambda: ct.calibration_test(TALLY, lens=ct.TopK(1)), "tally the rows with TopK"),
+        (lambda: ct.reliability_curve(TALLY, band="wilson"), "use band='consistency'"),
+        (lambda: ct.confidence_interval(TALLY), "takes no tally of clusters"),
+        (lambda: ct.audit(TALLY), "takes no tally of clusters"),
+        (lambda: ct.cox_recalibration(TALLY), "takes no tally of clusters"),
+        (lambda: ct.ClusteredTally.of(P[:5], Y[:5], clusters=[1] * 5).mean_gap(), "two clusters"),
+        (lambda: ct.ClusteredTally.from_table({"cluster": ["a"]}), "no column 'cell'"),
+    ],
+)  # fmt: skip
+def test_refusals_say_what_to_do(call, words):
+    with pytest.raises((ct.StatisticError, ct.InvalidPredictionsError), match=words):
+        call()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pixels", [20, 100])
+def test_its_size_where_pixels_are_right_or_wrong_together(pixels):
+    rejected = 0
+    for seed in range(400):
+        p, y, image = images(80, seed, pixels)
+        tally = ct.ClusteredTally.of(p, y, clusters=image)
+        rejected += ct.calibration_test(tally, n_resamples=199, rng=seed).pvalue <= 0.05
+    assert rejected <= 0.08 * 400
