@@ -19,8 +19,8 @@ from caltest.tally.base import AnyTally
 
 #: Cells of [0, 1]: bins of 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30 and 40 are made of them.
 CELLS = 120
-#: Fewest clusters: random signs of fewer do not hold their level.
-FEWEST = 50
+#: Fewest clusters: with 50 random signs rejected up to .12 at .05.
+FEWEST = 100
 #: Of the rows of a cluster in a cell: their number, Σ p, Σ p², Σ y and Σ y p.
 SUMS = ("n", "p", "p2", "y", "yp")
 
@@ -32,7 +32,7 @@ class ClusteredTally(AnyTally):
     10⁹ pixels of 10⁴ images are 10⁶ lines of five sums. Rows of a cluster may depend on each other
     in any way; clusters are independent. :func:`calibration_test` and :func:`reliability_curve`
     take one in place of predictions, with random signs of whole clusters for their null
-    (:class:`WildSigns`), which at least 50 clusters are needed for; :meth:`mean_gap` has an
+    (:class:`WildSigns`), which at least 100 clusters are needed for; :meth:`mean_gap` has an
     interval. Tallies of other rows are added with ``+``, also of rows of the same clusters.
 
     Attributes
@@ -181,6 +181,12 @@ class ClusteredTally(AnyTally):
         columns = np.concatenate([self.sums, other.sums]).T
         added = self._added(names, group, cell, list(columns), self.lens, self.n_cells)
         return replace(added, classes=self.classes)
+
+    @property
+    def shared(self) -> float:
+        """In how many clusters the rarer label is expected, if all rows of a cluster share it."""
+        n, p = (np.bincount(self.cluster, column) for column in self.sums[:, :2].T)
+        return float(min((p / n).sum(), ((n - p) / n).sum()))
 
     def mean_gap(self, level: float = 0.95) -> tuple[float, float, float]:
         """Return the mean of y − p over all rows, and a confidence interval for that of new ones.

@@ -7,7 +7,7 @@ from scipy.stats import t as student
 import caltest as ct
 
 
-def images(count=80, seed=0, pixels=60):
+def images(count=120, seed=0, pixels=60):
     """Pixels of images that are right or wrong together to a part, and which image each is of."""
     rng = np.random.default_rng(seed)
     image = np.repeat(np.arange(count), rng.integers(pixels // 2, 2 * pixels, count))
@@ -33,17 +33,17 @@ def test_cells_answer_as_the_rows_do(statistic):
     assert sums.estimate == pytest.approx(rows.estimate, rel=1e-12)
     assert sums.null_mean == pytest.approx(rows.null_mean, rel=0.1)
     assert sums.pvalue == pytest.approx(rows.pvalue, abs=0.06)
-    assert (sums.null, sums.n_clusters, sums.n) == ("WildSigns()", 80, P.size)
-    assert "from sums of 80 clusters" in str(sums)
+    assert (sums.null, sums.n_clusters, sums.n) == ("WildSigns()", 120, P.size)
+    assert "from sums of 120 clusters" in str(sums)
 
 
 def test_replicates_are_sums_of_signed_clusters():
     """A slow twin: the signs of all clusters drawn one by one, and the ECE of what they make."""
     test = ct.calibration_test(TALLY, statistic=ct.ECE(10), n_resamples=4000, rng=0)
     rng, cell = np.random.default_rng(1), np.clip(np.ceil(P * 10 - 1e-9).astype(int) - 1, 0, 9)
-    sums = np.zeros((80, 10))
+    sums = np.zeros((120, 10))
     np.add.at(sums, (IMAGE, cell), Y - P)
-    values = np.abs(rng.choice([-1, 1], (4000, 80)) @ sums).sum(axis=1) / P.size
+    values = np.abs(rng.choice([-1, 1], (4000, 120)) @ sums).sum(axis=1) / P.size
     assert test.null_mean == pytest.approx(values.mean(), rel=0.04)
     assert test.null_std == pytest.approx(values.std(), rel=0.08)
 
@@ -75,9 +75,9 @@ def test_the_mean_gap_has_the_interval_of_cluster_sums():
     gap, low, high = TALLY.mean_gap(0.9)
     residual = Y - P
     assert gap == pytest.approx(residual.mean(), rel=1e-12)
-    sums = [(residual[g == IMAGE] - gap).sum() for g in range(80)]
-    error = np.sqrt(80 / 79 * np.square(sums).sum()) / P.size
-    assert high - gap == pytest.approx(student(79).ppf(0.95) * error, rel=1e-12)
+    sums = [(residual[g == IMAGE] - gap).sum() for g in range(120)]
+    error = np.sqrt(120 / 119 * np.square(sums).sum()) / P.size
+    assert high - gap == pytest.approx(student(119).ppf(0.95) * error, rel=1e-12)
     assert gap - low == pytest.approx(high - gap)
 
 
@@ -126,7 +126,7 @@ def test_from_dask():
     [
         (lambda: ct.ClusteredTally.of(P, Y), "needs clusters="),
         (lambda: ct.ClusteredTally.of(P, Y, clusters=IMAGE, weights=P), "keeps no weights"),
-        (lambda: ct.ClusteredTally.of(EYE, [0, 1, 2], lens=ct.Canonical(), clusters=list("abc")), "two-cl"),
+        (lambda: ct.ClusteredTally.of(EYE, [0, 1, 2], lens=ct.Canonical(), clusters=EYE[0]), "two"),
         (lambda: ct.calibration_test(ct.ClusteredTally.of(P, Y, clusters=IMAGE % 9)), "9 clusters"),
         (lambda: ct.calibration_test(TALLY, statistic=ct.ECE(7)), "a divisor of 120"),
         (lambda: ct.calibration_test(TALLY, statistic=ct.DebiasedL2()), "pairs of clusters"),
@@ -147,12 +147,19 @@ def test_refusals_say_what_to_do(call, words):
         call()
 
 
+def test_rare_events_in_few_clusters_are_warned_of():
+    p, y, image = images()
+    tally = ct.ClusteredTally.of(p / 20, y * 0, clusters=image)
+    with pytest.warns(ct.FewClustersWarning, match=r"only 1\.\d clusters would be expected"):
+        ct.calibration_test(tally, n_resamples=99, rng=0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pixels", [20, 100])
 def test_its_size_where_pixels_are_right_or_wrong_together(pixels):
     rejected = 0
     for seed in range(400):
-        p, y, image = images(80, seed, pixels)
+        p, y, image = images(120, seed, pixels)
         tally = ct.ClusteredTally.of(p, y, clusters=image)
         rejected += ct.calibration_test(tally, n_resamples=199, rng=seed).pvalue <= 0.05
     assert rejected <= 0.08 * 400
