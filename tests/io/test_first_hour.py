@@ -337,11 +337,13 @@ def test_a_plan_draws_whole_clusters(tmp_path, done):
 
 
 def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
-    (tmp_path / "a.csv").write_text("Datum;Chance;Ereignis\n1.1.2024;0,25;1\n2.1.2024;0,5;0\n")
+    (tmp_path / "a.csv").write_text(
+        "Datum;Chance;Ereignis\n1.1.2024;0,25;1\n2.1.2024;0,5;0\n3.1.2024;1;1\n"
+    )
     refused("label= (--label), such as Ereignis", "test", tmp_path / "a.csv")
     refused("(--probs), such as Chance", "test", tmp_path / "a.csv", "--label", "Ereignis")
     data = read_predictions(tmp_path / "a.csv", "Chance", "Ereignis")
-    np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5])
+    np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5, 1.0])
     for cells in ([80, 50, 100], ["80%", "50%", "100%"]):
         path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
         refused("(--percent)", "test", path)
