@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 
@@ -16,9 +18,11 @@ from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
 from caltest._base.checks import is_whole, one_of
+from caltest._base.containers import names_of
 from caltest._base.doubts import doubts
 from caltest._base.features import Features
 from caltest._base.foreign import explained, refuse_form
+from caltest._base.naming import in_a_file
 from caltest._base.provenance import Provenance as Provenance
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
@@ -257,6 +261,7 @@ class Predictions:
         for name, values in {"probs": probs, "classes": classes, **given}.items():
             refuse_form(values, name)
         one_of("from_logits", from_logits, (True, False))
+        one_of("renormalise", renormalise, (True, False))
         if isinstance(probs, Predictions):
             data = probs
             if from_logits or renormalise or pos_label is not None:
@@ -270,7 +275,9 @@ class Predictions:
             reading.as_array(probs, "probs")  # which may say better what is wrong
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
-            data = cls._from_arrays(probs, labels, classes, from_logits, pos_label, renormalise)
+            columns = list(map(str, names_of(probs) or ()))
+            with in_a_file(range(sys.maxsize), columns) if columns else nullcontext():
+                data = cls._from_arrays(probs, labels, classes, from_logits, pos_label, renormalise)
             for doubt in doubts(data.probs, data.labels, probs, from_logits, folds is not None):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -79,7 +80,15 @@ def refuse_unknown(wanted: Iterable[str], names: Sequence[str]) -> None:
     """Refuse columns that are not there."""
     for name in wanted:
         if name not in names:
-            raise InvalidPredictionsError(f"there is no column {name!r} among {listing(names)}")
+            raise InvalidPredictionsError(no_column(name, names))
+
+
+def no_column(name: str, names: Collection[str]) -> str:
+    """Say that there is no such column, and which one may be meant."""
+    close = get_close_matches(name.lower(), {n.lower(): n for n in names}, 1)
+    meant = [n for n in names if n.lower() in close]
+    advice = f" (did you mean {meant[0]!r}?)" if meant else ""
+    return f"there is no column {name!r} among {listing(names)}{advice}"
 
 
 def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:

@@ -12,11 +12,9 @@ import numpy as np
 from caltest._base.containers import as_ndarray, can, names_of, opened
 from caltest._base.features import as_features
 from caltest.errors import InvalidPredictionsError
+from caltest.tables.columns import no_column
 from caltest.tables.meaning import Understood, chosen_of, understood
 from caltest.tables.source import Column, Request, Source
-
-#: What belongs to the rows of a table of probabilities, and may be a column of it.
-OF_ROWS = ("labels", "weights", "clusters", "by", "ids", "features")
 
 
 def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Understood:
@@ -34,7 +32,12 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     if isinstance(listed, (list, tuple)) and all(isinstance(name, str) for name in listed):
         request = replace(request, features=listed)
     named = {what: name for what, name in rows.items() if isinstance(name, str)}
-    if keys is not None and (named or request.features or "labels" not in rows):
+    by = rows.get("by")
+    several = isinstance(by, (list, tuple)) and bool(by) and all(isinstance(b, str) for b in by)
+    several = several and set(by or ()) <= set(keys or ())
+    if several and by is not None:
+        rows["by"] = {name: table[name] for name in by}
+    if keys is not None and (named or several or request.features or "labels" not in rows):
         columns: dict[str, Any] = {str(key): table[key] for key in keys}
         _refuse_absent(named, columns)
     elif keys is None and request.drop_missing and "labels" in rows:
@@ -72,9 +75,7 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
 def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:
     for what, name in named.items():
         if name not in columns and not (what == "labels" and re.search(r"[*?[,]", name)):
-            raise InvalidPredictionsError(
-                f"{what}: there is no column {name!r} among {', '.join(columns)}"
-            )
+            raise InvalidPredictionsError(f"{what}: {no_column(name, columns)}")
 
 
 def _column(values: Any, name: str) -> Column:

@@ -353,3 +353,13 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
     columns = {"P(home)": [0.5, 0.25], "P(away)": [0.5, 0.75], "won": ["away", "home"]}
     data = read_predictions(written(tmp_path / "c.csv", columns), "P(home),P(away)", "won")
     assert data.classes == ("home", "away")
+
+
+def test_frames_name_their_columns_and_take_several_for_by():
+    columns = binary(120) | {"ward": [*"abc"] * 40}
+    data = Predictions.of(columns, "y", by=["site", "ward"])
+    assert {"ward=a", "ward=b"} <= data.subgroups().keys()
+    with pytest.raises(InvalidPredictionsError, match=r"no column 'wards' .*did you mean 'ward'"):
+        Predictions.of(columns, "y", by="wards")
+    with pytest.raises(InvalidPredictionsError, match="probs: row 0, column ward is 'a', which"):
+        Predictions.of(columns, columns["y"])
