@@ -50,8 +50,7 @@ def cox_recalibration(
         With :class:`Followup` score equations are weighted, O:E is estimated as well, and variances
         are those of influence functions.
     lens : lens or callable, optional
-        A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
-        two classes and ``TopK(1)`` for more.
+        A lens with two classes; by default as in :func:`calibration_test`.
     level : float, default 0.95
         Level of the intervals.
     method : {"wald", "profile"}, default "wald"

@@ -36,16 +36,10 @@ def corp_decomposition(
         As in :meth:`Predictions.of`. Clusters change no part of a decomposition. Of a
         :class:`Tally` the fit takes the rows of a micro-cell for ties; the mean score is exact.
     lens : lens or callable, optional
-        A lens with two classes, the first of which is the event; by default ``OneVsRest(1)`` for
-        two classes and ``TopK(1)`` for more.
+        A lens with two classes; by default as in :func:`calibration_test`.
     score : {"brier", "log"}, default "brier"
         (p − y)², or −log of the probability of what happened: infinite for a label of probability
         0, and so are then ``mean_score`` and ``miscalibration``.
-
-    Raises
-    ------
-    StatisticError
-        For a lens with more than two classes, or another score.
 
     References
     ----------
@@ -102,8 +96,7 @@ def brier_decomposition(
         As in :meth:`Predictions.of`. Clusters change no part of a decomposition. Of a
         :class:`Tally` bins are made of its micro-cells, and all parts are those of the rows.
     lens : lens or callable, optional
-        Whose Brier score; by default ``OneVsRest(1)`` for two classes and ``TopK(1)`` for more.
-        ``Canonical()`` takes the score of all classes apart.
+        Whose Brier score; ``Canonical()`` takes that of all classes apart.
     bins : binning or int, default UniformBins(15)
         The partition, as for :class:`caltest.ECE`.
 

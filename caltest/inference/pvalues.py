@@ -201,20 +201,13 @@ def replicate(
     ----------
     data : Predictions
         The observed data, seen through the lens.
-    statistic
-        A statistic or a function ``(probs, labels) -> float``.
-    scheme : RedrawLabels, ConsistencyResampling, Bootstrap or another Scheme
-        Where the data sets come from. A statistic that knows a faster way to the same law uses it.
-    n_resamples : int
-        Number of replicates, at least 1.
-    rng, workers
+    statistic, rng, workers
         As in :func:`calibration_test`. The numbers do not depend on ``workers``, and the first
         replicates of a longer run are those of a shorter one.
-
-    Returns
-    -------
-    SimulatedNull
-        The replicates; ``ended`` says whether Ctrl-C made them fewer.
+    scheme : RedrawLabels, ConsistencyResampling, Bootstrap or another Scheme
+        Where the data sets come from.
+    n_resamples : int
+        Number of replicates, at least 1; Ctrl-C may make them fewer.
 
     Raises
     ------

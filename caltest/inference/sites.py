@@ -40,8 +40,7 @@ def meta_analysis(
     probs, labels, **facts
         As in :meth:`Predictions.of`; ``by`` names the site of each row. Clusters are within sites.
     lens : lens or callable, optional
-        A lens with two classes, the first of which is the event; by default as in
-        :func:`calibration_test`.
+        A lens with two classes; by default as in :func:`calibration_test`.
     level : float, default 0.95
         Of the confidence and prediction intervals.
     curve : bool, default False

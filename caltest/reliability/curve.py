@@ -62,9 +62,8 @@ def reliability_curve(
     probs, labels
         As in :func:`calibration_test`.
     lens : lens, optional
-        Which probabilities are looked at; by default as in :func:`calibration_test`. A two-class
-        lens gives one curve, of its event; others give one for each induced class: ``TopK(k)`` for
-        each rank, ``Partition`` for each group, ``Canonical()`` for each class.
+        As in :func:`calibration_test`. A two-class lens gives one curve, of its event; others give
+        one for each induced class: each rank of ``TopK(k)``, each group of ``Partition``.
     bins : binning or int, default UniformBins(15)
         As in :class:`ECE`; the same for every curve.
     band : str, scheme or None, default "consistency"

@@ -38,12 +38,10 @@ def reliability_difference(
     ----------
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
         The predictions of the two models for the same observations.
-    labels : array_like of shape (n,)
-        Observed classes; left out when both are :class:`Predictions`.
+    labels, lens, **facts
+        As in :func:`calibration_test`; the lens leaves two classes.
     names : tuple of str, default ("A", "B")
         What the models are called.
-    lens : lens, optional
-        A lens that leaves two classes; by default as in :func:`calibration_test`.
     bins : binning or int, default UniformBins(15)
         Made from the predictions of both models together.
     level : float, default 0.9
@@ -51,8 +49,6 @@ def reliability_difference(
     simultaneous : bool, default False
         Whether ``level`` is for all intervals together (Šidák's inequality, which needs no
         independence).
-    **facts
-        As in :func:`calibration_test`.
 
     Raises
     ------

@@ -28,20 +28,15 @@ from caltest.statistics import ECE
 class SimplexGrid(Written):
     """The simplex cut into m slices along every axis: m² equal triangles for three classes.
 
-    The cell of a row is (⌊m p_0⌋, …, ⌊m p_{K−1}⌋). For three classes these are m² congruent
-    triangles, for four m (m² + 1) / 2 tetrahedra and octahedra, which differ in volume. Points in
-    which all m p_k are whole are corners of several cells and go to one that lies towards lower
-    values of their largest probability; ``UniformBins(m, closed="left")`` is the same partition
-    but for them.
+    The cell of a row is (⌊m p_0⌋, …, ⌊m p_{K−1}⌋), in O(K n log n); for four classes these are
+    m (m² + 1) / 2 tetrahedra and octahedra, which differ in volume. Points in which all m p_k are
+    whole are corners of several cells and go to one that lies towards lower values of their largest
+    probability; ``UniformBins(m, closed="left")`` is the same partition but for them.
 
     Parameters
     ----------
     n_bins : int, default 5
         Number of slices along an axis, m.
-
-    Notes
-    -----
-    O(K n log n).
 
     Examples
     --------
@@ -113,8 +108,7 @@ def reliability_simplex(
 
     References
     ----------
-    Vaicenavicius et al. 2019, §4.4 and Fig. 1. Westfall & Young, *Resampling-Based Multiple
-    Testing*, 1993, for max-T.
+    Vaicenavicius et al. 2019, §4.4 and Fig. 1. Westfall & Young 1993, for max-T.
 
     Examples
     --------
