@@ -22,6 +22,7 @@ from caltest._base.containers import names_of
 from caltest._base.doubts import doubts
 from caltest._base.features import Features
 from caltest._base.foreign import explained, refuse_form
+from caltest._base.multilabel import stacked
 from caltest._base.naming import in_a_file
 from caltest._base.provenance import Provenance as Provenance
 from caltest._base.written import several
@@ -87,6 +88,8 @@ class Predictions:
         What was given in the place of labels, which are 0 in rows that are unknown.
     ordered : bool
         Whether classes are in an order, such as grades.
+    multilabel : bool
+        Whether these are pairs of a row and one of its labels, as :meth:`of_labels` makes them.
     """
 
     probs: FloatArray
@@ -107,6 +110,7 @@ class Predictions:
     copies: int = 0
     followup: Followup | None = None
     ordered: bool = False
+    multilabel: bool = False
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
@@ -290,6 +294,11 @@ class Predictions:
             raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
         if ordered:
             facts["ordered"] = True
+        if data.multilabel and facts.keys() & {"by", "clusters", "folds", "horizon"}:
+            raise InvalidPredictionsError(
+                "of several labels a row each is a subgroup, and the row a cluster: they take no "
+                "other by=, clusters= or folds="
+            )
         if horizon is not None or time is not None:
             facts |= data._in_series(given, horizon)
         data = replace(data, **facts) if facts else data
@@ -297,6 +306,39 @@ class Predictions:
             if (followup or data.followup) is not None and vars(data)[name] is not None:
                 raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
         return data if followup is None else data._followed(followup)
+
+    @classmethod
+    def of_labels(cls, probs: Any, labels: Any, names: Sequence[Any] | None = None) -> Predictions:
+        """Stack the labels of rows that have several: findings of an image, topics of a text.
+
+        The n · L pairs of a row and a label are two-class rows; ``by`` is the name of the label,
+        and ``clusters`` the row. Labels of one row may depend on each other in any way, so that
+        nothing is asked of all pairs together: :func:`calibration_test` and :func:`audit` ask each
+        label by itself, and adjust p-values for their number by Holm's method.
+
+        Parameters
+        ----------
+        probs : array_like of shape (n, L)
+            The probability of every label; of a table, columns name the labels.
+        labels : array_like of shape (n, L)
+            1 where a row has the label, 0 where not, NaN where that is unknown: such pairs are left
+            out, which is noted.
+        names : sequence of L, optional
+            What the labels are called, by default the columns of ``probs``, or 0 … L−1.
+
+        Raises
+        ------
+        InvalidPredictionsError
+            For other shapes and values, L = 1, and a label without any outcome.
+
+        Examples
+        --------
+        >>> Predictions.of_labels([[0.8, 0.3], [0.4, 0.1]], [[1, 0], [1, np.nan]], ["a", "b"])
+        Predictions(n=3, K=2, 2 clusters)
+        """
+        stack = stacked(probs, labels, names)
+        data = cls.of(stack.probs, stack.labels, by=stack.names, clusters=stack.rows)
+        return replace(data, multilabel=True, notes=(*stack.notes, *data.notes))
 
     def _followed(self, followup: Followup) -> Predictions:
         """Return the same with follow-up in the place of labels."""

@@ -34,7 +34,7 @@ _READ = (
         "by",
     ),
     *("ids", "folds", "per_character", "drop_missing", "one_model", "format"),
-    *("time", "event", "horizon", "strata", "features", "ordered"),
+    *("time", "event", "horizon", "strata", "features", "ordered", "multilabel"),
 )
 
 

@@ -60,6 +60,7 @@ ROWS = options_of(
     option("--percent", is_flag=True, help="Probabilities are written in percent."),
     option("--drop-missing", is_flag=True, help="Leave out rows that lack a value, and say so."),
     option("--one-model", is_flag=True, help="Rows are of one model, whatever names say."),
+    option("--multilabel", is_flag=True, help="Rows have several labels: columns p_A, y_A, ..."),
     option("--ordered", is_flag=True, help="The classes are in their order, such as grades."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),

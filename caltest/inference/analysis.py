@@ -34,6 +34,7 @@ ROWS = frozenset({"clusters", "weights", "folds", "horizon"})
 WHY = {
     "folds": ": models of other folds know these labels",
     "horizon": ": outcomes that overlap are no independent draws",
+    "several labels a row": ": each is asked by itself, by calibration_test or audit",
 }
 #: Verbs that take a tally which keeps clusters apart.
 OF_CLUSTERS = ("calibration_test", "reliability_curve")
@@ -215,6 +216,7 @@ def admitted(
     carried: dict[str, object] = {"weights": data.weights, "clusters": data.n_clusters}
     carried |= {"by": data.by, "folds": data.folds, "followup": data.followup}
     carried |= {"features": data.features, "horizon": data.horizon}
+    carried["several labels a row"] = data.multilabel or None
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")

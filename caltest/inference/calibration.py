@@ -17,7 +17,7 @@ from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.analysis import ROWS, Analysis
 from caltest.inference.pvalues import Null, null_distribution, result_of
-from caltest.inference.subgroups import alike, each_subgroup, on_shared_labels
+from caltest.inference.subgroups import alike, each_subgroup, of_worst, on_shared_labels
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
@@ -142,7 +142,7 @@ def calibration_test(
             f"null for {name_of(statistic)}"
         )
     run = (n_resamples, rng, workers)
-    takes = {*ROWS, "by", "tally", "followup"}
+    takes = {*ROWS, "by", "tally", "followup", "several labels a row"}
     summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
     analysis = Analysis.of(
         "calibration_test", probs, labels, facts,
@@ -156,6 +156,9 @@ def calibration_test(
     if data.by is not None:
         options |= {"statistic": statistic, "null": null, "early_stop": early_stop, "rng": rng}
         ask: Any = partial(calibration_test, **options)
+        if data.multilabel:  # nothing is asked of all pairs: labels of a row depend anyhow
+            parts = each_subgroup(data, ask)
+            return of_worst(parts, analysis)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
         induced = analysis.problem

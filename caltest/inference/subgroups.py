@@ -13,8 +13,9 @@ import numpy as np
 from caltest._base.multiplicity import holm, max_t
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
+from caltest.inference.analysis import Analysis
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.results import Subgroups
+from caltest.results import CalibrationTestResult, Subgroups
 from caltest.results.base import Result, go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
 from caltest.simulate.permuted import Permutations
@@ -66,6 +67,22 @@ def each_subgroup(
     numbers: Any = {"n": n, "notes": tuple(notes)}
     parts = Subgroups(tuple(groups), counts, tuple(tests), (), 1.0, "Holm", **numbers)
     return _adjusted(parts, holm([test.pvalue for test in parts.tested]), "Holm")
+
+
+def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
+    """Return the test of the worst label with the p-value of all, where rows have several."""
+    worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
+    assert isinstance(worst, CalibrationTestResult)
+    said = f"numbers are those of the label {parts.names[parts.worst]}, p is that of all labels"
+    return replace(
+        worst,
+        pvalue=p,
+        pvalue_bracket=(p, p),
+        pvalue_error=0.0,
+        impossible=sum(test.impossible for test in parts.tested),
+        subgroups=parts,
+        **analysis.facts | {"notes": (*analysis.data.notes, said)},
+    )
 
 
 def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:

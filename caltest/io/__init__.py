@@ -52,6 +52,7 @@ def read_predictions(
     horizon: float | None = None,
     strata: str | None = None,
     ordered: bool = False,
+    multilabel: bool = False,
 ) -> Predictions:
     """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
 
@@ -104,6 +105,9 @@ def read_predictions(
         occurs by ``horizon``, which is then a time.
     ordered : bool, default False
         Whether classes are in their order, as in :meth:`Predictions.of`.
+    multilabel : bool, default False
+        Whether rows have several labels, as in :meth:`Predictions.of_labels`: of columns ``p_a``,
+        ``p_b`` and ``y_a``, ``y_b``, unless ``probs`` and ``label`` are other patterns.
 
     Raises
     ------
@@ -115,10 +119,14 @@ def read_predictions(
     ImportError
         Without what ``caltest[parquet]`` (also for Arrow and Zstandard) or ``caltest[excel]`` adds.
     """
+    if multilabel:
+        probs, label = probs or "p_*", label or "y_*"
     request = Request(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, percent, per_character, drop_missing, one_model, format),
-        *(time, event, horizon, strata, features, ordered),
+        *(time, event, horizon, strata, features),
+        ordered,
+        multilabel,
     )
     parts = parts_of(path)
     if len(parts) == 1:

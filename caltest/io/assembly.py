@@ -94,6 +94,12 @@ def read_chosen(
     Rows are counted from ``before``, those that were read before.
     """
     table = understood(source, request, chosen, before)
+    if request.multilabel:
+        if table.facts:
+            raise InvalidPredictionsError("several labels a row take no facts of the rows yet")
+        with table.naming:
+            data = Predictions.of_labels(table.probs, table.labels, table.classes)
+        return replace(data, notes=(*table.notes, *data.notes)), table.rows
     with table.naming:
         data = Predictions.of(
             table.probs,

@@ -31,7 +31,7 @@ from caltest.statistics import ECE
 from caltest.statistics.base import problem_of
 
 #: What is honoured besides probabilities and labels.
-FACTS = ROWS | {"by", "followup"}
+FACTS = ROWS | {"by", "followup", "several labels a row"}
 Band = (
     Literal["consistency", "confidence", "clopper-pearson", "wilson"]
     | LabelScheme

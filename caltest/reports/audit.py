@@ -27,6 +27,9 @@ from caltest.segments import segment_search
 from caltest.simulate import Workers, check_run
 from caltest.tally import AnyTally, Tallies
 
+#: The facts of rows that an audit asks with.
+TAKES = ROWS | {"by", "followup", "features", "several labels a row"}
+
 
 def audit(
     probs: Any,
@@ -115,15 +118,16 @@ def audited(
     data: Any = (
         admitted_tally("audit", probs, labels, facts, whole=True)
         if tally
-        else admitted("audit", probs, labels, facts, takes=ROWS | {"by", "followup", "features"})
+        else admitted("audit", probs, labels, facts, takes=TAKES)
     )
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
-        if not tally and data.followup is not None:
+        if not tally and (data.followup is not None or data.multilabel):
+            what = "several labels a row" if data.multilabel else "follow-up"
             raise StatisticError(
-                "tolerance= needs an interval of the error, which there is none of with follow-up: "
-                "leave it out, and see the intervals of cox_recalibration"
+                f"tolerance= needs an interval of the error, which there is none of with {what}: "
+                "leave it out"
             )
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(**run)
@@ -155,7 +159,7 @@ def audited(
         else:
             answers, adjusted = _together(data, asked, run)
         bounds = None
-        if tally or data.followup is None:
+        if tally or (data.followup is None and not data.multilabel):
             bounds = Bounds.of(_whole(data), asked[0].pairs[0], bound_alpha, run)
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:

@@ -223,12 +223,11 @@ def report_of(
     elsewhere: dict[str, Bounds],
 ) -> AuditReport:
     """Judge all of them together."""
-    followed = isinstance(data, Predictions) and data.followup is not None
-    if data.classes == RIGHT or followed:
+    if data.classes == RIGHT or _one_event(data):
         subject, (confidence, accuracy) = "event", _means(data, 1)
     else:
         subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
-    (top,) = (row for row in rows if row.subject == subject and row.aspect == "error")
+    top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
     impossible = impossible_in(data)
     if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
@@ -276,6 +275,11 @@ def report_of(
     )
 
 
+def _one_event(data: Predictions | AnyTally) -> bool:
+    """Say whether all is asked of one event, and nothing of the top class."""
+    return isinstance(data, Predictions) and (data.followup is not None or data.multilabel)
+
+
 def _wrong(
     data: Predictions | AnyTally,
     rows: tuple[AuditRow, ...],
@@ -285,15 +289,20 @@ def _wrong(
 ) -> tuple[str, list[str]]:
     """Return in which direction the model is wrong, and the sentences about it."""
     (confidence, accuracy), direction, sentences = means, "", list[str]()
-    followed = top.test.followup is not None
-    if top.adjusted <= alpha and not followed:
+    one_event = _one_event(data)
+    if top.adjusted <= alpha and not one_event:
         gap = confidence - accuracy
         one_way = abs(gap) >= 0.5 * top.test.estimate
         direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
+<<<<<<< HEAD
     errors = [r for r in significant if r.subject in ("event", "top") and r.aspect == "error"]
     event = next((row for row in errors if row.subject == "event"), None)
     if errors and data.n_classes == 2 and (top.subject == "top" or followed):
+=======
+    event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
+    if event is not None and (event is not top or one_event):
+>>>>>>> 2663aaf (Several labels a row: each is asked by itself, whatever they depend on)
         mean, rate = _means(data, 1)
         if abs(mean - rate) >= 0.5 * errors[0].test.estimate:
             # One direction only: of a rare event the top class says the contrary.
@@ -309,7 +318,11 @@ def _wrong(
             f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
             f"average and is right in {percent(accuracy, confidence)} of cases."
         )
+<<<<<<< HEAD
     elif significant and not errors:
+=======
+    elif significant and event is None and not one_event:
+>>>>>>> 2663aaf (Several labels a row: each is asked by itself, whatever they depend on)
         passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
         sentences.append(
             f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "

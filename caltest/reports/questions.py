@@ -130,6 +130,12 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):
         return [top, shape(TopK(1))]  # also of two classes
+    if isinstance(data, Predictions) and data.multilabel:
+        event = OneVsRest(1)
+        return [
+            Question("ECE by label", "is every label right?", "groups", ((binary, event),)),
+            Question("CoxScore by label", "and without bins?", "groups", ((CoxScore(), event),)),
+        ]
     if data.n_classes == 2:
         event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½

@@ -60,6 +60,14 @@ def feature(column: Column) -> Column:
         return texts
 
 
+def with_gaps(column: Column, name: str) -> Column:
+    """Return a column of numbers in which cells may be missing: NaN."""
+    absent = missing(column)
+    if absent.any() and column.dtype.kind != "f":
+        column = np.where(absent, np.nan, column.astype(object))
+    return numbers(column, name)
+
+
 def labels(column: Column) -> Column:
     """Return labels as numbers where every cell is one, else as text."""
     if column.dtype.kind not in "UO":

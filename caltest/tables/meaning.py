@@ -169,6 +169,8 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     wanted, choice, outcomes = chosen.wanted, chosen.choice, chosen.outcomes
     wanted += chosen.features
     columns = dict(zip(wanted, map(np.atleast_1d, source.read(wanted)), strict=True))
+    if request.multilabel:  # whose outcomes may be missing
+        columns |= {name: cells.with_gaps(columns[name], name) for name in outcomes}
     _refuse_models(source, request, wanted)
     first = 0 if source.frame else before + 1
     needed = {name: columns[name] for name in chosen.wanted}
@@ -286,6 +288,8 @@ def _complete(
         raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
     n, drop = next(iter(lengths.values())), request.drop_missing
     gaps = {name: cells.missing(column) for name, column in columns.items()}
+    if request.multilabel:
+        gaps = {name: rows for name, rows in gaps.items() if name not in chosen.outcomes}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}
     garbled: dict[str, AnyArray] = {}
     if drop:

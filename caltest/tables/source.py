@@ -42,6 +42,7 @@ class Request:
     strata: str | None = None
     features: str | Sequence[str] | None = None
     ordered: bool = False
+    multilabel: bool = False
 
     def __post_init__(self) -> None:
         given = self.time is not None and self.horizon is not None
