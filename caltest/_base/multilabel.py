@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.containers import as_ndarray, names_of
-from caltest._base.reading import nth
+from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 
