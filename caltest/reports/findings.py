@@ -295,14 +295,9 @@ def _wrong(
         one_way = abs(gap) >= 0.5 * top.test.estimate
         direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
-<<<<<<< HEAD
     errors = [r for r in significant if r.subject in ("event", "top") and r.aspect == "error"]
     event = next((row for row in errors if row.subject == "event"), None)
-    if errors and data.n_classes == 2 and (top.subject == "top" or followed):
-=======
-    event = next((r for r in significant if r.subject == "event" and r.aspect == "error"), None)
-    if event is not None and (event is not top or one_event):
->>>>>>> 2663aaf (Several labels a row: each is asked by itself, whatever they depend on)
+    if errors and data.n_classes == 2 and (top.subject == "top" or one_event):
         mean, rate = _means(data, 1)
         if abs(mean - rate) >= 0.5 * errors[0].test.estimate:
             # One direction only: of a rare event the top class says the contrary.
@@ -318,11 +313,7 @@ def _wrong(
             f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
             f"average and is right in {percent(accuracy, confidence)} of cases."
         )
-<<<<<<< HEAD
-    elif significant and not errors:
-=======
-    elif significant and event is None and not one_event:
->>>>>>> 2663aaf (Several labels a row: each is asked by itself, whatever they depend on)
+    elif significant and not errors and not one_event:
         passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
         sentences.append(
             f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
