@@ -17,6 +17,7 @@ from validation import (
     equivalence,
     families,
     power,
+    segments,
     tallies,
     type_one_error,
     ways,
@@ -32,6 +33,7 @@ STUDIES = (
     equivalence,
     families,
     power,
+    segments,
     ways,
 )
 

@@ -253,6 +253,6 @@ mostly near 0 and 1, "percents" the same in two decimals. Searches redraw {b} la
 
 """
 
-STUDY = Study("segments", DATA, tests, measure, page, sets=300, quick=10)
+STUDY = Study("segments", DATA, tests, measure, page, sets=300, quick=10, slow=("by=",))
 if __name__ == "__main__":
     run(STUDY)

@@ -21,9 +21,8 @@ def segments(result: SegmentSearch, ax: Any = None, *, recipe: bool = True) -> P
     """
     rows = [result.whole, *(result.segments or result.strongest)]
     rows = rows[1:] if result.whole in rows[1:] else rows
-    names = [f"{row.name} ({row.n})".replace(" and ", "\nand ") for row in rows]
-    lines = [name.count("\n") + 1 for name in names]
-    chart = Chart.of(ax, 1.3 + 0.08 * len(rows) + 0.12 * sum(lines))
+    names = [f"{row.name} ({row.n})" for row in rows]
+    chart = Chart.of(ax, 1.3 + sum(0.2 if len(name) < 20 else 0.32 for name in names))
     y = chart.rows(names)
     low, high, mean = np.array([(row.low, row.high, row.difference) for row in rows]).T
     words = f"{100 * (1 - result.alpha):g} % for all segments"

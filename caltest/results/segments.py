@@ -169,7 +169,8 @@ class SegmentSearch(Result):
 
     def _in_words(self) -> list[str]:
         level = f"{100 * self.alpha:g} %"
-        said = [
+        said = [] if self.segments else ["None is listed: the segments of most evidence are shown."]
+        said += [
             "Evidence is what recalibrating the segment gains, in nats, less the price of the "
             f"search; calibrated models show more than {self.bar:.1f} in {level} of data sets.",
         ]
