@@ -59,21 +59,6 @@ def test_canonical_changes_nothing(four):
     assert not four.induced
 
 
-@pytest.mark.parametrize(
-    "lens", [TopK(1), TopK(2), Partition([[0, 1], [2, 3]]), OneVsRest(3)], ids=repr
-)
-def test_facts_of_the_rows_survive(four, lens):
-    data = Predictions.of(four, weights=[1, 3], clusters=["b", "b"], by=["x", "y"], ids=[7, 8])
-    for chosen in (lens, lambda data: lens(data)):
-        seen = as_lens(chosen, data)(data)
-        assert seen.induced
-        assert seen.classes is None
-        assert seen.weights.tolist() == [1.0, 3.0]
-        assert seen.clusters.tolist() == [0, 0]
-        assert seen.by.tolist() == ["x", "y"]
-        assert seen.ids.tolist() == [7, 8]
-
-
 def test_a_function_that_picks_rows_keeps_their_facts(four):
     data = Predictions.of(four, weights=[1, 3])
     assert as_lens(lambda data: data.take(np.array([1])), data)(data).weights.tolist() == [3.0]

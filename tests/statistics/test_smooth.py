@@ -90,14 +90,6 @@ def test_all_right():
     assert curve.width == 2 / 1024  # the smallest that is tried
 
 
-@pytest.mark.parametrize("n", [3, 40, 500])
-def test_more_rows_of_the_same_change_little(n):
-    p, y = two(n, n, "decimals")
-    value = SmoothECE()(p, y)
-    assert SmoothECE()(np.repeat(p, 3), np.repeat(y, 3)) == pytest.approx(value, abs=1e-3)
-    assert 0 <= value <= 1
-
-
 def test_limit_is_the_mean_error():
     # r(p) = p + 0.1 sin(2πp): for smooth errors and many rows smECE tends to E|r(p) − p| = 0.2 / π,
     # less what the kernel of that width takes off.

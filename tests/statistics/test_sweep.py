@@ -77,17 +77,6 @@ def test_the_bins_are_chosen_anew_for_every_set_of_labels():
     )
 
 
-def test_less_biased_than_fifteen_bins_for_a_calibrated_model():
-    generator = np.random.default_rng(8)
-    sweeps, fifteen = [], []
-    for _ in range(60):
-        p = generator.random(300)
-        y = (generator.random(300) < p).astype(int)
-        sweeps.append(Sweep()(p, y))
-        fifteen.append(ct.ECE(ct.QuantileBins(15))(p, y))
-    assert np.mean(sweeps) < 0.85 * np.mean(fifteen)
-
-
 @pytest.mark.filterwarnings("ignore::caltest.errors.DoubtfulInputWarning")
 def test_separable_labels_of_many_rows_take_no_time():
     p = np.sort(np.random.default_rng(1).random(300_000))
