@@ -41,7 +41,6 @@ from .lenses import Partition as Partition
 from .lenses import TopK as TopK
 from .planning import plan as plan
 from .predictions import Predictions as Predictions
-from .problem import CellLaw as CellLaw
 from .problem import Cells as Cells
 from .problem import Estimand as Estimand
 from .problem import RowProblem as RowProblem

@@ -23,7 +23,7 @@ from caltest._base.progress import progress
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, RootNull
 from caltest.predictions import FloatArray, IntArray
-from caltest.problem.cells import CellLaw
+from caltest.statistics.prepared import CellStatistic
 
 #: Cells up to which the exact null is computed without being asked for.
 MAX_CELLS = 128
@@ -42,7 +42,7 @@ PRECISION = 0.01
 MERGING = 2e-15
 
 
-def cell_null(law: CellLaw, estimate: float) -> ExactNull:
+def cell_null(law: CellStatistic, estimate: float) -> ExactNull:
     """Return the law of a statistic of cell counts when labels are drawn from the predictions.
 
     The grid is refined around the ``estimate`` until the bracket of its p-value is narrower than 1

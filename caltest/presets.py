@@ -19,10 +19,10 @@ from caltest.binning import Closed, CutBins, EdgeBins, UniformBins, VarianceTree
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import CellLaw, Cells, Problem, RowProblem
+from caltest.problem import Cells, Problem, RowProblem
 from caltest.statistics import ECE, MCE, RMSCE, ClasswiseECE, DebiasedL2, HosmerLemeshow, Statistic
 from caltest.statistics.base import rows_of
-from caltest.statistics.prepared import LabelStatistic, Prepared
+from caltest.statistics.prepared import CellStatistic, LabelStatistic, Prepared
 from caltest.statistics.regression import ScaledGaps
 
 Task = Literal["multiclass", "binary"]
@@ -289,5 +289,5 @@ class _KeptRows(LabelStatistic):
     def batch(self, labels: Any) -> FloatArray:
         return self.inner.batch(labels[:, self.kept])
 
-    def cell_law(self) -> CellLaw | None:
+    def cell_law(self) -> CellStatistic | None:
         return self.inner.cell_law()

@@ -5,7 +5,7 @@
 """
 
 from caltest.problem.base import LinearTerm, Problem, ResidualSums
-from caltest.problem.cells import MAX_MASS, CellLaw, Cells, Estimand
+from caltest.problem.cells import MAX_MASS, Cells, Estimand
 from caltest.problem.clustered import ClusteredProblem
 from caltest.problem.followup import Drawn, FollowupProblem, row_problem
 from caltest.problem.rows import Flips, RowProblem
@@ -13,7 +13,6 @@ from caltest.problem.tally import Counts, TallyProblem
 
 __all__ = [
     "MAX_MASS",
-    "CellLaw",
     "Cells",
     "ClusteredProblem",
     "Counts",

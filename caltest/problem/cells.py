@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -163,20 +163,3 @@ class Estimand:
     def unscaled(self, value: float) -> float:
         """Return the size that a value of the statistic, at least 0, stands for."""
         return value**2 if self.root else value / self.factor
-
-
-@dataclass(frozen=True, eq=False)
-class CellLaw:
-    """How a statistic of two classes is made of the weights of events in its cells.
-
-    Its exact null follows: cells are independent, their counts Poisson-binomial. ``term(cell,
-    counts)`` is what a cell contributes when that much of it are events; terms are combined by
-    ``combine``, then by a ``root``; ``unit`` is the step of a term from one count to the next, if
-    all cells share it.
-    """
-
-    cells: Cells
-    term: Callable[[int, IntArray], FloatArray]
-    combine: Literal["sum", "max"] = "sum"
-    unit: float | None = None
-    root: bool = False

@@ -24,7 +24,7 @@ import numpy as np
 from caltest.errors import StatisticError
 from caltest.nulls import NullDistribution
 from caltest.predictions import FloatArray, IntArray
-from caltest.problem import CellLaw, Cells, Estimand, Problem, ResidualSums
+from caltest.problem import Cells, Estimand, Problem, ResidualSums
 from caltest.problem.base import Squares
 from caltest.simulate import CHUNK, RowScheme, Scheme, Shortcut
 
@@ -100,8 +100,8 @@ class Prepared(ABC):
         of_cells = "" if self.cells is None else self.cells.remark
         return (*self.problem.remarks, *filter(None, (of_cells, self.remark)))
 
-    def cell_law(self) -> CellLaw | None:
-        """Return how the value is made of the events in cells, where it is and has a law."""
+    def cell_law(self) -> CellStatistic | None:
+        """Return the statistic of cells whose exact law is that of this one, if there is one."""
         return None
 
     def limit_caveat(self) -> str | None:
@@ -228,13 +228,12 @@ class CellStatistic(SumStatistic):
             )
         return np.asarray(np.sqrt(values) if self.root else values)
 
-    def cell_law(self) -> CellLaw | None:
-        """Return how the value is made of the events in cells, where their laws can be computed."""
-        if self.problem.n_classes != 2 or not self.cells.lawful:
-            return None
-        return CellLaw(self.cells, self._term, self.combine, self.unit, self.root)
+    def cell_law(self) -> CellStatistic | None:
+        """Return it, of two classes whose cells have laws: Poisson-binomial counts, independent."""
+        return self if self.problem.n_classes == 2 and self.cells.lawful else None
 
-    def _term(self, cell: int, count: IntArray) -> FloatArray:
+    def term(self, cell: int, count: IntArray) -> FloatArray:
+        """Return what a cell contributes when that much of it are events."""
         sums = count[:, None, None] - self.cells.expected[cell]
         return self.terms(sums, slice(cell, cell + 1))[:, 0]
 
