@@ -209,6 +209,7 @@ def admitted(
     refuse_strange(verb, facts)
     data = Predictions.of(probs, labels, **facts)
     data = data if stakes else data.in_ratios()
+    # A map that was fitted to these labels makes them look calibrated
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
 
@@ -331,6 +332,7 @@ def seen_through(data: Predictions, lens: Lens, statistics: Collection[Statistic
     induced = lens(data)
     facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
     alike = all(fact is None for fact in facts)
+    # Sums take one pass; below that many rows they save nothing
     if statistics and alike and induced.n > MANY and induced.n_classes == 2:
         sums = TallyProblem.of(Tally.of(induced, lens=Canonical()))
         if all(_summed_exactly(statistic, sums) for statistic in statistics):

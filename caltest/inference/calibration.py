@@ -169,6 +169,8 @@ def calibration_test(
     if isinstance(null, PopulationWeights):
         null.refuse(analysis.problem)
         ask = partial(calibration_test, data, None, statistic, rng=rng, **options)
+        # Labels are redrawn as if predictions were right, signs keep the observed scatter: the
+        # larger p-value counts, as neither alone holds for every way in which weights arise.
         both = [ask(null=scheme) for scheme in (RedrawLabels(), WildSigns())]
         note = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
         larger = max(both, key=lambda test: test.pvalue)
@@ -197,6 +199,7 @@ def _tested(
     if null == "auto" and prepared.usual_null and alone:
         null = prepared.usual_null
     law = null_distribution(statistic, prepared, estimate, null, *run, early)
+    # "auto" ends here, too, where cells or a short list of label vectors have a law.
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
@@ -230,6 +233,7 @@ def _by_one_row_per_cluster(
             tests.append(calibration_test(part, None, statistic, rng=generator, **options))
             go_on(tests[-1].ended)
             advance(1)
+    # Exchangeable p-values may be averaged in turn: twice the smallest running mean is valid
     running = np.cumsum([test.pvalue for test in tests]) / np.arange(1, len(tests) + 1)
     pvalue = min(1.0, 2.0 * float(running.min()))
     numbers = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)

@@ -213,6 +213,7 @@ def compare_models(
     pairs = [compared(settings, a, b) for a, b in combinations(ranked, 2)]
     adjusted = holm([pair.pvalue for pair in pairs])
     judged = list(zip(pairs, adjusted, strict=True))
+    # Letters join models that no adjusted p-value separates.
     together = {frozenset(pair.names) for pair, p in judged if p > 1.0 - level}
     names, first = tuple(m.name for m in ranked), pairs[0]
     return ComparisonTable(
@@ -305,6 +306,7 @@ def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple
         if frozenset((a, b)) in together:
             continue
         split = [part for s in sets for part in ((s - {a}, s - {b}) if {a, b} <= s else (s,))]
+        # A set within another says nothing more: absorb it.
         sets = [
             s for j, s in enumerate(split) if not any(s < t for t in split) and s not in split[:j]
         ]

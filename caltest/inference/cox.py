@@ -182,6 +182,7 @@ def _of_sums(micro: TallyProblem) -> Likelihood:
     z = log_odds(Predictions(np.column_stack([p, rest]), np.zeros(p.size, int)))
     design = np.column_stack([np.ones(z.size), z])
     residuals = [micro.excess.sum(), micro.total("cut_rz")]
+    # Any outcomes with these two sums have the same likelihood: take those linear in z
     gap = design @ np.linalg.solve((design * times[:, None]).T @ design, residuals)
     return z, p + gap, times
 
@@ -190,6 +191,7 @@ def _tail(value: float, df: int, freedom: float) -> float:
     """Return how often χ², or with clusters or weights Hotelling's T², is as large."""
     if np.isinf(freedom):
         return float(scipy.special.chdtrc(df, value))
+    # Hotelling: T² (ν − p + 1) / (ν p) follows F(p, ν − p + 1)
     rest = max(freedom - df + 1.0, 1.0)
     return float(scipy.special.fdtrc(df, rest, value * rest / (freedom * df)))
 
@@ -224,6 +226,7 @@ def covariance_of(
     d = design.shape[1]
     scores = added(design * (w * (events - scipy.special.expit(logits)))[:, None], unit)
     products = (design[:, :, None] * design[:, None, :] * v[:, None, None]).reshape(-1, d * d)
+    # Without unit u the score of the fit is −s_u: one Newton step from the estimate of all
     rest = information - added(products, unit).reshape(-1, d, d)
     moved = (np.linalg.pinv(rest, hermitian=True) @ scores[:, :, None])[:, :, 0]
     return np.asarray(moved.T @ moved * (1.0 - 1.0 / len(moved)))

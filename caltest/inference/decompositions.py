@@ -62,6 +62,7 @@ def corp_decomposition(
     else:  # infinite where an impossible outcome occurred
         mean_score = fixed.mean_score(induced.labels)
     fit = fixed.fit(induced.labels)
+    # The best constant forecast is the rate of events: its score is the uncertainty
     w = np.ones(induced.n) if induced.weights is None else induced.weights
     events, total = np.array([[w[induced.labels == 0].sum()], [w.sum()]])
     recalibrated = best_score(fit.observed * fit.count, fit.count, score)

@@ -51,6 +51,7 @@ def swapped_differences(
     weights = None
     if a.weights is not None and b.weights is not None:
         weights = np.concatenate([a.weights, b.weights])
+    # Rows of both models are stacked once; a swap is a choice of row numbers
     both = Predictions(probs, labels, weights=weights, induced=True)
     evaluate: Any = partial(_difference, statistic, both)
     return simulate(evaluate, draw, n_resamples, rng, workers)

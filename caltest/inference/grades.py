@@ -88,6 +88,7 @@ def grade_tests(
     N, D = np.append(size, size.sum()), np.append(happened, happened.sum())
     mean = np.append(p, p @ (size / size.sum()))
     exact, posterior = _binomial(N, D, mean), _jeffreys(N, D, mean)
+    # Grades of one probability add up to a binomial; others need the law of the sum
     if np.unique(p[size > 0]).size > 1:
         for tail, value in zip(exact, _poisson_binomial(size, p, int(D[-1])), strict=True):
             tail[-1] = value
@@ -98,6 +99,7 @@ def grade_tests(
     tested = N > 0
     tested[-1] = tested[:-1].sum() > 1
     adjusted[tested] = holm(pvalues[method][tested].tolist())
+    # One grade is the portfolio: it is not counted twice
     adjusted[-1] = adjusted[-1] if tested[-1] else adjusted[:-1].min()
     rate = D / np.where(N > 0, N, np.nan)
     over = rate > mean if alternative == "two-sided" else np.full(N.size, alternative == "greater")
@@ -116,6 +118,7 @@ def grade_tests(
 
 
 def _of(tails: Tails, alternative: str) -> FloatArray:
+    # A two-sided test may be wrong on either side: each tail has half of alpha
     greater, less = tails
     if alternative == "two-sided":
         return np.minimum(1.0, 2.0 * np.minimum(greater, less))

@@ -113,6 +113,7 @@ def by_inversion(request: IntervalProblem) -> Bounds:
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
     alike = noise.parts is None and noise.own is None
+    # Few cells: the exact law decides about 0, as the test does; for many, draws are quicker.
     if alike and request.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
         plain = BinnedError.of(cells, "sqeuclidean" if squared else "tv")
@@ -125,6 +126,7 @@ def by_inversion(request: IntervalProblem) -> Bounds:
     if abs(corrected - request.estimate) < 1e-12:  # the statistic over pairs corrects itself
         corrected = request.estimate
     low = 0.0 if plausible else size.low(noise, request.alpha)
+    # A refuted model whose errors may cancel within cells: any error above 0 is plausible.
     cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
     low = 0.0 if cancels else low
     is_plain = isinstance(request.prepared, BinnedError) and not request.prepared.root
@@ -156,6 +158,7 @@ def _n_draws(request: IntervalProblem) -> int:
     numbers = len(request.cells) * (
         1 if request.induced.n_classes == 2 else request.induced.n_classes
     )
+    # Redrawn labels cost n a draw, which bounds their number as cells do
     if request.designed:
         numbers = max(numbers, request.induced.n // 64)
     elif not request.cells.lawful:
@@ -176,6 +179,7 @@ def by_cells(request: IntervalProblem) -> Bounds:
         low, high = clopper_pearson(events, size, 1.0 - 2.0 * alpha)
         return low - predicted, predicted - high
 
+    # From below any cell may be the largest: all share α. From above the largest has to be covered.
     nearest = np.maximum(*outside(request.alpha / size.size)).max()
     above, below = outside(request.alpha)
     furthest = np.maximum(-above, -below).max()
@@ -221,6 +225,7 @@ def _largest_gaps(
     n, sums, squares = (np.bincount(group, times * residuals**k, size) for k in range(3))
     mean = sums / np.maximum(n, 1.0)
     spread = np.sqrt(np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0))
+    # Two atoms have the mean and the variance of the rows of a group, which a mean needs.
     atoms = np.stack([mean - spread, mean + spread])
     drawn = rng.multinomial(round(n.sum()), np.tile(n / (2.0 * n.sum()), 2), draws)
     drawn = drawn.reshape(draws, 2, -1, 2)

@@ -148,6 +148,7 @@ def _in_subgroups(
     go_on(whole.ended)
     if whole.pvalue is None:
         raise StatisticError(f"by needs method='inversion', not {whole.method!r}: leave out by")
+    # Bonferroni needs no independence: subgroups may overlap and share clusters.
     share = 1.0 - (1.0 - level) / len(data.subgroups())
     parts = each_subgroup(data, partial(of_all, level=share))
     note = f"intervals of {share:.4g} each, which cover together with {level:.4g}"
@@ -166,6 +167,7 @@ def interval_problem(
 ) -> IntervalProblem:
     """Look at the data of which bounds of a statistic are asked for."""
     check_run(**run)
+    # Only what inversion reads off sums of cells may come from micro-cells without a loss.
     inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
     summable = [statistic] if inverted and method in ("auto", "inversion") else []
     analysis = Analysis.of_data(verb, data, lens, run["rng"], summable)

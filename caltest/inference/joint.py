@@ -177,6 +177,7 @@ def _on_shared_draws(
 
     ``maps`` take them to those that the pairs see; None where these are the same.
     """
+    # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [a.evaluate(s) for a, s in zip(looks, statistics, strict=True)]
     prepared = [each for each, _ in observed]
     scheme = RedrawLabels() if looks[0].followup is None else RedrawFollowup()
@@ -190,6 +191,7 @@ def _on_shared_draws(
     )
     both, centre = np.array([(each.two_sided, each.centre) for each in prepared]).T
     estimates = np.array([value for _, value in observed])
+    # Two-sided statistics count by their distance from the centre, as in their own p-values.
     evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
     numbers: Any = {name: looks[0].facts[name] for name in OF_ALL_PAIRS}

@@ -82,9 +82,11 @@ class Model:
         if settings.method == "z":
             assert prepared.cells is not None
             cells = prepared.cells
+            # Micro-cells become rows that stand for several: the variance needs units, not sums.
             if not prepared.problem.exact:
                 rows, times, place = prepared.problem.expand()
                 cells = Cells.by_number(cells.of_unit[place], RowProblem(rows))
+            # The estimate is that of the statistic itself, which a tally knows more exactly.
             error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
             if error.alone == error.n:
                 raise StatisticError(
@@ -167,6 +169,7 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
         if m.error is not None and m.error.alone > MANY_ALONE * m.error.n
     ]
     better, side = (a, sides[0]) if difference.value < 0.0 else (b, sides[1])
+    # Without rows alone in their cells it would differ: then these decide, and bins are too small
     if difference.pvalue(lone=False) <= 1.0 - settings.level < pvalue:
         notes.append(
             f"{side.lone.size} {'rows' if side.error.parts.rows else 'clusters'} of {better.name} "
@@ -194,6 +197,7 @@ def verdict(
     differs = pvalue <= 1.0 - settings.level
     if low is None or high is None:
         return ComparisonVerdict.NOT_EXCHANGEABLE if differs else ComparisonVerdict.CANNOT_TELL
+    # |√s − √t| ≤ √|s − t|: a difference of squares within margin² bounds that of the roots.
     if max(-low, high) <= settings.margin**2:
         return ComparisonVerdict.TIED
     if not differs:
@@ -266,9 +270,11 @@ def _score_difference(
     parts = [a.variance(a.values - b.values)] if paired else [s.variance(s.values) for s in (a, b)]
     variances, freedoms = np.array(parts).T
     difference, error = first - second, float(np.sqrt(variances.sum()))
+    # A model compared with itself has no spread but rounding, and no t statistic.
     if error <= 1e-14 * (abs(first) + abs(second)):  # the same scores up to rounding
         pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
         return ScoreDifference(name, first, second, difference, difference, difference, pvalue)
+    # Welch & Satterthwaite; of paired rows there is one variance, and this is its own freedom.
     freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
     reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
     pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)

@@ -91,6 +91,7 @@ def null_distribution(
             )
         return laws[null](data.labels)
     if isinstance(null, str):
+        # Cells first: exact for any n. Enumeration is for what is no function of cells.
         law = prepared.cell_law() if data.n_classes == 2 else None
         if law is not None and len(law.cells) <= (MAX_CELLS if null == "auto" else data.n):
             return cell_null(law, estimate)
@@ -133,6 +134,7 @@ def _of_clusters(
                 "null=OneRowPerCluster(), or take a statistic of residuals, such as ECE, CoxScore "
                 "or Kuiper"
             )
+        # Asked for by name it runs all the same, and the result says that κ was left out.
         schemes = tuple(each._replace(inflation=1.0) for each in schemes)
         summary = replace(summary, inflation_applied=False)
     laws = [
@@ -143,6 +145,7 @@ def _of_clusters(
         for each in schemes
     ]  # fmt: skip
     share = partial(reaching, estimate, two_sided=prepared.two_sided, centre=prepared.centre)
+    # Which kind of dependence clusters have is not known: the less favourable one counts.
     largest = max(laws, key=lambda law: float(share(law.values).mean()))
     ended = ending(*(law.ended for law in laws))
     return replace(largest, ended=largest.ended if ended == "complete" else ended, clusters=summary)
@@ -239,14 +242,17 @@ def result_of(
     if isinstance(law, SimulatedNull):
         drawn, ended = len(law), law.ended
         exceeding = int(reaching(estimate, law.values, two_sided, centre).sum())
+        # The observed data are one of B + 1 exchangeable draws, so that p is never 0.
         pvalue = (1 + exceeding) / (1 + drawn)
         if ended == "early":
+            # Besag & Clifford (1991): h / (draws until the h-th) is valid without the + 1.
             exceeding = draws.EXCEEDING
             pvalue = exceeding / drawn
         error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
         bracket = clopper_pearson(exceeding, drawn)
     elif isinstance(law, ExactNull):
         bracket = law.bracket(estimate, two_sided, centre)
+        # The upper end of the bracket errs on the safe side.
         pvalue = max(bracket[1], np.finfo(float).tiny)
     else:  # a limit law; only symmetric ones are used on both sides
         beyond = centre + abs(estimate - centre)

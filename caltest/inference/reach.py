@@ -104,6 +104,7 @@ class Side:
         if not self.lone.size or self.lone.max() == 0.0:
             return 0.0
         largest = self.lone.max()
+        # Fay & Feuer: the weighted count as a gamma law, with one more event of the largest weight
         mean, variance = self.lone.sum() + largest, (self.lone**2).sum() + largest**2
         return float(variance / mean * gammaincinv(mean**2 / variance, ndtr(z)))
 
@@ -167,6 +168,7 @@ class Difference:
 
     def reach(self, z: float, side: Side, lone: bool = True) -> float:
         """Return how far the limit lies from D on the side where ``side`` looks better."""
+        # Rounding of the cells must not make a model differ from itself
         if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):
             return 0.0  # one model, compared with itself
         variance = self.base + max(self.not_shown, 0.5 * z * z * self.anywhere)

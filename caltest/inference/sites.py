@@ -173,10 +173,12 @@ def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> Pool
     tau2 = _reml(values, errors**2)
     w = 1.0 / (errors**2 + tau2)
     mean = float(w @ values / w.sum())
+    # Below 1 sites agree by luck, which must not shorten the interval (Knapp & Hartung 2003)
     stretch = max(1.0, float(w @ (values - mean) ** 2) / (k - 1))
     se = float(np.sqrt(stretch / w.sum()))
     t, wide = float(stdtrit(k - 1, 0.5 + level / 2.0)), float(np.sqrt(tau2 + se**2))
     q = float(exact @ (values - exact @ values / exact.sum()) ** 2)
+    # Higgins & Thompson (2002): the share of τ² in the variance of a typical site
     typical = (k - 1) * exact.sum() / (exact.sum() ** 2 - (exact**2).sum())
     return PooledEffect(
         values=tuple(values.tolist()),
@@ -206,6 +208,7 @@ def _reml(values: FloatArray, variances: FloatArray) -> float:
 
     most = 10.0 * float(np.ptp(values) ** 2 + variances.max())
     grid = np.append(0.0, np.geomspace(1e-9 * most, most, 200))
+    # The restricted likelihood may have two maxima: a grid finds the larger one
     best = int(np.argmax([likelihood(tau2) for tau2 in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, 200)]
     if likelihood(low, slope=True) <= 0.0:

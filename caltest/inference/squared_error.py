@@ -97,6 +97,7 @@ class SquaredError:
         parts = Parts.of(induced, cell, times)
         own, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times
         sums, units = added(m[:, None] * x, own, size), np.bincount(own, m, size)
+        # |S|² − Σ |x|² are the products of two different units: their noise has mean 0
         squares = (x * x).sum(axis=1)
         totals = (sums * sums).sum(axis=1) - summed(m * squares, own, size)
         total, squared = (summed(m * mass**e, own, size) for e in (1, 2))
@@ -179,6 +180,7 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
     """
     own = [(a.omitting - b.omitting, a)] if paired else [(e.omitting, e) for e in (a, b)]
     jackknife = sum(_jackknife(values, error.times) for values, error in own)
+    # Residuals as they are count true errors as noise; centred ones lack a little of it
     centred, _ = _quadratic(a, b, a.centred, b.centred, paired)
     raw, apart = _quadratic(a, b, a.parts.sums, b.parts.sums, paired)
     return max(jackknife - centred, raw, centred, 0.0) + 1e-14 * apart
@@ -229,6 +231,7 @@ def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) ->
     for g in np.flatnonzero(weights > 0.0):
         rows = order[starts[g] : starts[g + 1]]
         xs, zs = x[left[rows]], z[right[rows]]
+        # ‖XᵀZ‖² = Σ (XXᵀ)(ZZᵀ): the smaller of both tables is made
         few = rows.size < x.shape[1]
         whole = ((xs @ xs.T) * (zs @ zs.T)).sum() if few else np.square(xs.T @ zs).sum()
         total += weights[g] * float(whole)

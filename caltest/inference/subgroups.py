@@ -43,6 +43,7 @@ def each_subgroup(
     ``beside`` are the predictions of other models for the same rows.
     """
     groups = data.subgroups()
+    # Notes are those of all rows: said once, and not again for every subgroup
     plain = [replace(d, by=None, notes=(), copies=0) for d in (data, *beside)]
     tests: list[Any] = []
     notes = []
@@ -147,6 +148,7 @@ def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
             note = f"whether subgroups are calibrated alike is not tested: {reason}"
             return replace(parts, notes=(*parts.notes, note))
     p, residuals = induced.probs[:, 0], induced.residuals[:, 0]
+    # Groups that meet at a jump of the curve differ by their predictions, not by their calibration
     support = Permutations.of(p, residuals, members).support
     notes = tuple(
         f"whether subgroup {name} is calibrated as others are is not tested: only {rows} rows have "
