@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from caltest._base import reading
 from caltest._base.arrays import BoolArray as BoolArray
 from caltest._base.arrays import FloatArray as FloatArray
 from caltest._base.arrays import IntArray as IntArray
-from caltest._base.checks import is_whole, one_of
+from caltest._base.checks import one_of
 from caltest._base.containers import names_of
 from caltest._base.doubts import doubts
 from caltest._base.features import Features
@@ -25,6 +25,7 @@ from caltest._base.foreign import explained, refuse_form
 from caltest._base.multilabel import stacked
 from caltest._base.naming import in_a_file
 from caltest._base.provenance import Provenance as Provenance
+from caltest._base.rows import as_rows, relabelled
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 from caltest.followup import UNKNOWN, Censoring, Followup
@@ -147,10 +148,9 @@ class Predictions:
         Parameters
         ----------
         probs : array_like of shape (n,), (n, 1) or (n, K)
-            One column or a 1-D array is the probability of label 1 of a binary problem; it
-            becomes the two columns (1 − p, p). Arrays, torch tensors of any device, tables of
-            pandas, polars, Arrow, duckdb or Hugging Face, and dictionaries of columns, with a
-            column for each class or one of whole rows. Rows that sum to 1 within 1e-3, or within
+            One column is the probability of label 1, p, and becomes (1 − p, p). Arrays, torch
+            tensors, tables of pandas, polars, Arrow, duckdb or Hugging Face, and dictionaries of
+            columns, one a class or one of whole rows. Rows that sum to 1 within 1e-3, or within
             what rounding explains, are divided by their sum, which is noted; sums within 1e-12 are
             left alone. Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3
             digits; bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read
@@ -158,22 +158,20 @@ class Predictions:
             :class:`Predictions` get the labels and facts given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
-            ``probs`` is a table, the name of the column that holds them, as for the facts below,
-            or nothing if its name says so; columns are then found as :func:`read_predictions` finds
-            them. Rows of pandas objects must have one index.
-            Or :class:`Followup`: of a risk by a horizon, for rows not all followed until then.
+            ``probs`` is a table, a column by its name, as for the facts below, or nothing if its
+            name says so; columns are then found as :func:`read_predictions` finds them. Or
+            :class:`Followup`: of a risk by a horizon, for rows not all followed until then.
         classes : sequence, optional
-            The label values (strings or integers) in the order of the columns of ``probs``. Columns
+            The label values (strings or integers) in the order of the columns of ``probs``; columns
             of a table whose names are such values need none.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
-            observation that counts three times, not three observations: for these repeat the row.
-            They must not depend on the outcome, as those of inverse probability of censoring do:
-            for these pass :class:`Followup` as labels.
+            observation that counts three times, not three observations. Weights must not depend on
+            the outcome, as those of inverse probability of censoring do (pass :class:`Followup`).
         clusters : array_like of shape (n,), optional
             The cluster of each row, such as the patient: its rows may depend on each other, those
             of two clusters may not, and how many they are must not depend on outcomes.
-        by : array_like of shape (n,), mapping or data frame, optional
+        by : array_like of shape (n,), mapping, data frame or names of columns, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
             several with at least 50 rows are subgroups too.
@@ -182,29 +180,24 @@ class Predictions:
         folds : array_like of shape (n,), optional
             Which model predicted each row, of cross-validation: it has not seen the row, but those
             of other folds. Each model's log-odds are moved by a constant, so that all folds have
-            the mean prediction of all rows; the page "Rows that are no independent draws" says why,
-            and what is answered. Questions about subgroups are asked after that.
+            the mean prediction of all rows.
         features : data frame, mapping, array_like of shape (n, d), or names of columns, optional
             What else is known of each row, for :func:`segment_search`: numbers, dates, booleans,
             text; cells may be missing.
-        horizon : int, optional
-            By how many times forecasts are ahead of their outcomes, or how many outcomes overlap.
-            Rows less than so many times apart may depend on each other.
-        time : array_like of shape (n,), optional
-            With ``horizon``, the time of each row, numbers or dates; else rows are in order, and
-            each is a time of its own. Rows of one time may depend on each other.
+        horizon, time : int, and array_like of shape (n,), optional
+            By how many times forecasts are ahead of their outcomes, and the time of each row,
+            numbers or dates; without it each row is a time of its own. Rows of one time, and those
+            less than ``horizon`` times apart, may depend on each other.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
             The label whose probability a single column is, where labels are not 0 and 1.
         predicted_label : str, optional
-            Of a table, the column of predicted classes, where one column says how probable it is
-            that they are right.
-        renormalise : bool, default False
-            Divide rows by their sum however far it is from 1; a note counts them.
-        drop_missing : bool, default False
-            Leave out rows without a value, or where a column of numbers holds none; notes count
-            them.
+            Of a table, the predicted classes, beside one column of how probable it is that they are
+            right.
+        renormalise, drop_missing : bool, default False
+            Divide rows by their sum however far it is from 1; leave out rows without a value, or
+            where a column of numbers holds none. Notes count them.
         ordered : bool, default False
             Whether the classes, more than two, are in their order, such as grades: audits and
             reports then ask about cumulative probabilities, too.
@@ -246,16 +239,10 @@ class Predictions:
         )
         table = arranged(probs, given, request)
         if isinstance(table, Understood):
+            same: Any = {"from_logits": from_logits, "pos_label": pos_label, "ordered": ordered}
+            same |= {"renormalise": renormalise, "horizon": horizon, **table.facts}
             with table.naming:
-                data = cls.of(
-                    *(table.probs, table.labels, table.classes),
-                    from_logits=from_logits,
-                    pos_label=pos_label,
-                    renormalise=renormalise,
-                    horizon=horizon,
-                    **table.facts,
-                    ordered=ordered,
-                )
+                data = cls.of(table.probs, table.labels, table.classes, **same)
             doubt_labels(table.chosen, data.labels, data.probs)
             data = replace(data, notes=(*table.notes, *data.notes))
             return data if followup is None else data._followed(followup)
@@ -274,14 +261,17 @@ class Predictions:
                     "are for arrays, and so is renormalise"
                 )
             if labels is not None or classes is not None:
-                data = data._relabelled(labels, classes)
+                names, codes = relabelled(data.classes, data.n_classes, data.n, labels, classes)
+                changed: Any = {} if codes is None else {"labels": codes, "followup": None}
+                data = replace(data, classes=names, **changed)
         elif labels is None:
             reading.as_array(probs, "probs")  # which may say better what is wrong
             raise InvalidPredictionsError("labels are missing: pass probs and labels")
         else:
             columns = list(map(str, names_of(probs) or ()))
             with in_a_file(range(sys.maxsize), columns) if columns else nullcontext():
-                data = cls._from_arrays(probs, labels, classes, from_logits, pos_label, renormalise)
+                rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, renormalise)
+            data = cls(*rows, notes=notes)
             for doubt in doubts(data.probs, data.labels, probs, from_logits, folds is not None):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
         facts: dict[str, Any] = {
@@ -300,7 +290,7 @@ class Predictions:
                 "other by=, clusters= or folds="
             )
         if horizon is not None or time is not None:
-            facts |= data._in_series(given, horizon)
+            facts |= known.as_series(given, horizon, data)
         data = replace(data, **facts) if facts else data
         for name in ("weights", "clusters", "folds", "horizon"):
             if (followup or data.followup) is not None and vars(data)[name] is not None:
@@ -354,76 +344,6 @@ class Predictions:
         data = replace(self, followup=followup)
         followup.warn(data.risks)
         return data
-
-    def _in_series(self, given: dict[str, Any], horizon: Any) -> dict[str, Any]:
-        """Return what is known of forecasts several steps ahead; one step needs nothing."""
-        time = given["time"]
-        if not is_whole(horizon) or horizon < 1:
-            raise InvalidPredictionsError(
-                f"horizon must be a whole number ≥ 1, by how many times forecasts are ahead, not "
-                f"{horizon!r}" + " (which time= needs)" * (horizon is None)
-            )
-        if given["clusters"] is not None or self.clusters is not None:
-            raise InvalidPredictionsError(
-                "horizon takes no clusters: rows of one time may depend on each other, name it by "
-                "time="
-            )
-        if given["folds"] is not None or self.folds is not None:
-            raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
-        places = np.arange(self.n) if time is None else known.as_places(time, self.n)
-        if horizon == 1:
-            return {"clusters": None if time is None else known.as_clusters(places, self.n)}
-        return {"times": places, "horizon": int(horizon)}
-
-    @classmethod
-    def _from_arrays(
-        cls,
-        probs: Any,
-        labels: Any,
-        classes: Any,
-        from_logits: bool,
-        pos_label: Any,
-        renormalise: bool,
-    ) -> Self:
-        values = reading.as_array(probs, "probs")
-        marks = reading.as_array(labels, "labels")
-        if values.dtype.kind == "b":
-            raise InvalidPredictionsError(
-                "probs holds booleans, which are classes: pass probabilities, numbers in [0, 1]"
-            )
-        reading.refuse_swapped(values, marks)
-        dtype = str(getattr(probs, "dtype", values.dtype))
-        rows, notes = reading.as_probabilities(values, from_logits, dtype, renormalise)
-        if len(marks) != len(rows):
-            raise InvalidPredictionsError(
-                f"probs has {len(rows)} rows but labels has {len(marks)}; "
-                "they must describe the same observations in the same order"
-            )
-        if pos_label is None:
-            if classes is None and (classes := reading.column_classes(probs, marks)) is not None:
-                notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
-            names = reading.class_names(classes, rows.shape[1])
-            return cls(rows, reading.as_labels(marks, rows.shape[1], classes), names, notes=notes)
-        if values.ndim == 2:
-            raise InvalidPredictionsError(
-                "pos_label is for a single column of probabilities; with a column for each class "
-                "pass classes=[…], the label values in the order of the columns"
-            )
-        codes, named = reading.as_event(marks, pos_label)
-        return cls(rows, codes, reading.class_names(classes, 2) or named, notes=notes)
-
-    def _relabelled(self, labels: Any, classes: Any) -> Predictions:
-        names = self.classes if classes is None else reading.class_names(classes, self.n_classes)
-        if labels is None:
-            return replace(self, classes=names)
-        marks = reading.as_array(labels, "labels")
-        if len(marks) != self.n:
-            raise InvalidPredictionsError(
-                f"these predictions have {self.n} rows but labels has {len(marks)}"
-            )
-        values = self.classes if classes is None else classes
-        codes = reading.as_labels(marks, self.n_classes, values)
-        return replace(self, labels=codes, classes=names, followup=None)
 
     @property
     def n(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray
 from caltest._base.features import as_features
 from caltest._base.naming import nth
@@ -179,6 +180,26 @@ READERS: dict[str, Callable[[Any, int], Any]] = {
     "folds": as_folds,
     "features": as_features,
 }
+
+
+def as_series(given: Mapping[str, Any], horizon: Any, data: Any) -> dict[str, Any]:
+    """Return what is known of forecasts several steps ahead; one step needs nothing."""
+    time = given["time"]
+    if not is_whole(horizon) or horizon < 1:
+        raise InvalidPredictionsError(
+            f"horizon must be a whole number ≥ 1, by how many times forecasts are ahead, not "
+            f"{horizon!r}" + " (which time= needs)" * (horizon is None)
+        )
+    if given["clusters"] is not None or data.clusters is not None:
+        raise InvalidPredictionsError(
+            "horizon takes no clusters: rows of one time may depend on each other, name it by time="
+        )
+    if given["folds"] is not None or data.folds is not None:
+        raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
+    places = np.arange(data.n) if time is None else as_places(time, data.n)
+    if horizon == 1:
+        return {"clusters": None if time is None else as_clusters(places, data.n)}
+    return {"times": places, "horizon": int(horizon)}
 
 
 def by_appearance(clusters: IntArray | None) -> IntArray:
