@@ -86,11 +86,12 @@ def test_sessions_of_the_first_steps(command, shown, folder, monkeypatch, capsys
 README = Path(__file__).parents[2] / "README.md"
 
 
-def test_the_audit_shown_is_the_audit_printed(capsys):
+def test_the_audit_shown_is_what_the_audit_prints_first(capsys):
     (shown,) = re.findall(r"```text\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     with pytest.raises(SystemExit):
         cli.main(["audit"])
-    assert capsys.readouterr().out.strip() == shown.strip()
+    assert capsys.readouterr().out.strip().startswith(shown.strip())
+    assert len(README.read_text(encoding="utf-8").splitlines()) < 120
 
 
 def test_there_are_two_set_up_commands():
