@@ -48,6 +48,11 @@ def values(choices, rng, n):
     return rng.choice(np.array(choices), n)
 
 
+def two_values(pair, share, rng, n):
+    """Two distinct predictions, the first in a share of the rows."""
+    return np.where(rng.random(n) < share, *pair)
+
+
 def tied(rng, n):
     return rng.integers(1, 10, n) / 10.0
 

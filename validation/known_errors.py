@@ -67,6 +67,10 @@ def sure(rng, n):
     return 1.0 - 0.5 * rng.beta(0.3, 10.0, n)
 
 
+def nearly_never(rng, n):
+    return rng.uniform(0.001, 0.003, n)
+
+
 def gross(share, rng, n):
     """A few rows predicted .95, one at least; the rate is .005."""
     wrong = rng.random(n) < share
@@ -100,6 +104,11 @@ def always(rate, probs):
     return two(np.full(len(probs), rate))
 
 
+def rates(p, q, probs):
+    """Two predictions, each with a rate of its own."""
+    return two(np.where(np.abs(probs[:, 1] - p[0]) < 1e-9, *q))
+
+
 def exchanged(total, probs):
     """Of two predictions, each has the other's rate: errors cancel in a cell of both."""
     return two(total - probs[:, 1])
@@ -122,6 +131,12 @@ def one_value(p, rate, n):
 
 def values(name, choices, truth, n, bins):
     return Scenario(name, n, bins, partial(binary, partial(draws.values, choices)), truth)
+
+
+def two_rates(name, p, q, share, n):
+    """Two predictions with rates of their own, the first in a share of the rows."""
+    draw = partial(binary, partial(draws.two_values, p, share))
+    return Scenario(name, n, U(15), draw, partial(rates, p, q), bootstrap=False)
 
 
 def rare(name, shape, truth, n):
@@ -166,6 +181,14 @@ SCENARIOS = [
     values("five values, too low by .1", FIVE, partial(shifted, 0.1), 100, U(15)),
     values(".02 and .98 exchanged, one cell", (0.02, 0.98), partial(exchanged, 1.0), 200, U(1)),
     values(".01 and .49 exchanged, one cell", (0.01, 0.49), partial(exchanged, 0.5), 200, U(1)),
+    two_rates(".498 and .304, always", (0.498, 0.304), (1.0, 1.0), 0.5, 10),
+    two_rates(".498 and .304, rate .97", (0.498, 0.304), (0.97, 0.97), 0.5, 10),
+    two_rates(".03 of rows far off, .1", (0.9, 0.1), (0.1, 0.1), 0.03, 300),
+    two_rates(".03 of rows far off, .3", (0.9, 0.3), (0.1, 0.3), 0.03, 300),
+    Scenario("near 0, nearly always", 20, U(10), partial(binary, nearly_never),
+             partial(always, 0.97), bootstrap=False),
+    Scenario("near 0, nearly always", 50, U(10), partial(binary, nearly_never),
+             partial(always, 0.97), bootstrap=False),
     Scenario("3 classes, top one, mixed 0.2", 500, U(15), DIR3, partial(mixed, 0.2), **TOP),
     Scenario("3 classes, whole, calibrated", 500, TREE(50), DIR3, calibrated, **WHOLE),
     Scenario("3 classes, whole, mixed 0.2", 2000, U(5), DIR3, partial(mixed, 0.2), **WHOLE),
