@@ -40,6 +40,7 @@ TESTS = {
     "inference/reach": "inference/test_reach inference/test_comparison invariants",
     "inference/squared_error": "inference/test_[rci] inference/test_bounds",
     "io/": "io cli",
+    "io/grades": "inference/test_grades io cli",
     "planning/": "reports statistics cli inference",
     "plots/": "plots reports cli docs results",
     "predictions": "io statistics/test_lenses invariants recalibration",
