@@ -15,7 +15,8 @@ from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
 from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.analysis import ROWS, Analysis
+from caltest.inference.admission import ROWS
+from caltest.inference.analysis import Analysis
 from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, of_worst, on_shared_labels
 from caltest.lenses import LensLike

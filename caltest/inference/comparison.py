@@ -14,7 +14,8 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.analysis import ROWS, Analysis, admitted, admitted_tally, refuse_strange
+from caltest.inference.admission import ROWS, admitted, admitted_tally, refuse_strange
+from caltest.inference.analysis import Analysis
 from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import with_subgroups

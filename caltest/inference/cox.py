@@ -11,7 +11,8 @@ import scipy
 from caltest._base.checks import fraction, one_of
 from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
-from caltest.inference.analysis import ROWS, Analysis
+from caltest.inference.admission import ROWS
+from caltest.inference.analysis import Analysis
 from caltest.inference.cox_followup import Link, followed_estimates
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.squared_error import added

@@ -9,7 +9,8 @@ import numpy as np
 from caltest._base.checks import one_of
 from caltest._base.written import name_of
 from caltest.binning import Binning, UniformBins, as_binning
-from caltest.inference.analysis import ROWS, Analysis
+from caltest.inference.admission import ROWS
+from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.problem import Cells, RowProblem

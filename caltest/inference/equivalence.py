@@ -8,7 +8,7 @@ from caltest._base.checks import fraction, number
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.analysis import ROWS, checked
+from caltest.inference.admission import ROWS, checked
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
 from caltest.inference.intervals import interval_problem
 from caltest.inference.inversion import SIZES

@@ -14,7 +14,8 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import interval_methods as methods
-from caltest.inference.analysis import ROWS, Analysis, checked
+from caltest.inference.admission import ROWS, checked
+from caltest.inference.analysis import Analysis
 from caltest.inference.interval_methods import Bounds, IntervalProblem
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import each_subgroup

@@ -12,14 +12,8 @@ import numpy as np
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
-from caltest.inference.analysis import (
-    ROWS,
-    Analysis,
-    admitted,
-    admitted_tally,
-    rows_where_needed,
-    seed_of,
-)
+from caltest.inference.admission import ROWS, admitted, admitted_tally, rows_where_needed
+from caltest.inference.analysis import Analysis, seed_of
 from caltest.inference.calibration import calibration_test, refuse_bets
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import with_subgroups

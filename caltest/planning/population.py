@@ -14,7 +14,7 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.facts import by_appearance
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.analysis import admitted, admitted_tally
+from caltest.inference.admission import admitted, admitted_tally
 from caltest.lenses import Lens, OneVsRest
 from caltest.planning.alternatives import LogisticNormal
 from caltest.predictions import Facts, Predictions

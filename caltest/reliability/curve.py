@@ -11,7 +11,7 @@ from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest._base.written import name_of
 from caltest.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.errors import StatisticError
-from caltest.inference.analysis import ROWS
+from caltest.inference.admission import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.problem import Cells, ClusteredProblem

@@ -13,7 +13,7 @@ from caltest._base.checks import fraction, one_of, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
-from caltest.inference.analysis import ROWS
+from caltest.inference.admission import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray
 from caltest.problem import Problem, RowProblem

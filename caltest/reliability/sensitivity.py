@@ -13,7 +13,7 @@ from caltest._base.written import name_of
 from caltest.binning import Binning, QuantileBins, UniformBins, as_binning
 from caltest.distances import Distance
 from caltest.errors import StatisticError
-from caltest.inference.analysis import ROWS
+from caltest.inference.admission import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.problem import Cells

@@ -14,7 +14,7 @@ from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
-from caltest.inference.analysis import ROWS, admitted, admitted_tally
+from caltest.inference.admission import ROWS, admitted, admitted_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.predictions import Facts, Predictions
 from caltest.reports.findings import NOTICED, Answer, report_of, row_of, worst_test

@@ -10,7 +10,8 @@ from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.analysis import ROWS, Analysis, admitted, admitted_tally, checked
+from caltest.inference.admission import ROWS, admitted, admitted_tally, checked
+from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reports.size import Bounds

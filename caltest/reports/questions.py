@@ -11,7 +11,8 @@ import numpy as np
 from caltest._base.facts import RIGHT
 from caltest.binning import UniformBins, VarianceTree
 from caltest.errors import StatisticError
-from caltest.inference.analysis import MANY, problem_through, rows_where_needed
+from caltest.inference.admission import rows_where_needed
+from caltest.inference.analysis import MANY, problem_through
 from caltest.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject, TopK
 from caltest.predictions import IntArray, Predictions
 from caltest.problem import TallyProblem

@@ -9,7 +9,8 @@ from typing import Any, Literal, Unpack
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
-from caltest.inference.analysis import ROWS, admitted, admitted_tally, seed_of
+from caltest.inference.admission import ROWS, admitted, admitted_tally
+from caltest.inference.analysis import seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View

@@ -13,7 +13,7 @@ from caltest._base import checks
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.analysis import admitted
+from caltest.inference.admission import admitted
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, OneVsRest, Partition
 from caltest.predictions import RowFacts

@@ -15,7 +15,7 @@ from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
 from caltest.bets.leader import Leader, leader
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.analysis import admitted, admitted_tally
+from caltest.inference.admission import admitted, admitted_tally
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import Predictions, RowFacts
