@@ -52,6 +52,8 @@ class RowResamples:
 
     counts: RowCounts = field(repr=False)
     error: SumError | Callable[[Counts], FloatArray] = field(repr=False)
+    #: Whether √(T / 2) is wanted, of a squared error of two columns, which counts gaps twice.
+    root: bool = False
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, which are made by up to 256."""
@@ -65,7 +67,8 @@ class RowResamples:
         for block in range(start, first + count, lanes):
             key = keys(seed, block // TILE, 1)[:, 0]
             values.append(self._block(key, block % TILE, lanes))
-        return np.concatenate(values)[first - start :][:count]
+        errors = np.concatenate(values)[first - start :][:count]
+        return np.asarray(np.sqrt(0.5 * errors)) if self.root else errors
 
     def _block(self, key: NDArray[np.uint64], lane: int, lanes: int) -> FloatArray:
         upto = self.counts.upto
@@ -101,6 +104,7 @@ def resampled_cells(
     starts: IntArray,
     distance: str,
     combine: str,
+    root: bool,
 ) -> RowResamples | None:
     """Prepare a binned error; None where nothing is known of how its cells follow the sample.
 
@@ -114,18 +118,18 @@ def resampled_cells(
     rows = np.ascontiguousarray(probs[order], dtype=np.float64)
     counts = RowCounts.of(outcomes[order])
     if isinstance(bins, QuantileBins):
-        return RowResamples(counts, partial(_quantiles, rows, bins.n_bins, code, largest))
+        return RowResamples(counts, partial(_quantiles, rows, bins.n_bins, code, largest), root)
     if isinstance(bins, VarianceTree):
         tree = bins.split == "mean", *bins.limits
-        return RowResamples(counts, partial(_trees, rows, tree, code, largest))
+        return RowResamples(counts, partial(_trees, rows, tree, code, largest), root)
     if not isinstance(bins, FIXED):
         return None
     if probs.shape[1] > 2:  # sums of every class of every cell may be too many to keep
-        return RowResamples(counts, partial(_joint, rows, starts, code, largest))
+        return RowResamples(counts, partial(_joint, rows, starts, code, largest), root)
     cell = np.repeat(np.arange(starts.size - 1, dtype=np.int32), np.diff(starts))
     cells = np.column_stack([2 * cell, 2 * cell + 1])
     value = partial(_two_classes, distance, largest)
-    return RowResamples(counts, SumError(rows, cells, 2 * starts.size - 2, 1, value))
+    return RowResamples(counts, SumError(rows, cells, 2 * starts.size - 2, 1, value), root)
 
 
 def resampled_classes(

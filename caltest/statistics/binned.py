@@ -85,8 +85,7 @@ class BinnedError(CellStatistic):
         from caltest.simulate.rows import resampled_cells
 
         rows = problem.probs, outcomes, cells.bins, cells.order, cells.starts
-        fused = resampled_cells(*rows, str(self.distance), self.combine)
-        return Rooted(fused) if self.root and fused is not None else fused
+        return resampled_cells(*rows, str(self.distance), self.combine, self.root)
 
 
 #: Of several classes these norms of the residual sums say the distance of a cell.
@@ -101,17 +100,6 @@ def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> Float
     if distance == "l2":
         return np.sqrt(sums)
     return sums / mass if distance == "sqeuclidean" else 0.5 * sums if distance == "tv" else sums
-
-
-@dataclass(frozen=True, eq=False)
-class Rooted:
-    """√(T / 2) of the replicates of a squared error of two columns, which counts gaps twice."""
-
-    inner: Shortcut
-
-    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``."""
-        return np.asarray(np.sqrt(0.5 * self.inner.replicates(seed, first, count)))
 
 
 def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> Estimand | None:

@@ -13,33 +13,28 @@ from caltest.predictions import FloatArray, Predictions
 class _Missing:
     """An attribute of rows, which sums do not have."""
 
-    def __get__(self, tally: NoRows | None, kind: type) -> Any:
+    def __get__(self, tally: AnyTally | None, kind: type) -> Any:
         return self if tally is None else tally.__array__()
 
 
-class NoRows:
-    """What cannot stand where rows are needed, and says so."""
-
-    probs = labels = _Missing()
-
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise InvalidPredictionsError(
-            f"a {type(self).__name__} has no rows, and rows are needed here: pass their "
-            "predictions. Verbs that answer from sums take it alone, in place of probs and labels"
-        )
-
-
-class AnyTally(NoRows, ABC):
+class AnyTally(ABC):
     """Sums of rows that are not kept; verbs look at them ``through`` a lens."""
 
     lens: Any
     n_classes: int
     classes: tuple[str, ...] | None
     notes: tuple[str, ...]
+    probs = labels = _Missing()
     #: What sums do not know of.
     clusters = n_clusters = folds = horizon = None
     copies = 0
     by = None
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise InvalidPredictionsError(
+            f"a {type(self).__name__} has no rows, and rows are needed here: pass their "
+            "predictions. Verbs that answer from sums take it alone, in place of probs and labels"
+        )
 
     @property
     @abstractmethod
