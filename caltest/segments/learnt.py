@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from caltest._base.arrays import RNG, FloatArray
 from caltest._base.features import Feature
-from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.predictions import Predictions
 
@@ -17,6 +16,7 @@ from caltest.predictions import Predictions
 NEAREST = 1e-9
 
 
+@runtime_checkable
 class Learner(Protocol):
     """What learns residuals, such as a regressor of scikit-learn."""
 
@@ -40,9 +40,7 @@ def taught(
     StatisticError
         When the learner has no ``fit`` and ``predict``, or predicts no finite number a row.
     """
-    if not (
-        callable(getattr(learner, "fit", None)) and callable(getattr(learner, "predict", None))
-    ):
+    if isinstance(learner, type) or not isinstance(learner, Learner):
         raise StatisticError(f"learner must have fit(X, r) and predict(X), not {learner!r}")
     cluster = np.arange(data.n) if data.clusters is None else data.clusters
     names = np.unique(cluster)
@@ -53,11 +51,14 @@ def taught(
     table = table[:, known]
     table = np.where(np.isnan(table), np.nanmedian(table[teaching], axis=0), table)
     residuals = (data.labels == 0) - data.probs[:, 0]
-    learner.fit(table[teaching], residuals[teaching])
-    predicted = np.asarray(learner.predict(table[~teaching]), dtype=np.float64)
+    try:
+        learner.fit(table[teaching], residuals[teaching])
+        predicted = np.asarray(learner.predict(table[~teaching]), dtype=np.float64)
+    except Exception as error:
+        raise StatisticError(f"learner: {type(learner).__name__} failed: {error}") from error
     if predicted.shape != (int((~teaching).sum()),) or not np.isfinite(predicted).all():
         raise StatisticError(
-            f"learner: {name_of(learner)} must predict one finite number for each of "
+            f"learner: {type(learner).__name__} must predict one finite number for each of "
             f"{(~teaching).sum()} rows, not an array of shape {predicted.shape}"
         )
     half = data.take(~teaching)

@@ -9,7 +9,7 @@ import numpy as np
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.progress import progress
 from caltest.segments.lattice import ALONE
-from caltest.segments.scan import SHIFTS, Scan, log_moment, sums, tilted
+from caltest.segments.scan import SHIFTS, TIES, Scan, log_moment, sums, tilted
 
 #: Segments that are listed, tried, and corrected one after the other; the largest correction.
 MOST_LISTED, MOST_TRIED, MOST_CORRECTED, FARTHEST = 10, 40, 50, 6.0
@@ -21,8 +21,6 @@ FOLDS, LEARNT = 5, 50_000
 SHARES, POWER, GRID = (0.05, 0.2), 0.84, 0.98
 #: Rows that stand for all, spread over the order of predictions.
 ENOUGH = 100_000
-#: Values that are as large as the largest.
-TIES = 1e-9
 
 
 def first_largest(values: FloatArray) -> int:

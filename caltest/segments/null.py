@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.ties import below
 from caltest.errors import StatisticError
 from caltest.exact import enumerated_null, n_label_vectors
 from caltest.inference.dependence import FEWEST, Coupled, clustered
@@ -16,7 +15,7 @@ from caltest.nulls import ExactNull
 from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary, ending
 from caltest.segments.lattice import Lattice
-from caltest.segments.scan import Scan, sums
+from caltest.segments.scan import TIES, Scan, sums
 from caltest.simulate import Batches, LabelScheme, RedrawLabels, Workers, simulate_by
 
 #: Label vectors from which the variance of sums of clusters is taken, and their seed.
@@ -81,7 +80,7 @@ class LargestOfRedraws:
             law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), data.probs)
             return cls((law,), "exact", 0, "complete")
         laws, ends = [], []
-        stop = (lambda values: values >= below(observed, values)) if early_stop else None
+        stop = (lambda values: values >= observed - TIES) if early_stop else None
         for scheme, inflation in schemes:
             assert isinstance(scheme, LabelScheme)
             draws = Batches.of(scheme, data, partial(scan.largest, inflation=inflation))
@@ -96,9 +95,9 @@ class LargestOfRedraws:
     def pvalue(self, evidence: float) -> float:
         """Return the share of redraws that reach the evidence, (1 + b) / (1 + B) of B drawn."""
         return max(
-            law.sf(evidence)
+            law.sf(evidence - TIES)
             if isinstance(law, ExactNull)
-            else (1 + int((law >= below(evidence, law)).sum())) / (1 + law.size)
+            else (1 + int((law >= evidence - TIES).sum())) / (1 + law.size)
             for law in self.laws
         )
 
@@ -111,4 +110,4 @@ class LargestOfRedraws:
             else:
                 place = int(alpha * (law.size + 1) + 1e-9)
                 bars.append(float(np.sort(law)[-place]) if place else np.inf)
-        return max(bars)
+        return max(bars) + TIES

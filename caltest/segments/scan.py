@@ -18,6 +18,8 @@ SHIFTS = np.concatenate([-SIZES[::-1], SIZES])
 #: A gain on these shifts is at most so many times z² / 2: reached by many events of next to no
 #: chance and half as many next to certain, none of which occurs (with rows' gains of at most 4).
 OF_NORMAL = 8.0 / 3.0
+#: Evidence that differs by less, in nats, is equal.
+TIES = 1e-9
 #: Rows whose logarithms are held at a time; sums below which a variance is none.
 AT_ONCE, NO_VARIANCE = 8192, 1e-12
 

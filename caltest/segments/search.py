@@ -241,7 +241,7 @@ def _searched(
         cells = column.alone.code.tobytes() + column.paired.code.tobytes()
         first = seen.setdefault(cells, feature.name)
         if cut and column.alone.size < 2:
-            dropped.append(f"{feature.name} (one value)")
+            dropped.append(f"{feature.name} (one cell)")
         elif first != feature.name:
             dropped.append(f"{feature.name} (the same cells as {first})")
         else:
