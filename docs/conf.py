@@ -32,6 +32,8 @@ nb_merge_streams = True
 exclude_patterns = ["_build", "simulations"]
 html_theme = "furo"
 html_title = "caltest"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]  # printed reports have 118 columns
 
 add_module_names = False
 autodoc_member_order = "bysource"

@@ -245,7 +245,7 @@ ROWS = [
         "presets.nixon2019('tace', 3, variant='nixon')"),
 ]  # fmt: skip
 
-HEADER = """# Agreement with other programs
+HEADER = """# Do other programs give the same numbers?
 
 What other programs return, and what the preset of caltest that stands for it returns on the same
 data. W: 5000 calibrated two-class predictions, the stream of calzone's `simulated_welldata.csv`.

@@ -197,7 +197,7 @@ def page(found):
     return text.rstrip() + "\n", broken
 
 
-HEADER = """# Clusters, measured
+HEADER = """# Do tests hold with clusters?
 
 Calibrated models whose rows depend on each other within clusters are called miscalibrated in
 {mean:.3f} of data sets at the 5 % level, on average over {count} cells below, and in {worst:.3f} in

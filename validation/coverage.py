@@ -162,7 +162,7 @@ def page(found):
     return text + "\n".join([*lines, ""]), missed
 
 
-HEADER = """# Coverage of intervals
+HEADER = """# How often do intervals cover?
 
 The 95 % interval that `confidence_interval` gives by default contains the true error of the cells
 in {mean:.3f} of data sets on average over {count} cells of the tables below, and in {worst:.3f}

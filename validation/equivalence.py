@@ -121,7 +121,7 @@ def page(found):
 
 
 AT = """"Accepted" is wrong here: the error *is* the margin. At most 0.05 is wanted."""
-HEADER = """# Close enough, measured
+HEADER = """# How often is "close enough" wrong?
 
 `equivalence_test` accepts an error of the margin in {mean:.3f} of data sets at the 5 % level, on
 average over {count} kinds of data below, and in {worst:.3f} in the worst. With the rows that `plan`

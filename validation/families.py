@@ -252,7 +252,7 @@ SEEDS_HEAD = """## One seed for data and test
 Calibrated data come from `numpy.random.default_rng(seed)`, and the test gets the same `rng=seed`,
 or another. At most 0.05 is wanted.
 """
-HEADER = """# Families of tests, measured
+HEADER = """# Do adjusted p-values hold for families of tests?
 
 Adjusted p-values keep the chance of *any* false rejection at 5 %, also when some of the hypotheses
 are false (strong control): by Holm's method and by max-T for several questions about one model, and

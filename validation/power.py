@@ -247,7 +247,7 @@ def page(found):
     return HEADER.format(b=B, **opening(found)) + "\n".join(lines), []
 
 
-HEADER = """# Power
+HEADER = """# Which errors does which test find?
 
 No statistic is best against everything: which fault a test notices depends on what it looks at, as
 the tables show. For two classes `CoxScore` and the smooth statistics are best against slopes and

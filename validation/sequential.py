@@ -315,7 +315,7 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
-PARTS = """# Monitors, measured
+PARTS = """# How often do monitors ring falsely, and how soon rightly?
 
 Do the promises of {{doc}}`monitors <concepts/monitoring>` hold, and what do they cost? Regenerate
 with `python -m validation.sequential` ({minutes:.0f} minutes of one core; seed {seed}).

@@ -69,7 +69,7 @@ def page(found):
     return HEADER.format(**words, **opening(found)) + "\n".join([*lines, ""]), broken
 
 
-HEADER = """# Type-I error from tallies
+HEADER = """# How often is a calibrated model rejected from sums?
 
 The tests of {{doc}}`validity` that a {{doc}}`tally <scale>` can answer, from its sums alone: of
 the event of two classes, of the top class of more. At 0.05 they reject calibrated models in

@@ -229,7 +229,7 @@ def page(found):
     return HEADER.format(**words, **opening(found)) + "\n".join([*lines, ""]), broken
 
 
-HEADER = """# Type-I error
+HEADER = """# How often is a calibrated model rejected?
 
 A test marked "exact" or "redraw" calls a *calibrated* model miscalibrated as rarely as its level
 says, for every number of rows and every kind of prediction here: at 0.05 in {mean:.3f} of data sets

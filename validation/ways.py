@@ -63,7 +63,7 @@ def page(found):
     return HEADER.format(b=B, **opening(found)) + "\n".join([*table(head, rows), ""]), []
 
 
-HEADER = """# Other ways of comparing, measured
+HEADER = """# Why not compare by Brier scores, swaps or two p-values?
 
 The default of `compare`, `z`, finds models of different error (P3) and leaves models of equal error
 alone (all others). Swapping answers another question, and "one is significantly miscalibrated, the

@@ -17,7 +17,7 @@ from caltest.results import (
     format_range,
     format_value,
 )
-from caltest.results.numbers import spread_of
+from caltest.results.numbers import percent, spread_of
 
 Kind = TypeVar("Kind", bound=Result)
 
@@ -39,8 +39,8 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
     assert data is not None
     said = [
         f"Calibration was assessed on {data.n} {words['rows']} with {data.events} "
-        f"{words['events']} ({data.event}, {data.mean_outcome:.1%}; mean of the "
-        f"{words['predictions']} {data.mean_prediction:.1%})."
+        f"{words['events']} ({data.event}, {percent(data.mean_outcome, data.mean_prediction)}; "
+        f"mean of the {words['predictions']} {percent(data.mean_prediction, data.mean_outcome)})."
     ]
     told = WORDING["paragraph"]
     known = {} if measures is None else {name: measures.find(name) for name in told}

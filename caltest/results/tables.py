@@ -17,6 +17,8 @@ from caltest.results.numbers import format_p, format_range, format_value, spread
 HEADS = {
     **{"shown_floor": "if calibrated", "null_mean": "if calibrated", "shown_p": "p", "pvalue": "p"},
     **{"bin_low": "from", "bin_high": "to", "shown_estimate": "estimate"},
+    **{"at_least": "somewhere wrong by at least", "at_most": "nowhere by more than"},
+    **{"crosses": "decreases somewhere"},
 }
 #: Columns of what was chosen, not measured.
 SETTINGS = (
