@@ -71,8 +71,8 @@ class DataSummary(Result):
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
         """Count."""
-        data, (seen, times) = view.data, _event(view)
-        p, y = seen.probs[:, 0], seen.labels == 0
+        data, (rows_of_event, times) = view.data, _event(view)
+        p, y = rows_of_event.probs[:, 0], rows_of_event.labels == 0
         prediction, outcome = view.units.means()
         return cls(
             event=RIGHT_TOP if view.lens.subject == "top" else view.event,
@@ -168,8 +168,8 @@ class Measures(Result):
 def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
     """Return what computes each measure with its interval."""
     reach, induced, n = float(ndtri(0.5 + level / 2.0)), view.problem, view.problem.n
-    seen, times = _event(view)
-    p, y, w = seen.probs[:, 0], seen.labels == 0, seen.weights
+    rows_of_event, times = _event(view)
+    p, y, w = rows_of_event.probs[:, 0], rows_of_event.labels == 0, rows_of_event.weights
     free = w is None and induced.n_clusters is None
     w = times if w is None else times * w
 
@@ -181,9 +181,11 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         """
         if view.from_sums:
             return float("nan")
-        if seen.clusters is None:
+        if rows_of_event.clusters is None:
             return reach * float(np.sqrt((influence**2).sum()))
-        sums = np.bincount(np.unique(seen.clusters, return_inverse=True)[1].ravel(), influence)
+        sums = np.bincount(
+            np.unique(rows_of_event.clusters, return_inverse=True)[1].ravel(), influence
+        )
         variance = sums.size / (sums.size - 1.0) * (sums**2).sum()
         return float(student.ppf(0.5 + level / 2.0, sums.size - 1) * np.sqrt(variance))
 
@@ -192,7 +194,7 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         if not free:  # on the log scale, as the intercept moves what is expected
             fit = cox_line(view, level)
             low, high = fit.offset_intercept_interval
-            _, half = log_ratio(seen, fit.offset_intercept, (high - low) / 2.0)
+            _, half = log_ratio(rows_of_event, fit.offset_intercept, (high - low) / 2.0)
             return ratio, ratio * np.exp(-half), ratio * np.exp(half)
         # Events of unequal chances vary less than the binomial law, whose exact limits these are.
         low, high = clopper_pearson(events, n, level)
@@ -247,7 +249,7 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
 
         return {"O:E": ratio, "intercept given slope 1": intercept, "slope": slope}
     with np.errstate(divide="ignore"):
-        surprise = -np.log(np.where(y, p, seen.probs[:, 1]))
+        surprise = -np.log(np.where(y, p, rows_of_event.probs[:, 1]))
     return {
         "O:E": oe,
         "intercept given slope 1": intercept,
@@ -279,8 +281,8 @@ def _value(statistic: Statistic, view: View) -> float:
 def cox_line(view: View, level: float) -> CoxRecalibration:
     """Return Cox's line, which needs finite log-odds of what happened."""
     if view.problem.impossible.size:
-        said = several(view.problem.impossible.size, "outcome")
-        raise StatisticError(f"{said} had probability 0, whose log-odds are infinite")
+        words = several(view.problem.impossible.size, "outcome")
+        raise StatisticError(f"{words} had probability 0, whose log-odds are infinite")
     return cox_recalibration(view.data, lens=view.lens, level=level)
 
 
@@ -320,5 +322,5 @@ class ClassTable(Result):
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)
-        said = "Deviations of independent rows, in standard deviations of what chance does."
-        return [said, *([f"{several(left, 'class')} nearer to 0 left out."] if left else [])]
+        words = "Deviations of independent rows, in standard deviations of what chance does."
+        return [words, *([f"{several(left, 'class')} nearer to 0 left out."] if left else [])]

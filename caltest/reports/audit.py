@@ -144,39 +144,39 @@ def audited(
         )
     if left := left_out(data):
         data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
-    asked = questions(data)
-    if len(asked) > alpha * (1 + n_resamples):
+    agenda = questions(data)
+    if len(agenda) > alpha * (1 + n_resamples):
         raise StatisticError(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
-            f"{int(np.ceil(len(asked) / alpha))}"
+            f"{int(np.ceil(len(agenda) / alpha))}"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", FewClustersWarning)
         if adjust == "holm":
-            data, asked, answers = _answers(data, asked, run)
+            data, agenda, answers = _answers(data, agenda, run)
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
-            answers, adjusted = _together(data, asked, run)
+            answers, adjusted = _together(data, agenda, run)
         bounds = None
         if tally or (data.followup is None and not data.multilabel):
-            bounds = Bounds.of(_whole(data), asked[0].pairs[0], bound_alpha, run)
+            bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, run)
     found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if found:
         warn_of_few(found, 4)
     rows = tuple(
         row_of(data, question, answer, q, alpha, tolerance or NOTICED)
-        for question, answer, q in zip(asked, answers, adjusted, strict=True)
+        for question, answer, q in zip(agenda, answers, adjusted, strict=True)
     )
     elsewhere: dict[str, Bounds] = {}
     if tolerance is not None:
-        elsewhere = _elsewhere(data, asked, answers, rows, (tolerance, alpha), run)
+        elsewhere = _elsewhere(data, agenda, answers, rows, (tolerance, alpha), run)
     return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
 
 
 def _elsewhere(
     data: Predictions | AnyTally,
-    asked: list[Question],
+    agenda: list[Question],
     answers: list[Answer],
     rows: tuple[AuditRow, ...],
     limits: tuple[float, float],
@@ -200,13 +200,13 @@ def _elsewhere(
             tests, _, parts = answers[j]
             part, worst = _whole(data), 0
             if parts is None:
-                worst = worst_test(asked[j], tests)
+                worst = worst_test(agenda[j], tests)
             else:
                 assert isinstance(data, Predictions)  # a tally has no subgroups
                 assert isinstance(parts, Subgroups)
                 part = part.take(list(data.subgroups().values())[parts.worst])
             name = f"{rows[j].lens} {rows[j].worst}".strip()
-            found[name] = Bounds.of(part, asked[j].pairs[worst], share, enough)
+            found[name] = Bounds.of(part, agenda[j].pairs[worst], share, enough)
     return found
 
 
@@ -217,11 +217,11 @@ def _whole(data: Predictions | AnyTally) -> Any:
 
 
 def _answers(
-    data: Any, asked: list[Question], options: dict[str, Any]
+    data: Any, agenda: list[Question], options: dict[str, Any]
 ) -> tuple[Any, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
-    for question in asked:
+    for question in agenda:
         try:
             answers.append(_answer(data, question, options))
             answered.append(question)
@@ -274,15 +274,15 @@ def _one_by_one(
 
 
 def _together(
-    data: Predictions | AnyTally, asked: list[Question], options: dict[str, Any]
+    data: Predictions | AnyTally, agenda: list[Question], options: dict[str, Any]
 ) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
-    pairs = [pair for question in asked for pair in question.pairs]
+    pairs = [pair for question in agenda for pair in question.pairs]
     joint = joint_test(data, pairs=pairs, **options)
     go_on(joint.ended)
-    ends = np.cumsum([len(question.pairs) for question in asked])
-    cuts = [slice(end - len(q.pairs), end) for end, q in zip(ends, asked, strict=True)]
+    ends = np.cumsum([len(question.pairs) for question in agenda])
+    cuts = [slice(end - len(q.pairs), end) for end, q in zip(ends, agenda, strict=True)]
     tests = [list(joint.tests[c]) for c in cuts]
-    own = [min(1.0, len(group) * min(t.pvalue for t in group)) for group in tests]
-    answers: list[Answer] = [(group, p, None) for group, p in zip(tests, own, strict=True)]
+    pvalues = [min(1.0, len(group) * min(t.pvalue for t in group)) for group in tests]
+    answers: list[Answer] = [(group, p, None) for group, p in zip(tests, pvalues, strict=True)]
     return answers, [min(joint.adjusted[c]) for c in cuts]

@@ -32,7 +32,7 @@ from caltest.tally import Tally
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What a report is of: rows seen through a lens, and with subgroups, and with features."""
 
     view: View
@@ -51,7 +51,7 @@ class Asked:
         return 0 if isinstance(self.grouped, Tally) else len(self.grouped.subgroups())
 
     @property
-    def seen(self) -> dict[str, Any]:
+    def source(self) -> dict[str, Any]:
         """The rows and the lens, as verbs take them."""
         return {"probs": self.view.data, "lens": self.view.lens}
 
@@ -66,78 +66,81 @@ N_BINS, IN_A_BIN = 15, 20
 Shown = tuple[tuple[Result, ...], str]
 
 
-def _curve(asked: Asked) -> ReliabilityCurve:
-    options: dict[str, Any] = {"simultaneous": True, "level": asked.level, **asked.run}
-    bins = int(np.clip(asked.view.data.n // IN_A_BIN, 3, N_BINS))
-    return reliability_curve(**asked.seen, bins=bins, **options)
+def _curve(request: Request) -> ReliabilityCurve:
+    options: dict[str, Any] = {"simultaneous": True, "level": request.level, **request.run}
+    bins = int(np.clip(request.view.data.n // IN_A_BIN, 3, N_BINS))
+    return reliability_curve(**request.source, bins=bins, **options)
 
 
-def _size(asked: Asked) -> Shown:
-    if asked.view.data.n < IN_A_BIN * N_BINS:
-        raise Absent(WORDING["unexamined"]["size"].format(asked.view.data.n))
+def _size(request: Request) -> Shown:
+    if request.view.data.n < IN_A_BIN * N_BINS:
+        raise Absent(WORDING["unexamined"]["size"].format(request.view.data.n))
     return (
-        confidence_interval(**asked.seen, level=1.0 - 2.0 * asked.bound_alpha, **asked.run),
+        confidence_interval(**request.source, level=1.0 - 2.0 * request.bound_alpha, **request.run),
     ), ""
 
 
-def _sites(asked: Asked) -> Shown:
-    data = asked.grouped
+def _sites(request: Request) -> Shown:
+    data = request.grouped
     if isinstance(data, Tally) or data.by is None:
         raise Absent(WORDING["unexamined"]["sites"])
     if data.clusters is not None:
         parts = [np.unique(data.clusters[rows]).size for rows in data.subgroups().values()]
         if max(parts) == 1:  # sites are the clusters: within them patients are independent
             data = replace(data, clusters=None)
-    return (meta_analysis(data, lens=asked.view.lens, level=asked.level),), "sites"
+    return (meta_analysis(data, lens=request.view.lens, level=request.level),), "sites"
 
 
-def _band(asked: Asked) -> Shown:
-    fit = reliability_fit(**asked.seen, fit="band", level=asked.level)
-    most = asked.view.units.quantiles((0.05, 0.95))
-    test = fit.band_test(asked.audit.tolerance or 0.0, between=(most[0], most[1]))
+def _band(request: Request) -> Shown:
+    fit = reliability_fit(**request.source, fit="band", level=request.level)
+    most = request.view.units.quantiles((0.05, 0.95))
+    test = fit.band_test(request.audit.tolerance or 0.0, between=(most[0], most[1]))
     return (test, fit), "band"
 
 
-def _classes(asked: Asked) -> Shown:
-    if asked.view.data.n_classes == 2:
+def _classes(request: Request) -> Shown:
+    if request.view.data.n_classes == 2:
         raise Absent
-    return (ClassTable.of(asked.view),), ""
+    return (ClassTable.of(request.view),), ""
 
 
-def _groups(asked: Asked) -> Shown:
-    if not asked.subgroups:
+def _groups(request: Request) -> Shown:
+    if not request.subgroups:
         raise Absent(WORDING["unexamined"]["groups"])
-    test = calibration_test(asked.grouped, lens=asked.view.lens, **asked.run)
+    test = calibration_test(request.grouped, lens=request.view.lens, **request.run)
     assert test.subgroups is not None
     return (replace(test, subgroups=test.subgroups.worst_first()),), "groups"
 
 
-def _where(asked: Asked) -> Shown:
-    if asked.featured is None:
+def _where(request: Request) -> Shown:
+    if request.featured is None:
         raise Absent(WORDING["unexamined"]["where"])
-    alpha = 1.0 - asked.level
-    found = segment_search(asked.featured, lens=asked.view.lens, alpha=alpha, **asked.run)
+    alpha = 1.0 - request.level
+    found = segment_search(request.featured, lens=request.view.lens, alpha=alpha, **request.run)
     return (found,), "segments"
 
 
-def _also(asked: Asked) -> Shown:
-    if not asked.also:
+def _also(request: Request) -> Shown:
+    if not request.also:
         raise Absent
-    pairs = [(statistic, asked.view.lens) for statistic in asked.also]
-    return (joint_test(asked.view.data, pairs=pairs, **asked.run),), ""
+    pairs = [(statistic, request.view.lens) for statistic in request.also]
+    return (joint_test(request.view.data, pairs=pairs, **request.run),), ""
 
 
-def _recalibration(asked: Asked) -> Shown:
-    after = asked.recalibrated
+def _recalibration(request: Request) -> Shown:
+    after = request.recalibrated
     if after is None:
         raise Absent(WORDING["unexamined"]["recalibration"])
-    names, lens = ("as it is", "recalibrated"), asked.view.lens
-    pair = compare(asked.view.data, after, lens=lens, names=names, **asked.run)
-    return (Measures.of(View("report", after, lens, lens(after)), asked.level), pair), "comparison"
+    names, lens = ("as it is", "recalibrated"), request.view.lens
+    pair = compare(request.view.data, after, lens=lens, names=names, **request.run)
+    return (
+        Measures.of(View("report", after, lens, lens(after)), request.level),
+        pair,
+    ), "comparison"
 
 
 #: What computes each part.
-PARTS: dict[str, Callable[[Asked], Shown]] = {
+PARTS: dict[str, Callable[[Request], Shown]] = {
     "data": lambda a: ((DataSummary.of(a.view, a.subgroups),), ""),
     "size": _size,
     "smooth": lambda a: ((lowess(a.view, a.level),), "smooth"),
@@ -150,24 +153,24 @@ PARTS: dict[str, Callable[[Asked], Shown]] = {
     "lenses": lambda a: ((a.audit,), ""),
     "classes": _classes,
     "groups": _groups,
-    "decomposition": lambda a: ((corp_decomposition(**a.seen),), "decomposition"),
-    "murphy": lambda a: ((brier_decomposition(**a.seen),), "decomposition"),
+    "decomposition": lambda a: ((corp_decomposition(**a.source),), "decomposition"),
+    "murphy": lambda a: ((brier_decomposition(**a.source),), "decomposition"),
     "where": _where,
     "also": _also,
     "recalibration": _recalibration,
 }
 
 
-def contents(asked: Asked, profile: str) -> tuple[tuple[Section, ...], list[str]]:
+def contents(request: Request, profile: str) -> tuple[tuple[Section, ...], list[str]]:
     """Return the parts of a profile, and what could not be examined with the reason."""
     sections: list[Section] = []
     left_out: list[str] = []
-    own = WORDING["profiles"][profile]
-    for key in own["parts"]:
+    words_of_profile = WORDING["profiles"][profile]
+    for key in words_of_profile["parts"]:
         words = WORDING["parts"][key]
-        title = own.get("titles", {}).get(key, words["title"])
+        title = words_of_profile.get("titles", {}).get(key, words["title"])
         try:
-            results, picture = PARTS[key](asked)
+            results, picture = PARTS[key](request)
         except Absent as absent:
             left_out += map(str, absent.args)
             continue
@@ -176,12 +179,12 @@ def contents(asked: Asked, profile: str) -> tuple[tuple[Section, ...], list[str]
             continue
         sections.append(Section(key, title, words["meaning"], results, picture))
         left_out += [o for r in results if isinstance(r, Measures) for o in r.omitted]
-    return tuple(sections), [*left_out, *_never(asked)]
+    return tuple(sections), [*left_out, *_never(request)]
 
 
-def _never(asked: Asked) -> list[str]:
+def _never(request: Request) -> list[str]:
     """Return what no report of these rows can examine."""
-    words, data = WORDING["unexamined"], asked.view.data
+    words, data = WORDING["unexamined"], request.view.data
     others = data.n_classes > 2 or data.classes == RIGHT
     unknown = [words["dependence"]] * (data.n_clusters is None) + [words["classes"]] * others
     return [*unknown, *words["always"]]

@@ -345,13 +345,13 @@ def _passing(row: AuditRow) -> str:
 
 def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
     lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
-    told: dict[str, dict[str, None]] = {}
+    lenses_of: dict[str, dict[str, None]] = {}
     for lens, row in zip(lenses, rows, strict=True):
         for note in row.test.notes:
             if note not in row.detail and note not in data.notes:
-                told.setdefault(note, {})[lens] = None
+                lenses_of.setdefault(note, {})[lens] = None
     everywhere, notes = len(set(lenses)), list(data.notes)
-    for note, at in told.items():
+    for note, at in lenses_of.items():
         notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
     if top.test.clusters is not None:
         notes.append(f"rows come in clusters: {top.test.clusters}")

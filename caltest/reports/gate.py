@@ -107,18 +107,18 @@ def gate(
     if not limits:
         raise StatisticError("a gate checks a tolerance, or a margin against another model")
     analysis = Analysis.of_data("gate", data, lens, rng)
-    seen, share = analysis.lens, alpha / len(limits)
+    through, share = analysis.lens, alpha / len(limits)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     checks = []
     if tolerance is not None:
-        bounds = Bounds.of(data, (statistic, seen), share, run)
+        bounds = Bounds.of(data, (statistic, through), share, run)
         checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
     if margin is not None:
         cells = analysis.evaluate(statistic)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
-        bounds = _difference(both, old, paired, squared, seen, share, run | {"names": names})
-        asked = f"{names[0]} less {names[1]}"
-        checks.append(_check(asked, squared, bounds, margin, data.n, "root of "))
+        bounds = _difference(both, old, paired, squared, through, share, run | {"names": names})
+        question = f"{names[0]} less {names[1]}"
+        checks.append(_check(question, squared, bounds, margin, data.n, "root of "))
     found = {check.verdict for check in checks}
     worst = [v for v in (GateVerdict.FAILED, GateVerdict.CANNOT_TELL) if v in found]
     return analysis.result(
@@ -149,9 +149,9 @@ def _models(
     if isinstance(against, AnyTally):
         old = admitted_tally("gate", against, None, facts, lens)
     elif against is not None:
-        known = data.labels if labels is None else labels
-        known = None if isinstance(against, Predictions) or not paired else known
-        old = admitted("gate", against, known, facts, takes=ROWS)
+        outcomes = data.labels if labels is None else labels
+        outcomes = None if isinstance(against, Predictions) or not paired else outcomes
+        old = admitted("gate", against, outcomes, facts, takes=ROWS)
     if paired and isinstance(probs, Tallies) and isinstance(against, Tallies):
         return data, old, (probs, against)  # whose samples say which rows go together
     return data, old, (data, old)

@@ -121,12 +121,12 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
 
     def groups(lens: Lens) -> list[Question]:
         words = "and in every subgroup?"
-        found = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
+        question = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
         inside = Question(
             f"{lens!r} segments", "and in every segment?", "segments", ((binary, lens),)
         )
         searched = isinstance(data, Predictions) and data.features is not None
-        return [found] * (data.by is not None) + [inside] * searched
+        return [question] * (data.by is not None) + [inside] * searched
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):
@@ -166,10 +166,10 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
     return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *groups(TopK(1))]
 
 
-def _defined(asked: list[Question], data: Predictions | AnyTally) -> list[Question]:
+def _defined(agenda: list[Question], data: Predictions | AnyTally) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
-    for question in asked:
+    for question in agenda:
         if question.kind not in ("shape", "score"):  # an error always has a meaning
             answerable.append(question)
             continue

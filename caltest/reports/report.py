@@ -16,7 +16,7 @@ from caltest.predictions import Facts, Predictions
 from caltest.reliability.view import View
 from caltest.reports.answers import WORDING
 from caltest.reports.audit import audited
-from caltest.reports.contents import Asked, contents
+from caltest.reports.contents import Request, contents
 from caltest.reports.document import Report
 from caltest.reports.words import paragraph
 from caltest.results import ending
@@ -124,15 +124,15 @@ def report(
     if recalibrated is not None:
         if tally:
             raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
-        known = isinstance(recalibrated, Predictions)
-        after = Predictions.of(recalibrated, None if known else data.labels)
+        checked = isinstance(recalibrated, Predictions)
+        after = Predictions.of(recalibrated, None if checked else data.labels)
         after = replace(after, by=None)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     whole = data if tally else replace(data, by=None, features=None)
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
-    asked = Asked(
+    request = Request(
         view=view,
         grouped=data if tally else replace(data, features=None),
         featured=None if tally or data.features is None else replace(data, by=None),
@@ -143,21 +143,21 @@ def report(
         bound_alpha=each,
         run=run,
     )
-    sections, unexamined = contents(asked, profile)
+    sections, unexamined = contents(request, profile)
     return Report(
         name=name or "a model",
         profile=profile,
-        audit=asked.audit,
-        summary=asked.audit.summary,
+        audit=request.audit,
+        summary=request.audit.summary,
         sections=sections,
         unexamined=tuple(unexamined),
-        paragraph=paragraph(profile, asked.audit, sections),
+        paragraph=paragraph(profile, request.audit, sections),
         n=data.n,
         n_classes=data.n_classes,
         n_resamples=n_resamples,
         seed=seed_of(rng),
         ended=ending(*(result.ended for section in sections for result in section.results)),
-        notes=asked.audit.notes,
+        notes=request.audit.notes,
         copies=data.copies,
-        followup=asked.audit.followup,
+        followup=request.audit.followup,
     )

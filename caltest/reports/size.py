@@ -34,11 +34,11 @@ class Bounds:
         """Bound the error of a statistic seen through a lens."""
         statistic, lens = pair
         alpha = min(alpha, 0.25)
-        found = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,
+        interval = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,
                                     **options)  # fmt: skip
-        assert found.low is not None
-        assert found.high is not None
-        return cls(found.estimate, found.corrected, found.low, found.high, alpha)
+        assert interval.low is not None
+        assert interval.high is not None
+        return cls(interval.estimate, interval.corrected, interval.low, interval.high, alpha)
 
     def within(self, limit: float) -> bool | None:
         """Return whether the error is at most ``limit``; None where that cannot be told."""

@@ -37,23 +37,25 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
     words = WORDING["profiles"][profile]
     data, measures = first(DataSummary, sections), first(Measures, sections)
     assert data is not None
-    said = [
+    sentences = [
         f"Calibration was assessed on {data.n} {words['rows']} with {data.events} "
         f"{words['events']} ({data.event}, {percent(data.mean_outcome, data.mean_prediction)}; "
         f"mean of the {words['predictions']} {percent(data.mean_prediction, data.mean_outcome)})."
     ]
-    told = WORDING["paragraph"]
-    known = {} if measures is None else {name: measures.find(name) for name in told}
+    templates = WORDING["paragraph"]
+    values = {} if measures is None else {name: measures.find(name) for name in templates}
     level = 0.95 if measures is None else measures.level
-    parts = [told[name].format(_value(v, level)) for name, v in known.items() if v is not None]
+    parts = [
+        templates[name].format(_value(v, level)) for name, v in values.items() if v is not None
+    ]
     if parts:
         parts[0] = parts[0][0].upper() + parts[0][1:]
-        said.append(", ".join(parts) + ".")
+        sentences.append(", ".join(parts) + ".")
     size, score = first(ConfidenceIntervalResult, sections), first(CORPDecomposition, sections)
     if size is not None:
-        said.append(f"The expected calibration error over 15 bins was {_with_interval(size)}.")
+        sentences.append(f"The expected calibration error over 15 bins was {_with_interval(size)}.")
     if score is not None:
-        said.append(
+        sentences.append(
             f"The Brier score consists of miscalibration {format_value(score.miscalibration)}, "
             f"discrimination {format_value(score.discrimination)} and uncertainty "
             f"{format_value(score.uncertainty)} "
@@ -61,18 +63,18 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         )
     smallest = min(row.adjusted for row in audit.rows)
     rejected = sum(row.verdict.rejects for row in audit.rows)
-    said.append(
+    sentences.append(
         f"Of {len(audit.rows)} questions about calibration, tested at a level of {audit.alpha:g} "
         f"for all together, {rejected} found miscalibration (smallest adjusted p "
         f"{format_p(smallest)})."
     )
     band = first(BandTest, sections)
-    said += [] if band is None else band._in_words()
+    sentences += [] if band is None else band._in_words()
     seed = "" if audit.rows[0].test.seed is None else f", seed {audit.rows[0].test.seed}"
-    return " ".join([*said, f"Computed with caltest {audit.version}{seed}."])
+    return " ".join([*sentences, f"Computed with caltest {audit.version}{seed}."])
 
 
-def _value(found: tuple[float, float, float], level: float) -> str:
-    value, low, high = found
+def _value(triple: tuple[float, float, float], level: float) -> str:
+    value, low, high = triple
     interval = f" ({100 * level:g} % interval {format_range(low, high)})" if low == low else ""
     return format_value(value, spread_of(low, high)) + interval

@@ -86,9 +86,9 @@ class Record:
         The null distribution of a test is left out; ``np.asarray(result.null_distribution)`` gives
         simulated replicates to whoever wants to keep them.
         """
-        own_first = sorted(fields(self), key=lambda field: bool(field.kw_only))
-        kept = [field.name for field in own_first if "transient" not in field.metadata]
-        return {"kind": type(self).__name__} | {k: _plain(getattr(self, k)) for k in kept}
+        fields_of_kind = sorted(fields(self), key=lambda field: bool(field.kw_only))
+        names = [field.name for field in fields_of_kind if "transient" not in field.metadata]
+        return {"kind": type(self).__name__} | {k: _plain(getattr(self, k)) for k in names}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return :meth:`as_dict` as JSON."""
@@ -239,8 +239,8 @@ class Result(Record):
     def _tables(self) -> list[tables.Columns]:
         """Return what its tables show: one value, or one a row, in every column."""
         if not self.columns:  # a list of its fields
-            own = {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
-            shown = {k: v for k, v in own.items() if isinstance(v, (str, int, float, tuple))}
+            values_of = {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
+            shown = {k: v for k, v in values_of.items() if isinstance(v, (str, int, float, tuple))}
             texts = [tables.cell(name, value) for name, value in shown.items()]
             return [{"": [name.replace("_", " ") for name in shown], "value": texts}]
         heads = {head: name or head for head, _, name in (c.partition("=") for c in self.columns)}

@@ -190,17 +190,19 @@ class Subgroups(Record):
     def table(self) -> Columns:
         """A row for every subgroup."""
         shown = self.tested[0].of_subgroups
-        found = {name: [t and getattr(t, name) for t in self.tests] for name in shown}
+        columns = {name: [t and getattr(t, name) for t in self.tests] for name in shown}
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
-        return {**named, **found, "adjusted": self.adjusted, **last}
+        return {**named, **columns, "adjusted": self.adjusted, **last}
 
     def in_words(self) -> list[str]:
         """Return the finding in sentences."""
-        said = [f"{self.tested[0].of_all}: p {format_p(self.pvalue)} ({self.adjust})"]
+        sentences = [f"{self.tested[0].of_all}: p {format_p(self.pvalue)} ({self.adjust})"]
         if self.alike_pvalue is not None:
-            said.append(f"calibrated alike: p {format_p(self.alike_pvalue)} (residuals permuted)")
-        return said + [f"Note: {note}." for note in self.notes]
+            sentences.append(
+                f"calibrated alike: p {format_p(self.alike_pvalue)} (residuals permuted)"
+            )
+        return sentences + [f"Note: {note}." for note in self.notes]
 
     def __str__(self) -> str:
         return "\n".join([*aligned(self.table), *(f"  {line}" for line in self.in_words())])
@@ -337,19 +339,27 @@ class CalibrationTestResult(Result):
         chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
         if self.pvalue < 0.0005:
             chance = "fewer than 1 in 1000"
-        said = [f"A calibrated model would show an error this large in {chance} such data sets."]
+        sentences = [
+            f"A calibrated model would show an error this large in {chance} such data sets."
+        ]
         if self.null == "betting":
-            said = [f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."]
+            sentences = [
+                f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."
+            ]
         if self.degenerate:
-            said = ["The null distribution is a single value: these predictions cannot be tested."]
+            sentences = [
+                "The null distribution is a single value: these predictions cannot be tested."
+            ]
         if self.impossible:
-            said.append(
+            sentences.append(
                 f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
                 "0: that alone refutes calibration, unless the file was rounded."
             )
         if self.ended == "early":
-            said.append("Stopped early (Besag & Clifford 1991): the p-value is valid as it is.")
-        return said
+            sentences.append(
+                "Stopped early (Besag & Clifford 1991): the p-value is valid as it is."
+            )
+        return sentences
 
 
 @described(

@@ -155,14 +155,14 @@ class ComparisonResult(Result):
 
     def _appendix(self) -> list[str]:
         scores = _scores_in_words(self.names, self.scores, self.level)
-        said = ["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []
-        return [*said, *super()._appendix()]
+        scored = ["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []
+        return [*scored, *super()._appendix()]
 
     def _in_words(self) -> list[str]:
         """Return the verdict, and a warning where the two own p-values invite a wrong one."""
         # the name of a model stays as it is
-        found = self.finding if self.verdict.better is not None else self.finding.capitalize()
-        sentences = [found + self._because()]
+        finding = self.finding if self.verdict.better is not None else self.finding.capitalize()
+        sentences = [finding + self._because()]
         alpha = 1.0 - self.level
         if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
             sentences.append(
@@ -188,10 +188,10 @@ class ComparisonResult(Result):
 
 def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
     """Return the first lines: of what, and what was tested, in place of what was asked for."""
-    instead, asked = [], short(result.statistic)
+    instead, requested = [], short(result.statistic)
     if result.tested != result.statistic:
         instead = [
-            f"  tested         {result.tested}: no valid test of equal {asked} is known, "
+            f"  tested         {result.tested}: no valid test of equal {requested} is known, "
             "because its",
             "                 noise floor differs between models",
         ]
@@ -301,9 +301,9 @@ class ComparisonTable(Result):
 
     def _tables(self) -> list[Columns]:
         first, squared = self.pairs[0], self.pairs[0].method != "swap"
-        own = {pair.names[0]: (pair.estimate_a, pair.test_a) for pair in self.pairs}
-        own |= {pair.names[1]: (pair.estimate_b, pair.test_b) for pair in self.pairs}
-        estimates, tests = zip(*(own[name] for name in self.names), strict=True)
+        results_of = {pair.names[0]: (pair.estimate_a, pair.test_a) for pair in self.pairs}
+        results_of |= {pair.names[1]: (pair.estimate_b, pair.test_b) for pair in self.pairs}
+        estimates, tests = zip(*(results_of[name] for name in self.names), strict=True)
         models: dict[str, Any] = {"model": self.names}
         if squared:
             models["squared error"] = [_with_root(x, first.spread) for x in estimates]

@@ -109,8 +109,8 @@ class BandTest(Result):
             return AuditVerdict.MATTERS
         if not self.at_most <= self.tolerance:
             return AuditVerdict.CANNOT_TELL
-        found = AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE
-        return found[self.at_least == 0.0]
+        verdicts = AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE
+        return verdicts[self.at_least == 0.0]
 
     def _in_words(self) -> list[str]:
         if self.crosses:
@@ -213,10 +213,10 @@ class ReliabilityFit(Result):
         if self.band != "confidence":
             raise StatisticError("a test of the size of an error needs fit='band'")
         x = self.predicted
-        seen = (x >= between[0]) & (x <= between[1])
-        if not seen.any():
+        within = (x >= between[0]) & (x <= between[1])
+        if not within.any():
             raise StatisticError(f"there are no predictions between {between[0]} and {between[1]}")
-        over, under = self.low[seen] - x[seen], x[seen] - self.high[seen]
+        over, under = self.low[within] - x[within], x[within] - self.high[within]
         far = float(np.maximum(-over, -under).max())
         return BandTest(
             at_least=float(max(0.0, over.max(), under.max())),

@@ -96,14 +96,14 @@ class GateResult(Result):
         return [f"gate: {limits}", self.lens, f"alpha={self.alpha:g}"]
 
     def _in_words(self) -> list[str]:
-        said = [f"Verdict: {self.verdict.upper()}"]
+        words = [f"Verdict: {self.verdict.upper()}"]
         for check in self.checks:
             if check.verdict is GateVerdict.CANNOT_TELL:
                 needed = "No number of rows nearby would tell: the estimate is at the limit."
                 if check.rows is not None:
                     needed = f"About {several(check.rows, 'row')} would tell; there are {self.n}."
-                said.append(f"{check.question}: {needed}")
-        return said
+                words.append(f"{check.question}: {needed}")
+        return words
 
 
 #: What the rows are needed for.
@@ -163,10 +163,10 @@ class Plan(Result):
             width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
         about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"
-        said = [f"{self.n} rows{about} are needed {goal}. What is true: {self.alternative}."]
+        words = [f"{self.n} rows{about} are needed {goal}. What is true: {self.alternative}."]
         if self.present is not None:
-            said.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
-        return said
+            words.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
+        return words
 
 
 @described()
@@ -218,8 +218,8 @@ class GradeTests(Result):
 
     def _made(self) -> list[str]:
         how = {"exact": "exact binomial", "jeffreys": "Jeffreys"}[self.method]
-        said = f"{how} tests of {several(len(self.grades), 'grade')}, {self.alternative}"
-        return [said, f"Holm, alpha={self.alpha:g}", f"{100 * (1 - self.alpha):g} % intervals"]
+        words = f"{how} tests of {several(len(self.grades), 'grade')}, {self.alternative}"
+        return [words, f"Holm, alpha={self.alpha:g}", f"{100 * (1 - self.alpha):g} % intervals"]
 
     def _in_words(self) -> list[str]:
         names: dict[str, list[str]] = {}

@@ -22,8 +22,8 @@ def entry(meaning: str, kind: str = "", *, default: Any = MISSING, transient: bo
     Fields after it without a description share this one. A transient field is no part of the
     dictionary form.
     """
-    told = {"meaning": meaning, "kind": kind} | ({"transient": True} if transient else {})
-    return field(default=default, metadata=told, repr=not transient, compare=not transient)
+    metadata = {"meaning": meaning, "kind": kind} | ({"transient": True} if transient else {})
+    return field(default=default, metadata=metadata, repr=not transient, compare=not transient)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(entry, field))

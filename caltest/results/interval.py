@@ -96,12 +96,12 @@ class ConfidenceIntervalResult(Result):
         return [*listed(facts), ""]
 
     def _in_words(self) -> list[str]:
-        said = []
+        sentences = []
         if self.high is not None and self.estimate > self.high:
-            said.append("The estimate lies above the interval because most of it is noise.")
+            sentences.append("The estimate lies above the interval because most of it is noise.")
         if self.n_cells is not None:
-            said.append(OF_CELLS)
-        return said
+            sentences.append(OF_CELLS)
+        return sentences
 
     def _shown(self, value: float | None) -> str:
         """Return a number with the decimals that the length of the interval calls for."""

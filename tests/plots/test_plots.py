@@ -904,3 +904,45 @@ def test_sites_are_drawn_with_their_mean(every, effect):
     np.testing.assert_allclose(segments(artists["prediction"])[0, :, 0], shown(of.prediction))
     corners = artists["mean"].get_xy()[:, 0]
     assert (corners.min(), corners.max()) == pytest.approx(tuple(shown(of.interval)))
+
+
+def test_parts_of_a_score_have_one_sign_in_table_and_picture(rng):
+    """Within wide bins outcomes run against the predictions: that covariance is negative."""
+    p = rng.random(600)
+    parts = ct.brier_decomposition(p, rng.random(600) < 1.0 - p, bins=2)
+    assert parts.within_covariance < 0.0
+    picture = parts.plot()
+    names = [text.get_text() for text in picture.ax.get_yticklabels()]
+    values = [text.get_text() for text in picture.artists["labels"]]
+    shown = dict(zip(names, values, strict=True))["− within covariance"]
+    assert shown.startswith("-")
+    assert shown in str(parts)
+
+
+def test_a_monitor_shows_alarm_and_threshold_beside_the_best_bet(rng):
+    p = rng.random(600)
+    monitor = ct.Monitor(alpha=0.01).update(p, rng.random(600) < 1.0 - p)
+    assert "e-value" in str(monitor)
+    picture = monitor.plot()
+    words = [text.get_text() for text in picture.artists["key"].get_texts()]
+    assert {"alarm at an e-value of 100", f"alarm, row {monitor.alarm}"} <= set(words)
+    low, high = picture.ax.get_ylim()
+    assert low < 2.0 < high
+    (inset,) = picture.ax.child_axes
+    assert inset.get_position().x0 > picture.ax.get_position().x1  # it covers nothing
+
+
+def test_long_names_leave_the_axes_their_room(rng):
+    p, names = rng.random(600), [f"St Elsewhere hospital no. {k}, department" for k in range(4)]
+    labels, by = rng.random(600) < p, np.array(names)[rng.integers(0, 4, 600)]
+    for picture in (
+        ct.calibration_test(p, labels, by=by, n_resamples=99).subgroups.plot(),
+        ct.meta_analysis(p, labels, by=by).plot(),
+    ):
+        picture.to_svg()  # lays it out
+        assert picture.ax.get_position().width > 0.3
+        box = picture.figure.bbox
+        for text in (*picture.ax.get_yticklabels(), *picture.artists["key"].get_texts()):
+            extent = text.get_window_extent()
+            assert extent.x0 >= box.x0 - 1
+            assert extent.x1 <= box.x1 + 1
