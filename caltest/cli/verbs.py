@@ -35,8 +35,8 @@ def audit(**options: Any) -> Outcome:
 
     Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
     --tolerance the verdict says whether the error matters, and --fail-on-miscalibration asks that.
-    Several files, or a pattern such as 'part-*.parquet', are read in batches and answered from
-    their sums.
+    Several files, or a pattern such as 'part-*.parquet', are rows of one model; of more than 512 MB,
+    or with --resume, they are read in batches and answered from their sums.
     """
     report = ct.audit(read(options | {"whole": True}), **settings(ct.audit, options))
     return finish(report, report.verdict.failed, options)
@@ -211,7 +211,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
 
     It says what was found, how large and how sure that is, for which rows, and what was not
     examined. Pages in HTML need nothing else: pictures and style are within. Several files, or a
-    pattern such as 'part-*.parquet', are read in batches, and the page is of their sums.
+    pattern such as 'part-*.parquet', are rows of one model.
     """
     if options["out"].suffix.lower() not in ct.Report.endings:
         endings = ", ".join(ct.Report.endings)
