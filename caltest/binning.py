@@ -92,10 +92,10 @@ class UniformBins(Written):
         x = coordinate(probs)
         if x is not None:
             return self._along_axis(x)
-        kept = probs if self.axes == "all" else probs[:, :-1]
+        columns = probs if self.axes == "all" else probs[:, :-1]
         small = np.dtype(np.min_scalar_type(self.n_bins))
         return _distinct(
-            np.column_stack([self._along_axis(column).astype(small) for column in kept.T])
+            np.column_stack([self._along_axis(column).astype(small) for column in columns.T])
         )
 
     def _along_axis(self, x: FloatArray) -> IntArray:

@@ -230,12 +230,12 @@ def _on_grid(
     waiting: list[tuple[int, int, FloatArray]] = []
     for number, (mass, value) in enumerate(zip(masses, values, strict=True)):
         index = np.rint(value / step).astype(np.int64)
-        kept = index < size
-        left = (value - index * step)[kept]
+        inside = index < size
+        left = (value - index * step)[inside]
         least, most = float(left.min()), float(left.max())
         slack += 0.5 * (most - least)
         moved += 0.5 * (most + least)
-        law = np.bincount(index[kept], mass[kept]).astype(np.float64, copy=False)
+        law = np.bincount(index[inside], mass[inside]).astype(np.float64, copy=False)
         waiting.append((law.size, number, law))
     if len(waiting) <= 24 and not cut:
         length = fast_length(size)

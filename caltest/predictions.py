@@ -360,9 +360,9 @@ class Predictions:
         if self.weights is None:
             return self
         if not self.weights.all():
-            said = f"left out {several(int((self.weights == 0.0).sum()), 'row')} of weight 0"
-            kept = self.take(self.weights > 0.0)
-            return replace(kept, notes=(*self.notes, said)).in_ratios()
+            note = f"left out {several(int((self.weights == 0.0).sum()), 'row')} of weight 0"
+            counted = self.take(self.weights > 0.0)
+            return replace(counted, notes=(*self.notes, note)).in_ratios()
         w = self.weights
         return replace(self, weights=None if w.min() == w.max() else known.in_whole_numbers(w))
 
@@ -416,23 +416,23 @@ class Predictions:
 
     def subgroups(self) -> dict[str, IntArray]:
         """Return the rows of every subgroup, by its name; {} without ``by``."""
-        found: dict[str, IntArray] = {}
+        groups: dict[str, IntArray] = {}
         for column in () if self.by is None else self.by.reshape(self.n, -1).T:
             for name in np.unique(column):
                 if str(name):
-                    found[str(name)] = np.flatnonzero(column == name)
-        return found
+                    groups[str(name)] = np.flatnonzero(column == name)
+        return groups
 
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {name: vars(self)[name] for name in known.READERS}
         facts["times"] = self.times
-        kept: Any = {name: values[rows] for name, values in facts.items() if values is not None}
+        fields: Any = {name: values[rows] for name, values in facts.items() if values is not None}
         if self.folds is not None:
-            kept["whole"] = self.whole or self
-        kept["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
-        kept["followup"] = None if self.followup is None else self.followup.take(rows)
-        return replace(self, probs=self.probs[rows], labels=self.labels[rows], **kept)
+            fields["whole"] = self.whole or self
+        fields["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
+        fields["followup"] = None if self.followup is None else self.followup.take(rows)
+        return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
 
     def class_index(self, c: int | str) -> int:
         """Return the number of a class given by its number or its name."""
@@ -453,9 +453,9 @@ class Predictions:
         return self.classes[index] if self.classes else str(index)
 
     def __repr__(self) -> str:
-        said = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
-        said += ["followed"] * (self.followup is not None)
-        said += [f"{self.n_clusters} clusters"] if self.n_clusters else []
-        said += [f"{np.unique(self.folds).size} folds"] if self.folds is not None else []
-        said += [f"horizon {self.horizon}"] if self.horizon is not None else []
-        return f"Predictions({', '.join(said)})"
+        words = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
+        words += ["followed"] * (self.followup is not None)
+        words += [f"{self.n_clusters} clusters"] if self.n_clusters else []
+        words += [f"{np.unique(self.folds).size} folds"] if self.folds is not None else []
+        words += [f"horizon {self.horizon}"] if self.horizon is not None else []
+        return f"Predictions({', '.join(words)})"

@@ -252,9 +252,9 @@ class _WithoutSmallest(Statistic):
         data = rows_of(problem, self)
         x = one_coordinate(data.probs, self)
         edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, self.n_bins + 1))[1:-1])
-        kept = np.flatnonzero(x > x.min())
-        inner = self.make(EdgeBins(edges)).prepare(RowProblem(data.take(kept)))
-        return _KeptRows(problem, inner, kept, laws=inner.laws)
+        members = np.flatnonzero(x > x.min())
+        inner = self.make(EdgeBins(edges)).prepare(RowProblem(data.take(members)))
+        return _KeptRows(problem, inner, members, laws=inner.laws)
 
     def __repr__(self) -> str:
         return f"{self.make.__name__}(quantiles without the smallest, {self.n_bins})"
@@ -284,10 +284,10 @@ class _KeptRows(LabelStatistic):
     """A statistic of some of the rows."""
 
     inner: Prepared = field(repr=False)
-    kept: IntArray = field(repr=False)
+    members: IntArray = field(repr=False)
 
     def batch(self, labels: Any) -> FloatArray:
-        return self.inner.batch(labels[:, self.kept])
+        return self.inner.batch(labels[:, self.members])
 
     def cell_law(self) -> CellStatistic | None:
         return self.inner.cell_law()

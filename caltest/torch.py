@@ -83,14 +83,14 @@ class CalibrationMetric:
 
 
 def _joined(parts: list[FloatArray]) -> FloatArray:
-    kept = [part for part in parts if part.size]
-    widths = {part.shape[1] - 1 for part in kept}
+    filled = [part for part in parts if part.size]
+    widths = {part.shape[1] - 1 for part in filled}
     if len(widths) > 1:
         raise InvalidPredictionsError(
             f"batches have {' and '.join(map(str, sorted(widths)))} columns of probabilities: "
             "reset between models"
         )
-    return np.concatenate(kept) if kept else np.empty((0, 0))
+    return np.concatenate(filled) if filled else np.empty((0, 0))
 
 
 def _gathered(rows: FloatArray) -> list[FloatArray]:
@@ -100,9 +100,9 @@ def _gathered(rows: FloatArray) -> list[FloatArray]:
         return [rows]
     torch: Any = sys.modules["torch"]
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    own = torch.tensor(rows.shape, device=device)
-    shapes = [torch.zeros_like(own) for _ in range(dist.get_world_size())]
-    dist.all_gather(shapes, own)
+    size = torch.tensor(rows.shape, device=device)
+    shapes = [torch.zeros_like(size) for _ in range(dist.get_world_size())]
+    dist.all_gather(shapes, size)
     longest, widest = torch.stack(shapes).max(dim=0).values.tolist()
     padded = torch.zeros((longest, widest), dtype=torch.float64, device=device)
     padded[: rows.shape[0], : rows.shape[1]] = torch.from_numpy(rows)

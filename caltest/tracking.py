@@ -61,7 +61,7 @@ def log_to_wandb(
 
 def _numbers(result: Result, name: str) -> dict[str, float]:
     """Return the numbers of a result, and of the rows and tests in it, by names of metrics."""
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
 
     def collect(where: str, value: Any) -> None:
         if isinstance(value, dict):
@@ -73,10 +73,10 @@ def _numbers(result: Result, name: str) -> dict[str, float]:
                 name_of_row = re.sub(r"[^\w.-]+", "_", " ".join([str(j), *words])).strip("_")
                 collect(f"{where}/{name_of_row}", item)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            found[where] = float(value)
+            metrics[where] = float(value)
 
     collect(name, result.as_dict())
-    return found
+    return metrics
 
 
 @contextmanager

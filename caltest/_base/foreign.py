@@ -67,9 +67,9 @@ def explained(function: Function) -> Function:
 
 def refuse_form(values: Any, name: str) -> None:
     """Refuse what is no array, with the way from it to one."""
-    found, advice = f"a {type(values).__name__}", ""
+    form, advice = f"a {type(values).__name__}", ""
     if isinstance(values, (str, bytes, PathLike)):
-        found, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
+        form, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
         if name not in ("probs", "labels"):
             advice = "pass the values; names are for columns of a table or a file"
     elif isinstance(values, Set):
@@ -81,6 +81,6 @@ def refuse_form(values: Any, name: str) -> None:
     elif hasattr(values, "toarray"):
         advice = f"it is sparse: pass {name}.toarray()"
     elif isinstance(values, (int, float, complex)) or (values is None and name == "probs"):
-        found, advice = repr(values), "pass a list or an array"
+        form, advice = repr(values), "pass a list or an array"
     if advice:
-        raise InvalidPredictionsError(f"{name} is {found}, not an array: {advice}")
+        raise InvalidPredictionsError(f"{name} is {form}, not an array: {advice}")

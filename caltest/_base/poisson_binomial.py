@@ -47,10 +47,10 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
     width = fast_length(high - low + 1)
     spectrum, origin = _spectrum(p, width, variance)
     pmf = np.roll(irfft(spectrum, width), (origin - low) % width)[: high - low + 1].clip(0.0)
-    kept = np.flatnonzero(pmf > NEGLIGIBLE)
-    pmf = pmf[kept[0] : kept[-1] + 1]
+    likely = np.flatnonzero(pmf > NEGLIGIBLE)
+    pmf = pmf[likely[0] : likely[-1] + 1]
     lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(p.size))
-    return certain + low + int(kept[0]), pmf, lost
+    return certain + low + int(likely[0]), pmf, lost
 
 
 @cache

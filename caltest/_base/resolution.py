@@ -75,14 +75,17 @@ def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
     if came in ("bfloat16", "float16"):
         names = [came]
     else:
-        if _without_rounding(few) is not None and (found := _without_rounding(values)) is not None:
-            return (values if np.array_equal(found, values) else found), None
-        told = np.unique(few).size >= ENOUGH and bool((few * 128.0 % 1.0).any())
-        names = list(TYPES) if told else ["float32"]
+        if (
+            _without_rounding(few) is not None
+            and (meanings := _without_rounding(values)) is not None
+        ):
+            return (values if np.array_equal(meanings, values) else meanings), None
+        telling = np.unique(few).size >= ENOUGH and bool((few * 128.0 % 1.0).any())
+        names = list(TYPES) if telling else ["float32"]
     for name in names:
-        found = _behind(values, few, TYPES[name])
-        if found is not None:
-            return (values, None) if np.array_equal(found, values) else (found, name)
+        meanings = _behind(values, few, TYPES[name])
+        if meanings is not None:
+            return (values, None) if np.array_equal(meanings, values) else (meanings, name)
     return values, None
 
 

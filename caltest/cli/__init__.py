@@ -123,8 +123,8 @@ def main(arguments: list[str] | None = None) -> None:
         error.show(sys.stderr)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
-        told = error.__context__ if isinstance(error, click.Abort) else error
-        print(f"Interrupted. {told or ''}".rstrip(), file=sys.stderr)
+        cause = error.__context__ if isinstance(error, click.Abort) else error
+        print(f"Interrupted. {cause or ''}".rstrip(), file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

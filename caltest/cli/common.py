@@ -68,7 +68,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     return read_file(parts, {**options, **dict.fromkeys(rows)}, partial(_scanned, options))
 
 
-def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> ct.Tally:
+def _scanned(given: dict[str, Any], files: Any, *columns: Any, **arguments: Any) -> ct.Tally:
     if given.get("statistic") is not None:
         from caltest.problem import TallyProblem
         from caltest.statistics.base import prepare
@@ -76,9 +76,9 @@ def _scanned(given: dict[str, Any], files: Any, *columns: Any, **asked: Any) -> 
         # What no tally can say is refused before hours of reading.
         few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
         prepare(given["statistic"], TallyProblem.of(few))
-    asked["resume"] = given.get("resume")
-    asked["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
-    return ct.scan(files, *columns, **asked)
+    arguments["resume"] = given.get("resume")
+    arguments["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
+    return ct.scan(files, *columns, **arguments)
 
 
 def check_out(options: dict[str, Any]) -> None:
@@ -89,13 +89,13 @@ def check_out(options: dict[str, Any]) -> None:
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
-    asked: dict[str, Any] = {name: options.get(name) for name in _READ}
-    asked = {
-        name: value for name, value in asked.items() if value is not None and value is not False
+    arguments: dict[str, Any] = {name: options.get(name) for name in _READ}
+    arguments = {
+        name: value for name, value in arguments.items() if value is not None and value is not False
     }
     if options["classes"] is not None:
-        asked["classes"] = classes_of(options["classes"])
-    return (reader or ct.read_predictions)(path, options["probs"], options["label"], **asked)
+        arguments["classes"] = classes_of(options["classes"])
+    return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
 
 
 def classes_of(text: str) -> list[int] | list[str]:

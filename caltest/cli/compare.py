@@ -61,17 +61,19 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
             f"the files have different numbers of rows ({sizes}): match them with --ids COLUMN, or "
             "say --unpaired"
         )
-    asked = settings(ct.compare_models, options)
+    arguments = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
     if len(names) == 2:
-        asked |= {"paired": not unpaired, "names": (first, last)}
-        pair = ct.compare(data[first], data[last], **asked)
+        arguments |= {"paired": not unpaired, "names": (first, last)}
+        pair = ct.compare(data[first], data[last], **arguments)
         return finish(pair, pair.verdict is FIRST_BETTER, options)
     if unpaired:
         raise click.UsageError("--unpaired compares two files")
-    table = ct.compare_models(data, **asked)
-    found = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
-    worse = found.get((first, last)) is FIRST_BETTER or found.get((last, first)) is SECOND_BETTER
+    table = ct.compare_models(data, **arguments)
+    verdicts = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
+    worse = (
+        verdicts.get((first, last)) is FIRST_BETTER or verdicts.get((last, first)) is SECOND_BETTER
+    )
     return finish(table, worse, options)
 
 
@@ -121,7 +123,11 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
         data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
         data = match_rows(data) if options["ids"] else data
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
-    asked = {"paired": not unpaired, "names": (names[0], names[-1]), **settings(ct.gate, options)}
-    result = ct.gate(**sides, **asked)
+    arguments = {
+        "paired": not unpaired,
+        "names": (names[0], names[-1]),
+        **settings(ct.gate, options),
+    }
+    result = ct.gate(**sides, **arguments)
     printed, code = finish(result, False, options | {"gate": False})
     return printed, code or result.verdict.exit_code

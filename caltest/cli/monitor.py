@@ -90,8 +90,8 @@ def monitor(
         watch, known = ct.Monitor(**given), {}
         if state.exists():
             try:
-                kept = json.loads(state.read_text(encoding="utf-8"))
-                watch, known = ct.Monitor.from_dict(kept["monitor"]), kept["files"]
+                stored = json.loads(state.read_text(encoding="utf-8"))
+                watch, known = ct.Monitor.from_dict(stored["monitor"]), stored["files"]
             except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
                 raise click.UsageError(f"{state} is no state of caltest monitor") from error
             for name, value in given.items():
@@ -116,8 +116,8 @@ def monitor(
                 raise click.UsageError(f"--{name.replace('_', '-')} is for files of rows")
             watch, known, held = added(watch, known, tallies)
         write(state, json.dumps({"monitor": watch.as_dict(), "files": known}))
-    said = (f"{name}: {n} new rows, {late} wait for a label" for name, (n, late) in held.items())
-    watch = replace(watch, notes=(*said, *watch.notes))
+    counts = (f"{name}: {n} new rows, {late} wait for a label" for name, (n, late) in held.items())
+    watch = replace(watch, notes=(*counts, *watch.notes))
     if picture is not None:
         watch.plot().save(picture)
     code = int(gate and watch.alarm is not None)
@@ -126,8 +126,8 @@ def monitor(
 
 def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
-    own = {"ids": options["time"], "time": None, "horizon": None}
-    data, waits = read_file(path, options | own, read_waiting)
+    names = {"ids": options["time"], "time": None, "horizon": None}
+    data, waits = read_file(path, options | names, read_waiting)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
     sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]

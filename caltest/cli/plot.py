@@ -79,7 +79,7 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     data = read(options)
 
     honoured = {name: options[name] for name, kinds in HONOURED_BY.items() if kind in kinds}
-    asked = {n: v for n, v in honoured.items() if v is not None and n not in ("by", "log_odds")}
+    arguments = {n: v for n, v in honoured.items() if v is not None and n not in ("by", "log_odds")}
     run = {name: options[name] for name in ("rng", "workers")}
     drawn: dict[str, Any] = {"recipe": not no_recipe}
     if "log_odds" in honoured:
@@ -88,24 +88,24 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     verbs: dict[str, Callable[..., Any]]
     verbs = {"simplex": ct.reliability_simplex, "bins": ct.bin_sensitivity, "audit": ct.audit}
     if kind in DIAGRAMS:
-        result = ct.reliability_curve(data, **asked, **run)
+        result = ct.reliability_curve(data, **arguments, **run)
         drawn["style"] = kind
     elif kind in verbs:
-        result = verbs[kind](data, **asked, **run)
+        result = verbs[kind](data, **arguments, **run)
     elif kind in CURVES:
-        result = ct.reliability_fit(data, fit=kind, **asked, **run)  # type: ignore[arg-type]
+        result = ct.reliability_fit(data, fit=kind, **arguments, **run)  # type: ignore[arg-type]
     elif kind in ("null", "forest"):
-        statistic = ct.ECE(asked.pop("bins")) if "bins" in asked else ct.ECE()
-        result = ct.calibration_test(data, None, statistic, **asked, **run)
+        statistic = ct.ECE(arguments.pop("bins")) if "bins" in arguments else ct.ECE()
+        result = ct.calibration_test(data, None, statistic, **arguments, **run)
     elif kind == "sites":
-        result = ct.meta_analysis(data, **asked)
+        result = ct.meta_analysis(data, **arguments)
     else:
         other = read({**options, "file": against})
         stems = [path.stem if path else "example" for path in (options["file"], against)]
-        band = {"band": asked.pop("band")} if "band" in asked else {}
-        result = ct.reliability_difference(data, other, names=(stems[0], stems[1]), **asked)
+        band = {"band": arguments.pop("band")} if "band" in arguments else {}
+        result = ct.reliability_difference(data, other, names=(stems[0], stems[1]), **arguments)
     if kind == "comparison":
-        both = [ct.reliability_curve(one, **band, **asked, **run) for one in (data, other)]
+        both = [ct.reliability_curve(one, **band, **arguments, **run) for one in (data, other)]
         result = replace(result, ended=ending(*(one.ended for one in both)))
         picture = plots.comparison(both, names=stems, **drawn)
     else:

@@ -35,8 +35,8 @@ def audit(**options: Any) -> Outcome:
 
     Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
     --tolerance the verdict says whether the error matters, and --fail-on-miscalibration asks that.
-    Several files, or a pattern such as 'part-*.parquet', are rows of one model; of more than 512 MB,
-    or with --resume, they are read in batches and answered from their sums.
+    Several files, or a pattern such as 'part-*.parquet', are rows of one model; above 512 MB, or
+    with --resume, they are read in batches and answered from their sums.
     """
     report = ct.audit(read(options | {"whole": True}), **settings(ct.audit, options))
     return finish(report, report.verdict.failed, options)
@@ -224,7 +224,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
         refuse_unlike((before, recalibrated.name), data, after)
     called = files[0].name if files else "embedded example"
     called += f" and {len(files) - 1} more" if len(files) > 1 else ""
-    asked = settings(ct.report, options) | {"name": name or called, "recalibrated": after}
-    page = ct.report(data, **asked)
+    arguments = settings(ct.report, options) | {"name": name or called, "recalibrated": after}
+    page = ct.report(data, **arguments)
     page.save(options["out"])
     return finish(page, page.verdict.failed, options | {"out": None})

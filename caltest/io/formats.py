@@ -147,9 +147,9 @@ def _read_arrow(opened: Opened) -> Source:
 
     def read(wanted: Sequence[str]) -> list[Column]:
         with readable(kind):
-            found = select(list(wanted))
-            found.validate(full=True)  # damaged offsets would end the process
-            return [of_arrow(name, found.column(name)) for name in wanted]
+            chosen = select(list(wanted))
+            chosen.validate(full=True)  # damaged offsets would end the process
+            return [of_arrow(name, chosen.column(name)) for name in wanted]
 
     return Source(names, read)
 

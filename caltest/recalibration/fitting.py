@@ -50,8 +50,9 @@ class Recalibration(ABC):
         logits, values = facts.get("from_logits", False), probs
         if logits:  # which may be columns of a table
             given = {what: facts.get(what) for what in ("weights", "clusters", "by", "ids")}
-            asked = {what: facts[what] for what in facts if what in ("classes", "drop_missing")}  # type: ignore[literal-required]
-            table = arranged(probs, {"labels": labels, **given}, Request(from_logits=True, **asked))
+            drop = facts.get("drop_missing", False)
+            request = Request(classes=facts.get("classes"), from_logits=True, drop_missing=drop)
+            table = arranged(probs, {"labels": labels, **given}, request)
             values = table.probs if isinstance(table, Understood) else table
         scores = _scores(data, values, logits)
         w = data.weights
@@ -267,11 +268,11 @@ class SoftmaxLoss:
         from scipy.optimize import minimize
 
         run: Any = {"method": "trust-ncg", "options": {"gtol": AIM, "maxiter": 1000}}
-        found = minimize(self.value, self.identity, jac=True, hessp=self.curvature, **run)
-        norm = float(np.linalg.norm(self.value(found.x)[1]))
+        minimum = minimize(self.value, self.identity, jac=True, hessp=self.curvature, **run)
+        norm = float(np.linalg.norm(self.value(minimum.x)[1]))
         if not norm <= GRADIENT:
             raise StatisticError(
-                f"the fit has not converged after {found.nit} Newton steps (the norm of the "
+                f"the fit has not converged after {minimum.nit} Newton steps (the norm of the "
                 f"gradient is {norm:.2g}, not below {GRADIENT:g}): a larger penalty helps"
             )
-        return found.x
+        return minimum.x

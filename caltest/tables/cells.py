@@ -110,9 +110,9 @@ def right(
     if sure or len(classes) != 2 or confidence.ndim > 1:
         return equal
     high = confidence > 0.5
-    told, off = confidence != 0.5, {}
+    untied, off = confidence != 0.5, {}
     for event in sorted(classes):  # a tie may go either way
-        off[event] = told & ((predicted == event) != high)
+        off[event] = untied & ((predicted == event) != high)
         if not off[event].any() and (confidence < 0.5).any():
             if event == 1.0 and classes == {0.0, 1.0}:
                 return None

@@ -53,23 +53,23 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     def read(wanted: Sequence[str]) -> list[Column]:
         return [_column(columns[name], name) for name in wanted]
 
-    asked = replace(request, label=named.pop("labels", None))
-    asked = replace(asked, **dict[str, Any](named))
+    question = replace(request, label=named.pop("labels", None))
+    question = replace(question, **dict[str, Any](named))
     beside = [name for name in columns if name not in map(str, keys)]
     source = Source([*map(str, keys), *beside], read, frame=True)
-    chosen = chosen_of(source, asked)
-    found = understood(source, asked, chosen)
+    chosen = chosen_of(source, question)
+    arguments = understood(source, question, chosen)
     if keys == ["probs"] and table is columns["probs"]:  # arrays: there were no columns to find
-        found = replace(found, notes=found.notes[1:])
+        arguments = replace(arguments, notes=arguments.notes[1:])
     if features is not None and request.features is None:
         n = len(source.read(source.names[:1])[0])
-        found.facts["features"] = as_features(features, n)[found.rows]
+        arguments.facts["features"] = as_features(features, n)[arguments.rows]
     if groups is not None:
-        found.facts["by"] = {
-            key: as_ndarray(groups[key], f"by[{key!r}]")[found.rows]
+        arguments.facts["by"] = {
+            key: as_ndarray(groups[key], f"by[{key!r}]")[arguments.rows]
             for key in names_of(groups) or ()
         }
-    return found
+    return arguments
 
 
 def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:

@@ -204,9 +204,10 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()
         }
         if chosen.features:
-            own = {name: columns[name] for name in chosen.features}
-            own = own if source.frame else {n: cells.feature(column) for n, column in own.items()}
-            facts["features"] = as_features(own, rows.size)
+            described = {name: columns[name] for name in chosen.features}
+            if not source.frame:
+                described = {name: cells.feature(column) for name, column in described.items()}
+            facts["features"] = as_features(described, rows.size)
             remarks.append(f"features from {shortened(chosen.features)}")
         outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
         if request.event is not None and request.horizon is not None:
