@@ -75,6 +75,8 @@ class Predictions:
     classes, weights, clusters, by, ids, features
         As in :meth:`Predictions.of`, None where nothing is known: names of the columns, float64,
         int64, and (n,), or (n, J) for J ways to group; a subgroup "" is none.
+    crossed, cluster_names : ndarray of shape (n,), int64, and tuple of str
+        The second column of clusters, and what both columns are called.
     folds, whole : ndarray of shape (n,), int64, and Predictions
         Which model predicted each row, and the rows that these were taken from, whose levels count.
     times, horizon : ndarray of shape (n,), int64, and int
@@ -98,6 +100,8 @@ class Predictions:
     classes: tuple[str, ...] | None = None
     weights: FloatArray | None = None
     clusters: IntArray | None = None
+    crossed: IntArray | None = None
+    cluster_names: tuple[str, ...] = ()
     by: NDArray[Any] | None = None
     ids: NDArray[Any] | None = None
     folds: IntArray | None = None
@@ -168,9 +172,10 @@ class Predictions:
             Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
             observation that counts three times, not three observations. Weights must not depend on
             the outcome, as those of inverse probability of censoring do (pass :class:`Followup`).
-        clusters : array_like of shape (n,), optional
+        clusters : array_like of shape (n,), mapping, data frame or (n, 2), optional
             The cluster of each row, such as the patient: its rows may depend on each other, those
-            of two clusters may not, and how many they are must not depend on outcomes.
+            of two clusters may not, and how many they are must not depend on outcomes. Or two
+            columns by name, such as readers and patients: rows alike in either may depend.
         by : array_like of shape (n,), mapping, data frame or names of columns, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
@@ -274,11 +279,15 @@ class Predictions:
             data = cls(*rows, notes=notes)
             for doubt in doubts(data.probs, data.labels, probs, from_logits, folds is not None):
                 warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
+        pair = None if clusters is None else known.as_columns(clusters, data.n)
         facts: dict[str, Any] = {
             name: read(given[name], data.n)
             for name, read in known.READERS.items()
-            if given[name] is not None
+            if given[name] is not None and (name != "clusters" or pair is None)
         }
+        if pair is not None:
+            facts |= {"clusters": pair.first, "crossed": pair.second}
+            facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
         one_of("ordered", ordered, (True, False))
         if ordered and data.n_classes == 2:
             raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
@@ -426,7 +435,7 @@ class Predictions:
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {name: vars(self)[name] for name in known.READERS}
-        facts["times"] = self.times
+        facts |= {"times": self.times, "crossed": self.crossed}
         fields: Any = {name: values[rows] for name, values in facts.items() if values is not None}
         if self.folds is not None:
             fields["whole"] = self.whole or self

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ RIGHT = ("wrong", "right")
 
 #: A day or month of one digit.
 _DAY = re.compile(r"\b(\d)\b")
+#: Clusters below which dependence cannot be told from chance.
+FEWEST = 5
 #: What a paired comparison needs.
 IN_ORDER = "a paired comparison needs the same observations in the same order"
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
@@ -143,10 +145,57 @@ def as_groups(values: Any, n: int) -> NDArray[Any]:
     return np.stack(made, axis=1)
 
 
-def as_clusters(values: Any, n: int) -> IntArray | None:
+def as_clusters(values: Any, n: int, name: str = "clusters") -> IntArray | None:
     """Return the number of the cluster of every row, or None where each has its own."""
-    inverse = np.unique(as_names(values, n, "clusters"), return_inverse=True)[1]
+    inverse = np.unique(as_names(values, n, name), return_inverse=True)[1]
     return inverse.ravel().astype(np.int64) if inverse.max() + 1 < n else None
+
+
+class Columns(NamedTuple):
+    """One column of clusters or two that cross, what they are called, and what was left out."""
+
+    first: IntArray | None
+    second: IntArray | None
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def as_columns(values: Any, n: int) -> Columns | None:
+    """Return two columns of clusters by name, or None for what is one column.
+
+    A column whose values all differ says nothing; one of fewer than five clusters is left out with
+    a note, and one whose clusters lie within those of the other too.
+    """
+    names = list(values) if isinstance(values, Mapping) else getattr(values, "columns", None)
+    if names is None:
+        table = as_ndarray(values, "clusters")
+        if table.ndim != 2 or table.shape[1] < 2:
+            return None
+        names, values = ("first", "second", "third")[: table.shape[1]], table.T
+        values = dict(zip(names, values, strict=True))
+    if len(names) > 2:
+        raise InvalidPredictionsError(
+            "clusters takes two columns at most: the two along which rows depend most"
+        )
+    read = {str(name): as_clusters(values[name], n, f"clusters[{name!r}]") for name in names}
+    kept, notes = {name: column for name, column in read.items() if column is not None}, []
+    for name, column in sorted(kept.items(), key=lambda item: int(item[1].max())):
+        if len(kept) > 1 and column.max() + 1 < FEWEST:
+            count = int(column.max()) + 1
+            notes.append(
+                f"{count} clusters of {name} are too few to tell how they differ in general: the "
+                f"answer holds for these {count}"
+            )
+            del kept[name]
+    if len(kept) == 2:
+        (a, x), (b, y) = kept.items()
+        pairs = np.unique(x * (y.max() + 1) + y).size
+        for inner, outer, column in ((a, b, x), (b, a, y)):
+            if len(kept) == 2 and pairs == column.max() + 1:
+                notes.append(f"clusters of {inner} lie within those of {outer}, which are taken")
+                del kept[inner]
+    columns = [*kept.values(), None, None]
+    return Columns(columns[0], columns[1], tuple(kept), tuple(notes))
 
 
 def as_folds(values: Any, n: int) -> IntArray | None:
@@ -231,8 +280,9 @@ def refuse_unlike(names: tuple[str, str], a: Any, b: Any, remedy: str = "") -> N
         place = f"first in {nth(i)} ({a.ids[i]} and {b.ids[i]})"
         raise InvalidPredictionsError(f"{both} have different ids, {place}: {IN_ORDER}")
     groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
+    others = [None if d.crossed is None else by_appearance(d.crossed) for d in (a, b)]
     facts = {"weights": (a.weights, b.weights), "clusters": groups, "by": (a.by, b.by)}
-    facts |= {"folds": (a.folds, b.folds)}
+    facts |= {"folds": (a.folds, b.folds), "second clusters": others}
     for fact, values in facts.items():
         if not np.array_equal(*values):
             raise InvalidPredictionsError(f"{both} have different {fact}: {advice}")

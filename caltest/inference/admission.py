@@ -23,7 +23,7 @@ from caltest.statistics.base import StatisticLike, prepare
 from caltest.tally import AnyTally, ClusteredTally, Tallies
 
 #: Facts of rows that verbs honour who look at them by an :class:`Analysis`.
-ROWS = frozenset({"clusters", "weights", "folds", "horizon"})
+ROWS = frozenset({"clusters", "weights", "folds", "horizon", "two columns of clusters"})
 #: Why a verb takes no such rows.
 WHY = {
     "folds": ": models of other folds know these labels",
@@ -71,6 +71,7 @@ def admitted(
     carried |= {"by": data.by, "folds": data.folds, "followup": data.followup}
     carried |= {"features": data.features, "horizon": data.horizon}
     carried["several labels a row"] = data.multilabel or None
+    carried["two columns of clusters"] = data.crossed
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")

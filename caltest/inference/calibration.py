@@ -165,7 +165,7 @@ def calibration_test(
         induced = analysis.problem
         parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
-    if isinstance(null, OneRowPerCluster) and data.horizon is None:
+    if isinstance(null, OneRowPerCluster) and data.horizon is None and data.crossed is None:
         return _by_one_row_per_cluster(analysis, statistic, null, options)
     if isinstance(null, PopulationWeights):
         null.refuse(analysis.problem)

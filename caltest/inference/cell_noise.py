@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -27,6 +27,7 @@ from caltest.problem import Cells, TallyProblem
 from caltest.problem.tally import CountDraws
 from caltest.simulate import RedrawLabels
 from caltest.simulate.agreement import Agreement
+from caltest.simulate.crossed import CrossedAgreement
 
 Rng = np.random.Generator
 #: Labels that are drawn together.
@@ -202,6 +203,9 @@ def cell_noise(
             calibrated = class_counts(probs, starts, shape, rng)
     else:
         parts = Parts.of(induced, cells.of_unit)
+        if induced.crossed is not None:  # the column along which sums vary more
+            other = Parts.of(replace(induced, clusters=induced.crossed), cells.of_unit)
+            parts = max(parts, other, key=lambda p: float((p.sums**2).sum()))
         own = summed(parts.mass**2, parts.cell, len(mass))[:, None]
         squares = added(parts.sums**2, parts.cell, len(mass))
         variance = _scatter(mass, own, squares, sums, np.bincount(parts.cell)[:, None] > 1)
@@ -248,7 +252,11 @@ def _redrawn_by(
 ) -> FloatArray:
     """Draw the sums of a calibrated model by a scheme."""
     factor = 1.0
-    if induced.n_clusters is not None:
+    if induced.crossed is not None:
+        pair = [CrossedAgreement.of(induced, coupling) for coupling in scheme.coupling]
+        kappa = max(each.inflation(scheme.dependence, centred=True) for each in pair)
+        factor = float(np.sqrt(kappa))
+    elif induced.n_clusters is not None:
         agreement = Agreement.of(induced, scheme.coupling)
         # κ of the test, but for residuals that are centred: here errors are no dependence
         agreed = float(agreement(induced.labels[None, :])[0, 0])

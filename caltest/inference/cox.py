@@ -16,8 +16,9 @@ from caltest.inference.analysis import Analysis
 from caltest.inference.cox_followup import Link, followed_estimates
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.squared_error import added
+from caltest.inference.two_ways import columns_of, freedom_of, joined
 from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, Predictions
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
 from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
@@ -223,20 +224,27 @@ def covariance_of(
     information = np.asarray((design * v[:, None]).T @ design, dtype=np.float64)
     if source.weights is None and source.n_clusters is None:
         return np.asarray(np.linalg.inv(information))
-    unit = np.arange(source.n) if source.n_clusters is None else by_appearance(source.clusters)
     d = design.shape[1]
-    scores = added(design * (w * (events - scipy.special.expit(logits)))[:, None], unit)
+    scores = design * (w * (events - scipy.special.expit(logits)))[:, None]
     products = (design[:, :, None] * design[:, None, :] * v[:, None, None]).reshape(-1, d * d)
-    # Without unit u the score of the fit is −s_u: one Newton step from the estimate of all
-    rest = information - added(products, unit).reshape(-1, d, d)
-    moved = (np.linalg.pinv(rest, hermitian=True) @ scores[:, :, None])[:, :, 0]
-    return np.asarray(moved.T @ moved * (1.0 - 1.0 / len(moved)))
+
+    def without_each(unit: IntArray) -> FloatArray:
+        rest = information - added(products, unit).reshape(-1, d, d)
+        moved = (np.linalg.pinv(rest, hermitian=True) @ added(scores, unit)[:, :, None])[:, :, 0]
+        return np.asarray(moved.T @ moved * (1.0 - 1.0 / len(moved)))
+
+    if source.crossed is not None:
+        return joined(*map(without_each, columns_of(source)))
+    rows = source.n_clusters is None
+    return without_each(np.arange(source.n) if rows else by_appearance(source.clusters))
 
 
 def _freedom(source: Predictions) -> float:
     """Return the effective number of units less 1; infinite for plain rows."""
     if source.weights is None and source.n_clusters is None:
         return np.inf
+    if source.crossed is not None:
+        return freedom_of(source)
     mass = np.ones(source.n) if source.weights is None else source.weights
     if source.clusters is not None:
         mass = np.bincount(by_appearance(source.clusters), mass).astype(np.float64)

@@ -15,7 +15,8 @@ from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary, HorizonSummary
 from caltest.simulate import Scheme, SharedRedraws, WildSigns
 from caltest.simulate.agreement import Agreement
-from caltest.simulate.dependent import Dependence
+from caltest.simulate.crossed import CrossedAgreement, Pair, is_pair, limits_of
+from caltest.simulate.dependent import COUPLINGS, Dependence
 from caltest.simulate.series import Overlap
 
 #: Clusters below which dependence cannot be told from chance.
@@ -51,6 +52,12 @@ def clustered(
         )
     if data.horizon is not None and isinstance(scheme, SharedRedraws):
         return _in_series(scheme, data)
+    if data.crossed is not None:
+        if not isinstance(scheme, SharedRedraws):
+            raise StatisticError(
+                f"{scheme!r} does not take two columns of clusters: use null='auto'"
+            )
+        return _of_two(scheme, data, stack)
     assert data.clusters is not None
     sizes = np.unique(data.clusters, return_counts=True)[1]
     if isinstance(scheme, WildSigns) and sizes.size < MANY:
@@ -64,8 +71,12 @@ def clustered(
         )
     schemes, limits, effective, size_effects = [], {}, [], []
     for each in scheme.each(data):
-        agreement = Agreement.of(data, each.coupling or "label")
-        given = each.dependence
+        coupling, given = each.coupling or "label", each.dependence
+        if isinstance(coupling, tuple) or (
+            isinstance(given, tuple) and not isinstance(given, Dependence)
+        ):
+            raise StatisticError(f"{each!r} is for two columns of clusters")
+        agreement = Agreement.of(data, coupling)
         limit = agreement.limits() if given is None else Dependence.of(given)
         variance, joint = agreement.sums()
         agreed = float(agreement(data.labels[None, :], centred=False)[0, 0])
@@ -95,13 +106,57 @@ def clustered(
     return tuple(schemes), summary
 
 
+def _of_two(
+    scheme: SharedRedraws, data: Predictions, stack: int
+) -> tuple[tuple[Coupled, ...], ClusterSummary]:
+    """Return redraws with the dependence of two columns of clusters, and what was learnt."""
+    agreements = {coupling: CrossedAgreement.of(data, coupling) for coupling in COUPLINGS}
+    schemes: dict[object, Coupled] = {}
+    degrees: dict[str, Pair] = {}
+    for each in scheme.each(data):
+        assert isinstance(each.coupling, tuple)
+        a, b = (agreements[coupling] for coupling in each.coupling)
+        if each.dependence is not None and not is_pair(each.dependence):
+            raise StatisticError("dependence of two columns of clusters is a pair (λ₁, λ₂)")
+        limits = each.dependence if is_pair(each.dependence) else limits_of(a, b)
+        kappa = max(column.inflation(limits) for column in (a, b))
+        law = (each.coupling, limits) if sum(limits) > 0.0 else kappa  # without λ all draw alike
+        schemes[law] = Coupled(replace(each, dependence=limits), kappa)
+        if a is b:
+            degrees[each.coupling[0]] = limits
+    commonest = data.probs[:, data.probs.mean(axis=0).argmax()]
+    summary: ClusterSummary | None = None
+    for j in (1, 0):
+        column, own = agreements["label"].columns[j], {c: pair[j] for c, pair in degrees.items()}
+        (variance, joint), sizes = column.sums(), column.counts
+        spread = variance + max(own.values(), default=0.0) * joint
+        summary = ClusterSummary(
+            count=sizes.size,
+            smallest=int(sizes.min()),
+            largest=int(sizes.max()),
+            effective=float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)),
+            shared=float((1.0 - np.bincount(column.cluster, commonest) / sizes).sum()),
+            dependence=own.get("label"),
+            correctness=own.get("correctness"),
+            in_parts=max(own.values(), default=0.0),
+            estimated=scheme.dependence is None,
+            inflation=max(each.inflation for each in schemes.values()),
+            size_effect=column.size_effect(),
+            name=data.cluster_names[j],
+            beside=summary,
+        )
+    assert summary is not None
+    warn_of_few([summary], stack + 1)
+    return tuple(schemes.values()), summary
+
+
 def _in_series(
     scheme: SharedRedraws, data: Predictions
 ) -> tuple[tuple[Coupled, ...], HorizonSummary]:
     """Return redraws in blocks that begin anywhere, at the limit of the dependence."""
     (series,) = scheme.each(data)
     given = series.dependence
-    limit = Overlap(data).limit() if given is None else Dependence.of(given).overall
+    limit = given if isinstance(given, (int, float)) else Overlap(data).limit()
     summary = summary_of(data)
     assert summary is not None
     summary = replace(summary, dependence=limit, estimated=given is None)
@@ -116,6 +171,7 @@ def inflation(variance: FloatArray, joint: FloatArray, agreed: float) -> float:
 
 def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
     """Warn of the fewest clusters of several tests; ``level`` as in ``warnings.warn``."""
+    summaries = [each for summary in summaries for each in summary.along]
     fewest = min(summaries, key=lambda summary: summary.effective)
     shared = min(summary.shared for summary in summaries)
     if fewest.effective < FEW:

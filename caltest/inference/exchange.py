@@ -37,6 +37,8 @@ def swapped_differences(
     StatisticError
         When rows come in clusters and are not paired.
     """
+    if a.crossed is not None:
+        raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")
     if a.horizon is not None:
         raise StatisticError("method='swap' does not take horizon: use method='z'")
     clusters = None if a.n_clusters is None and b.n_clusters is None else a.clusters

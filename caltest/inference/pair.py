@@ -18,6 +18,7 @@ from caltest.inference.exchange import swapped_differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
+from caltest.inference.two_ways import CrossedDifference, CrossedError, columns_of
 from caltest.lenses import Lens
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, RowProblem
@@ -66,6 +67,7 @@ class Model:
     test: CalibrationTestResult
     interval: tuple[float, float] | None
     times: FloatArray | None
+    crossed: CrossedError | None = None
 
     @classmethod
     def of(cls, name: str, data: Any, settings: Settings) -> Model:
@@ -76,6 +78,7 @@ class Model:
             warnings.simplefilter("ignore", DegenerateDataWarning)
             test = calibration_test(data, None, statistic, lens=lens, **settings.run)
         error, tested, rows, times = None, statistic, prepared.data, None
+        crossed: CrossedError | None = None
         if settings.method != "swap":
             tested = _squared_version(statistic, prepared)
             estimate = evaluated(tested, prepared.data)[1]
@@ -86,6 +89,11 @@ class Model:
             if not prepared.problem.exact:
                 rows, times, place = prepared.problem.expand()
                 cells = Cells.by_number(cells.of_unit[place], RowProblem(rows))
+            if rows.crossed is not None:
+                if not settings.paired:
+                    raise StatisticError("two columns of clusters are compared on the same rows")
+                crossed = CrossedError.of(cells, rows)
+                estimate = crossed.estimate
             # The estimate is that of the statistic itself, which a tally knows more exactly.
             error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
             if error.alone == error.n:
@@ -102,7 +110,9 @@ class Model:
         except StatisticError:
             pass
         induced = prepared.data
-        return cls(name, data, induced, rows, tested, estimate, error, test, interval, times)
+        return cls(
+            name, data, induced, rows, tested, estimate, error, test, interval, times, crossed
+        )
 
 
 def _squared_version(statistic: StatisticLike, prepared: Prepared) -> StatisticLike:
@@ -158,6 +168,11 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
     """Return what speaks for a difference of squared errors."""
     assert a.error is not None
     assert b.error is not None
+    if a.crossed is not None and b.crossed is not None:
+        two_ways = CrossedDifference(a.crossed, b.crossed, a.rows)
+        low, high = two_ways.limits(settings.level)
+        evidence = {"pvalue": two_ways.pvalue(), "low": low, "high": high, "pvalue_error": 0.0}
+        return evidence | {"n_resamples": 0, "ended": "complete", "notes": ()}
     sides = Side(a.error, a.rows), Side(b.error, b.rows)
     difference = Difference(*sides, settings.paired)
     pvalue, (low, high) = difference.pvalue(), difference.limits(settings.level)
@@ -235,6 +250,7 @@ class _Scored(NamedTuple):
     unit: IntArray
     times: FloatArray
     mean: float | None
+    units: tuple[IntArray, ...] = ()
 
     @classmethod
     def of(
@@ -244,12 +260,21 @@ class _Scored(NamedTuple):
         once = np.ones(values.size)
         w = once if rows.weights is None else rows.weights
         unit = np.arange(values.size) if rows.clusters is None else by_appearance(rows.clusters)
+        units = () if rows.crossed is None else columns_of(rows)
         if mean is None and np.isfinite(values).all():
             mean = float(w @ values / w.sum())
-        return cls(values, w, unit, once[: unit.max() + 1] if times is None else times, mean)
+        times = once[: unit.max() + 1] if times is None else times
+        return cls(values, w, unit, times, mean, units)
 
     def variance(self, values: FloatArray) -> tuple[float, float]:
         """Return the variance of the mean of values by the units, and its degrees of freedom."""
+        if self.units:
+            each = [
+                self._replace(unit=u, times=np.ones(u.max() + 1), units=()).variance(values)
+                for u in self.units
+            ]
+            (first, one), (second, other), (both, _) = each
+            return max(first + second - both, first, second), min(one, other)
         mass = np.bincount(self.unit, self.weights)
         units, whole = float(self.times.sum()), float(self.times @ mass)
         mean = float(self.times @ np.bincount(self.unit, self.weights * values)) / whole

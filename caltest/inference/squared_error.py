@@ -101,11 +101,11 @@ class SquaredError:
         squares = (x * x).sum(axis=1)
         totals = (sums * sums).sum(axis=1) - summed(m * squares, own, size)
         total, squared = (summed(m * mass**e, own, size) for e in (1, 2))
-        weights = _over(total, total**2 - squared, units > 1)
+        weights = over(total, total**2 - squared, units > 1)
         # Without a unit: |S − x|² − (Q − |x|²) = |S|² − Q − 2 S·x + 2 |x|².
         left = totals[own] - 2.0 * (sums[own] * x).sum(axis=1) + 2.0 * squares
         rest = total[own] - mass
-        others = _over(rest, rest**2 - squared[own] + mass**2, units[own] > 2)
+        others = over(rest, rest**2 - squared[own] + mass**2, units[own] > 2)
         gone = np.bincount(parts.unit, others * left - (weights * totals)[own])
         whole, everything = float(weights @ totals), float(m @ mass)
         remaining = everything - np.bincount(parts.unit, mass)
@@ -159,7 +159,8 @@ class SquaredError:
         return max(whole**2 / squared - 1.0, 1.0)
 
 
-def _over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
+def over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
+    """Return a / b where that is asked for, and 0 elsewhere."""
     return np.divide(a, b, out=np.zeros(a.shape), where=where)
 
 

@@ -71,6 +71,15 @@ class ClusterSummary(Record):
         "the scheme was asked for by name: p-values are then too small where κ > 1.",
         default=True,
     )
+    name: str = entry("What the clusters are called, of two columns.", default="")
+    beside: ClusterSummary | None = entry("The clusters of the second column.", default=None)
+
+    @property
+    def along(self) -> tuple[ClusterSummary, ...]:
+        """The columns along which rows may depend, or the first where neither shows that."""
+        if self.beside is None:
+            return (self,)
+        return tuple(each for each in (self, self.beside) if each.in_parts > 0.0) or (self,)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -95,13 +104,28 @@ class ClusterSummary(Record):
             )
         return tuple(notes)
 
-    def __str__(self) -> str:
+    def _of(self) -> str:
         rows = f"{self.smallest}" + (f"–{self.largest}" if self.largest > self.smallest else "")
+        return f"{self.count} of {rows} rows, effective {self.effective:.1f}"
+
+    def __str__(self) -> str:
         kinds = {"labels": self.dependence, "being right": self.correctness}
         shares = [f"{kind} {self._bound(x)}" for kind, x in kinds.items() if x is not None]
         limits = " (95 % limits)" if self.estimated else ""
+        columns = self._of()
+        if self.beside is not None:
+            columns = f"{self.name}: {columns} · {self.beside.name}: {self.beside._of()}"
+            both = zip(
+                kinds.items(), (self.beside.dependence, self.beside.correctness), strict=True
+            )
+            most = "at most " * self.estimated
+            shares = [
+                f"{kind} {most}{x:.2g} and {other:.2g}"
+                for (kind, x), other in both
+                if x is not None and other is not None
+            ]
         return (
-            f"{self.count} of {rows} rows, effective {self.effective:.1f} · dependence of "
+            f"{columns} · dependence of "
             f"{', of '.join(shares)}{limits} · κ {self.inflation:.2f}"
             f"{'' if self.inflation_applied else ' (not applied)'}"
         )

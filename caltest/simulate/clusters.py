@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
 from caltest.simulate.agreement import Agreement
+from caltest.simulate.crossed import CrossedAgreement, Pair, is_pair, limits_of
 from caltest.simulate.dependent import COUPLINGS, ClusterDrawer, Coupling, Dependence
 from caltest.simulate.labels import LabelDrawer
 from caltest.simulate.schemes import Drawer, LabelScheme, RedrawLabels, Scheme
@@ -46,12 +48,13 @@ class SharedRedraws(LabelScheme):
 
     Parameters
     ----------
-    dependence : float in [0, 1], optional
-        λ; by default the upper 95 % confidence limit of what the labels show: the largest of 0.1,
-        0.2, …, 1 at which labels of a cluster agree no more than the observed ones in at least 5 %
-        of 199 draws (0 if there is none). Rows of a quarter of the predictions, or in clusters of
-        about one size, have a larger λ of their own where they agree too much for the common one
-        (p ≤ 0.05), so that copies do not hide behind clusters whose labels exclude each other.
+    dependence : float in [0, 1] or a pair of them, optional
+        λ, of two columns of clusters (λ₁, λ₂); by default the upper 95 % confidence limit of what
+        the labels show: the largest of 0.1, 0.2, …, 1 at which labels of a cluster agree no more
+        than the observed ones in at least 5 % of 199 draws (0 if there is none). Rows of a quarter
+        of the predictions, or in clusters of about one size, have a larger λ of their own where
+        they agree too much for the common one (p ≤ 0.05), so that copies do not hide behind
+        clusters whose labels exclude each other.
     coupling : {"label", "correctness"}, optional
         What rows share; by default both are tried.
     horizon : int, optional
@@ -65,19 +68,23 @@ class SharedRedraws(LabelScheme):
     and its size. O(n K) a label vector.
     """
 
-    dependence: float | Dependence | None = None
-    coupling: Coupling | None = None
+    dependence: float | Pair | Dependence | None = None
+    coupling: Coupling | tuple[Coupling, Coupling] | None = None
     horizon: int | None = None
     takes_clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.dependence is not None and not isinstance(self.dependence, Dependence):
-            number("dependence", self.dependence, 0.0, 1.0, "[]")
-        if self.coupling is not None:
-            one_of("coupling", self.coupling, COUPLINGS)
+            pair = self.dependence if isinstance(self.dependence, tuple) else (self.dependence,)
+            for degree in pair:
+                number("dependence", degree, 0.0, 1.0, "[]")
+            if len(pair) > 2 or (len(pair) == 2 and np.sqrt(pair).sum() > 1.0 + 1e-9):
+                raise StatisticError("dependence of two columns needs √λ₁ + √λ₂ ≤ 1")
+        for coupling in () if self.coupling is None else np.atleast_1d(self.coupling):
+            one_of("coupling", str(coupling), COUPLINGS)
         if self.horizon is not None:
             whole("horizon", self.horizon, 2)
-            if self.coupling == "correctness" or isinstance(self.dependence, Dependence):
+            if self.coupling not in (None, "label") or isinstance(self.dependence, tuple):
                 raise StatisticError("forecasts h steps ahead share labels, with one dependence")
 
     def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
@@ -87,11 +94,23 @@ class SharedRedraws(LabelScheme):
         """
         if data.horizon is not None:
             return (replace(self, horizon=data.horizon, coupling=None),)
+        if data.crossed is not None and not isinstance(self.coupling, tuple):
+            return self._each_pair(data)
         if self.coupling is not None:
             return (self,)
         label, correctness = (replace(self, coupling=coupling) for coupling in COUPLINGS)
         one_label = data.n_classes == 2 and np.ptp(data.probs.argmax(axis=1)) == 0
         return (label,) if one_label else (label, correctness)
+
+    def _each_pair(self, data: Predictions) -> tuple[SharedRedraws, ...]:
+        """Return the couplings of two columns: of two classes each with each."""
+        if self.coupling is not None:
+            return (replace(self, coupling=(self.coupling, self.coupling)),)  # type: ignore[arg-type]
+        if data.n_classes > 2:
+            return tuple(replace(self, coupling=(each, each)) for each in COUPLINGS)
+        one_label = np.ptp(data.probs.argmax(axis=1)) == 0
+        pairs = product(COUPLINGS[: 1 if one_label else 2], repeat=2)
+        return tuple(replace(self, coupling=(a, b)) for a, b in pairs)
 
     def drawer(self, data: Predictions) -> Drawer:
         """Prepare the rows; O(n K), and without ``dependence`` some 4000 label vectors.
@@ -101,14 +120,32 @@ class SharedRedraws(LabelScheme):
         if self.horizon not in (None, data.horizon):
             raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
         if data.horizon is not None:
-            limit = Overlap(data).limit() if self.dependence is None else self.dependence
-            return SeriesDrawer.of(data, Dependence.of(limit).overall)
+            given = self.dependence
+            one = given if isinstance(given, (int, float)) else Overlap(data).limit()
+            return SeriesDrawer.of(data, one)
+        if data.crossed is not None:
+            couplings = self.coupling if isinstance(self.coupling, tuple) else ("label", "label")
+            return ClusterDrawer.of(data, np.array(self._of_two(data)), *couplings)
         if data.n_clusters is None:
             return RedrawLabels().drawer(data)
         coupling, dependence = self.coupling or "label", self.dependence
+        if isinstance(coupling, tuple) or (
+            isinstance(dependence, tuple) and not isinstance(dependence, Dependence)
+        ):
+            raise StatisticError(f"{self!r} is for two columns of clusters")
         agreement = Agreement.of(data, coupling)
         limits = agreement.limits() if dependence is None else Dependence.of(dependence)
         return ClusterDrawer.of(data, agreement.of_rows(limits), coupling)
+
+    def _of_two(self, data: Predictions) -> Pair:
+        """Return λ of two columns of clusters, given or at the limits of the labels."""
+        if is_pair(self.dependence):
+            return self.dependence
+        if self.dependence is not None:
+            raise StatisticError("dependence of two columns of clusters is a pair (λ₁, λ₂)")
+        couplings = self.coupling if isinstance(self.coupling, tuple) else ("label", "label")
+        first, second = (CrossedAgreement.of(data, coupling) for coupling in couplings)
+        return limits_of(first, second)
 
 
 @dataclass(frozen=True, repr=False)

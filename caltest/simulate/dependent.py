@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,25 +44,33 @@ class Dependence(NamedTuple):
 class ClusterDrawer:
     """Draws label vectors with dependence: replicate r of a seed is always the same.
 
-    ``joining`` holds the chance √λ_i that row i takes part in the draw of its cluster, and
-    ``coupling`` says what that draw decides: the label, or whether the likeliest label is right.
+    ``cluster`` (C, n) numbers the clusters of one column or two, and ``joining`` (C, n) holds the
+    chance √λ_i that row i takes part in the draw of its first cluster, and of either. ``couplings``
+    say what the draws of a column decide: the label, or whether the likeliest label is right. Of
+    more than two classes those of two columns decide the same.
     """
 
     probs: FloatArray = field(repr=False)
     upto: FloatArray = field(repr=False)
     cluster: IntArray = field(repr=False)
     joining: FloatArray = field(repr=False)
-    coupling: Coupling
+    couplings: tuple[Coupling, ...]
 
     @classmethod
     def of(
-        cls, data: Predictions, dependence: float | FloatArray, coupling: Coupling = "label"
+        cls, data: Predictions, dependence: float | FloatArray, *couplings: Coupling
     ) -> ClusterDrawer:
-        """Prepare the rows of data that have clusters."""
+        """Prepare rows with clusters; of two columns ``dependence`` is a row of two λ."""
         upto = LabelSampler.of(data.probs).cumulative
-        joining = np.sqrt(np.broadcast_to(dependence, data.n))
-        probs, cluster = np.ascontiguousarray(data.probs), by_appearance(data.clusters)
-        return cls(probs, upto, cluster, joining, coupling)
+        cluster = by_appearance(data.clusters)[None]
+        shape, degrees = (1, data.n), np.asarray(dependence)
+        if data.crossed is not None:
+            cluster = np.vstack([cluster, cluster.max() + 1 + by_appearance(data.crossed)])
+            shape, degrees = (2, data.n), degrees[:, None]
+        roots = np.sqrt(np.broadcast_to(degrees, shape))
+        joining = np.minimum(np.cumsum(roots, axis=0), 1.0)
+        probs = np.ascontiguousarray(data.probs)
+        return cls(probs, upto, cluster, joining, couplings or ("label",))
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
@@ -74,30 +82,30 @@ class ClusterDrawer:
     def fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> IntArray:
         """Draw a label vector from each stream, with these clusters."""
         streams, n_classes = (key, twist), self.probs.shape[1]
-        by_label, two = self.coupling == "label", n_classes == 2
+        by_label, two = self.couplings[0] == "label", n_classes == 2
         common = np.empty((cluster.max() + 1, n_classes if by_label and not two else 1))
+        rows: tuple[Any, ...] = self.probs, self.upto
         if two:
             # Where label 0 is the less likely one a common draw of correctness is read backwards.
-            turned = (self.upto[:, 0] < 0.5) & (not by_label)
-            within = cluster, self.joining, turned
-            _shared_pairs(self.upto, *within, *streams, common, labels)
+            away = np.array([coupling == "correctness" for coupling in self.couplings])
+            turned = np.ascontiguousarray(away[:, None] & (self.upto[:, 0] < 0.5))
+            rows, draw = (self.upto, turned), _shared_pairs
         elif by_label:
-            _shared_vectors(self.probs, self.upto, cluster, self.joining, *streams, common, labels)
+            draw = _shared_vectors
         else:
-            likeliest = self.probs.argmax(axis=1)
-            rows = self.probs, likeliest, cluster, self.joining
-            _shared_correctness(*rows, *streams, common, labels)
+            rows, draw = (self.probs, self.probs.argmax(axis=1)), _shared_correctness
+        draw(*rows, cluster, self.joining, *streams, common, labels)
         return labels
 
 
 @counter_kernel
 def _shared_pairs(  # type: ignore[no-untyped-def]
-    upto, cluster, joining, turned, key, twist, common, labels_out
+    upto, turned, cluster, joining, key, twist, common, labels_out
 ):
     # O(n) per label vector. One word a row says whether it joins, and is its own draw if not.
-    n = labels_out.shape[1]
+    n, last = labels_out.shape[1], len(joining) - 1
     largest = 1.0 - 2.0**-53
-    alone = 1.0 / np.maximum(1.0 - joining, 1e-300)
+    alone = 1.0 / np.maximum(1.0 - joining[last], 1e-300)
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -106,10 +114,11 @@ def _shared_pairs(  # type: ignore[no-untyped-def]
         counter = key[r]
         for i in range(n):
             word = mixed(counter, twist[r]) * UNIT
-            shared = common[cluster[i], 0]
-            if turned[i]:
+            c, reach = 0 if word < joining[0, i] else last, joining[last, i]
+            shared = common[cluster[c, i], 0]
+            if turned[c, i]:
                 shared = largest - shared
-            u = shared if word < joining[i] else min((word - joining[i]) * alone[i], largest)
+            u = shared if word < reach else min((word - reach) * alone[i], largest)
             labels_out[r, i] = u >= upto[i, 0]
             counter += GAMMA
 
@@ -120,8 +129,8 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
 ):
     # O(n K). The largest of log p_k + γ_k is the smallest of e_k / p_k, e exponential.
     n, n_classes = probs.shape
-    largest = 1.0 - 2.0**-53
-    alone = 1.0 / np.maximum(1.0 - joining, 1e-300)
+    largest, last = 1.0 - 2.0**-53, len(joining) - 1
+    alone = 1.0 / np.maximum(1.0 - joining[last], 1e-300)
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -132,16 +141,16 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
         for i in range(n):
             word = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
-            best = 0
-            if word < joining[i]:
-                waiting = common[cluster[i]]
+            best, reach = 0, joining[last, i]
+            if word < reach:
+                waiting = common[cluster[0 if word < joining[0, i] else last, i]]
                 while probs[i, best] <= 0.0:
                     best += 1
                 for k in range(best + 1, n_classes):
                     if waiting[k] * probs[i, best] < waiting[best] * probs[i, k]:
                         best = k
             else:
-                u = min((word - joining[i]) * alone[i], largest)
+                u = min((word - reach) * alone[i], largest)
                 while u >= upto[i, best]:
                     best += 1
             labels_out[r, i] = best
@@ -154,6 +163,7 @@ def _shared_correctness(  # type: ignore[no-untyped-def]
     # O(n K). The likeliest label is right if a draw is below its probability; what a wrong row
     # shows instead it draws alone, with the part of its word that has not been used.
     n, n_classes = probs.shape
+    last = len(joining) - 1
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -164,10 +174,13 @@ def _shared_correctness(  # type: ignore[no-untyped-def]
             word = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
             top, m = likeliest[i], probs[i, likeliest[i]]
-            if word < joining[i]:
-                u, rest = common[cluster[i], 0], word / joining[i]
+            first, reach = joining[0, i], joining[last, i]
+            if word < first:
+                u, rest = common[cluster[0, i], 0], word / first
+            elif word < reach:
+                u, rest = common[cluster[last, i], 0], (word - first) / (reach - first)
             else:
-                u = (word - joining[i]) / max(1.0 - joining[i], 1e-300)
+                u = (word - reach) / max(1.0 - reach, 1e-300)
                 rest = (u - m) / max(1.0 - m, 1e-300)
             label = top
             if u >= m and m < 1.0:

@@ -138,6 +138,8 @@ class Bootstrap(RowScheme):
     def sampler(self, data: Predictions) -> Sampler:
         """Prepare to draw rows, or whole clusters of rows."""
         data = self.clustered(data)
+        if data.crossed is not None:
+            raise StatisticError("a bootstrap does not take two columns of clusters")
         if data.clusters is None:
             return partial(_resample_rows, data)
         _, codes, sizes = np.unique(data.clusters, return_inverse=True, return_counts=True)

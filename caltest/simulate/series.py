@@ -38,7 +38,7 @@ class SeriesDrawer:
         labels = np.empty((count, self.times.size), dtype=np.int64) if out is None else out[:count]
         for offset in np.unique(offsets):
             some = offsets == offset
-            blocks = (self.times + offset) // self.horizon
+            blocks = ((self.times + offset) // self.horizon)[None]
             drawn = np.empty((int(some.sum()), self.times.size), dtype=np.int64)
             labels[some] = self.draw.fill(words[0][some], words[1][some], blocks, drawn)
         return labels

@@ -74,7 +74,8 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
 
 def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:
     for what, name in named.items():
-        if name not in columns and not (what == "labels" and re.search(r"[*?[,]", name)):
+        several = what in ("labels", "clusters") and re.search(r"[*?[,]", name)
+        if name not in columns and not several:
             raise InvalidPredictionsError(f"{what}: {no_column(name, columns)}")
 
 

@@ -209,6 +209,9 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
                 described = {name: cells.feature(column) for name, column in described.items()}
             facts["features"] = as_features(described, rows.size)
             remarks.append(f"features from {shortened(chosen.features)}")
+        columns_of = [fact for fact in facts if fact.startswith("clusters ")]
+        if columns_of:
+            facts["clusters"] = {chosen.facts[fact]: facts.pop(fact) for fact in columns_of}
         outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
         if request.event is not None and request.horizon is not None:
             times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)

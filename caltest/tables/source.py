@@ -77,6 +77,10 @@ class Request:
         """The columns that say something of the rows."""
         names = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
         names |= {"folds": self.folds, "time": self.time, "strata": self.strata}
+        columns = (self.clusters or "").split(",")
+        if len(columns) > 1:  # which are put together again when they are read
+            names["clusters"] = None
+            names |= {f"clusters {name.strip()}": name.strip() for name in columns}
         return {fact: name for fact, name in names.items() if name is not None}
 
 

@@ -26,7 +26,7 @@ class AnyTally(ABC):
     notes: tuple[str, ...]
     probs = labels = _Missing()
     #: What sums do not know of.
-    clusters = n_clusters = folds = horizon = None
+    clusters = n_clusters = crossed = folds = horizon = None
     copies = 0
     by = None
 
