@@ -229,6 +229,8 @@ class Predictions:
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
+        if isinstance(probs, Followup):
+            raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
         followup = labels if isinstance(labels, Followup) else None
         labels = labels if followup is None else followup.labels
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}

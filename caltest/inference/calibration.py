@@ -165,7 +165,8 @@ def calibration_test(
         induced = analysis.problem
         parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
-    if isinstance(null, OneRowPerCluster) and data.horizon is None and data.crossed is None:
+    apart = (data.horizon, data.crossed, data.followup)  # other nulls then say why not
+    if isinstance(null, OneRowPerCluster) and all(fact is None for fact in apart):
         return _by_one_row_per_cluster(analysis, statistic, null, options)
     if isinstance(null, PopulationWeights):
         null.refuse(analysis.problem)

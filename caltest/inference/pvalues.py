@@ -63,12 +63,8 @@ def null_distribution(
     if prepared.data.n_clusters is not None and not betting:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)
     if isinstance(prepared.problem, FollowupProblem):
-        if null not in ("auto", RedrawFollowup()):
-            raise StatisticError(
-                f"follow-up has the null RedrawFollowup() and no other, not {null!r}: leave it out"
-            )
-        scheme, stop = RedrawFollowup(), stopping(estimate)
-        return replicates_of(statistic, prepared, scheme, *run, stop_when=stop)
+        asked: Any = RedrawFollowup() if null == "auto" else null
+        return replicates_of(statistic, prepared, asked, *run, stop_when=stopping(estimate))
     data, laws = prepared.data, prepared.laws
     words = ("auto", "exact", *laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):
@@ -166,6 +162,10 @@ def replicates_of(
     data = prepared.data
     if data.n_clusters is not None and not scheme.takes_clusters:
         raise StatisticError(f"{scheme!r} does not take clusters yet")
+    if isinstance(prepared.problem, FollowupProblem) and scheme != RedrawFollowup():
+        raise StatisticError(
+            f"follow-up has the null RedrawFollowup() and no other, not {scheme!r}: leave it out"
+        )
     run = (n_resamples, rng, workers)
     if isinstance(scheme, draws.RowScheme):
         if not prepared.problem.exact:
