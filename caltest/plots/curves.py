@@ -76,7 +76,7 @@ def evidence(
     """Draw e-values against rows, on a logarithmic scale, and where the alarm rings.
 
     The monitor must have seen rows. The artists are "alarm" and "threshold", and "evidence" and
-    "leader" (in an inset, what the expert says that has earned most), or "a", "b" and, below,
+    "leader" (beside it, what the bet says that has earned most), or "a", "b" and, below,
     "difference" and "band".
     """
     alone = isinstance(monitor, Monitor)
@@ -101,7 +101,7 @@ def evidence(
 
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:
-    """Draw the evidence against one model, and the leading expert's curve in an inset."""
+    """Draw the evidence against one model, and what the best bet expects beside it."""
     rows, logs = monitor.history[:, 0], monitor.history[:, 1] / np.log(10.0)
     logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
     one = "o" if rows.size == 1 else ""  # a line of one point is invisible

@@ -34,8 +34,8 @@ FORMS: dict[str, Writers] = {
     ".md": (written.markdown, written.markdown_text),
     ".tex": (written.latex, written.latex_text),
 }
-#: Tables of more rows are folded.
-MOST_ROWS = 16
+#: Parts that are open at once, and rows of a table that is not folded.
+MOST_OPEN, MOST_ROWS = 5, 16
 #: Marks of statements in templates, where those of Jinja2 mean something in the language.
 TEX: dict[str, Any] = {"variable_start_string": "<<", "variable_end_string": ">>"}
 TEX |= {"block_start_string": "<%", "block_end_string": "%>"}
@@ -134,9 +134,9 @@ class Report(Result):
 
     @property
     def opened(self) -> tuple[Section, ...]:
-        """The parts that a page shows at once, at most five; it folds the others."""
+        """The parts that a page shows at once, five at most; it folds the others."""
         keys = WORDING["profiles"][self.profile]["open"]
-        return tuple(section for section in self.sections if section.key in keys)
+        return tuple(section for section in self.sections if section.key in keys)[:MOST_OPEN]
 
     @property
     def folded(self) -> tuple[Section, ...]:
