@@ -99,7 +99,7 @@ def test_what_the_band_proves(rng):
     assert told.at_least == 0.0
     assert 0.05 < told.at_most < 0.2
     assert told.verdict == "calibrated to within the tolerance"
-    assert "with a tolerance of 0.2" in str(told)
+    assert "With a tolerance of 0.2" in str(told)
     assert near.band_test(0.01).verdict == far.band_test(0.22).verdict == "cannot tell"
     assert far.band_test(0.5, between=(0.1, 0.9)).verdict == "miscalibrated, too little to matter"
     worse = far.band_test(0.05, between=(0.1, 0.9))
