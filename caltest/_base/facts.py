@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.checks import is_whole
-from caltest._base.containers import as_ndarray
+from caltest._base.containers import as_ndarray, names_of
 from caltest._base.features import as_features
 from caltest._base.naming import nth
 from caltest._base.reading import as_numbers
@@ -119,7 +119,7 @@ def as_groups(values: Any, n: int) -> NDArray[Any]:
     True marks members, other values are a subgroup each, more than 20 numbers one a quarter; of two
     columns also crossings of at least 50 rows.
     """
-    columns = getattr(values, "columns", values if isinstance(values, Mapping) else None)
+    columns = names_of(values)
     if columns is None:
         return as_names(values, n, "by")
     made, crossed = [], []

@@ -95,9 +95,9 @@ def monitor(
             except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
                 raise click.UsageError(f"{state} is no state of caltest monitor") from error
             for name, value in given.items():
-                if getattr(watch, name) != value:
+                if vars(watch)[name] != value:
                     raise click.UsageError(
-                        f"{state} was begun with {name}={getattr(watch, name)!r}, not {value!r}: "
+                        f"{state} was begun with {name}={vars(watch)[name]!r}, not {value!r}: "
                         "a new question needs a new state"
                     )
         if watch.change and options["alpha"] is not None:
@@ -229,7 +229,7 @@ def counted(
 def as_json_text(watch: ct.Monitor, held: dict[str, tuple[int, int]]) -> str:
     """Return the answer as JSON, without what only the state needs."""
     content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "past")}
-    derived = {name: getattr(watch, name) for name in ("evidence", "log_evidence", "gain")}
+    derived = {"evidence": watch.evidence, "log_evidence": watch.log_evidence, "gain": watch.gain}
     content |= {k: v if math.isfinite(v) else None for k, v in derived.items()}
     content |= {"pvalue": watch.pvalue, "leader": watch.leader}
     content["files"] = {name: {"new": n, "waiting": late} for name, (n, late) in held.items()}
