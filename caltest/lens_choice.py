@@ -69,11 +69,12 @@ class Aligned(Lens):
                 "predictions mirror the label that was left out, and no test holds its level on "
                 "them. Predict again in 5 or 10 folds (caltest.sklearn.out_of_fold)"
             )
-        if whole.clusters is not None:
-            pairs = np.unique(np.column_stack([whole.clusters, whole.folds]), axis=0)
+        columns = [column for column in (whole.clusters, whole.crossed) if column is not None]
+        for column in columns:
+            pairs = np.unique(np.column_stack([column, whole.folds]), axis=0)
             torn = pairs[1:][pairs[1:, 0] == pairs[:-1, 0], 0]
             for cluster in torn[:1]:
-                row = int(np.argmax(whole.clusters == cluster))
+                row = int(np.argmax(column == cluster))
                 raise StatisticError(
                     f"the cluster of row {row} has rows in several folds: its models know labels "
                     "of the same cluster. Deal whole clusters to folds (GroupKFold) and predict "

@@ -173,6 +173,8 @@ def as_columns(values: Any, n: int) -> Columns | None:
             return None
         names, values = ("first", "second", "third")[: table.shape[1]], table.T
         values = dict(zip(names, values, strict=True))
+    if len(names) == 0:
+        raise InvalidPredictionsError("clusters holds no column: give one, or two")
     if len(names) > 2:
         raise InvalidPredictionsError(
             "clusters takes two columns at most: the two along which rows depend most"

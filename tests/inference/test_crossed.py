@@ -223,6 +223,8 @@ def test_wrong_calls():
         "two columns at most: the two": lambda: ct.calibration_test(
             p, y, clusters=np.column_stack([a, b, a])
         ),
+        "holds no column": lambda: ct.calibration_test(p, y, clusters={}),
+        "several folds": lambda: ct.calibration_test(p, y, folds=a % 5, **both),
         "WildSigns": lambda: ct.calibration_test(p, y, null=ct.WildSigns(), **both),
         "OneRowPerCluster": lambda: ct.calibration_test(p, y, null=ct.OneRowPerCluster(), **both),
         "swap": lambda: ct.compare(p, p**2, y, method="swap", **both),
