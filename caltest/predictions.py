@@ -303,7 +303,7 @@ class Predictions:
         if horizon is not None or time is not None:
             facts |= known.as_series(given, horizon, data)
         data = replace(data, **facts) if facts else data
-        for name in ("weights", "clusters", "folds", "horizon"):
+        for name in ("weights", "clusters", "crossed", "folds", "horizon"):
             if (followup or data.followup) is not None and vars(data)[name] is not None:
                 raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
         return data if followup is None else data._followed(followup)
