@@ -55,8 +55,13 @@ def survival(n, rng, rate=0.6, dependence=0.0, truth=lambda p: p, competing=0.0)
     event = rng.exponential(size=n) / -np.log1p(-truth(p))
     rank = 2.0 * p.argsort().argsort() / n - 1.0
     lost = rng.exponential(size=n) / (rate * np.exp(dependence * rank))
+    kind = np.ones(n, dtype=int)
+    if competing:  # by time 1 the event has the risk p, and of the others a share competes
+        first, second = rng.random(n) < p, rng.random(n) < competing
+        kind = np.where(first, 1, 2)
+        event = np.where(first | second, rng.random(n), np.inf)
     time = np.minimum(event, lost)
-    kind = np.where(rng.random(n) < competing, 2, 1) * (event <= lost)
+    kind = kind * (event <= lost)
     return p, ct.Followup(time, kind, horizon=1.0)
 
 
