@@ -257,7 +257,7 @@ BAD = [
     ({"probability": [0.1, 25.0, 1.5]}, r"2 such values in all\); if these are percentages"),
     ({"probability": [0.1, -0.2, 0.1]}, r"probability: row 1 is -0.2"),
     ({"probability": [0.1, np.nan, 0.1]}, r"probability: row 1 is nan"),
-    ({"probability": ["1%", "2%", "3%"]}, r"divide by 100 and drop the sign"),
+    ({"probability": ["1%", "2%", "3%"]}, r"write fractions"),
     ({"probability": [0.1, 0.2]}, r"one length"),
     ({"probability": [[0.1], [0.2], [0.3]]}, r"one length"),
     ({"n": [], "events": [], "probability": []}, r"no rows"),
