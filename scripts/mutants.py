@@ -88,7 +88,7 @@ EQUIVALENT = {
         "statistics/debiased.py",
         "np.maximum(divisor, 1)), 0.25)",
     ): "a single row has no pairs to weigh",
-    ("reports/findings.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
+    ("reports/verdicts.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
 }
 
 

@@ -17,7 +17,7 @@ from caltest.inference.series import AGREEING, in_time_order, neighbours
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions, RowFacts
 from caltest.problem import TallyProblem
-from caltest.results.calibration import ASSOCIATED
+from caltest.results.designs import ASSOCIATED
 from caltest.simulate.agreement import association
 from caltest.statistics.base import StatisticLike, prepare
 from caltest.tally import AnyTally, ClusteredTally, Tallies

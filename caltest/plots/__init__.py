@@ -9,8 +9,9 @@ from typing import Any
 
 from caltest.plots.canvas import Picture
 from caltest.plots.curves import evidence, sensitivity
+from caltest.plots.fits import fitted
 from caltest.plots.laws import null
-from caltest.plots.reliability import comparison, difference, fitted, reliability
+from caltest.plots.reliability import comparison, difference, reliability
 from caltest.plots.segments import segments
 from caltest.plots.simplex import simplex
 from caltest.plots.tables import differences, forest, pvalues, sites

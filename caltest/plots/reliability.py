@@ -1,4 +1,4 @@
-"""Reliability diagrams of one probability: of one model, of several, in bins and without."""
+"""Reliability diagrams of one probability in bins: of one model, and of several."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caltest._base.checks import one_of
 from caltest.errors import StatisticError
 from caltest.plots import canvas, marks, scales
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture
 from caltest.plots.chart import Chart
-from caltest.plots.scales import Frame, Scale
+from caltest.plots.scales import Frame, Scale, Truth
 from caltest.plots.words import foot, heading, headline, key, p_equals, sign
 from caltest.predictions import FloatArray
-from caltest.results import ReliabilityCurve, ReliabilityDifference, ReliabilityFit
+from caltest.results import ReliabilityCurve, ReliabilityDifference
 
-#: What draws the true probability given the prediction.
-Truth = Callable[[FloatArray], FloatArray]
 #: Colour, marker and line of each model; the colours differ in darkness as well.
 STYLES: tuple[tuple[str, str, Any], ...] = (
     (INK, "o", "-"),
@@ -67,7 +64,7 @@ def reliability(
         With the artists "marks", "bars", "histogram", "edge", "key" and, where drawn, "columns",
         "gaps", "truth".
     """
-    scale, deviation = _chosen(style, axis)
+    scale, deviation = scales.chosen(style, axis)
     shown, several = np.arange(len(curve.names)), len(curve.names) > 1
     if shown.size > most:
         shown = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
@@ -101,13 +98,6 @@ def reliability(
         ]
     chart.axes(*frame.labels(curve.subject))
     return chart.finish(curve.recipe, recipe, headline=headline(curve.tests[0]))
-
-
-def _chosen(style: str, axis: str) -> tuple[Scale, bool]:
-    """Return the scale that was asked for, and whether heights are deviations."""
-    one_of("style", style, ("deviation", "classical"))
-    one_of("axis", axis, ("probability", "log-odds"))
-    return Scale(axis == "log-odds"), style == "deviation"
 
 
 def _panels(parts: Sequence[ReliabilityCurve], ax: Any, draw: Callable[..., None], frame: Frame,
@@ -301,62 +291,3 @@ def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = T
     chart.entries[f"{100 * curve.level:g} % interval"] = sign("|", BLUE)
     chart.entries |= marks.entries(count, frame.beyond(curve.difference))
     return chart.finish(curve.recipe, recipe, headline=" − ".join(curve.names))
-
-
-def fitted(
-    curve: ReliabilityFit,
-    ax: Any = None,
-    *,
-    style: Literal["deviation", "classical"] = "classical",
-    axis: Literal["probability", "log-odds"] = "probability",
-    truth: Truth | None = None,
-    recipe: bool = True,
-) -> Picture:
-    """Draw an isotonic or smooth reliability curve with its band.
-
-    Parameters
-    ----------
-    style : {"deviation", "classical"}, default "classical"
-        Whether the vertical axis is the outcome minus the prediction, or the outcome.
-    axis, truth
-        As in :func:`reliability`.
-
-    Returns
-    -------
-    Picture
-        With the artists "curve", "band", "diagonal", "histogram", "key" and, where drawn, "truth".
-    """
-    scale, deviation = _chosen(style, axis)
-    chart, top = Chart.of(ax, 2.7 if deviation else 3.2), curve.subject == "top"
-    x = scale(curve.predicted)
-    finite = np.isfinite(x)
-    left, right = 0.0, 1.0
-    if scale.log_odds:
-        left, right = x[finite].min(), x[finite].max()
-    elif deviation and top:
-        left, right = scales.tenths(x[finite].min(), x[finite].max())
-    frame, far = Frame((left, right), (left, right), scale, deviation), right - left + 9.0
-    heights, low, high = (
-        np.clip(frame.height(v, curve.predicted), left - far, right + far)[finite]
-        for v in (curve.fitted, curve.low, curve.high)
-    )
-    if deviation:
-        most = 1.1 * float(np.nanmax(np.minimum(np.abs([heights, low, high]), right - left)))
-        frame = Frame((left, right), (-most, most), scale)
-    shares = scales.histogram(curve.spread, curve.n, scale)
-    tallest = float(shares[-1].max())
-    columns = scales.columns(scales.behind(chart.ax, tallest), *shares)
-    confidence = curve.band == "confidence"
-    words = f"{'isotonic' if curve.fit == 'band' else curve.fit} curve"
-    chart.line("curve", x[finite], heights, words, color="#12406f", lw=1.5, zorder=3)
-    if curve.band != "none":
-        meaning = "band of the true curve" if confidence else "if calibrated"
-        meaning += "" if curve.simultaneous or not confidence else ", each point"
-        words = f"{100 * curve.level:g} % {meaning}"
-        chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
-    chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
-    frame.begin(chart, truth)
-    chart.mark("histogram", columns, f"rows (tallest column {100 * tallest:.2g} %)")
-    chart.axes("confidence" if top else "prediction", frame.labels(curve.subject)[1])
-    words = "" if curve.test is None else headline(curve.test)
-    return chart.finish(curve.recipe, recipe, headline=words)

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from caltest._base.checks import one_of
 from caltest.plots.canvas import PALE
 from caltest.plots.chart import Chart
 from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.results.reliability import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
+
+#: What draws the true probability given the prediction.
+Truth = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Frame:
         """Say which heights are not on the paper."""
         return np.asarray(np.abs(y - self.middle) > 0.5 * (self.y[1] - self.y[0]))
 
-    def begin(self, chart: Chart, truth: Callable[[FloatArray], FloatArray] | None) -> None:
+    def begin(self, chart: Chart, truth: Truth | None) -> None:
         """Set the limits and the ticks of axes, and draw the true curve where it is known."""
         ax, scale = chart.ax, self.scale
         ax.set(xlim=self.x, ylim=self.y)
@@ -86,6 +90,13 @@ class Frame:
         if not self.deviation:
             return xlabel, "accuracy" if subject == "top" else "frequency"
         return xlabel, "deviation (log-odds)" if self.scale.log_odds else "outcome − prediction"
+
+
+def chosen(style: str, axis: str) -> tuple[Scale, bool]:
+    """Return the scale of an axis by its name, and whether heights are deviations."""
+    one_of("style", style, ("deviation", "classical"))
+    one_of("axis", axis, ("probability", "log-odds"))
+    return Scale(axis == "log-odds"), style == "deviation"
 
 
 def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -17,12 +17,13 @@ from caltest.inference import calibration_test, joint_test
 from caltest.inference.admission import ROWS, admitted, admitted_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.predictions import Facts, Predictions
-from caltest.reports.findings import NOTICED, Answer, report_of, row_of, worst_test
+from caltest.reports.findings import Answer, row_of, worst_test
 from caltest.reports.questions import Pair, Question, left_out, null_of, questions, summed
 from caltest.reports.size import Bounds
+from caltest.reports.verdicts import NOTICED, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
 from caltest.results.base import go_on
-from caltest.results.calibration import WORST_ALPHA
+from caltest.results.subgroups import WORST_ALPHA
 from caltest.segments import segment_search
 from caltest.simulate import Workers, check_run
 from caltest.tally import AnyTally, Tallies
@@ -161,9 +162,9 @@ def audited(
         bounds = None
         if tally or (data.followup is None and not data.multilabel):
             bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, run)
-    found = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
-    if found:
-        warn_of_few(found, 4)
+    clusters = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
+    if clusters:
+        warn_of_few(clusters, 4)
     rows = tuple(
         row_of(data, question, answer, q, alpha, tolerance or NOTICED)
         for question, answer, q in zip(agenda, answers, adjusted, strict=True)
@@ -194,7 +195,7 @@ def _elsewhere(
     ]
     share = alpha / max(sum(len(answers[j][0]) for j in errors), 1)
     enough = options | {"n_resamples": max(options["n_resamples"], int(20.0 / share))}
-    found = {}
+    bounds = {}
     for j in errors:
         if rows[j].verdict.rejects and rows[j].test.excess > tolerance:
             tests, _, parts = answers[j]
@@ -206,8 +207,8 @@ def _elsewhere(
                 assert isinstance(parts, Subgroups)
                 part = part.take(list(data.subgroups().values())[parts.worst])
             name = f"{rows[j].lens} {rows[j].worst}".strip()
-            found[name] = Bounds.of(part, agenda[j].pairs[worst], share, enough)
-    return found
+            bounds[name] = Bounds.of(part, agenda[j].pairs[worst], share, enough)
+    return bounds
 
 
 def _whole(data: Predictions | AnyTally) -> Any:
@@ -241,9 +242,9 @@ def _answer(data: Predictions | AnyTally, question: Question, options: dict[str,
         assert isinstance(data, Predictions)
         ((statistic, lens),) = question.pairs
         grouped = replace(data, features=None)
-        found = calibration_test(grouped, None, statistic, lens=lens, **options).subgroups
-        assert found is not None
-        return found.tested, found.pvalue, found
+        groups = calibration_test(grouped, None, statistic, lens=lens, **options).subgroups
+        assert groups is not None
+        return groups.tested, groups.pvalue, groups
     if question.kind == "segments":
         assert isinstance(data, Predictions)
         search = segment_search(replace(data, by=None), lens=question.pairs[0][1], **options)

@@ -7,9 +7,7 @@ from .base import Result as Result
 from .base import ending as ending
 from .base import short as short
 from .calibration import CalibrationTestResult as CalibrationTestResult
-from .calibration import ClusterSummary as ClusterSummary
 from .calibration import JointTestResult as JointTestResult
-from .calibration import Subgroups as Subgroups
 from .comparison import ComparisonResult as ComparisonResult
 from .comparison import ComparisonTable as ComparisonTable
 from .comparison import ScoreDifference as ScoreDifference
@@ -23,6 +21,7 @@ from .decisions import GateResult as GateResult
 from .decisions import GradeTest as GradeTest
 from .decisions import GradeTests as GradeTests
 from .decisions import Plan as Plan
+from .designs import ClusterSummary as ClusterSummary
 from .designs import FoldSummary as FoldSummary
 from .designs import HorizonSummary as HorizonSummary
 from .estimates import BrierDecomposition as BrierDecomposition
@@ -41,6 +40,7 @@ from .reliability import ReliabilityCurve as ReliabilityCurve
 from .segments import Segment as Segment
 from .segments import SegmentSearch as SegmentSearch
 from .simplex import ReliabilitySimplex as ReliabilitySimplex
+from .subgroups import Subgroups as Subgroups
 from .verdicts import AuditVerdict as AuditVerdict
 from .verdicts import ComparisonVerdict as ComparisonVerdict
 from .verdicts import Finding as Finding

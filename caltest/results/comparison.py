@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from caltest._base.written import several
 from caltest.results.base import Record, Result, short
-from caltest.results.calibration import CalibrationTestResult, Subgroups
+from caltest.results.calibration import CalibrationTestResult
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, format_range, format_value, spread_of
+from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import ComparisonVerdict
 

@@ -131,7 +131,7 @@ class BandTest(Result):
     eq=False,
     shape="(m,)",
     title="Reliability curve without bins",
-    plotter="reliability.fitted",
+    plotter="fits.fitted",
     draws="replicates for the band, 0 for none",
 )
 class ReliabilityFit(Result):

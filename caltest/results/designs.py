@@ -1,12 +1,115 @@
-"""How rows depend on each other: what was learnt of folds, and of forecasts several steps ahead."""
+"""How rows depend on each other: what was learnt of clusters, folds and forecasts far ahead."""
 
 from __future__ import annotations
 
 from caltest.results.base import Record
 from caltest.results.fields import described, entry
 
+#: z beyond which sizes of clusters, or weights, and residuals are not associated by chance.
+ASSOCIATED = 3.29
 #: Chance below which folds were not dealt at random, and z of the contrast that folds leave.
 UNLIKELY, MIRRORED = 1e-3, -3.0
+
+
+@described()
+class ClusterSummary(Record):
+    """The clusters behind a test, and the dependence that its null distribution allows for."""
+
+    count: int = entry("The number of clusters, and their rows.")
+    smallest: int
+    largest: int
+    effective: float = entry(
+        "(Σ v_g)² / Σ v_g², v_g the variance of the sum of a cluster: as many equal clusters "
+        "would weigh the same."
+    )
+    shared: float = entry(
+        "Clusters in which a label other than the commonest is expected, if clusters shared labels."
+    )
+    dependence: float | None = entry(
+        "λ, the degree to which rows of a cluster share their label in what is redrawn, and that "
+        "to which they share whether the likeliest label is right; None where it was not tried, "
+        "or would be the same."
+    )
+    correctness: float | None
+    in_parts: float = entry("The largest λ of a part of the rows: where some agree more than all.")
+    estimated: bool = entry(
+        "Whether λ is the upper 95 % limit of what the labels show, or was given."
+    )
+    inflation: float = entry(
+        "κ, above 1 where labels of a cluster agree more than any redraw allows: replicates of a "
+        "statistic of degree d in the residuals are multiplied by κ^{d/2}."
+    )
+    size_effect: float = entry(
+        "z of the association between the size of a cluster and its residuals; see the notes."
+    )
+    inflation_applied: bool = entry(
+        "False where replicates could not be multiplied, because the statistic sees labels and "
+        "the scheme was asked for by name: p-values are then too small where κ > 1.",
+        default=True,
+    )
+    name: str = entry("What the clusters are called, of two columns.", default="")
+    beside: ClusterSummary | None = entry("The clusters of the second column.", default=None)
+
+    @property
+    def along(self) -> tuple[ClusterSummary, ...]:
+        """The columns along which rows may depend, or the first where neither shows that."""
+        if self.beside is None:
+            return (self,)
+        return tuple(each for each in (self, self.beside) if each.in_parts > 0.0) or (self,)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about clusters that are not all alike."""
+        notes = []
+        overall = max(self.dependence or 0.0, self.correctness or 0.0)
+        if self.in_parts > overall:
+            notes.append(
+                f"some rows depend on others of their cluster more than all do (λ up to "
+                f"{self.in_parts:g}, {overall:g} overall): they are drawn with their own λ"
+            )
+        if abs(self.size_effect) > ASSOCIATED:
+            notes.append(
+                f"residuals change with the size of the cluster (z = {self.size_effect:+.1f}): the "
+                "test is valid if sizes do not depend on outcomes; test with "
+                "null=OneRowPerCluster() if they may"
+            )
+        if not self.inflation_applied:
+            notes.append(
+                f"κ = {self.inflation:.2f} could not be applied to a statistic that sees labels: "
+                "the p-value is too small; test with null=OneRowPerCluster()"
+            )
+        return tuple(notes)
+
+    def _of(self) -> str:
+        rows = f"{self.smallest}" + (f"–{self.largest}" if self.largest > self.smallest else "")
+        return f"{self.count} of {rows} rows, effective {self.effective:.1f}"
+
+    def __str__(self) -> str:
+        kinds = {"labels": self.dependence, "being right": self.correctness}
+        shares = [f"{kind} {self._bound(x)}" for kind, x in kinds.items() if x is not None]
+        limits = " (95 % limits)" if self.estimated else ""
+        columns = self._of()
+        if self.beside is not None:
+            columns = f"{self.name}: {columns} · {self.beside.name}: {self.beside._of()}"
+            both = zip(
+                kinds.items(), (self.beside.dependence, self.beside.correctness), strict=True
+            )
+            most = "at most " * self.estimated
+            shares = [
+                f"{kind} {most}{x:.2g} and {other:.2g}"
+                for (kind, x), other in both
+                if x is not None and other is not None
+            ]
+        return (
+            f"{columns} · dependence of "
+            f"{', of '.join(shares)}{limits} · κ {self.inflation:.2f}"
+            f"{'' if self.inflation_applied else ' (not applied)'}"
+        )
+
+    def _bound(self, degree: float) -> str:
+        if not self.estimated:
+            return f"{degree:g}"
+        return f"at most {degree:g}" if degree > 0.0 else "below 0.1"
 
 
 @described()
@@ -80,5 +183,5 @@ class HorizonSummary(Record):
             return f"{self.horizon} of {of}"
         limit = "at most " if self.dependence > 0.0 else "below 0.1"
         shown = f"{self.dependence:g}" if self.dependence > 0.0 or not self.estimated else ""
-        said = f"{limit}{shown} (95 % limit)" if self.estimated else shown
-        return f"{self.horizon} of {of} · dependence {said}"
+        degree = f"{limit}{shown} (95 % limit)" if self.estimated else shown
+        return f"{self.horizon} of {of} · dependence {degree}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from caltest.results.base import Result
-from caltest.results.calibration import Subgroups
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, format_value, spread_of
+from caltest.results.subgroups import Subgroups
 from caltest.results.tables import listed
 
 #: How the printed report names a method.

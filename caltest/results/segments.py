@@ -12,7 +12,7 @@ from caltest._base.features import as_features
 from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.results.base import Record, Result
-from caltest.results.calibration import ClusterSummary
+from caltest.results.designs import ClusterSummary
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, format_value
 from caltest.results.tables import Columns, aligned

@@ -1,0 +1,211 @@
+"""The verdict of an audit on all its rows together, and its summary in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caltest._base.facts import RIGHT
+from caltest._base.written import several
+from caltest.inference.analysis import problem_through
+from caltest.lenses import TopK
+from caltest.predictions import Predictions
+from caltest.reports.findings import direction_of, means_of
+from caltest.reports.questions import impossible_in
+from caltest.reports.size import Bounds
+from caltest.results import AuditReport, AuditRow, AuditVerdict, Finding, format_value
+from caltest.results.numbers import percent
+from caltest.tally import AnyTally
+
+#: Directions of the top class in words.
+CONFIDENCE = {
+    "overconfident": "overconfident",
+    "underconfident": "underconfident",
+    "mixed": "overconfident in some ranges and underconfident in others",
+}
+#: An error of this size must not pass as noise where no tolerance is given.
+NOTICED = 0.1
+
+
+def report_of(
+    data: Predictions | AnyTally,
+    rows: tuple[AuditRow, ...],
+    alpha: float,
+    tolerance: float | None,
+    bounds: Bounds | None,
+    elsewhere: dict[str, Bounds],
+) -> AuditReport:
+    """Judge all of them together."""
+    if data.classes == RIGHT or _one_event(data):
+        subject, (confidence, accuracy) = "event", means_of(data, 1)
+    else:
+        subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
+    top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
+    impossible = impossible_in(data)
+    if impossible.size or any(row.verdict.rejects for row in rows):
+        verdict = AuditVerdict.MISCALIBRATED
+        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy))
+    else:
+        direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
+        summary = [passed] if tolerance is None else []
+    if bounds is not None:
+        beside = "."
+        if tolerance is not None:
+            verdict, beside = _beside(tolerance, data.n, rows, bounds, elsewhere)
+        summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{beside}")
+    if verdict is not AuditVerdict.TOO_LITTLE_DATA:
+        summary += [
+            f"Too little data for {row.lens}: errors of up to {_passing(row)} pass as noise."
+            for row in rows
+            if row.verdict is Finding.TOO_LITTLE_DATA
+        ]
+    if impossible.size:
+        rows_known = isinstance(data, Predictions)
+        where = f" (the first in row {impossible[0] + 1})" if rows_known else ""
+        summary.append(
+            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{where}"
+            ": that alone refutes calibration, unless the probabilities were rounded to 0."
+        )
+    return AuditReport(
+        verdict=verdict,
+        summary=tuple(summary),
+        direction=direction,
+        rows=rows,
+        n=data.n,
+        n_classes=data.n_classes,
+        accuracy=accuracy,
+        folds=top.test.folds,
+        series=top.test.series,
+        confidence=confidence,
+        low=np.nan if bounds is None else bounds.low,
+        high=np.nan if bounds is None else bounds.high,
+        alpha=alpha,
+        tolerance=tolerance,
+        impossible=impossible.size,
+        notes=tuple(_notes(data, rows, top)),
+        copies=data.copies,
+        followup=top.test.followup,
+    )
+
+
+def _one_event(data: Predictions | AnyTally) -> bool:
+    """Say whether all is asked of one event, and nothing of the top class."""
+    return isinstance(data, Predictions) and (data.followup is not None or data.multilabel)
+
+
+def _wrong(
+    data: Predictions | AnyTally,
+    rows: tuple[AuditRow, ...],
+    top: AuditRow,
+    alpha: float,
+    means: tuple[float, float],
+) -> tuple[str, list[str]]:
+    """Return in which direction the model is wrong, and the sentences about it."""
+    (confidence, accuracy), direction, sentences = means, "", list[str]()
+    one_event = _one_event(data)
+    if top.adjusted <= alpha and not one_event:
+        gap = confidence - accuracy
+        one_way = abs(gap) >= 0.5 * top.test.estimate
+        direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
+    significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
+    errors = [r for r in significant if r.subject in ("event", "top") and r.aspect == "error"]
+    event = next((row for row in errors if row.subject == "event"), None)
+    if errors and data.n_classes == 2 and (top.subject == "top" or one_event):
+        mean, rate = means_of(data, 1)
+        if abs(mean - rate) >= 0.5 * errors[0].test.estimate:
+            # One direction only: of a rare event the top class says the contrary.
+            direction = "too high" if mean > rate else "too low"
+            sentences.append(f"Class {data.class_name(1)}: {direction_of(mean, rate)}.")
+        elif event is not None:
+            sentences.append(
+                f"Class {data.class_name(1)}: too high in some ranges and too low in others "
+                f"(predicts {percent(mean, rate)} on average, observed {percent(rate, mean)})."
+            )
+    if direction in CONFIDENCE:
+        sentences.append(
+            f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
+            f"average and is right in {percent(accuracy, confidence)} of cases."
+        )
+    elif significant and not errors and not one_event:
+        passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
+        sentences.append(
+            f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
+            "in: " + ", ".join(row.lens for row in significant) + "."
+        )
+    main = event or (top if direction else None)
+    if main is not None:
+        sentences.append(
+            f"The error ({main.lens}) is {main.test.shown_estimate}; chance alone would show "
+            f"{main.test.shown_floor} on these predictions."
+        )
+    score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
+    if not direction and score is not None:
+        direction = "overconfident" if score.test.excess > 0 else "underconfident"
+    return direction, sentences
+
+
+def _passing(row: AuditRow) -> str:
+    """Return the largest error that passes as noise."""
+    return format_value(row.critical, row.test.null_std)
+
+
+def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
+    lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
+    lenses_of: dict[str, dict[str, None]] = {}
+    for lens, row in zip(lenses, rows, strict=True):
+        for note in row.test.notes:
+            if note not in row.detail and note not in data.notes:
+                lenses_of.setdefault(note, {})[lens] = None
+    everywhere, notes = len(set(lenses)), list(data.notes)
+    for note, at in lenses_of.items():
+        notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
+    if top.test.clusters is not None:
+        notes.append(f"rows come in clusters: {top.test.clusters}")
+    if data.weights is not None:
+        notes.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
+    return notes
+
+
+def _beside(
+    tolerance: float,
+    n: int,
+    rows: tuple[AuditRow, ...],
+    bounds: Bounds,
+    elsewhere: dict[str, Bounds],
+) -> tuple[AuditVerdict, str]:
+    """Judge the error of the first row beside the tolerance, unless another row shows more."""
+    rejected = any(row.verdict.rejects for row in rows)
+    within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
+    if within is False:
+        return AuditVerdict.MATTERS, f", so it is larger than {limit}."
+    if elsewhere:
+        name, worst = max(elsewhere.items(), key=lambda item: item[1].low)
+        matters = worst.low > tolerance
+        verdict = AuditVerdict.MATTERS if matters else AuditVerdict.CANNOT_TELL
+        beyond = "is larger than" if matters else "may be larger than"
+        return verdict, f". That of {name} {beyond} {limit}: it lies {worst}."
+    if within and rejected:
+        real = f", so it is within {limit}: real, but too little to matter."
+        return AuditVerdict.TOO_LITTLE_TO_MATTER, real
+    if within:
+        return AuditVerdict.WITHIN_TOLERANCE, f", so it is within {limit}."
+    needed = bounds.rows_to_tell(n, tolerance)
+    tells = "" if needed is None else f"; about {needed} predictions would tell"
+    undecided = f", so whether it is larger than {limit} cannot be told{tells}."
+    return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
+
+
+def _not_rejected(
+    data: Predictions | AnyTally, row: AuditRow, noticed: float
+) -> tuple[AuditVerdict, str]:
+    """Judge the headline, where nothing was found."""
+    if row.verdict is not Finding.TOO_LITTLE_DATA:
+        return AuditVerdict.CALIBRATED, (
+            "Every error that could be tested is one that a calibrated model would show. An error "
+            f"of up to {_passing(row)} ({row.lens}) passes as noise at this sample size."
+        )
+    needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
+    return AuditVerdict.TOO_LITTLE_DATA, (
+        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:g}) "
+        "can pass as noise: these data can neither confirm nor refute calibration. At least "
+        f"{needed} predictions are needed."
+    )

@@ -1,0 +1,123 @@
+"""The answers for subgroups of the rows, and which of several errors is the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from caltest.results.base import Record
+from caltest.results.fields import described, entry
+from caltest.results.numbers import format_p
+from caltest.results.tables import Columns, aligned
+
+#: Chance that any of the lower limits by which the worst is found is too high.
+WORST_ALPHA = 0.05
+
+
+def worst_of(tests: Sequence[Any]) -> int:
+    """Return the number of the test whose error is certainly the largest; None are passed over.
+
+    That is the one with the highest lower limit of its error, at a level for all of them together
+    (Bonferroni), and of equal limits the larger estimate. P-values do not say which error is worst:
+    of many rows all are too small to differ by more than rounding.
+    """
+    tested = [j for j, test in enumerate(tests) if test is not None]
+    share = WORST_ALPHA / len(tested)
+    return max(tested, key=lambda j: tests[j].certain_error(share))
+
+
+@described(plotter="tables.forest")
+class Subgroups(Record):
+    """The same question, asked of every subgroup by itself, and whether they differ."""
+
+    names: tuple[str, ...] = entry("The subgroups, in the order of their names.")
+    counts: tuple[int, ...] = entry("Their numbers of rows.")
+    tests: tuple[Any, ...] = entry(
+        "The test of each, its interval or its comparison; None where it cannot be tested, which "
+        "``notes`` explain.",
+        "tuple of CalibrationTestResult or another Result, or None",
+    )
+    adjusted: tuple[float | None, ...] = entry(
+        "Their p-values, adjusted for the number of subgroups.",
+        "tuple of float or None",
+    )
+    pvalue: float = entry(
+        'The smallest of these: "is it calibrated in every subgroup?", or "are errors equal '
+        'there?".'
+    )
+    adjust: str = entry(
+        "By Holm's method where no row is in two subgroups, else by the joint law on the same "
+        "redrawn labels (Westfall & Young 1993).",
+        '{"Holm", "max-T"}',
+    )
+    n: int = entry("Rows of all together, each counted once.")
+    alike: tuple[float | None, ...] = entry(
+        'For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the '
+        'other rows are": see :func:`calibration_test`. Empty or None where this is not tested.',
+        "tuple of float or None",
+        default=(),
+    )
+    notes: tuple[str, ...] = entry("What could not be tested, and why.", default=())
+
+    @property
+    def tested(self) -> list[Any]:
+        """The tests that there are."""
+        return [test for test in self.tests if test is not None]
+
+    @property
+    def worst(self) -> int:
+        """The number of the subgroup whose error is certainly the largest."""
+        return worst_of(self.tests)
+
+    def worst_first(self) -> Subgroups:
+        """Return them in the order of how large their errors certainly are."""
+        share = WORST_ALPHA / len(self.tested)
+        errors = [(0.0, -1.0) if t is None else t.certain_error(share) for t in self.tests]
+        return self._of(sorted(range(len(errors)), key=lambda j: errors[j], reverse=True))
+
+    def first(self, most: int) -> Subgroups:
+        """Return the first of them only."""
+        return self._of(range(min(most, len(self.names))))
+
+    def _of(self, order: Sequence[int]) -> Subgroups:
+        return replace(
+            self,
+            names=tuple(self.names[j] for j in order),
+            counts=tuple(self.counts[j] for j in order),
+            tests=tuple(self.tests[j] for j in order),
+            adjusted=tuple(self.adjusted[j] for j in order),
+            alike=tuple(self.alike[j] for j in order) if self.alike else (),
+        )
+
+    @property
+    def alike_pvalue(self) -> float | None:
+        """The smallest of ``alike``: "are all calibrated alike?"; None where not tested."""
+        return min((p for p in self.alike if p is not None), default=None)
+
+    @property
+    def recipe(self) -> str:
+        """One line that says how the numbers were made."""
+        kind = f"{len(self.names)} subgroups, {self.adjust}"
+        return f"{kind} · {replace(self.tested[0], n=self.n).recipe}"
+
+    @property
+    def table(self) -> Columns:
+        """A row for every subgroup."""
+        shown = self.tested[0].of_subgroups
+        columns = {name: [t and getattr(t, name) for t in self.tests] for name in shown}
+        last = {"alike": self.alike} if self.alike else {}
+        named = {"subgroup": self.names, "n": self.counts}
+        return {**named, **columns, "adjusted": self.adjusted, **last}
+
+    def in_words(self) -> list[str]:
+        """Return the finding in sentences."""
+        sentences = [f"{self.tested[0].of_all}: p {format_p(self.pvalue)} ({self.adjust})"]
+        if self.alike_pvalue is not None:
+            sentences.append(
+                f"calibrated alike: p {format_p(self.alike_pvalue)} (residuals permuted)"
+            )
+        return sentences + [f"Note: {note}." for note in self.notes]
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(self.table), *(f"  {line}" for line in self.in_words())])
