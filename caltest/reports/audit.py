@@ -161,7 +161,12 @@ def audited(
             answers, adjusted = _together(data, agenda, run)
         bounds = None
         if tally or (data.followup is None and not data.multilabel):
-            bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, run)
+            try:
+                bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, run)
+            except StatisticError as error:  # blocks of a short series are too few for an interval
+                if tolerance is not None or tally or data.horizon is None:
+                    raise
+                data = replace(data, notes=(*data.notes, f"the error has no interval: {error}"))
     clusters = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if clusters:
         warn_of_few(clusters, 4)

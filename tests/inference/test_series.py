@@ -276,3 +276,13 @@ def test_rows_in_time_order_keep_their_facts():
     order = rng.permutation(60)
     data = ct.Predictions.of(p[order], y[order], horizon=2, time=order, ids=order)
     assert np.array_equal(in_time_order(data).ids, np.arange(60))
+
+
+def test_audits_of_short_series_have_no_interval_and_say_so():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 60)
+    y = rng.random(60) < p
+    audit = ct.audit(p, y, horizon=5, n_resamples=99, rng=0)
+    assert "the error has no interval: confidence_interval: 60 times hold 3 blocks" in str(audit)
+    with pytest.raises(ct.StatisticError, match="3 blocks of 20 times"):
+        ct.audit(p, y, horizon=5, n_resamples=99, rng=0, tolerance=0.1)
