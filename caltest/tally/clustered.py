@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from caltest._base.checks import fraction, whole
+from caltest._base.facts import as_names
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.grades import read_columns, table_of
@@ -71,12 +72,19 @@ class ClusteredTally(AnyTally):
     ) -> Self:
         """Add up rows, which ``clusters`` names the clusters of; O(n log n).
 
+        ``clusters`` is an array, as names are kept: no column by its name, nor two columns.
         StatisticError without clusters, with weights or subgroups, and for more than two classes.
         """
         whole("n_cells", n_cells)
-        data = Predictions.of(probs, labels, **facts).labelled("a tally")
         if facts.get("clusters") is None:
-            raise StatisticError("ClusteredTally needs clusters=: without them make a Tally")
+            raise StatisticError(
+                "ClusteredTally needs clusters=, their names as an array beside probs and labels: "
+                "without them make a Tally"
+            )
+        if facts.get("drop_missing"):
+            raise StatisticError("a tally of clusters drops no rows: leave them out before")
+        data = Predictions.of(probs, labels, **facts).labelled("a tally")
+        marks = as_names(facts["clusters"], data.n, "clusters of a tally")
         for name, values in {"weights": data.weights, "by": data.by, "folds": data.folds}.items():
             if values is not None:
                 raise StatisticError(f"a tally of clusters keeps no {name}: make one for each part")
@@ -88,7 +96,7 @@ class ClusteredTally(AnyTally):
                 "classes: take TopK(1) or OneVsRest(c)"
             )
         p, y = seen.probs[:, 0], (seen.labels == 0).astype(np.float64)
-        names, group = np.unique(np.asarray(facts["clusters"]).astype(str), return_inverse=True)
+        names, group = np.unique(marks.astype(str), return_inverse=True)
         cell = np.maximum(np.ceil((p - EDGE_TOLERANCE) * n_cells).astype(np.int64) - 1, 0)
         columns = [np.ones(p.size), p, p * p, y, y * p]
         return cls._added(names, group.ravel(), cell, columns, through, n_cells, data.classes)
@@ -114,14 +122,17 @@ class ClusteredTally(AnyTally):
         with table_of(table) as source:
             columns = read_columns(source, {name: name for name in ("cluster", "cell", *SUMS)})
         values = {name: np.asarray(columns[name], dtype=np.float64) for name in ("cell", *SUMS)}
-        n, p, y, cell = (values[name] for name in ("n", "p", "y", "cell"))
+        n, p, p2, y, yp, cell = (values[name] for name in (*SUMS, "cell"))
         right = (cell >= 0) & (cell < n_cells) & (n >= 1) & (p >= 0) & (p <= n) & (y >= 0)
         right &= (y <= n) & (cell == np.rint(cell)) & (np.abs(p * n_cells - (cell + 0.5) * n) <= n)
+        right &= (n == np.rint(n)) & (y == np.rint(y)) & (np.minimum(p2, yp) >= 0)
+        right &= np.maximum(p2, yp) <= p * (1.0 + EDGE_TOLERANCE)
         if not right.all():
             row = int(np.argmin(right))
             raise InvalidPredictionsError(
                 f"line {row + 1}, cluster {columns['cluster'][row]}: {n[row]:g} rows with Σ p = "
-                f"{p[row]:g} and Σ y = {y[row]:g} are not of cell {cell[row]:g} of {n_cells}; rows "
+                f"{p[row]:g}, Σ p² = {p2[row]:g}, Σ y = {y[row]:g} and Σ y p = {yp[row]:g} are "
+                f"not of cell {cell[row]:g} of {n_cells}; rows "
                 "without a probability in [0, 1] or an outcome of 0 or 1 come there"
             )
         names, group = np.unique(np.asarray(columns["cluster"]).astype(str), return_inverse=True)
@@ -191,8 +202,9 @@ class ClusteredTally(AnyTally):
     def mean_gap(self, level: float = 0.95) -> tuple[float, float, float]:
         """Return the mean of y − p over all rows, and a confidence interval for that of new ones.
 
-        m = Σ_g R_g / Σ_g n_g with R_g = Σ (y − p) of cluster g; the interval is m ± t s, s² =
-        G / (G − 1) Σ_g (R_g − m n_g)² / n², t Student's with G − 1 degrees of freedom.
+        m = Σ_g R_g / n with R_g = Σ (y − p) of cluster g, n = Σ_g n_g; the interval is m ± t s, of
+        the jackknife s² = (G − 1) / G Σ_g (R_g − m n_g)² / (n − n_g)², t Student's with
+        n² / Σ_g n_g² − 1 degrees of freedom. StatisticError for one cluster.
         """
         from scipy.special import stdtrit
 
@@ -202,8 +214,9 @@ class ClusteredTally(AnyTally):
         count, mean = self.n_clusters, float(gaps.sum() / rows.sum())
         if count < 2:
             raise StatisticError("an interval needs two clusters at least, and there is one")
-        spread = ((gaps - mean * rows) ** 2).sum() * count / (count - 1.0)
-        half = float(stdtrit(count - 1, 0.5 + level / 2.0) * np.sqrt(spread) / rows.sum())
+        n, freedom = rows.sum(), max(rows.sum() ** 2 / (rows**2).sum() - 1.0, 1.0)
+        error = np.sqrt((1.0 - 1.0 / count) * (((gaps - mean * rows) / (n - rows)) ** 2).sum())
+        half = float(stdtrit(freedom, 0.5 + level / 2.0) * error)
         return mean, mean - half, mean + half
 
     def __repr__(self) -> str:

@@ -19,6 +19,9 @@ def images(count=120, seed=0, pixels=60):
 
 P, Y, IMAGE = images()
 EYE = np.eye(3)
+#: Sums of two rows of one cluster.
+LINE = {"cell": [3], "n": [2], "p": [0.055], "p2": [0.0016], "y": [1], "yp": [0.027]}
+LINE |= {"cluster": ["a"]}
 TALLY = ct.ClusteredTally.of(P, Y, clusters=IMAGE)
 
 
@@ -73,12 +76,26 @@ def test_parts_add_up_also_of_one_image():
 
 def test_the_mean_gap_has_the_interval_of_cluster_sums():
     gap, low, high = TALLY.mean_gap(0.9)
-    residual = Y - P
-    assert gap == pytest.approx(residual.mean(), rel=1e-12)
-    sums = [(residual[g == IMAGE] - gap).sum() for g in range(120)]
-    error = np.sqrt(120 / 119 * np.square(sums).sum()) / P.size
-    assert high - gap == pytest.approx(student(119).ppf(0.95) * error, rel=1e-12)
+    assert gap == pytest.approx((Y - P).mean(), rel=1e-12)
+    rows = np.bincount(IMAGE)
+    without = [(Y - P)[IMAGE != g].mean() - gap for g in range(120)]
+    error = np.sqrt(119 / 120 * np.square(without).sum())
+    freedom = P.size**2 / (rows**2).sum() - 1
+    assert high - gap == pytest.approx(student(freedom).ppf(0.95) * error, rel=1e-9)
     assert gap - low == pytest.approx(high - gap)
+
+
+def test_the_interval_of_the_mean_gap_covers_where_a_few_clusters_hold_most_rows():
+    missed = 0
+    for seed in range(200):
+        rng = np.random.default_rng([3, seed])
+        sizes = np.minimum((3 * (rng.pareto(1.2, 120) + 1)).astype(int), 2000)
+        u, p = rng.random(120).repeat(sizes), rng.uniform(0.05, 0.95, sizes.sum())
+        u = np.where(rng.random(u.size) < 0.5, u, rng.random(u.size))
+        tally = ct.ClusteredTally.of(p, (u < p).astype(int), clusters=np.arange(120).repeat(sizes))
+        _, low, high = tally.mean_gap()
+        missed += low > 0.0 or high < 0.0
+    assert missed <= 20  # 0.05 of 200, and a chance of 0.001 above; 0.14 by normal sums
 
 
 def test_a_curve_has_bars_of_cluster_sums():
@@ -126,6 +143,14 @@ def test_from_dask():
     [
         (lambda: ct.ClusteredTally.of(P, Y), "needs clusters="),
         (lambda: ct.ClusteredTally.of(P, Y, clusters=IMAGE, weights=P), "keeps no weights"),
+        (lambda: ct.ClusteredTally.of(P, Y, clusters={"a": IMAGE, "b": Y}), "clusters of a tally"),
+        (lambda: ct.ClusteredTally.of(P, Y, clusters=np.stack([IMAGE, Y], 1)), "one value for"),
+        (lambda: ct.ClusteredTally.of({"p": P, "c": IMAGE}, Y, clusters="c"), "one val"),
+        (lambda: ct.ClusteredTally.of(P, Y, clusters=IMAGE, drop_missing=True), "drops no rows"),
+        (lambda: ct.ClusteredTally.of(ct.Predictions.of(P, Y, clusters=IMAGE)), "as an array"),
+        (lambda: ct.ClusteredTally.from_table(LINE | {"yp": [1e9]}), "Σ y p = 1e"),
+        (lambda: ct.ClusteredTally.from_table(LINE | {"p2": [np.nan]}), "Σ p² = nan"),
+        (lambda: ct.ClusteredTally.from_table(LINE | {"n": [1.5]}), "1.5 rows"),
         (lambda: ct.ClusteredTally.of(EYE, [0, 1, 2], lens=ct.Canonical(), clusters=EYE[0]), "two"),
         (lambda: ct.calibration_test(ct.ClusteredTally.of(P, Y, clusters=IMAGE % 9)), "9 clusters"),
         (lambda: ct.calibration_test(TALLY, statistic=ct.ECE(7)), "a divisor of 120"),
