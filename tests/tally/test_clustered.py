@@ -78,7 +78,7 @@ def test_the_mean_gap_has_the_interval_of_cluster_sums():
     gap, low, high = TALLY.mean_gap(0.9)
     assert gap == pytest.approx((Y - P).mean(), rel=1e-12)
     rows = np.bincount(IMAGE)
-    without = [(Y - P)[IMAGE != g].mean() - gap for g in range(120)]
+    without = [(Y - P)[g != IMAGE].mean() - gap for g in range(120)]
     error = np.sqrt(119 / 120 * np.square(without).sum())
     freedom = P.size**2 / (rows**2).sum() - 1
     assert high - gap == pytest.approx(student(freedom).ppf(0.95) * error, rel=1e-9)
