@@ -204,7 +204,7 @@ def _as_events(values: Any, n: int) -> IntArray:
     for row in np.flatnonzero(wrong)[:1]:
         raise InvalidPredictionsError(
             f"event: {nth(row)} is {given[row]!s}; events are 0 (censored), 1 (the event), 2, "
-            "3, … (competing events), or booleans"
+            "3, … (competing events), or booleans: write them so"
         )
     return events.astype(np.int64)
 

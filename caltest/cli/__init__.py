@@ -59,7 +59,7 @@ NAMES: Any = dict.fromkeys(COMMANDS)  # of which click suggests one
     cls=Commands,
     commands=NAMES,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXIT_CODES,
+    epilog=EXIT_CODES.rstrip().replace("; 130", "; 3 a gate cannot tell; 130"),
 )
 @click.version_option(__version__, prog_name="caltest")
 def cli() -> None:

@@ -184,7 +184,8 @@ def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
         _say(
             f"if all rows of a cluster had the same label, only {shared:.1f} clusters would be "
             "expected to have the rarer one, too few to test with; the test is valid where each "
-            "row follows its own prediction, else test with null=OneRowPerCluster()",
+            "row follows its own prediction, else test with null=OneRowPerCluster() "
+            "(caltest test --null 'OneRowPerCluster()')",
             level,
         )
 

@@ -58,7 +58,10 @@ def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
                 raise InvalidPredictionsError(source.bare)
             yield source
     except UnicodeError:
-        raise InvalidPredictionsError(f"{file.name}: this is not a text file in UTF-8") from None
+        raise InvalidPredictionsError(
+            f"{file.name}: this is not a text file in UTF-8: save it so, such as with iconv "
+            "-f latin1 -t utf-8"
+        ) from None
     except InvalidPredictionsError as error:
         raise InvalidPredictionsError(f"{file.name}: {error}") from None
 

@@ -57,12 +57,13 @@ def table_of(table: Any) -> Iterator[Source]:
 
 def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
     """Return columns by what they are; they have one length."""
-    for what, name in wanted.items():
-        if name not in source.names:
-            raise InvalidPredictionsError(
-                f"there is no column {name!r} among {listing(source.names)}: "
-                f"name it with {what}= (--{what})"
-            )
+    absent = {what: name for what, name in wanted.items() if name not in source.names}
+    if absent:
+        raise InvalidPredictionsError(
+            f"there is no column {' and none '.join(map(repr, absent.values()))} among "
+            f"{listing(source.names)}: name it with "
+            + ", ".join(f"{what}= (--{what})" for what in absent)
+        )
     columns = dict(zip(wanted, source.read(list(wanted.values())), strict=True))
     sizes = {wanted[what]: np.shape(column) for what, column in columns.items()}
     if len(set(sizes.values())) > 1 or any(len(size) != 1 for size in sizes.values()):

@@ -162,11 +162,12 @@ def _detail(
     if question.kind == "classes":
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
         c = _class_of(question, worst)
-        predicted, occurred = means_of(data, c)
+        called = data.class_name(c)
+        called += f" ({test.lens})" if called != str(c) else ""
         return (
             f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
-            f"{data.class_name(c)}: error {test.shown_estimate}, chance alone {test.shown_floor} "
-            f"({direction_of(predicted, occurred)})."
+            f"{called}: error {test.shown_estimate}, chance alone {test.shown_floor} "
+            f"({direction_of(*means_of(data, c), test.estimate)})."
         )
     if question.kind == "ordered":
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
@@ -200,11 +201,12 @@ def _detail(
     return ""
 
 
-def direction_of(predicted: float, observed: float) -> str:
-    """Return mean prediction and frequency, and on which side the prediction lies."""
-    side = "high" if predicted > observed else "low"
+def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:
+    """Return mean prediction and frequency, and the side if that is at least half of the error."""
+    side = ": too high" if predicted > observed else ": too low"
+    side *= abs(predicted - observed) >= 0.5 * error
     means = f"{percent(predicted, observed)} on average, observed {percent(observed, predicted)}"
-    return f"predicts {means}: too {side}"
+    return f"predicts {means}{side}"
 
 
 def means_of(data: Predictions | AnyTally, c: int) -> tuple[float, float]:

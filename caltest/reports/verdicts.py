@@ -126,7 +126,8 @@ def _wrong(
             f"average and is right in {percent(accuracy, confidence)} of cases."
         )
     elif significant and not errors and not one_event:
-        passed = "passes as noise" if top.verdict is Finding.NO_EVIDENCE else "cannot be judged"
+        judged = top.verdict is not Finding.TOO_LITTLE_DATA
+        passed = "passes as noise" if judged else "cannot be judged"
         sentences.append(
             f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
             "in: " + ", ".join(row.lens for row in significant) + "."

@@ -24,8 +24,8 @@ def missing(column: Column) -> Column:
     return np.array(cells, dtype=bool)
 
 
-def numbers(column: Column, name: str, percent: bool = False) -> Column:
-    """Return a column of probabilities."""
+def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
+    """Return a column of probabilities; ``percent`` is None where there is no such option."""
     if percent:
         bare = [str(c).removesuffix("%") for c in column] if column.dtype.kind in "UO" else column
         return numbers(np.asarray(bare), name) / 100.0
@@ -40,7 +40,8 @@ def numbers(column: Column, name: str, percent: bool = False) -> Column:
     if classes[place]:
         advice = " but a class"
     elif "%" in cell:
-        advice = "; write fractions, or say percent=True (--percent)"
+        option = ", or say percent=True (--percent)" if percent is not None else ""
+        advice = f"; write fractions{option}"
     elif "," in cell:
         advice = "; write decimals with a point"
     raise InvalidPredictionsError(f"column {name}, {nth(place)}: {cell!r} is not a number{advice}")

@@ -57,6 +57,9 @@ WHOLE = (
     ),
     (*CONFIDENCE, "score", "scores", "predictions", "risk", "forecast"),
 )
+#: Names of what ended a follow-up, which is no label where some were not followed to the horizon.
+EVENTS = {"event", "events", "status", "died", "dead", "death"}
+FOLLOWED = "; if rows were followed for a time, say event=, time=, horizon= (--event, …) instead"
 #: Columns up to which all are looked at for a suggestion, and cells of one.
 SUGGESTED, FIRST = 40, 1000
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
@@ -110,6 +113,7 @@ def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
     raise InvalidPredictionsError(
         f"no labels found among {listing(names)}; name them with {source.advice('label')}"
         f"{_suggestion(source, names, labels=True)}"
+        f"{FOLLOWED if not source.frame and {n.lower() for n in names} & EVENTS else ''}"
     )
 
 
@@ -124,6 +128,9 @@ def _suggestion(source: Source, names: Sequence[str], labels: bool) -> str:
         likely = [*two, *likely]
     else:
         likely = [n for n, c in columns.items() if n not in two and _are_probabilities([c], False)]
+    head = likely[0].rstrip("0123456789") if len(likely) > 2 else ""
+    if head and likely == [n for n in names if n.startswith(head)]:
+        return f", such as '{head}*'"
     return f", such as {' or '.join(dict.fromkeys(likely))}" if likely else ""
 
 

@@ -363,3 +363,39 @@ def test_frames_name_their_columns_and_take_several_for_by():
         Predictions.of(columns, "y", by="wards")
     with pytest.raises(InvalidPredictionsError, match="probs: row 0, column ward is 'a', which"):
         Predictions.of(columns, columns["y"])
+
+
+RISKS = {"pid": [1, 2, 3], "risk5y": [0.1, 0.2, 0.4], "years": [2.5, 5.1, 0.3], "event": [0, 0, 1]}
+TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked", "message"),
+    [
+        (RISKS, {}, r"such as event; if rows were followed .* \(--event"),
+        (TEN, {"label": "true"}, r"such as 'class\*'$"),
+    ],
+)
+def test_a_refusal_names_what_would_be_right(tmp_path, columns, asked, message):
+    with pytest.raises(InvalidPredictionsError, match=message):
+        read_predictions(written(tmp_path / "f.csv", columns), **asked)
+
+
+def test_a_table_of_grades_says_all_that_it_lacks_and_no_option_that_is_none(tmp_path):
+    table = written(tmp_path / "g.csv", {"pd": ["1%"], "obligors": [90], "defaults": [3]})
+    with pytest.raises(InvalidPredictionsError, match=r"--n\), events= .*, probability= "):
+        ct.grade_tests(table)
+    with pytest.raises(InvalidPredictionsError, match=r"'1%' is not a number; write fractions$"):
+        ct.grade_tests(table, n="obligors", events="defaults", probability="pd")
+
+
+def test_the_worst_class_names_its_lens_and_a_side_only_where_there_is_one():
+    rng = np.random.default_rng(5)
+    z = 2 * rng.normal(size=(1500, 3))
+    true, sharp = (np.exp(s * z) / np.exp(s * z).sum(1, keepdims=True) for s in (0.5, 1.0))
+    labels = (rng.random((1500, 1)) > true.cumsum(1)).sum(1) + 1
+    report = ct.audit(sharp, labels, classes=[1, 2, 3], rng=0, n_resamples=99)
+    (detail,) = (row.detail for row in report.rows if row.lens.startswith("OneVsRest"))
+    worst, lens = re.search(r"the worst is (\d) \(OneVsRest\((\d)\)\)", detail).groups()
+    assert int(worst) == int(lens) + 1
+    assert "too" not in detail
