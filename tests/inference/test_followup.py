@@ -346,7 +346,7 @@ def test_follow_up_that_is_too_short_is_said():
     p, seen = survival(300, rng)
     with pytest.warns(ShortFollowupWarning, match="a stratum has 1 rows, fewer than 20"):
         ct.Predictions.of(p, ct.Followup(seen.time, seen.event, horizon=1.0, strata=p < p.max()))
-    p, seen = survival(300, rng, rate=6.0)
+    p, seen = survival(300, rng, rate=4.0)
     with pytest.raises(StatisticError, match="effective share of the rows is 0"):
         ct.cox_recalibration(p, seen)
 
