@@ -22,12 +22,16 @@ def words_of(condition: Condition) -> str:
         return f"{name} {kind}"
     if kind == "level":
         return f"{name} = {level}"
-    low, high = (
-        np.format_float_positional(v, trim="-") if isinstance(v, float) else v for v in (low, high)
-    )
+    low, high = (_written(v) if isinstance(v, float) else v for v in (low, high))
     if low is None or high is None:
         return f"{name} <= {high}" if low is None else f"{name} > {low}"
     return f"{low} < {name} <= {high}"
+
+
+def _written(edge: float) -> str:
+    if 0.0 < abs(edge) < 1e-4:
+        return np.format_float_scientific(edge, trim="-")
+    return np.format_float_positional(edge, trim="-")
 
 
 def holds(condition: Condition, feature: Feature) -> BoolArray:

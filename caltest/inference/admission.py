@@ -26,6 +26,7 @@ from caltest.tally import AnyTally, ClusteredTally, Tallies
 ROWS = frozenset({"clusters", "weights", "folds", "horizon", "two columns of clusters"})
 #: Why a verb takes no such rows.
 WHY = {
+    "by": ": calibration_test (caltest test), audit, compare and interval look at subgroups",
     "folds": ": models of other folds know these labels",
     "horizon": ": outcomes that overlap are no independent draws",
     "several labels a row": ": each is asked by itself, by calibration_test or audit",

@@ -241,7 +241,9 @@ def _by_one_row_per_cluster(
     numbers = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
     means: Any = dict(zip(("estimate", "null_mean", "null_std"), numbers.tolist(), strict=True))
     note = (
-        f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters"
+        f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters; "
+        "p is twice the smallest mean of the first draws, so that it depends much on the seed: "
+        "fix one before looking"
     )
     return replace(
         tests[0],

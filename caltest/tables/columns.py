@@ -59,7 +59,7 @@ WHOLE = (
 )
 #: Names of what ended a follow-up, which is no label where some were not followed to the horizon.
 EVENTS = {"event", "events", "status", "died", "dead", "death"}
-FOLLOWED = "; if rows were followed for a time, say event=, time=, horizon= (--event, …) instead"
+FOLLOWED = "; of rows that were followed for a time, audit and test take event=, time= and horizon="
 #: Columns up to which all are looked at for a suggestion, and cells of one.
 SUGGESTED, FIRST = 40, 1000
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.

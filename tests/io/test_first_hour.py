@@ -8,6 +8,7 @@ import pytest
 
 import caltest as ct
 from caltest import InvalidPredictionsError, Predictions, read_predictions
+from caltest._base.conditions import words_of
 
 RNG = np.random.default_rng(11)
 
@@ -372,7 +373,7 @@ TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
 @pytest.mark.parametrize(
     ("columns", "asked", "message"),
     [
-        (RISKS, {}, r"such as event; if rows were followed .* \(--event"),
+        (RISKS, {}, r"such as event; of rows that were followed .* event="),
         (TEN, {"label": "true"}, r"such as 'class\*'$"),
     ],
 )
@@ -399,3 +400,8 @@ def test_the_worst_class_names_its_lens_and_a_side_only_where_there_is_one():
     worst, lens = re.search(r"the worst is (\d) \(OneVsRest\((\d)\)\)", detail).groups()
     assert int(worst) == int(lens) + 1
     assert "too" not in detail
+
+
+def test_edges_of_segments_are_short():
+    assert words_of(("p", "number", 1.75e-12, 0.019, None)) == "1.75e-12 < p <= 0.019"
+    assert words_of(("age", "number", 71.0, None, None)) == "age > 71"
