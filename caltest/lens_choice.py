@@ -84,7 +84,7 @@ class Aligned(Lens):
         assert seen.folds is not None
         w = np.ones(seen.n) if seen.weights is None else seen.weights
         shifts = shifts_of(seen.probs, seen.folds, w)
-        return cls(lens, shifts, _summary(seen, w))
+        return cls(lens, shifts, _summary(seen.take(w > 0.0), w[w > 0.0]))
 
     def __call__(self, data: Predictions) -> Predictions:
         seen = self.lens(data)

@@ -15,11 +15,12 @@ def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatAr
     """Return what is added to log p_ij in fold k, so that its mean vector is that of all rows.
 
     a_k, shape (F, K), solves Σ_{i∈k} w_i softmax(log p_i + a_k) / Σ_{i∈k} w_i = Σ w p / Σ w by
-    Newton's method, with log-odds moved by at most 1 a step. Rows that are certain count nothing.
+    Newton's method, with log-odds moved by at most 1 a step. Rows that are certain count nothing,
+    nor do those of weight 0.
     A fold whose mean is the common one within 1e-14, or in which no row can move, has a_k = 0. A
     class without probability in a fold is left out there. O(n K²) a step, some six steps.
     """
-    inside = largest(probs) < 1.0
+    inside = (largest(probs) < 1.0) & (weights > 0.0)
     shifts = np.zeros((int(fold.max()) + 1, probs.shape[1]))
     if not inside.any():
         return shifts

@@ -42,9 +42,9 @@ def stacked(probs: Any, labels: Any, names: Sequence[Any] | None) -> Stack:
             f", but these have {p.shape} and {y.shape}"
         )
     called = list(map(str, range(p.shape[1]) if columns is None else columns))
-    if len(set(called)) < len(called) or len(called) != p.shape[1]:
+    if len(set(called)) < len(called) or len(called) != p.shape[1] or "" in called:
         raise InvalidPredictionsError(
-            f"names are one of each of {p.shape[1]} labels, all different, not {called}"
+            f"names are one of each of {p.shape[1]} labels, all different, none empty, not {called}"
         )
     try:
         p, y = p.astype(np.float64), y.astype(np.float64)

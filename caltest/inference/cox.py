@@ -133,6 +133,11 @@ def cox_recalibration(
         numbers[name], numbers[f"{name}_se"] = float(estimate), se
         numbers[f"{name}_interval"] = tuple(map(float, interval))
     tests = 2.0 * np.array([best - calibrated, offset_best - calibrated, best - offset_best])
+    if designed and np.linalg.matrix_rank(covariance) < 2:
+        raise StatisticError(
+            "the errors of intercept and slope cannot be told from these clusters: too few of them "
+            "differ"
+        )
     if designed:
         moved = np.array([intercept, slope - 1.0])
         wald = moved @ np.linalg.solve(covariance, moved)

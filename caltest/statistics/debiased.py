@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -42,25 +43,40 @@ class Excess(SumStatistic):
 class ClusterPairs(SumStatistic):
     """The same without pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²).
 
-    S_gb is the sum of the rows of cluster g in cell b, one of the ``parts``; those of a cell follow
-    each other, from ``first`` on.
+    S_gb is the sum of the rows of cluster g in cell b, one of the ``parts``. Of two columns of
+    clusters pairs count that share neither: Σ_b w_b (|S_b|² − Σ_g |S_gb|² − Σ_h |S_hb|² +
+    Σ_gh |S_ghb|²). Each of ``sets`` has the cell of every part, and a factor for its squared sum.
     """
 
-    pairs: FloatArray = field(repr=False)
     parts: Cells = field(repr=False)
-    first: IntArray = field(repr=False)
+    sets: tuple[tuple[Cells, FloatArray], ...] = field(repr=False)
 
     @classmethod
-    def of(cls, cells: Cells, cluster: IntArray, **facts: Any) -> ClusterPairs:
+    def of(cls, cells: Cells, columns: Sequence[IntArray], **facts: Any) -> ClusterPairs:
         """Divide the cells by cluster; those of one cluster count nothing. O(n log n)."""
-        code = cells.of_unit * (cluster.max() + 1) + cluster
-        parts = Cells.by_number(code, cells.problem)
-        of_part = cells.of_unit[parts.order[parts.starts[:-1]]]
-        within = np.bincount(of_part, np.square(parts.mass))
-        pairs = np.where(np.bincount(of_part) > 1, cells.mass**2 - within, np.inf)
-        first = np.flatnonzero(np.diff(of_part, prepend=-1))
+
+        def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
+            code = cells.of_unit
+            for column in columns:
+                code = np.unique(code * (column.max() + 1) + column, return_inverse=True)[1].ravel()
+            parts = Cells.by_number(code, cells.problem)
+            return parts, parts.order[parts.starts[:-1]]
+
+        parts, unit = parts_of(*columns)
+        signed = [(parts_of(), 1.0), *((parts_of(column), -1.0) for column in columns)]
+        signed += [((parts, unit), 1.0)] * (len(columns) - 1)
+        squares = [
+            sign * np.bincount(cells.of_unit[rows], np.square(of.mass))
+            for (of, rows), sign in signed
+        ]
+        pairs = np.sum(squares, axis=0)
+        pairs[pairs <= 1e-13 * np.square(cells.mass)] = np.inf
         weights = cells.mass / pairs / cells.mass.sum()
-        return cls(cells.problem, weights, parts, first, cells=cells, **facts)
+        sets = tuple(
+            (Cells.by_number(of.of_unit[unit], cells.problem), sign * weights[cells.of_unit[rows]])
+            for (of, rows), sign in signed
+        )
+        return cls(cells.problem, parts, sets, cells=cells, **facts)
 
     @property
     def sum_cells(self) -> Cells:
@@ -68,9 +84,11 @@ class ClusterPairs(SumStatistic):
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         assert sums.cells is not None
-        whole = np.square(np.add.reduceat(sums.cells, self.first, axis=1)).sum(axis=2)
-        within = np.add.reduceat(np.square(sums.cells).sum(axis=2), self.first, axis=1)
-        return np.asarray(((whole - within) * self.pairs).sum(axis=1))
+        total = np.zeros(len(sums.cells))
+        for of, weights in self.sets:
+            added = np.add.reduceat(sums.cells[:, of.order], of.starts[:-1], axis=1)
+            total += np.square(added).sum(axis=2) @ weights
+        return total
 
 
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
@@ -110,7 +128,8 @@ class DebiasedL2(Statistic):
     -----
     O(n K) for each set of labels. With clusters only pairs of two clusters count, in each cell
     (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does
-    not look like an error; ``"tcal"`` and ``"kumar"`` do not see clusters.
+    not look like an error, and of two columns those that share neither; ``"tcal"`` and
+    ``"kumar"`` do not see clusters.
 
     Examples
     --------
@@ -138,8 +157,9 @@ class DebiasedL2(Statistic):
         error = SQUARED if problem.n_classes == 2 else Estimand("squared", 1.0, 2.0)
         facts: Any = {"estimand": error, "null_mean": 0.0}
         if self.estimator == "pairs" and problem.n_clusters is not None:
-            _, cluster = np.unique(problem.data.clusters, return_inverse=True)
-            return ClusterPairs.of(cells, cluster, **facts)
+            columns = [c for c in (problem.data.clusters, problem.data.crossed) if c is not None]
+            columns = [np.unique(column, return_inverse=True)[1].ravel() for column in columns]
+            return ClusterPairs.of(cells, columns, **facts)
         weights = pair_weights(cells, with_own=self.estimator == "tcal")
         return Excess(problem, weights, cells=cells, **facts)
 

@@ -173,6 +173,23 @@ def debiased(p, a, b, keep=None, m=2):
     return total / k.sum()
 
 
+def test_squared_errors_of_pairs_that_share_neither_whatever_column_comes_first():
+    p, y, a, b = crossed(3)
+    weights = np.random.default_rng(0).exponential(1.0, p.size)
+    for first, second in ((a, b), (b, a)):
+        facts = {"clusters": {"x": first, "y": second}, "weights": weights}
+        test = ct.calibration_test(p, y, ct.DebiasedL2(2), n_resamples=99, rng=0, **facts)
+        data = ct.OneVsRest(1)(ct.Predictions.of(p, y, **facts))
+        error = CrossedError.of(Cells.of(ct.UniformBins(2), RowProblem(data)), data)
+        assert test.estimate == pytest.approx(error.estimate, abs=1e-12)
+
+
+def test_too_few_clusters_for_cox_are_refused():
+    facts = {"clusters": [0, 0, 1]}
+    with pytest.raises(ct.StatisticError, match="cannot be told from these clusters"):
+        ct.cox_recalibration([0.4, 0.6, 0.5], [0, 0, 1], **facts)
+
+
 def test_compare_by_enumerated_pairs():
     a, b, q = np.arange(12) // 4, np.arange(12) % 4, 0.25 + 0.5 * P
     errors = []

@@ -259,3 +259,11 @@ def test_sizes():
             reject[name] += test.pvalue <= 0.05
     assert reject["base"] == 0
     assert reject["true"] <= 22
+
+
+def test_a_fold_of_weight_0_is_as_if_left_out():
+    p, y, fold = deal(1)
+    inside = fold < 3
+    weighted = ct.calibration_test(p, y, folds=fold, weights=inside.astype(float))
+    alone = ct.calibration_test(p[inside], y[inside], folds=fold[inside])
+    assert (weighted.estimate, weighted.pvalue) == pytest.approx((alone.estimate, alone.pvalue))

@@ -74,6 +74,7 @@ def test_files(tmp_path):
         (lambda: ct.Predictions.of_labels(PROBS, LABELS + 1), "outcomes are 0, 1 or missing"),
         (lambda: ct.Predictions.of_labels(3 * PROBS, LABELS), "which is no probability"),
         (lambda: ct.Predictions.of_labels(PROBS, LABELS, [*"aabc"]), "all different"),
+        (lambda: ct.Predictions.of_labels(PROBS, LABELS, ["", *"abc"]), "none empty"),
         (lambda: ct.Predictions.of_labels(PROBS, LABELS * np.nan), "labels of 0 are all missing"),
         (lambda: ct.Predictions.of_labels(PROBS.astype(str) + "x", LABELS), "hold numbers"),
     ],
