@@ -2,61 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base import facts as known
-from caltest._base import reading
-from caltest._base.arrays import BoolArray as BoolArray
-from caltest._base.arrays import FloatArray as FloatArray
-from caltest._base.arrays import IntArray as IntArray
-from caltest._base.checks import one_of
-from caltest._base.containers import names_of
-from caltest._base.doubts import doubts
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.features import Features
-from caltest._base.foreign import explained, refuse_form
+from caltest._base.foreign import explained
 from caltest._base.multilabel import stacked
-from caltest._base.naming import in_a_file
-from caltest._base.provenance import Provenance as Provenance
-from caltest._base.rows import as_rows, relabelled
+from caltest._base.provenance import Provenance
 from caltest._base.written import several
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
+from caltest.errors import StatisticError
 from caltest.followup import UNKNOWN, Censoring, Followup
-from caltest.tables.frames import arranged
-from caltest.tables.meaning import Understood, doubt_labels
+from caltest.predictions.reading import read
 from caltest.tables.source import Request
-
-
-class RowFacts(TypedDict, total=False):
-    """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""
-
-    classes: Sequence[Any] | None
-    weights: Any
-    clusters: Any
-    by: Any
-    ids: Any
-    folds: Any
-    from_logits: bool
-    ordered: bool
-    pos_label: Any
-    predicted_label: str | None
-    renormalise: bool
-    drop_missing: bool
-
-
-class Facts(RowFacts, total=False):
-    """The same with what monitors and searches have as parameters of their own."""
-
-    features: Any
-    time: Any
-    horizon: int | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,10 +52,8 @@ class Predictions:
         Rows that repeat another more often than by chance, as far as a verb has looked.
     followup : Followup, optional
         What was given in the place of labels, which are 0 in rows that are unknown.
-    ordered : bool
-        Whether classes are in an order, such as grades.
-    multilabel : bool
-        Whether these are pairs of a row and one of its labels, as :meth:`of_labels` makes them.
+    ordered, multilabel : bool
+        Whether classes are in an order, such as grades; whether :meth:`of_labels` made these.
     """
 
     probs: FloatArray
@@ -198,8 +159,7 @@ class Predictions:
         pos_label : optional
             The label whose probability a single column is, where labels are not 0 and 1.
         predicted_label : str, optional
-            Of a table, the predicted classes, beside one column of how probable it is that they are
-            right.
+            Of a table, the predicted classes, beside a column of how probably they are right.
         renormalise, drop_missing : bool, default False
             Divide rows by their sum however far it is from 1; leave out rows without a value, or
             where a column of numbers holds none. Notes count them.
@@ -229,84 +189,19 @@ class Predictions:
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
-        if isinstance(probs, Followup):
-            raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
-        followup = labels if isinstance(labels, Followup) else None
-        labels = labels if followup is None else followup.labels
         given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
         given |= {"folds": folds, "features": features, "time": time}
-        one_of("drop_missing", drop_missing, (True, False))
         request = Request(
-            predicted_label=predicted_label,
             classes=classes,
             pos_label=pos_label,
+            predicted_label=predicted_label,
             from_logits=from_logits,
+            renormalise=renormalise,
             drop_missing=drop_missing,
             horizon=horizon,
+            ordered=ordered,
         )
-        table = arranged(probs, given, request)
-        if isinstance(table, Understood):
-            same: Any = {"from_logits": from_logits, "pos_label": pos_label, "ordered": ordered}
-            same |= {"renormalise": renormalise, "horizon": horizon, **table.facts}
-            with table.naming:
-                data = cls.of(table.probs, table.labels, table.classes, **same)
-            doubt_labels(table.chosen, data.labels, data.probs)
-            data = replace(data, notes=(*table.notes, *data.notes))
-            return data if followup is None else data._followed(followup)
-        probs = table
-        if predicted_label is not None:
-            raise InvalidPredictionsError("predicted_label names a column of a table with labels")
-        for name, values in {"probs": probs, "classes": classes, **given}.items():
-            refuse_form(values, name)
-        one_of("from_logits", from_logits, (True, False))
-        one_of("renormalise", renormalise, (True, False))
-        if isinstance(probs, Predictions):
-            data = probs
-            if from_logits or renormalise or pos_label is not None:
-                raise InvalidPredictionsError(
-                    "Predictions hold probabilities and numbered labels: from_logits and pos_label "
-                    "are for arrays, and so is renormalise"
-                )
-            if labels is not None or classes is not None:
-                names, codes = relabelled(data.classes, data.n_classes, data.n, labels, classes)
-                changed: Any = {} if codes is None else {"labels": codes, "followup": None}
-                data = replace(data, classes=names, **changed)
-        elif labels is None:
-            reading.as_array(probs, "probs")  # which may say better what is wrong
-            raise InvalidPredictionsError("labels are missing: pass probs and labels")
-        else:
-            columns = list(map(str, names_of(probs) or ()))
-            with in_a_file(range(sys.maxsize), columns) if columns else nullcontext():
-                rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, renormalise)
-            data = cls(*rows, notes=notes)
-            for doubt in doubts(data.probs, data.labels, probs, from_logits, folds is not None):
-                warnings.warn(doubt, DoubtfulInputWarning, stacklevel=2)
-        pair = None if clusters is None else known.as_columns(clusters, data.n)
-        facts: dict[str, Any] = {
-            name: read(given[name], data.n)
-            for name, read in known.READERS.items()
-            if given[name] is not None and (name != "clusters" or pair is None)
-        }
-        if pair is not None:
-            facts |= {"clusters": pair.first, "crossed": pair.second}
-            facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
-        one_of("ordered", ordered, (True, False))
-        if ordered and data.n_classes == 2:
-            raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
-        if ordered:
-            facts["ordered"] = True
-        if data.multilabel and facts.keys() & {"by", "clusters", "folds", "horizon"}:
-            raise InvalidPredictionsError(
-                "of several labels a row each is a subgroup, and the row a cluster: they take no "
-                "other by=, clusters= or folds="
-            )
-        if horizon is not None or time is not None:
-            facts |= known.as_series(given, horizon, data)
-        data = replace(data, **facts) if facts else data
-        for name in ("weights", "clusters", "crossed", "folds", "horizon"):
-            if (followup or data.followup) is not None and vars(data)[name] is not None:
-                raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
-        return data if followup is None else data._followed(followup)
+        return read(cls, probs, given, request)
 
     @classmethod
     def of_labels(cls, probs: Any, labels: Any, names: Sequence[Any] | None = None) -> Predictions:
@@ -341,21 +236,6 @@ class Predictions:
         data = cls.of(stack.probs, stack.labels, by=stack.names, clusters=stack.rows)
         return replace(data, multilabel=True, notes=(*stack.notes, *data.notes))
 
-    def _followed(self, followup: Followup) -> Predictions:
-        """Return the same with follow-up in the place of labels."""
-        if self.n_classes != 2:
-            raise InvalidPredictionsError(
-                f"follow-up is of one event, but probs has {self.n_classes} classes: pass the risk "
-                "of the event"
-            )
-        if followup.n != self.n:
-            raise InvalidPredictionsError(
-                f"there are {self.n} predictions, but follow-up of {followup.n} rows"
-            )
-        data = replace(self, followup=followup)
-        followup.warn(data.risks)
-        return data
-
     @property
     def n(self) -> int:
         """Number of observations."""
@@ -368,13 +248,12 @@ class Predictions:
 
     def in_ratios(self) -> Predictions:
         """Return rows of weight > 0, in whole numbers if ratios allow; equal weights are none."""
-        if self.weights is None:
-            return self
-        if not self.weights.all():
-            note = f"left out {several(int((self.weights == 0.0).sum()), 'row')} of weight 0"
-            counted = self.take(self.weights > 0.0)
-            return replace(counted, notes=(*self.notes, note)).in_ratios()
         w = self.weights
+        if w is None:
+            return self
+        if not w.all():
+            note = f"left out {several(int((w == 0.0).sum()), 'row')} of weight 0"
+            return replace(self.take(w > 0.0), notes=(*self.notes, note)).in_ratios()
         return replace(self, weights=None if w.min() == w.max() else known.in_whole_numbers(w))
 
     @property
@@ -427,12 +306,9 @@ class Predictions:
 
     def subgroups(self) -> dict[str, IntArray]:
         """Return the rows of every subgroup, by its name; {} without ``by``."""
-        groups: dict[str, IntArray] = {}
-        for column in () if self.by is None else self.by.reshape(self.n, -1).T:
-            for name in np.unique(column):
-                if str(name):
-                    groups[str(name)] = np.flatnonzero(column == name)
-        return groups
+        columns = () if self.by is None else self.by.reshape(self.n, -1).T
+        groups = ((name, column) for column in columns for name in np.unique(column))
+        return {str(name): np.flatnonzero(column == name) for name, column in groups if str(name)}
 
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
@@ -451,8 +327,8 @@ class Predictions:
         if c in names:
             return names.index(str(c))
         if isinstance(c, str):
-            known = ", ".join(names) or "no names are known"
-            raise StatisticError(f"there is no class named {c!r} ({known})")
+            listed = ", ".join(names) or "no names are known"
+            raise StatisticError(f"there is no class named {c!r} ({listed})")
         if not 0 <= c < self.n_classes:
             raise StatisticError(
                 f"there is no class {c}, classes run from 0 to {self.n_classes - 1}"

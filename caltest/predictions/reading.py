@@ -1,0 +1,141 @@
+"""How arguments become predictions: arrays, tables, and predictions that get other facts."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from caltest._base import facts as known
+from caltest._base import reading
+from caltest._base.checks import one_of
+from caltest._base.containers import names_of
+from caltest._base.doubts import doubts
+from caltest._base.foreign import refuse_form
+from caltest._base.naming import in_a_file
+from caltest._base.rows import as_rows, relabelled
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
+from caltest.followup import Followup
+from caltest.tables.frames import arranged
+from caltest.tables.meaning import Understood, doubt_labels
+from caltest.tables.source import Request
+
+if TYPE_CHECKING:
+    from caltest.predictions.data import Predictions
+
+
+def read(
+    cls: type[Predictions], probs: Any, given: dict[str, Any], request: Request
+) -> Predictions:
+    """Check arguments as :meth:`Predictions.of` says; ``given`` are labels and facts by name."""
+    if isinstance(probs, Followup):
+        raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
+    labels = given["labels"]
+    followup = labels if isinstance(labels, Followup) else None
+    if followup is not None:
+        given = given | {"labels": followup.labels}
+    one_of("drop_missing", request.drop_missing, (True, False))
+    table = arranged(probs, given, request)
+    if isinstance(table, Understood):
+        data = _of_table(cls, table, request)
+    else:
+        data = _with_facts(_of_arrays(cls, table, given, request), given, request)
+    if followup is None and data.followup is None:
+        return data
+    for name in ("weights", "clusters", "crossed", "folds", "horizon"):
+        if vars(data)[name] is not None:
+            raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
+    if followup is not None:
+        _refuse_unlike(data, followup)
+        data = replace(data, followup=followup)
+        followup.warn(data.risks)
+    return data
+
+
+def _of_table(cls: type[Predictions], table: Understood, request: Request) -> Predictions:
+    """Return the predictions of what was found in a table."""
+    options: Any = {"from_logits": request.from_logits, "pos_label": request.pos_label}
+    options |= {"renormalise": request.renormalise, "ordered": request.ordered}
+    options |= {"horizon": request.horizon, **table.facts}
+    with table.naming:
+        data = cls.of(table.probs, table.labels, table.classes, **options)
+    doubt_labels(table.chosen, data.labels, data.probs)
+    return replace(data, notes=(*table.notes, *data.notes))
+
+
+def _of_arrays(
+    cls: type[Predictions], probs: Any, given: Mapping[str, Any], request: Request
+) -> Predictions:
+    """Return the predictions of arrays, or of predictions with labels and classes if given."""
+    labels, classes = given["labels"], request.classes
+    from_logits, pos_label = request.from_logits, request.pos_label
+    if request.predicted_label is not None:
+        raise InvalidPredictionsError("predicted_label names a column of a table with labels")
+    for name, values in {"probs": probs, "classes": classes, **given}.items():
+        refuse_form(values, name)
+    one_of("from_logits", from_logits, (True, False))
+    one_of("renormalise", request.renormalise, (True, False))
+    if isinstance(probs, cls):
+        if from_logits or request.renormalise or pos_label is not None:
+            raise InvalidPredictionsError(
+                "Predictions hold probabilities and numbered labels: from_logits and pos_label "
+                "are for arrays, and so is renormalise"
+            )
+        if labels is None and classes is None:
+            return probs
+        names, codes = relabelled(probs.classes, probs.n_classes, probs.n, labels, classes)
+        changed: Any = {} if codes is None else {"labels": codes, "followup": None}
+        return replace(probs, classes=names, **changed)
+    if labels is None:
+        reading.as_array(probs, "probs")  # which may say better what is wrong
+        raise InvalidPredictionsError("labels are missing: pass probs and labels")
+    columns = list(map(str, names_of(probs) or ()))
+    with in_a_file(range(sys.maxsize), columns) if columns else nullcontext():
+        rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, request.renormalise)
+    data = cls(*rows, notes=notes)
+    for doubt in doubts(data.probs, data.labels, probs, from_logits, given["folds"] is not None):
+        warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
+    return data
+
+
+def _with_facts(data: Predictions, given: Mapping[str, Any], request: Request) -> Predictions:
+    """Return the same with what else was given, each fact read by its reader."""
+    clusters, horizon = given["clusters"], request.horizon
+    pair = None if clusters is None else known.as_columns(clusters, data.n)
+    facts: dict[str, Any] = {
+        name: read_fact(given[name], data.n)
+        for name, read_fact in known.READERS.items()
+        if given[name] is not None and (name != "clusters" or pair is None)
+    }
+    if pair is not None:
+        facts |= {"clusters": pair.first, "crossed": pair.second}
+        facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
+    one_of("ordered", request.ordered, (True, False))
+    if request.ordered and data.n_classes == 2:
+        raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
+    if request.ordered:
+        facts["ordered"] = True
+    if data.multilabel and facts.keys() & {"by", "clusters", "folds", "horizon"}:
+        raise InvalidPredictionsError(
+            "of several labels a row each is a subgroup, and the row a cluster: they take no "
+            "other by=, clusters= or folds="
+        )
+    if horizon is not None or given["time"] is not None:
+        facts |= known.as_series(given, horizon, data)
+    return replace(data, **facts) if facts else data
+
+
+def _refuse_unlike(data: Predictions, followup: Followup) -> None:
+    """Refuse follow-up that is not of the same rows, or not of one event."""
+    if data.n_classes != 2:
+        raise InvalidPredictionsError(
+            f"follow-up is of one event, but probs has {data.n_classes} classes: pass the risk "
+            "of the event"
+        )
+    if followup.n != data.n:
+        raise InvalidPredictionsError(
+            f"there are {data.n} predictions, but follow-up of {followup.n} rows"
+        )
