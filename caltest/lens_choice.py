@@ -80,20 +80,20 @@ class Aligned(Lens):
                     "of the same cluster. Deal whole clusters to folds (GroupKFold) and predict "
                     "again"
                 )
-        seen = lens(whole)
-        assert seen.folds is not None
-        w = np.ones(seen.n) if seen.weights is None else seen.weights
-        shifts = shifts_of(seen.probs, seen.folds, w)
-        return cls(lens, shifts, _summary(seen.take(w > 0.0), w[w > 0.0]))
+        induced = lens(whole)
+        assert induced.folds is not None
+        w = np.ones(induced.n) if induced.weights is None else induced.weights
+        shifts = shifts_of(induced.probs, induced.folds, w)
+        return cls(lens, shifts, _summary(induced.take(w > 0.0), w[w > 0.0]))
 
     def __call__(self, data: Predictions) -> Predictions:
-        seen = self.lens(data)
-        assert seen.folds is not None
-        probs, inside = seen.probs, largest(seen.probs) < 1.0
+        induced = self.lens(data)
+        assert induced.folds is not None
+        probs, inside = induced.probs, largest(induced.probs) < 1.0
         if self.shifts.any():
             probs = probs.copy()
-            probs[inside] = moved(probs[inside], self.shifts[seen.folds[inside]])
-        return replace(seen, probs=probs, folds=None, whole=None, induced=True)
+            probs[inside] = moved(probs[inside], self.shifts[induced.folds[inside]])
+        return replace(induced, probs=probs, folds=None, whole=None, induced=True)
 
     @property
     def subject(self) -> Subject:
@@ -109,13 +109,13 @@ class Aligned(Lens):
         return repr(self.lens)
 
 
-def _summary(seen: Predictions, w: FloatArray) -> FoldSummary:
+def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:
     """Say how folds differ, in the event or the likeliest class."""
     from scipy.special import chdtrc
 
-    assert seen.folds is not None
-    c = 0 if seen.n_classes == 2 else int((w @ seen.probs).argmax())
-    p, fold = seen.probs[:, c], np.unique(seen.folds, return_inverse=True)[1].ravel()
+    assert induced.folds is not None
+    c = 0 if induced.n_classes == 2 else int((w @ induced.probs).argmax())
+    p, fold = induced.probs[:, c], np.unique(induced.folds, return_inverse=True)[1].ravel()
     mass, rows = np.bincount(fold, w), np.bincount(fold)
     n = mass**2 / np.bincount(fold, w**2)  # effective numbers
     v = p * (1.0 - p)
@@ -130,7 +130,7 @@ def _summary(seen: Predictions, w: FloatArray) -> FoldSummary:
         smallest=int(rows.min()),
         largest=int(rows.max()),
         moved=float(np.abs(d).max()),
-        contrast=float((w * d[fold]) @ ((seen.labels == c) - p) / max(scale, 1e-300)),
+        contrast=float((w * d[fold]) @ ((induced.labels == c) - p) / max(scale, 1e-300)),
         random=float(chdtrc(n.size - 1, differ)),
     )
 

@@ -65,16 +65,16 @@ def _copied(probs: FloatArray, labels: IntArray) -> bool:
     if not equal.any():
         return False
     differ = np.diff(outcome[order].astype(np.int64)) != 0
-    seen = float((equal & differ).sum())
-    if seen == 0.0 and _equally_often(probs, equal):
+    unlike = float((equal & differ).sum())
+    if unlike == 0.0 and _equally_often(probs, equal):
         return True
     first = np.arange(0, equal.size, TOGETHER)
     rate = np.add.reduceat(differ, first, dtype=float) / np.diff(np.append(first, equal.size))
     expected = float(rate @ np.add.reduceat(equal, first, dtype=float))
-    if seen > 0.5 * expected:
+    if unlike > 0.5 * expected:
         return False
     # Chernoff's bound for a Poisson variable
-    return seen - expected - (seen * np.log(seen / expected) if seen else 0.0) < SURPRISE
+    return unlike - expected - (unlike * np.log(unlike / expected) if unlike else 0.0) < SURPRISE
 
 
 def _equally_often(probs: FloatArray, equal: NDArray[np.bool_]) -> bool:

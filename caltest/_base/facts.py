@@ -180,24 +180,24 @@ def as_columns(values: Any, n: int) -> Columns | None:
             "clusters takes two columns at most: the two along which rows depend most"
         )
     read = {str(name): as_clusters(values[name], n, f"clusters[{name!r}]") for name in names}
-    kept, notes = {name: column for name, column in read.items() if column is not None}, []
-    for name, column in sorted(kept.items(), key=lambda item: int(item[1].max())):
-        if len(kept) > 1 and column.max() + 1 < FEWEST:
+    clusters, notes = {name: column for name, column in read.items() if column is not None}, []
+    for name, column in sorted(clusters.items(), key=lambda item: int(item[1].max())):
+        if len(clusters) > 1 and column.max() + 1 < FEWEST:
             count = int(column.max()) + 1
             notes.append(
                 f"{count} clusters of {name} are too few to tell how they differ in general: the "
                 f"answer holds for these {count}"
             )
-            del kept[name]
-    if len(kept) == 2:
-        (a, x), (b, y) = kept.items()
+            del clusters[name]
+    if len(clusters) == 2:
+        (a, x), (b, y) = clusters.items()
         pairs = np.unique(x * (y.max() + 1) + y).size
         for inner, outer, column in ((a, b, x), (b, a, y)):
-            if len(kept) == 2 and pairs == column.max() + 1:
+            if len(clusters) == 2 and pairs == column.max() + 1:
                 notes.append(f"clusters of {inner} lie within those of {outer}, which are taken")
-                del kept[inner]
-    columns = [*kept.values(), None, None]
-    return Columns(columns[0], columns[1], tuple(kept), tuple(notes))
+                del clusters[inner]
+    columns = [*clusters.values(), None, None]
+    return Columns(columns[0], columns[1], tuple(clusters), tuple(notes))
 
 
 def as_folds(values: Any, n: int) -> IntArray | None:

@@ -114,8 +114,8 @@ def _feature(name: str, values: Any) -> Feature:
     absent = np.zeros(len(array), dtype=bool)
     if array.dtype.kind == "O" and array.ndim == 1:
         absent = np.array([_is_missing(v) for v in array], dtype=bool)
-    known = array[~absent]
-    nested = [isinstance(v, NESTED) for v in known] if array.dtype.kind == "O" else []
+    present = array[~absent]
+    nested = [isinstance(v, NESTED) for v in present] if array.dtype.kind == "O" else []
     if array.dtype.kind in "cV" or array.ndim != 1 or any(nested):
         places = np.flatnonzero(~absent)[np.flatnonzero(nested)[:1]]
         where = "".join(f" in {nth(int(row))}" for row in places)
@@ -123,16 +123,16 @@ def _feature(name: str, values: Any) -> Feature:
         raise InvalidPredictionsError(
             f"features: {name!r} is {kind}{where}; a column has one number, text or date a row"
         )
-    kinds = set(map(type, known.tolist())) if array.dtype.kind == "O" else {array.dtype.type}
+    kinds = set(map(type, present.tolist())) if array.dtype.kind == "O" else {array.dtype.type}
     if all(issubclass(k, NUMBERS) and k not in (bool, np.timedelta64) for k in kinds):
-        return Feature(name, _finite(name, _spread(absent, known.astype(np.float64))))
+        return Feature(name, _finite(name, _spread(absent, present.astype(np.float64))))
     if all(issubclass(k, (date, np.datetime64, np.timedelta64)) for k in kinds):
         if array.dtype.kind == "O":
-            known = np.array([_without_zone(v) for v in known], dtype="datetime64[us]")
-        unit = f"{known.dtype.kind}8[us]"
-        numbers = np.where(np.isnat(known), np.nan, known.astype(unit).astype(np.float64))
-        return Feature(name, _spread(absent, numbers), dates=known.dtype.kind == "M")
-    levels, codes = np.unique(known.astype(str), return_inverse=True)
+            present = np.array([_without_zone(v) for v in present], dtype="datetime64[us]")
+        unit = f"{present.dtype.kind}8[us]"
+        numbers = np.where(np.isnat(present), np.nan, present.astype(unit).astype(np.float64))
+        return Feature(name, _spread(absent, numbers), dates=present.dtype.kind == "M")
+    levels, codes = np.unique(present.astype(str), return_inverse=True)
     return Feature(name, _spread(absent, codes.ravel()), tuple(levels.tolist()))
 
 
@@ -152,10 +152,10 @@ def _without_zone(moment: Any) -> Any:
     return moment
 
 
-def _spread(absent: BoolArray, known: NDArray[Any]) -> FloatArray:
+def _spread(absent: BoolArray, present: NDArray[Any]) -> FloatArray:
     """Return the numbers of all rows, NaN where a cell is missing."""
     values = np.full(absent.size, np.nan)
-    values[~absent] = known
+    values[~absent] = present
     return values
 
 

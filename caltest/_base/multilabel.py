@@ -50,19 +50,19 @@ def stacked(probs: Any, labels: Any, names: Sequence[Any] | None) -> Stack:
         p, y = p.astype(np.float64), y.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidPredictionsError(f"probs and labels hold numbers: {error}") from None
-    known = ~np.isnan(y)
-    for i, j in np.argwhere(known & (y != 0.0) & (y != 1.0))[:1]:
+    observed = ~np.isnan(y)
+    for i, j in np.argwhere(observed & (y != 0.0) & (y != 1.0))[:1]:
         raise InvalidPredictionsError(
             f"labels: {nth(int(i))} of {called[j]} is {y[i, j]:g}; outcomes are 0, 1 or missing"
         )
-    for i, j in np.argwhere(known & ~((p >= 0.0) & (p <= 1.0)))[:1]:
+    for i, j in np.argwhere(observed & ~((p >= 0.0) & (p <= 1.0)))[:1]:
         raise InvalidPredictionsError(
             f"probs: {nth(int(i))} of {called[j]} is {p[i, j]:g}, which is no probability"
         )
-    for j in np.flatnonzero(~known.any(axis=0))[:1]:
+    for j in np.flatnonzero(~observed.any(axis=0))[:1]:
         raise InvalidPredictionsError(f"labels of {called[j]} are all missing: leave it out")
-    label, row = np.nonzero(known.T)
-    left = int((~known).sum())
+    label, row = np.nonzero(observed.T)
+    left = int((~observed).sum())
     notes = (f"left out {several(left, 'pair')} of a row and a label without outcome",) * (left > 0)
-    outcomes = y.T[known.T].astype(np.int64)
-    return Stack(p.T[known.T], outcomes, np.array(called)[label], row, notes)
+    outcomes = y.T[observed.T].astype(np.int64)
+    return Stack(p.T[observed.T], outcomes, np.array(called)[label], row, notes)

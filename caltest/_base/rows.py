@@ -65,10 +65,10 @@ def as_rows(
 
 
 def relabelled(
-    known: Names, n_classes: int, n: int, labels: Any, classes: Sequence[Any] | None
+    current: Names, n_classes: int, n: int, labels: Any, classes: Sequence[Any] | None
 ) -> tuple[Names, IntArray | None]:
     """Return names of classes, and labels if there are any, for predictions that are known."""
-    names = known if classes is None else class_names(classes, n_classes)
+    names = current if classes is None else class_names(classes, n_classes)
     if labels is None:
         return names, None
     marks = as_array(labels, "labels")
@@ -76,4 +76,4 @@ def relabelled(
         raise InvalidPredictionsError(
             f"these predictions have {n} rows but labels has {len(marks)}"
         )
-    return names, as_labels(marks, n_classes, known if classes is None else classes)
+    return names, as_labels(marks, n_classes, current if classes is None else classes)

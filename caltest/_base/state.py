@@ -53,17 +53,17 @@ def content_mark(path: Path) -> str:
     """
     size, pieces = path.stat().st_size, 16
     name = str(path) if size < _TELLING else ""
-    seen = hashlib.sha256(f"{size}{name}".encode())
+    digest = hashlib.sha256(f"{size}{name}".encode())
     with path.open("rb") as file:
         for piece in range(pieces):
             file.seek(max(0, size - _PIECE) * piece // (pieces - 1))
-            seen.update(file.read(_PIECE))
-    return seen.hexdigest()
+            digest.update(file.read(_PIECE))
+    return digest.hexdigest()
 
 
 def fingerprint(*columns: Any) -> str:
     """Return a hash of columns of rows."""
-    seen = hashlib.sha256()
+    digest = hashlib.sha256()
     for column in columns:
-        seen.update(np.ascontiguousarray(column).tobytes())
-    return seen.hexdigest()
+        digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()

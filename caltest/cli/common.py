@@ -106,11 +106,11 @@ def classes_of(text: str) -> list[int] | list[str]:
     return list(map(int, names)) if all(name.isdecimal() for name in names) else names
 
 
-def finish(result: Result, found: bool, options: dict[str, Any]) -> Outcome:
+def finish(result: Result, failed: bool, options: dict[str, Any]) -> Outcome:
     """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()
         options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    code = 130 if result.ended == "interrupted" else int(found and options["gate"])
+    code = 130 if result.ended == "interrupted" else int(failed and options["gate"])
     return (result.to_json() if options["as_json"] else result), code

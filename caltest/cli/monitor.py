@@ -80,18 +80,18 @@ def monitor(
     with --time, all rows of its time and later ones do. Or FILES are tallies, as Tally.to_json
     writes them: each is one batch, in the order given.
     """
-    asked = ("lens", "alpha", "change", "run_length", "horizon")
-    given = {name: options[name] for name in asked if options[name] is not None}
+    settings = ("lens", "alpha", "change", "run_length", "horizon")
+    given = {name: options[name] for name in settings if options[name] is not None}
     if options["drop_missing"]:
         raise click.UsageError("monitor does not take --drop-missing: rows wait for their label")
     for name in filter(options.get, set(FACTS) - {"time"}):
         raise click.UsageError(f"monitor does not take --{name}: every row is a bet of its own")
     with locked(state):
-        watch, known = ct.Monitor(**given), {}
+        watch, records = ct.Monitor(**given), {}
         if state.exists():
             try:
                 stored = json.loads(state.read_text(encoding="utf-8"))
-                watch, known = ct.Monitor.from_dict(stored["monitor"]), stored["files"]
+                watch, records = ct.Monitor.from_dict(stored["monitor"]), stored["files"]
             except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
                 raise click.UsageError(f"{state} is no state of caltest monitor") from error
             for name, value in given.items():
@@ -107,15 +107,15 @@ def monitor(
         paths = list(dict.fromkeys(map(Path.resolve, files)))
         tallies = {path: tally for path in paths if (tally := tally_in(path)) is not None}
         if not tallies:
-            parts = [read(path, known, options) for path in paths]
-            watch, known, held = counted(watch, known, parts, options["time"] is not None)
+            parts = [read(path, records, options) for path in paths]
+            watch, records, held = counted(watch, records, parts, options["time"] is not None)
         elif len(tallies) < len(paths):
             raise click.UsageError("give tallies and files of rows in runs of their own")
         else:
-            for name in (name for name in options if options[name] and name not in asked):
+            for name in (name for name in options if options[name] and name not in settings):
                 raise click.UsageError(f"--{name.replace('_', '-')} is for files of rows")
-            watch, known, held = added(watch, known, tallies)
-        write(state, json.dumps({"monitor": watch.as_dict(), "files": known}))
+            watch, records, held = added(watch, records, tallies)
+        write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
     counts = (f"{name}: {n} new rows, {late} wait for a label" for name, (n, late) in held.items())
     watch = replace(watch, notes=(*counts, *watch.notes))
     if picture is not None:
@@ -124,7 +124,7 @@ def monitor(
     return (as_json_text(watch, held) if as_json else watch), code
 
 
-def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
+def read(path: Path, records: dict[str, Any], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
     names = {"ids": options["time"], "time": None, "horizon": None}
     data, waits = read_file(path, options | names, read_waiting)
@@ -132,8 +132,8 @@ def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
     order = np.argsort(times, kind="stable")
     sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]
     part = Part(path, *sorted_rows, order + 1, data.classes)
-    same, bag = known.get(str(path)), part.bag(data.n)
-    for old in known.values() if bag else ():  # the same rows in another order
+    same, bag = records.get(str(path)), part.bag(data.n)
+    for old in records.values() if bag else ():  # the same rows in another order
         if old.get("bag") == bag:
             return replace(part, counted=data.n)
     if same is not None and (same["rows"] > data.n or part.mark(same["rows"]) != same["sha256"]):
@@ -142,7 +142,7 @@ def read(path: Path, known: dict[str, Any], options: dict[str, Any]) -> Part:
             "not those that were counted before. Counted rows cannot change: give new data a new "
             "name, or begin a new state"
         )
-    for old in () if same else known.values():  # under another name
+    for old in () if same else records.values():  # under another name
         if TELLING <= old["rows"] <= data.n and part.mark(old["rows"]) == old["sha256"]:
             same = old if same is None or old["rows"] > same["rows"] else same
     return part if same is None else replace(part, counted=same["rows"])
@@ -157,28 +157,28 @@ def tally_in(path: Path) -> ct.Tally | None:
 
 
 def added(
-    watch: ct.Monitor, known: dict[str, Any], tallies: dict[Path, ct.Tally]
+    watch: ct.Monitor, records: dict[str, Any], tallies: dict[Path, ct.Tally]
 ) -> tuple[ct.Monitor, dict[str, Any], dict[str, tuple[int, int]]]:
     """Count tallies that are new, each as a batch, and say of each how many rows were."""
     held = {}
     for path, tally in tallies.items():
         mark = fingerprint(tally.strata, tally.stratum, tally.key, tally.sums, tally.totals)
-        same = known.get(str(path))
+        same = records.get(str(path))
         if same is not None and same["sha256"] != mark:
             raise ct.InvalidPredictionsError(
                 f"{path.name} is not what was counted before. What is counted cannot change: give "
                 "a new tally a new name, or begin a new state"
             )
-        again = tally.n >= TELLING and mark in (old["sha256"] for old in known.values())
+        again = tally.n >= TELLING and mark in (old["sha256"] for old in records.values())
         is_new = same is None and not again
         watch = watch.update(tally) if is_new else watch
         entry = {"rows": tally.n, "sha256": mark, "size": path.stat().st_size}
-        known, held[path.name] = {**known, str(path): entry}, (tally.n * is_new, 0)
-    return watch, known, held
+        records, held[path.name] = {**records, str(path): entry}, (tally.n * is_new, 0)
+    return watch, records, held
 
 
 def counted(
-    watch: ct.Monitor, known: dict[str, Any], parts: list[Part], timed: bool
+    watch: ct.Monitor, records: dict[str, Any], parts: list[Part], timed: bool
 ) -> tuple[ct.Monitor, dict[str, Any], dict[str, tuple[int, int]]]:
     """Count what is new, and say of each file how many rows were, and how many have to wait."""
     sizes = {part.path.name: part.probs.shape[1] for part in parts}
@@ -218,12 +218,12 @@ def counted(
         first, rows = first + size, part.counted + n
         renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
         if part.counted >= TELLING:
-            known = {k: old for k, old in known.items() if not renamed.items() <= old.items()}
+            records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
         length = part.path.stat().st_size
         marks = {"sha256": part.mark(rows), "bag": part.bag(rows)}
-        known[str(part.path)] = {"rows": rows, **marks, "size": length}
+        records[str(part.path)] = {"rows": rows, **marks, "size": length}
         held[part.path.name] = (n, size - n)
-    return watch, known, held
+    return watch, records, held
 
 
 def as_json_text(watch: ct.Monitor, held: dict[str, tuple[int, int]]) -> str:

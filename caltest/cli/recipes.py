@@ -113,12 +113,12 @@ def parse(
         raise ValueError("it is not written as in Python, such as TopK(1)") from None
 
 
-def _advice(name: str, known: Sequence[str]) -> str:
+def _advice(name: str, choices: Sequence[str]) -> str:
     """Return what may have been meant by a name, or all that is known."""
-    lower = {word.lower(): word for word in known}
+    lower = {word.lower(): word for word in choices}
     close = get_close_matches(name.lower(), lower, 1)
     close = close or [word for word in lower if word.startswith(name.lower())][:1]
-    return f": did you mean {lower[close[0]]}?" if close else f"; known: {', '.join(known)}"
+    return f": did you mean {lower[close[0]]}?" if close else f"; known: {', '.join(choices)}"
 
 
 class Recipe(click.ParamType):  # type: ignore[type-arg]

@@ -79,8 +79,8 @@ class Analysis:
             When the data carry a fact that the verb does not take.
         """
         if "tally" in takes:
-            asked = [statistic] if statistic is not None else [*summable, None]
-            data = checked(verb, probs, labels, facts, takes, lens, asked)
+            statistics = [statistic] if statistic is not None else [*summable, None]
+            data = checked(verb, probs, labels, facts, takes, lens, statistics)
         else:
             data = admitted(verb, probs, labels, facts, takes)
         return cls.of_data(verb, data, lens, rng, summable)

@@ -44,7 +44,7 @@ class CellNoise:
     ``calibrated`` (B, L, d) follows the law of counts of a calibrated model, ``normal`` (B, L, d)
     its limit; ``shares`` (B,) are normal. ``grain`` (L, d) is V0 / Σ w p (1 − p): a cell varies
     like n_b / grain rows that move its sum by as much each. ``parts`` are those of units that do
-    not count alike; of a weighted tally only Σ w² is known, ``own`` (L,).
+    not count alike; of a weighted tally only Σ w² is known, ``squared_mass`` (L,).
     """
 
     size: FloatArray
@@ -58,7 +58,7 @@ class CellNoise:
     shares: FloatArray
     grain: FloatArray
     parts: Parts | None = None
-    own: FloatArray | None = None
+    squared_mass: FloatArray | None = None
 
     @cached_property
     def n(self) -> float:
@@ -149,8 +149,8 @@ class CellNoise:
         if self.parts is not None:
             moved = self.parts.mass * (size - mean)[self.parts.cell]
             return float(np.sqrt((np.bincount(self.parts.unit, moved) ** 2).sum()) / self.n)
-        own = self.size if self.own is None else self.own
-        return float(np.sqrt(own @ (size - mean) ** 2) / self.n)
+        squared_mass = self.size if self.squared_mass is None else self.squared_mass
+        return float(np.sqrt(squared_mass @ (size - mean) ** 2) / self.n)
 
     def share_noise(self, size: FloatArray) -> FloatArray:
         """Draw by how much estimated shares of the cells lower the mean of ``size`` (L,): (B,).
@@ -206,27 +206,31 @@ def cell_noise(
         if induced.crossed is not None:  # the column along which sums vary more
             other = Parts.of(replace(induced, clusters=induced.crossed), cells.of_unit)
             parts = max(parts, other, key=lambda p: float((p.sums**2).sum()))
-        own = summed(parts.mass**2, parts.cell, len(mass))[:, None]
+        squared_mass = summed(parts.mass**2, parts.cell, len(mass))[:, None]
         squares = added(parts.sums**2, parts.cell, len(mass))
-        variance = _scatter(mass, own, squares, sums, np.bincount(parts.cell)[:, None] > 1)
+        variance = _scatter(mass, squared_mass, squares, sums, np.bincount(parts.cell)[:, None] > 1)
         if not parts.rows:
             normal = shared_by_clusters(parts, sums / mass, normal, rng)
         drawn = _redrawn(induced, cells, shape, rng)
         drawn_variance = (drawn**2).mean(axis=0)
-        grain = _over(drawn_variance, null_variance, own / mass)
+        grain = _over(drawn_variance, null_variance, squared_mass / mass)
         calibrated = _over(drawn, np.sqrt(drawn_variance), normal)
         null_variance = drawn_variance
-    seen = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
+    measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
-    return CellNoise(*seen, calibrated, normal, shares, grain, parts)
+    return CellNoise(*measured, calibrated, normal, shares, grain, parts)
 
 
 def _scatter(
-    mass: FloatArray, own: FloatArray, squares: FloatArray, sums: FloatArray, several: BoolArray
+    mass: FloatArray,
+    squared_mass: FloatArray,
+    squares: FloatArray,
+    sums: FloatArray,
+    several: BoolArray,
 ) -> FloatArray:
     """Return V of cells from W, Σ W_u², Σ |S_u|² and S; 0 in cells of one unit."""
-    spread = np.maximum(mass**2 * squares - own * sums**2, 0.0)
-    return np.divide(spread, mass**2 - own, out=np.zeros_like(spread), where=several)
+    spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
+    return np.divide(spread, mass**2 - squared_mass, out=np.zeros_like(spread), where=several)
 
 
 def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
@@ -270,8 +274,8 @@ def _redrawn_by(
     for start in range(0, shape[0], at_once):
         labels = draw(seed, start, min(at_once, shape[0] - start))
         for r, row in enumerate(labels, start):
-            seen = np.bincount(code + row, induced.weights, length).reshape(-1, k)
-            drawn[r] = factor * (seen - expected)[:, : shape[2]]
+            sums = np.bincount(code + row, induced.weights, length).reshape(-1, k)
+            drawn[r] = factor * (sums - expected)[:, : shape[2]]
     return drawn
 
 
@@ -282,14 +286,14 @@ def _tally_noise(micro: TallyProblem, cells: Any, n_draws: int, rng: Rng) -> Cel
         return np.asarray(cells.sum(values))[:, None]
 
     w, p = micro.row_weight, micro.probs[:, 0]
-    mass, own, size = (within(v) for v in (micro.mass, w**2 * micro.count, micro.count))
+    mass, squared_mass, size = (within(v) for v in (micro.mass, w**2 * micro.count, micro.count))
     sums, predicted = within(w * micro.excess), within(micro.mass * p) / mass
     plain, null_variance = within(micro.variance / w), within(micro.variance)
     products = within(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
     hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.excess)), 0.0)
     squares = within(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
-    variance = _scatter(mass, own, squares, sums, size > 1)
-    grain = _over(null_variance, plain, own / mass)
+    variance = _scatter(mass, squared_mass, squares, sums, size > 1)
+    grain = _over(null_variance, plain, squared_mass / mass)
     shape = (n_draws, *sums.shape)
     normal = rng.standard_normal(shape)
     if cells.lawful:
@@ -301,7 +305,7 @@ def _tally_noise(micro: TallyProblem, cells: Any, n_draws: int, rng: Rng) -> Cel
         seed = int(rng.integers(2**63)), int(rng.integers(2**63))
         drawn = gaps.replicates(seed, 0, n_draws)[:, :, None]
         calibrated = _over(drawn, np.sqrt(null_variance), normal)
-    seen = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
+    measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
-    weighted = None if micro.tally.weights is None else own[:, 0]
-    return CellNoise(*seen, calibrated, normal, shares, grain, own=weighted)
+    weighted = None if micro.tally.weights is None else squared_mass[:, 0]
+    return CellNoise(*measured, calibrated, normal, shares, grain, squared_mass=weighted)

@@ -51,17 +51,17 @@ def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
     return np.column_stack([np.ones_like(z), z, bent / (third - first) ** 2])
 
 
-def _spline(seen: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
+def _spline(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
     """Return fitted log-odds and their errors; None where there is no finite fit."""
     knots = np.quantile(z, (0.1, 0.5, 0.9))
     if np.diff(knots).min() <= 1e-9:
         return None
     design, wanted = restricted_spline(z, knots), restricted_spline(at, knots)
-    events = (seen.labels == 0).astype(np.float64)
-    beta = fit_logistic(design, np.zeros(seen.n), events, seen.weights)[1]
+    events = (induced.labels == 0).astype(np.float64)
+    beta = fit_logistic(design, np.zeros(induced.n), events, induced.weights)[1]
     if np.abs(beta).max() > SEPARATED:
         return None
-    covariance = covariance_of(design, design @ beta, events, seen.weights, seen)
+    covariance = covariance_of(design, design @ beta, events, induced.weights, induced)
     errors = np.sqrt(np.einsum("gi,ij,gj->g", wanted, covariance, wanted))
     outside = (at < z.min()) | (at > z.max())
     return np.where(outside, np.nan, [wanted @ beta, errors])

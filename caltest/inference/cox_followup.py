@@ -71,7 +71,7 @@ def followed_estimates(rows: Predictions, share: float, level: float, link: Link
     events = (rows.labels == 0).astype(np.float64)
     p = np.clip(rows.probs[:, 0], CLIP, 1.0 - CLIP)
     z = np.log(p) - np.log1p(-p) if link == "logit" else np.log(-np.log1p(-p))
-    found: dict[str, Any] = {"link": link}
+    fields: dict[str, Any] = {"link": link}
     censoring = rows.censoring
     weighted = Weighted(censoring, events, link)
     one = np.ones((z.size, 1))
@@ -85,8 +85,8 @@ def followed_estimates(rows: Predictions, share: float, level: float, link: Link
         (*both, *shift), np.sqrt([*np.diag(covariance), variance[0, 0]]), strict=True,
     )  # fmt: skip
     for name, estimate, se in estimates:
-        found[name], found[f"{name}_se"] = float(estimate), float(se)
-        found[f"{name}_interval"] = (float(estimate - reach * se), float(estimate + reach * se))
+        fields[name], fields[f"{name}_se"] = float(estimate), float(se)
+        fields[f"{name}_interval"] = (float(estimate - reach * se), float(estimate + reach * se))
     moved = both - [0.0, 1.0]
     tests = {
         "lr": (2, moved @ np.linalg.solve(covariance, moved)),
@@ -94,8 +94,8 @@ def followed_estimates(rows: Predictions, share: float, level: float, link: Link
         "lr_slope": (1, moved[1] ** 2 / covariance[1, 1]),
     }
     for name, (df, value) in tests.items():
-        found[name] = float(value)
-        found[f"{name}_pvalue"] = float(scipy.special.chdtrc(df, value))
+        fields[name] = float(value)
+        fields[f"{name}_pvalue"] = float(scipy.special.chdtrc(df, value))
     w, groups = censoring.weights, censoring.groups
     rates = np.bincount(groups, w * events) / np.bincount(groups, w)
     parts = censoring.influence(w * (events - rates[groups]))
@@ -104,6 +104,6 @@ def followed_estimates(rows: Predictions, share: float, level: float, link: Link
         observed / float(rows.probs[:, 0].sum()),
         float(np.sqrt((parts**2).sum())) / observed,
     )
-    found |= {"oe": ratio, "oe_se": se}
-    found["oe_interval"] = (ratio * float(np.exp(-reach * se)), ratio * float(np.exp(reach * se)))
-    return found | {"covariance": float(covariance[0, 1]), "events": int(events.sum())}
+    fields |= {"oe": ratio, "oe_se": se}
+    fields["oe_interval"] = (ratio * float(np.exp(-reach * se)), ratio * float(np.exp(reach * se)))
+    return fields | {"covariance": float(covariance[0, 1]), "events": int(events.sum())}

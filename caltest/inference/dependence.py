@@ -127,18 +127,19 @@ def _of_two(
     commonest = data.probs[:, data.probs.mean(axis=0).argmax()]
     summary: ClusterSummary | None = None
     for j in (1, 0):
-        column, own = agreements["label"].columns[j], {c: pair[j] for c, pair in degrees.items()}
+        column = agreements["label"].columns[j]
+        dependence = {c: pair[j] for c, pair in degrees.items()}
         (variance, joint), sizes = column.sums(), column.counts
-        spread = variance + max(own.values(), default=0.0) * joint
+        spread = variance + max(dependence.values(), default=0.0) * joint
         summary = ClusterSummary(
             count=sizes.size,
             smallest=int(sizes.min()),
             largest=int(sizes.max()),
             effective=float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)),
             shared=float((1.0 - np.bincount(column.cluster, commonest) / sizes).sum()),
-            dependence=own.get("label"),
-            correctness=own.get("correctness"),
-            in_parts=max(own.values(), default=0.0),
+            dependence=dependence.get("label"),
+            correctness=dependence.get("correctness"),
+            in_parts=max(dependence.values(), default=0.0),
             estimated=scheme.dependence is None,
             inflation=max(each.inflation for each in schemes.values()),
             size_effect=column.size_effect(),

@@ -112,7 +112,7 @@ def by_inversion(request: IntervalProblem) -> Bounds:
     noise = noise_of(request)
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
-    alike = noise.parts is None and noise.own is None
+    alike = noise.parts is None and noise.squared_mass is None
     # Few cells: the exact law decides about 0, as the test does; for many, draws are quicker.
     if alike and request.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"

@@ -63,8 +63,8 @@ def null_distribution(
     if prepared.data.n_clusters is not None and not betting:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)
     if isinstance(prepared.problem, FollowupProblem):
-        asked: Any = RedrawFollowup() if null == "auto" else null
-        return replicates_of(statistic, prepared, asked, *run, stop_when=stopping(estimate))
+        scheme: Any = RedrawFollowup() if null == "auto" else null
+        return replicates_of(statistic, prepared, scheme, *run, stop_when=stopping(estimate))
     data, laws = prepared.data, prepared.laws
     words = ("auto", "exact", *laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):

@@ -95,18 +95,18 @@ class SquaredError:
         """Compute everything in O(n d); ``times`` (n,) is how many rows each stands for."""
         n, cell, size = induced.n, cells.of_unit, len(cells)
         parts = Parts.of(induced, cell, times)
-        own, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times
-        sums, units = added(m[:, None] * x, own, size), np.bincount(own, m, size)
+        part_cell, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times
+        sums, units = added(m[:, None] * x, part_cell, size), np.bincount(part_cell, m, size)
         # |S|² − Σ |x|² are the products of two different units: their noise has mean 0
         squares = (x * x).sum(axis=1)
-        totals = (sums * sums).sum(axis=1) - summed(m * squares, own, size)
-        total, squared = (summed(m * mass**e, own, size) for e in (1, 2))
+        totals = (sums * sums).sum(axis=1) - summed(m * squares, part_cell, size)
+        total, squared = (summed(m * mass**e, part_cell, size) for e in (1, 2))
         weights = over(total, total**2 - squared, units > 1)
         # Without a unit: |S − x|² − (Q − |x|²) = |S|² − Q − 2 S·x + 2 |x|².
-        left = totals[own] - 2.0 * (sums[own] * x).sum(axis=1) + 2.0 * squares
-        rest = total[own] - mass
-        others = over(rest, rest**2 - squared[own] + mass**2, units[own] > 2)
-        gone = np.bincount(parts.unit, others * left - (weights * totals)[own])
+        left = totals[part_cell] - 2.0 * (sums[part_cell] * x).sum(axis=1) + 2.0 * squares
+        rest = total[part_cell] - mass
+        others = over(rest, rest**2 - squared[part_cell] + mass**2, units[part_cell] > 2)
+        gone = np.bincount(parts.unit, others * left - (weights * totals)[part_cell])
         whole, everything = float(weights @ totals), float(m @ mass)
         remaining = everything - np.bincount(parts.unit, mass)
         omitting = (whole + gone) / np.where(remaining > 0.0, remaining, 1.0)
@@ -115,7 +115,7 @@ class SquaredError:
         if induced.n_classes == 2:  # the second component is not counted
             change = np.column_stack([change, np.zeros(n)])
         changes = change - change[np.arange(n), induced.labels, None]
-        centred = x - sums[own] * (mass / total[own])[:, None]
+        centred = x - sums[part_cell] * (mass / total[part_cell])[:, None]
         return cls(whole / everything, cell, parts, weights, total, centred, omitting, changes)
 
     @property
@@ -198,9 +198,9 @@ def _quadratic(
 ) -> tuple[float, float]:
     """Return 2 Σ_{u≠v} h_uv² / W² for the sums x of a and z of b, and the same without pairs."""
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
-    own = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
+    apart = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
     both = _products(a, b, x, z) if paired else 0.0
-    return own - 4.0 * both / (scale_a * scale_b), own
+    return apart - 4.0 * both / (scale_a * scale_b), apart
 
 
 def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) -> float:
@@ -218,17 +218,17 @@ def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) ->
         pairs, group = np.unique(codes, return_inverse=True)
         group = group.ravel()
         weights = a.weights[pairs // n_cells] * b.weights[pairs % n_cells]
-    own = a.times
+    diagonal = a.times
     for error, values in ((a, x), (b, z)):
         squares = error.weights[error.parts.cell] * np.square(values).sum(axis=1)
-        own = own * np.bincount(error.parts.unit, squares)
+        diagonal = diagonal * np.bincount(error.parts.unit, squares)
     if x.shape[1] == 1:
         both = a.parts.times[left] * (x[left] * z[right])[:, 0]
         products = np.bincount(group, both, weights.size)
-        return float(weights @ products**2 - own.sum())
+        return float(weights @ products**2 - diagonal.sum())
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(weights.size + 1))
-    total = -float(own.sum())
+    total = -float(diagonal.sum())
     for g in np.flatnonzero(weights > 0.0):
         rows = order[starts[g] : starts[g + 1]]
         xs, zs = x[left[rows]], z[right[rows]]

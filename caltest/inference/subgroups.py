@@ -74,7 +74,7 @@ def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
     """Return the test of the worst label with the p-value of all, where rows have several."""
     worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
     assert isinstance(worst, CalibrationTestResult)
-    said = f"numbers are those of the label {parts.names[parts.worst]}, p is that of all labels"
+    note = f"numbers are those of the label {parts.names[parts.worst]}, p is that of all labels"
     return replace(
         worst,
         pvalue=p,
@@ -82,7 +82,7 @@ def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
         pvalue_error=0.0,
         impossible=sum(test.impossible for test in parts.tested),
         subgroups=parts,
-        **analysis.facts | {"notes": (*analysis.data.notes, said)},
+        **analysis.facts | {"notes": (*analysis.data.notes, note)},
     )
 
 

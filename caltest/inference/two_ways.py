@@ -34,9 +34,9 @@ def freedom_of(data: Predictions) -> float:
 
 def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArray:
     """Return V of variances, or of matrices whose diagonals are raised to the larger of the two."""
-    found = np.atleast_2d(first + second - both)
+    combined = np.atleast_2d(first + second - both)
     least = np.maximum(np.diag(np.atleast_2d(first)), np.diag(np.atleast_2d(second)))
-    raised = found + np.diag(np.maximum(least - np.diag(found), 0.0))
+    raised = combined + np.diag(np.maximum(least - np.diag(combined), 0.0))
     if np.linalg.eigvalsh(raised).min() <= 0.0:  # two columns of next to nothing in common
         raised = np.atleast_2d(first + second)
     return raised.reshape(np.shape(first))

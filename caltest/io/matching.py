@@ -14,12 +14,12 @@ def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
     """Bring predictions of the same rows into the order of the first, by their ids."""
     ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
     (first, wanted), *others = ids.items()
-    for name, own in ids.items():
-        _refuse(name, "more than once", [i for i, count in Counter(own).items() if count > 1])
-    matched, known = {first: data[first]}, set(wanted)
-    for name, own in others:
-        place = {i: row for row, i in enumerate(own)}
-        _refuse(name, f"that are not in {first}", [i for i in own if i not in known])
+    for name, listed in ids.items():
+        _refuse(name, "more than once", [i for i, count in Counter(listed).items() if count > 1])
+    matched, allowed = {first: data[first]}, set(wanted)
+    for name, listed in others:
+        place = {i: row for row, i in enumerate(listed)}
+        _refuse(name, f"that are not in {first}", [i for i in listed if i not in allowed])
         _refuse(first, f"that are not in {name}", [i for i in wanted if i not in place])
         rows = np.array([place[i] for i in wanted])
         matched[name] = data[name].take(rows)

@@ -74,8 +74,8 @@ class Population:
             if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")
             if against is not None:
-                own = None if isinstance(against, Predictions) else data.labels
-                second = admitted("plan", against, own, {})
+                observed = None if isinstance(against, Predictions) else data.labels
+                second = admitted("plan", against, observed, {})
                 if second.probs.shape != data.probs.shape:
                     raise StatisticError("against: predictions of the same rows are needed")
             elif labelled and alternative is None:

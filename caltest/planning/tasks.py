@@ -126,8 +126,8 @@ def formula(task: Task) -> Answer:
     z = -float(ndtri(task.alpha / 2.0))
     spread = q * (1.0 - q)
     if task.width is None:  # the test of calibration in the large
-        null, own = (p * (1.0 - p)).mean(), spread.mean() + (q - p).var()
-        reach = z * np.sqrt(null) + float(ndtri(task.power)) * np.sqrt(own)
+        null, alternative = (p * (1.0 - p)).mean(), spread.mean() + (q - p).var()
+        reach = z * np.sqrt(null) + float(ndtri(task.power)) * np.sqrt(alternative)
         needed = (reach / max(abs((q - p).mean()), 1e-300)) ** 2
     elif task.statistic == "O:E":
         needed = (1.0 - q.mean()) / q.mean() * (z / asinh(task.width / 2.0)) ** 2

@@ -276,11 +276,11 @@ def pvalues(
 
 def audit(report: AuditReport, ax: Any = None, **options: Any) -> Picture:
     """Draw the adjusted p-values of an audit."""
-    adjusted, lenses, found = zip(
+    adjusted, lenses, verdicts = zip(
         *((r.adjusted, r.lens, r.verdict) for r in report.rows), strict=True
     )
     words: Any = {"xlabel": "adjusted p-value", "text": report.recipe, "alpha": report.alpha}
-    return pvalues(adjusted, lenses, ax, **{**words, "findings": found, **options})
+    return pvalues(adjusted, lenses, ax, **{**words, "findings": verdicts, **options})
 
 
 def joint(result: JointTestResult, ax: Any = None, **options: Any) -> Picture:

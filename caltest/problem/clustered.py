@@ -183,8 +183,8 @@ class ClusteredProblem(Problem):
         if cells is not None:
             moved = (outcomes.signs @ self.of_clusters(cells))[:, :, None]
             if squares is not None:
-                own = cells.sum(self.residuals(self.observed)[1][0])
-                added = gathered(np.tile(own, (len(outcomes.signs), 1)), squares)
+                sums = cells.sum(self.residuals(self.observed)[1][0])
+                added = gathered(np.tile(sums, (len(outcomes.signs), 1)), squares)
         if tables is not None:
             each = [np.bincount(self.tally.cluster, self.excess * table) for table in tables]
             linear = outcomes.signs @ np.array(each).T

@@ -144,23 +144,23 @@ def count_norms(  # type: ignore[no-untyped-def]
     # Norms (B, L, 1) of the sums over classes (0 l1, 1 squared l2, 2 largest), and sums of a table
     # (B, L): O(n + L K) per set of labels, in a table of counts that stays in the near cache.
     weighted, tabled = weights.size > 0, table.shape[0] > 0
-    seen = np.empty(expected.shape)
+    counts = np.empty(expected.shape)
     for r in range(labels.shape[0]):
         row, added = labels[r], added_out[r]
-        seen[:] = 0.0
+        counts[:] = 0.0
         added[:] = 0.0
         if tabled:  # in one pass: rows are read once
             for i in range(row.size):
                 b, y = cell[i], row[i]
-                seen[b, y] += weights[i] if weighted else 1.0
+                counts[b, y] += weights[i] if weighted else 1.0
                 added[b] += table[i, y]
         else:
             for i in range(row.size):
-                seen[cell[i], row[i]] += weights[i] if weighted else 1.0
+                counts[cell[i], row[i]] += weights[i] if weighted else 1.0
         for b in range(expected.shape[0]):
             gap = 0.0
             for k in range(expected.shape[1]):
-                d = seen[b, k] - expected[b, k]
+                d = counts[b, k] - expected[b, k]
                 if norm == 1:
                     gap += d * d
                 elif norm == 0:
@@ -176,19 +176,19 @@ def count_l1(  # type: ignore[no-untyped-def]
 ):
     # l1 norms (B, L, 1) where cells times classes are more than rows, O(n) per set of labels: a
     # cell's sum over all classes is corrected for those that occur in it.
-    seen, weighted = np.zeros(expected.shape[1]), weights.size > 0
+    counts, weighted = np.zeros(expected.shape[1]), weights.size > 0
     for r in range(labels.shape[0]):
         row = labels[r]
         for b in range(starts.size - 1):
             first, last = starts[b], starts[b + 1]
             for i in range(first, last):
-                seen[row[order[i]]] += weights[order[i]] if weighted else 1.0
+                counts[row[order[i]]] += weights[order[i]] if weighted else 1.0
             gap = untouched[b]
             for i in range(first, last):
                 k = row[order[i]]
-                if seen[k] > 0.0:
-                    gap += abs(seen[k] - expected[b, k]) - expected[b, k]
-                seen[k] = 0.0
+                if counts[k] > 0.0:
+                    gap += abs(counts[k] - expected[b, k]) - expected[b, k]
+                counts[k] = 0.0
             norms_out[r, b, 0] = gap
 
 

@@ -144,10 +144,10 @@ class Measures(Result):
             except StatisticError as error:
                 omitted.append(f"{name}: {error}")
         table = np.array(list(rows.values()), dtype=np.float64).reshape(-1, 3)
-        found = np.where(np.isfinite(table), table, np.nan)
+        finite = np.where(np.isfinite(table), table, np.nan)
         return cls(
             measure=tuple(rows),
-            **dict(zip(("value", "low", "high"), found.T, strict=True)),
+            **dict(zip(("value", "low", "high"), finite.T, strict=True)),
             meaning=tuple(WORDING["measures"][name] for name in rows),
             omitted=tuple(omitted),
             level=level,

@@ -116,8 +116,8 @@ def _where(request: Request) -> Shown:
     if request.featured is None:
         raise Absent(WORDING["unexamined"]["where"])
     alpha = 1.0 - request.level
-    found = segment_search(request.featured, lens=request.view.lens, alpha=alpha, **request.run)
-    return (found,), "segments"
+    search = segment_search(request.featured, lens=request.view.lens, alpha=alpha, **request.run)
+    return (search,), "segments"
 
 
 def _also(request: Request) -> Shown:

@@ -169,9 +169,10 @@ class Report(Result):
         )
 
     def __str__(self) -> str:
-        said = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
+        lines = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
         left_out = [f"- {reason}" for reason in self.unexamined]
-        return "\n".join([*said, "", self.paragraph, "", "Not examined:", *left_out, *self._foot()])
+        lines += ["", self.paragraph, "", "Not examined:", *left_out]
+        return "\n".join([*lines, *self._foot()])
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.to_html())}" width="100%" height="900"></iframe>'

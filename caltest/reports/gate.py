@@ -119,8 +119,8 @@ def gate(
         bounds = _difference(both, old, paired, squared, through, share, run | {"names": names})
         question = f"{names[0]} less {names[1]}"
         checks.append(_check(question, squared, bounds, margin, data.n, "root of "))
-    found = {check.verdict for check in checks}
-    worst = [v for v in (GateVerdict.FAILED, GateVerdict.CANNOT_TELL) if v in found]
+    verdicts = {check.verdict for check in checks}
+    worst = [v for v in (GateVerdict.FAILED, GateVerdict.CANNOT_TELL) if v in verdicts]
     return analysis.result(
         GateResult,
         verdict=worst[0] if worst else GateVerdict.PASSED,
@@ -172,11 +172,11 @@ def _difference(
     names = {"names": run.pop("names")}
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
     other = both[-1] if both[1:] else None
-    found = compare(both[0], other, None, statistic, paired=paired, **names, **options)
-    go_on(found.ended)
+    comparison = compare(both[0], other, None, statistic, paired=paired, **names, **options)
+    go_on(comparison.ended)
     other = confidence_interval(old, None, statistic, **options)
     least, most = other.low, other.high
-    low, high = found.low, found.high
+    low, high = comparison.low, comparison.high
     assert low is not None
     assert high is not None
     assert least is not None
@@ -185,7 +185,7 @@ def _difference(
     def change(t: float, d: float) -> float:
         return sqrt(max(t + d, 0.0)) - sqrt(max(t, 0.0))
 
-    worse = change(found.estimate_b, found.difference)
+    worse = change(comparison.estimate_b, comparison.difference)
     return Bounds(
         estimate=worse,
         corrected=worse,

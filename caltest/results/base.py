@@ -232,8 +232,8 @@ class Result(Record):
         followed = [] if self.followup is None else [f"  follow-up   {self.followup}"]
         notes = followed + [f"  Note: {note}." for note in self.notes]
         if self.ended == "interrupted":
-            said = "  Interrupted: simulated numbers rest on the resamples drawn until then."
-            notes = [said, *notes]
+            interrupted = "  Interrupted: simulated numbers rest on the resamples drawn until then."
+            notes = [interrupted, *notes]
         return [*notes, "", f"  {self.recipe}"]
 
     def _tables(self) -> list[tables.Columns]:
@@ -273,7 +273,7 @@ class Result(Record):
         """Return the finding in sentences."""
         return []
 
-    def _said(self) -> list[str]:
+    def _sentences(self) -> list[str]:
         groups = [text for part in self._groups() for text in part.in_words()]
         foot = [line.strip() for line in self._foot() if line.strip()]
         return [*self._in_words(), *groups, *foot]
@@ -290,7 +290,7 @@ class Result(Record):
     def to_markdown(self) -> str:
         """Return the result as tables of Markdown, with what was found and how it was made."""
         shown = [tables.markdown(table) for table in self._all_tables()]
-        return "\n\n".join([*shown, *map(tables.markdown_text, self._said())]) + "\n"
+        return "\n\n".join([*shown, *map(tables.markdown_text, self._sentences())]) + "\n"
 
     def to_latex(self) -> str:
         """Return the tables of the result in LaTeX, under their recipe; they need booktabs."""
@@ -299,8 +299,8 @@ class Result(Record):
 
     def _repr_html_(self) -> str:
         """Show the result in a notebook."""
-        said = [f"<p>{escape(text)}</p>" for text in self._said()]
-        return "\n".join(["<div>", *map(tables.html, self._all_tables()), *said, "</div>"])
+        sentences = [f"<p>{escape(text)}</p>" for text in self._sentences()]
+        return "\n".join(["<div>", *map(tables.html, self._all_tables()), *sentences, "</div>"])
 
 
 def _plain_names(value: Any) -> Any:

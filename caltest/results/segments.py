@@ -169,30 +169,32 @@ class SegmentSearch(Result):
 
     def _in_words(self) -> list[str]:
         level = f"{100 * self.alpha:g} %"
-        said = [] if self.segments else ["None is listed: the segments of most evidence are shown."]
-        said += [
+        sentences = []
+        if not self.segments:
+            sentences.append("None is listed: the segments of most evidence are shown.")
+        sentences.append(
             "Evidence is what recalibrating the segment gains, in nats, less the price of the "
-            f"search; calibrated models show more than {self.bar:.1f} in {level} of data sets.",
-        ]
+            f"search; calibrated models show more than {self.bar:.1f} in {level} of data sets."
+        )
         if self.segments:
-            said.append(
+            sentences.append(
                 f"Finding: MISCALIBRATED somewhere (p {format_p(self.pvalue)}). Intervals hold for "
                 f"all segments that were searched together ({100 * (1 - self.alpha):g} %)."
             )
         else:
-            said.append(
+            sentences.append(
                 f"Finding: no error found (p {format_p(self.pvalue)}). {self.reach_in_words}"
             )
         cancelled = [segment.name for segment in self.segments if not segment.on_average]
         if cancelled:
-            said.append(f"Wrong, not on average: {', '.join(cancelled)}.")
-        said.append(self.gain_in_words)
+            sentences.append(f"Wrong, not on average: {', '.join(cancelled)}.")
+        sentences.append(self.gain_in_words)
         if self.impossible:
-            said.append(
+            sentences.append(
                 f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
                 "0: that alone refutes calibration, unless the predictions were rounded."
             )
-        return said
+        return sentences
 
     @property
     def reach_in_words(self) -> str:

@@ -103,15 +103,15 @@ class Column:
         return at
 
 
-def _cut(values: FloatArray, absent: BoolArray, known: FloatArray, parts: int) -> Cut:
+def _cut(values: FloatArray, absent: BoolArray, present: FloatArray, parts: int) -> Cut:
     """Cut at quantiles of the sorted known values."""
-    distinct = np.unique(known)
+    distinct = np.unique(present)
     cuts = distinct[:-1]
     if distinct.size > parts:
-        cuts = np.unique(known[-(-np.arange(1, parts) * known.size // parts) - 1])
+        cuts = np.unique(present[-(-np.arange(1, parts) * present.size // parts) - 1])
         cuts = cuts[cuts < distinct[-1]]
     code = np.searchsorted(cuts, values, side="left")
-    ordered = cuts.size + 1 if known.size else 0
+    ordered = cuts.size + 1 if present.size else 0
     code[absent] = ordered
     return Cut(code.astype(np.uint16), ordered + bool(absent.any()), ordered, cuts)
 
@@ -162,12 +162,12 @@ class Lattice:
             members += [(j, k) for j, k in combinations(range(len(columns)), 2)]
         conditions = [[cut.conditions() for cut in of] for of in cuts]
         blocks, corners, end = [], [np.zeros((1, 4), dtype=np.int64)], 1
-        for own in members:
-            of = len(own) - 1
-            ranges = [conditions[of][j] for j in own]
+        for member in members:
+            of = len(member) - 1
+            ranges = [conditions[of][j] for j in member]
             a, b = ranges if of else (*ranges, np.array([[0, 1]]))
             corners.append(np.hstack([np.repeat(a, len(b), 0), np.tile(b, (len(a), 1))]))
-            places = [(int(first[of][j]), cuts[of][j].size) for j in own]
+            places = [(int(first[of][j]), cuts[of][j].size) for j in member]
             begin, end = end, end + len(corners[-1])
             blocks.append((*places[0], *(places[1] if of else (0, 0)), begin, end))
         whole = cls(
@@ -183,9 +183,9 @@ class Lattice:
 
     def _of_enough(self, rows: FloatArray, n: int, min_rows: int) -> Lattice:
         """Keep segments of enough rows, and price them."""
-        kept = (rows >= min_rows) & (rows <= n - min_rows)
-        kept[0] = True
-        before = np.concatenate([[0], np.cumsum(kept)])
+        enough = (rows >= min_rows) & (rows <= n - min_rows)
+        enough[0] = True
+        before = np.concatenate([[0], np.cumsum(enough)])
         blocks = self.blocks.copy()
         blocks[:, 4:] = before[blocks[:, 4:]]
         used = blocks[:, 5] > blocks[:, 4]
@@ -194,9 +194,9 @@ class Lattice:
         cells = blocks[:, 1] * np.maximum(blocks[:, 3], 1)
         log_cells = np.log(cells * np.where(pairs, pairs.sum(), (~pairs).sum()))
         price = np.concatenate([[0.0], np.repeat(log_cells, blocks[:, 5] - blocks[:, 4])])
-        members = tuple(own for own, is_used in zip(self.members, used, strict=True) if is_used)
+        members = tuple(m for m, is_used in zip(self.members, used, strict=True) if is_used)
         return replace(
-            self, blocks=blocks, corners=self.corners[kept], price=price, members=members
+            self, blocks=blocks, corners=self.corners[enough], price=price, members=members
         )
 
     @property

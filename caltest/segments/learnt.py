@@ -63,8 +63,8 @@ def taught(
         )
     half = data.take(~teaching)
     columns = [replace(c, values=c.values[~teaching]) for c in columns]
-    said = (
+    note = (
         f"{type(learner).__name__} was taught by {teaching.sum()} of {data.n} rows, the others are "
         "searched: p depends on this split"
     )
-    return half, [*columns, Feature("learner", predicted)], said
+    return half, [*columns, Feature("learner", predicted)], note

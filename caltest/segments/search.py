@@ -155,8 +155,8 @@ def segment_search(
         data = OneVsRest(1)(data)
     columns, notes = _columns(analysis, data), []
     if learner is not None:
-        data, columns, said = taught(learner, data, columns, rng)
-        notes.append(said)
+        data, columns, note = taught(learner, data, columns, rng)
+        notes.append(note)
     cut, dropped = _searched(data, columns, min_rows)
     notes += [f"left out: {', '.join(dropped)}"] if dropped else []
     if max_depth is None and len(cut) > MANY_COLUMNS:
@@ -217,13 +217,13 @@ def _columns(analysis: Analysis, data: Predictions) -> list[Feature]:
     def free(name: str) -> str:
         return name if name not in names else free(f"the {name}")
 
-    own = [Feature(free("prediction"), data.probs[:, 0])]
+    derived = [Feature(free("prediction"), data.probs[:, 0])]
     rows = analysis.data
     if analysis.lens == TopK(1) and rows.n_classes > 2:
         classes = tuple(map(rows.class_name, range(rows.n_classes)))
         predicted = rows.probs.argmax(axis=1).astype(np.float64)
-        own.append(Feature(free("predicted class"), predicted, classes))
-    return [*own, *data.features.columns]
+        derived.append(Feature(free("predicted class"), predicted, classes))
+    return [*derived, *data.features.columns]
 
 
 def _searched(
@@ -235,11 +235,11 @@ def _searched(
             f"{several(data.n, 'row')} have no segment of {min_rows} rows with as many others: "
             f"take min_rows of at most {data.n // 2}, or more rows"
         )
-    cut, dropped, seen = list[Column](), list[str](), dict[bytes, str]()
+    cut, dropped, first_of = list[Column](), list[str](), dict[bytes, str]()
     for feature in columns:
         column = Column.of(feature, min_rows)
         cells = column.alone.code.tobytes() + column.paired.code.tobytes()
-        first = seen.setdefault(cells, feature.name)
+        first = first_of.setdefault(cells, feature.name)
         if cut and column.alone.size < 2:
             dropped.append(f"{feature.name} (one cell)")
         elif first != feature.name:
@@ -283,9 +283,9 @@ def _described(
     """Return all there is to say of a segment."""
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
-    found = interval(p, w, y[m], bar + price, phi)
+    bounds = interval(p, w, y[m], bar + price, phi)
     predicted = float(w @ p / w.sum())
-    ratios = [1.0 + d / predicted if predicted > 0.0 else np.nan for d in found[:3]]
+    ratios = [1.0 + d / predicted if predicted > 0.0 else np.nan for d in bounds[:3]]
     conditions = scan.lattice.conditions(segment)
     return Segment(
         name=" and ".join(map(words_of, conditions)) or "all rows",
@@ -294,15 +294,15 @@ def _described(
         n=int(m.sum()),
         weight=float(w.sum()),
         predicted=predicted,
-        observed=predicted + found.mean,
-        difference=found.mean,
-        low=found.low,
-        high=found.high,
+        observed=predicted + bounds.mean,
+        difference=bounds.mean,
+        low=bounds.low,
+        high=bounds.high,
         chance=float(np.sqrt(phi * scan.variance[segment])) / float(w.sum()),
         ratio=ratios[0],
         ratio_low=ratios[1],
         ratio_high=ratios[2],
-        shift=found.shift,
+        shift=bounds.shift,
         gain=float(evidence[segment]) + price,
         price=price,
         evidence=float(evidence[segment]),

@@ -290,5 +290,5 @@ def radius(v: float, alpha: float, v_opt: float = V_OPT, c: float = 2.0) -> floa
     above = 10.0
     while log_mixture(above, v, rho, c) < -log(alpha):
         above *= 2.0
-    found = brentq(lambda s: log_mixture(s, v, rho, c) + log(alpha), 0.0, above, xtol=1e-10)
-    return float(found)
+    root = brentq(lambda s: log_mixture(s, v, rho, c) + log(alpha), 0.0, above, xtol=1e-10)
+    return float(root)

@@ -319,11 +319,11 @@ class Monitor(Watch):
         return f"<{self.recipe}: e-value {shown(self.log_evidence)}>"
 
     def __str__(self) -> str:
-        asked = "has it become miscalibrated?" if self.change else "is it miscalibrated?"
+        question = "has it become miscalibrated?" if self.change else "is it miscalibrated?"
         rings = f"at an e-value of {shown(self.alarm_at)}"
         p = self.pvalue
         lines = [
-            f"Monitor of calibration: {asked}",
+            f"Monitor of calibration: {question}",
             f"  rows        {self.n}",
             f"  e-value     {shown(self.log_evidence)}  (what a bet of 1 against it has become)",
             f"  alarm       {'none' if self.alarm is None else f'at row {self.alarm}'}  ({rings})",

@@ -126,8 +126,8 @@ class Agreement:
             for step in range(1, STEPS + 1):
                 if step > len(tried):
                     tried.append(self._drawn(step / STEPS))
-                values, seen = tried[step - 1][:, part], observed[part]
-                if (values <= seen + 1e-9).mean() >= POSSIBLE:
+                values, agreement = tried[step - 1][:, part], observed[part]
+                if (values <= agreement + 1e-9).mean() >= POSSIBLE:
                     highest = step
                 elif step > 2:
                     break
@@ -136,8 +136,8 @@ class Agreement:
         overall = limit(0)
         too_much = np.zeros(9, dtype=bool)
         for centred in (True, False):
-            seen = self.correlation(self.data.labels[None, :], centred)[0]
-            reached = self._drawn(overall / STEPS, centred) >= seen - 1e-9
+            agreement = self.correlation(self.data.labels[None, :], centred)[0]
+            reached = self._drawn(overall / STEPS, centred) >= agreement - 1e-9
             too_much |= (1 + reached.sum(axis=0)) / (1 + DRAWS) <= DISAGREE
         steps = [max(overall, limit(j)) if too_much[j] else overall for j in range(1, 9)]
         of_parts = tuple(step / STEPS for step in steps)
@@ -208,22 +208,22 @@ def _agreements(  # type: ignore[no-untyped-def]
             total[q, k] += w[i] * p[i, k]
             squared[s, q, k] += w[i] ** 2 * p[i, k]
             alone[s, q] += w[i] ** 2 * p[i, k] ** 2
-    seen = np.empty((n_clusters, 4, n_classes))
+    residual = np.empty((n_clusters, 4, n_classes))
     hits, hits_squared = np.empty((4, n_classes)), np.empty((4, 4, n_classes))
     mean, rows = np.zeros((4, n_classes)), np.maximum(mass.sum(axis=0), 1e-300)
-    own = np.empty((4, 4))
+    self_products = np.empty((4, 4))
     for r in range(labels.shape[0]):
-        seen[:] = -expected
+        residual[:] = -expected
         hits[:] = 0.0
         hits_squared[:] = 0.0
-        own[:] = alone
+        self_products[:] = alone
         for i in range(w.size):
             k = labels[r, i]
             if k < n_classes:
-                seen[cluster[i], quarter[i], k] += w[i]
+                residual[cluster[i], quarter[i], k] += w[i]
                 hits[quarter[i], k] += w[i]
                 hits_squared[size[i], quarter[i], k] += w[i] ** 2
-                own[size[i], quarter[i]] += w[i] ** 2 * (1.0 - 2.0 * p[i, k])
+                self_products[size[i], quarter[i]] += w[i] ** 2 * (1.0 - 2.0 * p[i, k])
         if centred:
             for q in range(4):
                 for k in range(n_classes):
@@ -231,17 +231,17 @@ def _agreements(  # type: ignore[no-untyped-def]
                     mean[q, k] = m
                     for s in range(4):
                         moved = squared[s, q, k] - hits_squared[s, q, k]
-                        own[s, q] += m * (2.0 * moved + squares[s, q] * m)
-        squares_out[r, 0] = own.sum()
+                        self_products[s, q] += m * (2.0 * moved + squares[s, q] * m)
+        squares_out[r, 0] = self_products.sum()
         for t in range(4):
-            squares_out[r, 1 + t] = own[:, t].sum()
-            squares_out[r, 5 + t] = own[t].sum()
+            squares_out[r, 1 + t] = self_products[:, t].sum()
+            squares_out[r, 5 + t] = self_products[t].sum()
         out[r] = -squares_out[r]
         for g in range(n_clusters):
             for k in range(n_classes):
                 whole = 0.0
                 for q in range(4):
-                    x = seen[g, q, k] - mass[g, q] * mean[q, k]
+                    x = residual[g, q, k] - mass[g, q] * mean[q, k]
                     out[r, 1 + q] += x * x
                     whole += x
                 out[r, 0] += whole * whole

@@ -69,13 +69,15 @@ class FollowupDrawer:
         w, slots = censoring.weights, censoring.starts
         times, shares = np.ones((3, slots[-1])), np.zeros(len(slots) - 1)
         for s, (a, b) in enumerate(pairwise(slots)):
-            own = rows[row_starts[s] : row_starts[s + 1]]
-            status = followup.status[own]
-            rest = float(w[own][status != EVENT].sum())
-            shares[s] = w[own][status == COMPETING].sum() / rest if rest > 0.0 else 0.0
+            stratum = rows[row_starts[s] : row_starts[s + 1]]
+            status = followup.status[stratum]
+            rest = float(w[stratum][status != EVENT].sum())
+            shares[s] = w[stratum][status == COMPETING].sum() / rest if rest > 0.0 else 0.0
             for k, kind in enumerate((EVENT, COMPETING)):
                 enough = (status == kind).sum() >= ENOUGH
-                times[k, a:b] = _law(censoring, kind, own if enough else rows, censoring.cuts[s])
+                times[k, a:b] = _law(
+                    censoring, kind, stratum if enough else rows, censoring.cuts[s]
+                )
             times[2, a : b - 1] = 1.0 - censoring.left[a + 1 : b]
         numbers = [np.ceil(values * WHOLE).astype(np.int64) for values in (p, shares, times)]
         return cls(numbers[0], rows, row_starts, slots, numbers[1], numbers[2])

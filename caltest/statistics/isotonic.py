@@ -175,7 +175,7 @@ def _miscalibrations(  # type: ignore[no-untyped-def]
     row = np.empty(n, dtype=np.uint8)
     rise = np.empty(n + 2, dtype=np.int64)
     fall = np.empty(n + 2, dtype=np.int64)
-    seen = np.empty(n, dtype=np.int64)
+    events = np.empty(n, dtype=np.int64)
     size = np.empty(n, dtype=np.int64)
     for r in range(labels.shape[0]):
         outcomes = labels[r]
@@ -212,14 +212,14 @@ def _miscalibrations(  # type: ignore[no-untyped-def]
         b = -1
         for k in range(rises):
             s, w = fall[k] - rise[k], rise[k + 1] - rise[k]
-            while b >= 0 and seen[b] * w >= s * size[b]:
-                s += seen[b]
+            while b >= 0 and events[b] * w >= s * size[b]:
+                s += events[b]
                 w += size[b]
                 b -= 1
             b += 1
-            seen[b], size[b] = s, w
+            events[b], size[b] = s, w
         for block in range(b + 1):
-            s, w = seen[block], size[block]
+            s, w = events[block], size[block]
             if 0 < s < w:
                 share = s / w
                 if log:

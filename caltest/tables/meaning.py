@@ -109,8 +109,8 @@ def _chosen(source: Source, request: Request) -> Chosen:
     if request.predicted_label is not None:
         refuse_unknown([request.predicted_label], source.names)
         return Chosen(choice, outcomes, facts, request.predicted_label, sure=True)
-    asked = request.classes is not None or request.pos_label is not None
-    if asked or len(choice.probs) > 1 or len(outcomes) > 1 or source.log:
+    named_classes = request.classes is not None or request.pos_label is not None
+    if named_classes or len(choice.probs) > 1 or len(outcomes) > 1 or source.log:
         return Chosen(choice, outcomes, facts, None, lone=False)
     return Chosen(choice, outcomes, facts, _predicted(source, others, choice.probs[0], outcomes[0]))
 

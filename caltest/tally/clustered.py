@@ -89,13 +89,13 @@ class ClusteredTally(AnyTally):
             if values is not None:
                 raise StatisticError(f"a tally of clusters keeps no {name}: make one for each part")
         through = as_lens(lens, data)
-        seen = through(data)
-        if seen.n_classes != 2:
+        induced = through(data)
+        if induced.n_classes != 2:
             raise StatisticError(
-                f"a tally is of a two-class question, but {through!r} leaves {seen.n_classes} "
+                f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
                 "classes: take TopK(1) or OneVsRest(c)"
             )
-        p, y = seen.probs[:, 0], (seen.labels == 0).astype(np.float64)
+        p, y = induced.probs[:, 0], (induced.labels == 0).astype(np.float64)
         names, group = np.unique(marks.astype(str), return_inverse=True)
         cell = np.maximum(np.ceil((p - EDGE_TOLERANCE) * n_cells).astype(np.int64) - 1, 0)
         columns = [np.ones(p.size), p, p * p, y, y * p]
