@@ -30,6 +30,11 @@ def can(values: Any, what: str) -> bool:
     return hasattr(type(values), what)
 
 
+def dtype_of(values: Any) -> str:
+    """Return what the type of numbers is called where they come from, or "" if it has no name."""
+    return str(getattr(values, "dtype", ""))
+
+
 def opened(values: Any, name: str) -> Any:
     """Return a table that is at hand, whose columns are indexed by their names."""
     if of_dask(values):
@@ -79,7 +84,7 @@ def _read(values: Any, name: str) -> NDArray[Any]:
     if can(values, "detach"):  # a torch tensor, of any device, perhaps part of a gradient
         values = values.detach()
         values = values.cpu() if can(values, "cpu") else values
-    kind = str(getattr(values, "dtype", ""))
+    kind = dtype_of(values)
     if "bfloat16" in kind or "float8" in kind:  # types that NumPy does not have
         values = values.float() if can(values, "float") else values.astype(np.float32)
     array = np.asarray(values)

@@ -166,14 +166,14 @@ def as_columns(values: Any, n: int) -> Columns | None:
     A column whose values all differ says nothing; one of fewer than five clusters is left out with
     a note, and one whose clusters lie within those of the other too.
     """
-    names = list(values) if isinstance(values, Mapping) else getattr(values, "columns", None)
+    names = names_of(values)
     if names is None:
         table = as_ndarray(values, "clusters")
         if table.ndim != 2 or table.shape[1] < 2:
             return None
-        names, values = ("first", "second", "third")[: table.shape[1]], table.T
+        names, values = ["first", "second", "third"][: table.shape[1]], table.T
         values = dict(zip(names, values, strict=True))
-    if len(names) == 0:
+    if not names:
         raise InvalidPredictionsError("clusters holds no column: give one, or two")
     if len(names) > 2:
         raise InvalidPredictionsError(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.containers import dtype_of
 from caltest._base.reading import (
     as_array,
     as_event,
@@ -43,7 +44,7 @@ def as_rows(
             "probs holds booleans, which are classes: pass probabilities, numbers in [0, 1]"
         )
     refuse_swapped(values, marks)
-    dtype = str(getattr(probs, "dtype", values.dtype))
+    dtype = dtype_of(probs) or str(values.dtype)
     rows, notes = as_probabilities(values, from_logits, dtype, renormalise)
     if len(marks) != len(rows):
         raise InvalidPredictionsError(

@@ -81,7 +81,7 @@ class Picture:
 
     def _repr_png_(self) -> bytes | None:
         """Show the picture in a notebook, unless pyplot manages the figure and will do so."""
-        if getattr(self.figure, "number", None) is not None:
+        if self.figure.canvas.manager is not None:
             return None
         file = BytesIO()
         self.figure.savefig(file, format="png", dpi=150)

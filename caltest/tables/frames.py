@@ -110,5 +110,5 @@ def _refuse_misaligned(probs: Any, others: Mapping[str, Any]) -> None:
 
 def _index(values: Any) -> Any:
     """Return the index of a pandas object; lists have an ``index``, too, but a method."""
-    index = getattr(values, "index", None)
-    return index if hasattr(index, "equals") else None
+    index = values.index if can(values, "index") else None
+    return index if can(index, "equals") else None
