@@ -307,6 +307,7 @@ def test_verbs_agree_with_each_other():
         lambda p, seen: ct.cox_recalibration(p, seen.labels, link="cloglog"),
         lambda p, seen: ct.reliability_curve(p, seen, band="wilson"),
         lambda p, seen: ct.audit(p, seen, tolerance=0.1),
+        lambda p, seen: ct.Predictions.of({"p": p, "w": p + 1.0}, seen, weights="w"),
         lambda p, seen: ct.TopK(1)(ct.Predictions.of(p, seen)) and ct.ECE()(
             ct.TopK(1)(ct.Predictions.of(p, seen))
         ),
