@@ -60,9 +60,9 @@ def report_of(
         ]
     if impossible.size:
         rows_known = isinstance(data, Predictions)
-        where = f" (the first in row {impossible[0] + 1})" if rows_known else ""
+        first = f" (the first in row {impossible[0] + 1}, counted from 1)" if rows_known else ""
         summary.append(
-            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{where}"
+            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{first}"
             ": that alone refutes calibration, unless the probabilities were rounded to 0."
         )
     return AuditReport(

@@ -91,6 +91,8 @@ def no_column(name: str, names: Collection[str]) -> str:
     close = get_close_matches(name.lower(), {n.lower(): n for n in names}, 1)
     meant = [n for n in names if n.lower() in close]
     advice = f" (did you mean {meant[0]!r}?)" if meant else ""
+    if set(name.split(",")) <= set(names):
+        advice = " (it takes one column; for segments of several, features= (--features))"
     return f"there is no column {name!r} among {listing(names)}{advice}"
 
 
@@ -128,6 +130,7 @@ def _suggestion(source: Source, names: Sequence[str], labels: bool) -> str:
         likely = [*two, *likely]
     else:
         likely = [n for n, c in columns.items() if n not in two and _are_probabilities([c], False)]
+        likely = likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"]
     head = likely[0].rstrip("0123456789") if len(likely) > 2 else ""
     if head and likely == [n for n in names if n.startswith(head)]:
         return f", such as '{head}*'"

@@ -375,11 +375,19 @@ TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
     [
         (RISKS, {}, r"such as event; of rows that were followed .* event="),
         (TEN, {"label": "true"}, r"such as 'class\*'$"),
+        (TEN, {"label": "true", "by": "class1,class2"}, r"takes one column; for segments of several, features="),
     ],
 )
 def test_a_refusal_names_what_would_be_right(tmp_path, columns, asked, message):
     with pytest.raises(InvalidPredictionsError, match=message):
         read_predictions(written(tmp_path / "f.csv", columns), **asked)
+
+
+def test_whole_rows_of_log_likelihoods_are_suggested(tmp_path):
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"id": 1, "ll": [-1.5, -0.25], "gold": 1}\n' * 2)
+    with pytest.raises(InvalidPredictionsError, match=r"such as ll$"):
+        read_predictions(path)
 
 
 def test_a_table_of_grades_says_all_that_it_lacks_and_no_option_that_is_none(tmp_path):
