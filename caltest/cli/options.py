@@ -68,7 +68,11 @@ ROWS = options_of(
     option("--folds", metavar="COLUMN", help="Which model predicted a row, of cross-validation."),
     option("--horizon", type=_number, metavar="N", help="How many steps forecasts are ahead."),
     option("--time", metavar="COLUMN", help="The times of the rows, which give their order."),
-    option("--by", metavar="COLUMN", help="Every subgroup, too; not in gate, monitor, segments."),
+    option(
+        "--by",
+        metavar="COLUMN",
+        help="Subgroups, too: audit, test, compare, interval, plot, report.",
+    ),
     option("--ids", "--id", "ids", metavar="COLUMN", help="Names of rows: match files by them."),
 )
 FILE = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), ROWS)
