@@ -87,14 +87,11 @@ def null_distribution(
             )
         return laws[null](data.labels)
     if isinstance(null, str):
-        # Cells first: exact for any n. Enumeration is for what is no function of cells.
-        law = prepared.cell_law() if data.n_classes == 2 else None
-        if law is not None and len(law.cells) <= (MAX_CELLS if null == "auto" else data.n):
-            return cell_null(law, estimate)
-        limit = MAX_ENUMERATION if null == "exact" else n_resamples
-        if prepared.problem.exact and n_label_vectors(data.probs) <= limit:
-            return enumerated_null(prepared, data.probs)
-        if null == "exact":
+        exact = null == "exact"
+        law = _exact_law(prepared, estimate, exact, MAX_ENUMERATION if exact else n_resamples)
+        if law is not None:
+            return law
+        if exact:
             raise StatisticError(
                 f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
                 f"{data.n_classes} classes: it needs a two-class lens and a binned statistic, "
@@ -110,6 +107,22 @@ def null_distribution(
             stacklevel=4,
         )
     return replicates_of(statistic, prepared, null, *run, stop_when=stopping(estimate))
+
+
+def _exact_law(
+    prepared: Prepared, estimate: float, exact: bool, most: int
+) -> NullDistribution | None:
+    """Return the law computed from cells, or of at most so many label vectors; None without.
+
+    Cells first: exact for any n. Enumeration is for what is no function of cells.
+    """
+    data = prepared.data
+    law = prepared.cell_law() if data.n_classes == 2 else None
+    if law is not None and len(law.cells) <= (data.n if exact else MAX_CELLS):
+        return cell_null(law, estimate)
+    if prepared.problem.exact and n_label_vectors(data.probs) <= most:
+        return enumerated_null(prepared, data.probs)
+    return None
 
 
 def _of_clusters(

@@ -115,37 +115,11 @@ def audited(
     run: dict[str, Any],
 ) -> AuditReport:
     """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
+    data = _admitted(probs, labels, facts, alpha, tolerance, adjust, run)
     tally = isinstance(probs, AnyTally)
-    data: Any = (
-        admitted_tally("audit", probs, labels, facts, whole=True)
-        if tally
-        else admitted("audit", probs, labels, facts, takes=TAKES)
-    )
-    fraction("alpha", alpha)
-    if tolerance is not None:
-        fraction("tolerance", tolerance)
-        if not tally and (data.followup is not None or data.multilabel):
-            what = "several labels a row" if data.multilabel else "follow-up"
-            raise StatisticError(
-                f"tolerance= needs an interval of the error, which there is none of with {what}: "
-                "leave it out"
-            )
-    one_of("adjust", adjust, ("holm", "max-T"))
-    check_run(**run)
-    n_resamples = run["n_resamples"]
-    if isinstance(data, Tallies) and data.n_classes == 2:
-        data = data.through(None)
-    apart = data.n_clusters is not None or data.by is not None or isinstance(data, Tallies)
-    if isinstance(data, Predictions):
-        apart = apart or data.folds is not None or data.features is not None
-    if adjust == "max-T" and apart:
-        raise StatisticError(
-            "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
-            "for all questions together: use adjust='holm'"
-        )
     if left := left_out(data):
         data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
-    agenda = questions(data)
+    agenda, n_resamples = questions(data), run["n_resamples"]
     if len(agenda) > alpha * (1 + n_resamples):
         raise StatisticError(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
@@ -178,6 +152,46 @@ def audited(
     if tolerance is not None:
         elsewhere = _elsewhere(data, agenda, answers, rows, (tolerance, alpha), run)
     return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
+
+
+def _admitted(
+    probs: Any,
+    labels: Any,
+    facts: Facts,
+    alpha: float,
+    tolerance: float | None,
+    adjust: str,
+    run: dict[str, Any],
+) -> Any:
+    """Check all arguments, and return the rows, or what there is of them."""
+    tally = isinstance(probs, AnyTally)
+    data: Any = (
+        admitted_tally("audit", probs, labels, facts, whole=True)
+        if tally
+        else admitted("audit", probs, labels, facts, takes=TAKES)
+    )
+    fraction("alpha", alpha)
+    if tolerance is not None:
+        fraction("tolerance", tolerance)
+        if not tally and (data.followup is not None or data.multilabel):
+            what = "several labels a row" if data.multilabel else "follow-up"
+            raise StatisticError(
+                f"tolerance= needs an interval of the error, which there is none of with {what}: "
+                "leave it out"
+            )
+    one_of("adjust", adjust, ("holm", "max-T"))
+    check_run(**run)
+    if isinstance(data, Tallies) and data.n_classes == 2:
+        data = data.through(None)
+    apart = data.n_clusters is not None or data.by is not None or isinstance(data, Tallies)
+    if isinstance(data, Predictions):
+        apart = apart or data.folds is not None or data.features is not None
+    if adjust == "max-T" and apart:
+        raise StatisticError(
+            "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
+            "for all questions together: use adjust='holm'"
+        )
+    return data
 
 
 def _elsewhere(
