@@ -99,7 +99,8 @@ class ClusteredTally(AnyTally):
         names, group = np.unique(marks.astype(str), return_inverse=True)
         cell = np.maximum(np.ceil((p - EDGE_TOLERANCE) * n_cells).astype(np.int64) - 1, 0)
         columns = [np.ones(p.size), p, p * p, y, y * p]
-        return cls._added(names, group.ravel(), cell, columns, through, n_cells, data.classes)
+        added = cls._added(names, group.ravel(), cell, columns, through, n_cells, data.classes)
+        return replace(added, notes=data.notes)
 
     @classmethod
     def _added(
@@ -191,7 +192,8 @@ class ClusteredTally(AnyTally):
         cell = np.concatenate([self.cell, other.cell])
         columns = np.concatenate([self.sums, other.sums]).T
         added = self._added(names, group, cell, list(columns), self.lens, self.n_cells)
-        return replace(added, classes=self.classes)
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        return replace(added, classes=self.classes, notes=notes)
 
     @property
     def shared(self) -> float:
