@@ -84,7 +84,7 @@ STATISTICS = [
     Row(ct.ATB(), two_classes=True, tally=1e-4),
     Row(ct.CORP(), two_classes=True),
     Row(ct.CORP("log"), two_classes=True),
-    Row(ct.SmoothECE(), two_classes=True, repeats=False),
+    Row(ct.SmoothECE(), two_classes=True),
     Row(ct.ICI(), two_classes=True, repeats=False),
     Row(ct.E50(), two_classes=True, repeats=False),
     Row(ct.E90(), two_classes=True, repeats=False),

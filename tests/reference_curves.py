@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import scipy.optimize
 import scipy.stats
 
 
@@ -53,7 +54,7 @@ def corp(p, y, score):
     return raw - best, base - best, base
 
 
-def smooth_at(p, y, width, signs=None):
+def relplot_at(p, y, width, signs=None):
     """The error for one width, by direct sums over the data and their mirror images."""
     size = max(2000, round(20 / width)) // 2 + 1
     step = 1 / (size - 1)
@@ -78,16 +79,51 @@ def smooth_at(p, y, width, signs=None):
     return np.abs(smooth[0]).sum() / (smooth[1] + 1e-4).sum()
 
 
-def smooth_ece(p, y, signs=None):
+def relplot_smooth_ece(p, y, signs=None):
     """(error, width): ten halvings, towards the smallest width that the error does not exceed."""
     wide, narrow = 1.0, 0.0
     for _ in range(10):
         middle = (wide + narrow) / 2
-        if middle < 0.001 or middle < smooth_at(p, y, middle, signs):
+        if middle < 0.001 or middle < relplot_at(p, y, middle, signs):
             narrow = middle
         else:
             wide = middle
-    return smooth_at(p, y, wide, signs), wide
+    return relplot_at(p, y, wide, signs), wide
+
+
+def smoothed(t, p, residuals, width):
+    """Σ_i K(t, p_i) r_i, the images of p under reflection at 0 and 1 one by one."""
+    far = 1 + math.ceil(4 * width)
+    images = [2 * m + sign * p for m in range(-far, far + 1) for sign in (1, -1)]
+    kernel = sum(np.exp(-(((t[:, None] - image) / width) ** 2) / 2) for image in images)
+    return kernel @ residuals / (math.sqrt(2 * math.pi) * width)
+
+
+def smooth_at(p, residuals, width):
+    """∫ |Σ_i K(t, p_i) r_i| dt: the zeros by bisection, Gauss & Legendre between them."""
+    cuts = np.linspace(0, 1, max(60, int(5 / width)))
+    value = smoothed(cuts, p, residuals, width)
+    low, high = (side[value[1:] * value[:-1] < 0] for side in (cuts[:-1], cuts[1:]))
+    sign = np.sign(smoothed(low, p, residuals, width))
+    for _ in range(40):
+        middle = (low + high) / 2
+        same = np.sign(smoothed(middle, p, residuals, width)) == sign
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    cuts = np.sort(np.append(cuts, low))
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    half = np.diff(cuts)[:, None] / 2
+    t = cuts[:-1, None] + half * (1 + nodes)
+    value = np.abs(smoothed(t.ravel(), p, residuals, width)).reshape(t.shape)
+    return (value * half @ weights).sum()
+
+
+def smooth_ece(p, residuals):
+    """The width that is its own error; residuals Σ w r / Σ w."""
+
+    def excess(width):
+        return smooth_at(p, residuals, width) - width
+
+    return scipy.optimize.brentq(excess, 2e-3, 1.0, xtol=1e-9)
 
 
 def row_score(row, y, score):

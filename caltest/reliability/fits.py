@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Unpack
 
@@ -24,12 +23,10 @@ from caltest.results import ReliabilityFit, ending
 from caltest.simulate import RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.isotonic import Pools
-from caltest.statistics.smooth import smooth_curve
+from caltest.statistics.smooth import KernelSmoother, smooth_curve
 from caltest.tally import AnyTally
 
 Fit = Literal["isotonic", "smooth", "band"]
-#: Steps of the grid on which residuals are smoothed.
-GRID = 1000
 #: Rows of a tally that may have a band, which takes 8 bytes for each.
 MOST_ROWS = 10**7
 
@@ -127,7 +124,7 @@ def reliability_fit(
         curves: Callable[[IntArray], FloatArray]
         if fit == "smooth":
             statistic, width = SmoothECE(), smooth_curve(induced).width
-            curves = _Smooth.of(p, at, width, induced.weights)
+            curves = partial(_smooth, KernelSmoother(p, induced.weights, width, at))
         else:
             curves = partial(_isotonic, CORP().prepare(RowProblem(induced)), at)
         fitted = curves(induced.labels[None, :])[0]
@@ -201,35 +198,8 @@ def _isotonic(pools: Pools, at: FloatArray, labels: IntArray) -> FloatArray:
     return np.array([pools.fit(row)(at) for row in labels])
 
 
-@dataclass(frozen=True, eq=False)
-class _Smooth:
-    """The residuals smoothed by a reflected Gaussian kernel of one width, on a grid of [0, 1]."""
-
-    at: FloatArray
-    p: FloatArray = field(repr=False)
-    cell: IntArray = field(repr=False)
-    share: FloatArray = field(repr=False)
-    kernel: FloatArray = field(repr=False)
-    weights: FloatArray | float
-
-    @classmethod
-    def of(cls, p: FloatArray, at: FloatArray, width: float, weights: FloatArray | None) -> _Smooth:
-        place = p * GRID
-        cell = np.minimum(place.astype(np.int64), GRID - 1)
-        t = np.arange(GRID + 1) / GRID
-        images = [at[:, None] - image for image in (t, -t, 2.0 - t)]  # reflected at both ends
-        kernel = sum(np.exp(-0.5 * (distance / width) ** 2) for distance in images)
-        w = 1.0 if weights is None else weights
-        fixed = cls(at, p, cell, place - cell, np.asarray(kernel), w)
-        mass = kernel @ fixed.on_grid(w * np.ones_like(p))
-        return replace(fixed, kernel=kernel / mass[:, None])
-
-    def on_grid(self, values: FloatArray) -> FloatArray:
-        """Split every value between the two neighbours of its prediction."""
-        moved = self.share * values
-        grid: FloatArray = np.bincount(self.cell, values - moved, GRID + 1).astype(np.float64)
-        return grid + np.bincount(self.cell + 1, moved, GRID + 1)
-
-    def __call__(self, labels: IntArray) -> FloatArray:
-        residuals = np.array([self.on_grid(row) for row in self.weights * ((labels == 0) - self.p)])
-        return np.clip(self.at + residuals @ self.kernel.T, 0.0, 1.0)
+def _smooth(smoother: KernelSmoother, labels: IntArray) -> FloatArray:
+    """Return the smoothed curves for label vectors, whose event is class 0: (B, n) to (B, m)."""
+    w = 1.0 if smoother.weights is None else smoother.weights
+    residuals = w * ((labels == 0) - smoother.p)
+    return np.clip(smoother.at + smoother(residuals), 0.0, 1.0)

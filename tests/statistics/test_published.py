@@ -280,7 +280,7 @@ def test_against_calzone_file(data_dir):
     [
         (ct.ECE(10), 0.08144644644456098, 1e-12),
         (ct.MCE(10), 0.16811505300021426, 1e-12),
-        (ct.SmoothECE(), 0.08650801122963021, 1e-14),
+        (ct.presets.relplot(task="binary"), 0.08650801122963021, 1e-14),
         (ct.KolmogorovSmirnov(scaled=True), 9.996642893242793, 1e-10),
         (ct.Kuiper(scaled=True), 11.421681716982144, 1e-10),
         (ct.CORP(), 0.01102819373, 6e-12),

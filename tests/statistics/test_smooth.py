@@ -1,4 +1,4 @@
-"""Smooth ECE: relplot's numbers, direct sums, bounds, size."""
+"""Smooth ECE: the formula by quadrature, its curve, bounds."""
 
 import numpy as np
 import pytest
@@ -8,68 +8,46 @@ from numpy.testing import assert_allclose
 
 import caltest as ct
 from caltest.problem import Flips
-from caltest.statistics import smooth
 from caltest.statistics.base import problem_of
 from caltest.statistics.smooth import SmoothECE, smooth_curve
 
 
-@pytest.mark.parametrize(
-    ("problem", "error", "width"),
-    [  # relplot 1.0.3: smECE(p, y, return_width=True)
-        (([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 0.12992608743317116, 0.1318359375),
-        (
-            ([0.1, 0.3, 0.3, 0.7, 0.9, 0.95, 1.0, 0.0], [0, 1, 0, 1, 1, 0, 1, 0]),
-            0.1519509046923463,
-            0.1533203125,
-        ),
-    ],
-)
-def test_relplot(problem, error, width):
-    curve = smooth_curve(*problem)
-    assert curve.width == width
-    assert curve.error == pytest.approx(error, abs=1e-14)
-    assert SmoothECE()(*problem) == pytest.approx(error, abs=1e-14)
-
-
-def test_relplot_on_random_data():
-    generator = np.random.default_rng(5)
-    p = generator.beta(0.5, 0.5, 4000)
-    y = (generator.random(4000) < p).astype(int)
-    assert SmoothECE()(p, y) == pytest.approx(0.016246551598726157, abs=1e-14)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
-@pytest.mark.parametrize("n", [2, 25, 200])
-def test_against_direct_sums(n, style):
+@pytest.mark.parametrize("style", ["plain", "decimals", "ties", "corners"])
+@pytest.mark.parametrize("n", [2, 25, 100])
+def test_against_quadrature(n, style):
     p, y = two(n, n, style)
-    error, width = slow.smooth_ece(p, y)
+    expected = slow.smooth_ece(p, (p - y) / n)
     curve = smooth_curve(p, y)
-    assert (curve.width, curve.error) == (width, pytest.approx(error, abs=1e-12))
+    assert curve.error == SmoothECE()(p, y) == pytest.approx(expected, abs=1e-7)
+    assert curve.width == pytest.approx(curve.error, abs=1e-9)
 
 
-@pytest.mark.parametrize("width", [1.0, 0.25, 7 / 1024, 8 / 1024])
-def test_one_width_against_direct_sums(width):
-    # Among them a grid with an even number of points, which has no middle.
-    p, y = two(4, 60)
+def test_small_width_against_quadrature(rng):
+    # On the second grid: few events among small probabilities, and rows of little weight.
+    p, y = np.append(rng.uniform(0.0, 0.014, 40), [0.2, 0.5, 0.8]), np.repeat([0, 1], [41, 2])
+    w = np.append(np.ones(40), np.full(3, 0.05))
+    value = SmoothECE()(ct.Predictions.of(p, y, weights=w))
+    assert value == pytest.approx(slow.smooth_ece(p, w * (p - y) / w.sum()), abs=1e-7)
+    assert 10 / 2**12 < value < 10 / 2**10
+
+
+def test_moved_residuals_and_many_at_once_against_quadrature():
+    p, y = two(6, 25, "corners")
     fixed = SmoothECE().prepare(problem_of(event(p, y)))
-    transformed = smooth._transformed(p, (y - p)[None, :], smooth._grid_size(width))
-    expected = slow.smooth_at(p, y, width)
-    assert fixed.errors(width, transformed) == pytest.approx(expected, rel=1e-11)
-    assert smooth._grid_size(7 / 1024) % 2 == 0
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], (600, 25))
+    values = fixed.values(Flips(signs))
+    for i in (0, 599):
+        assert values[i] == fixed.values(Flips(signs[i : i + 1]))[0]
+        assert values[i] == pytest.approx(slow.smooth_ece(p, signs[i] * (p - y) / 25), abs=1e-7)
 
 
-@pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
-def test_moved_residuals_against_direct_sums(style):
-    p, y = two(6, 25, style)
-    data = event(p, y)
-    fixed, signs = (
-        SmoothECE().prepare(problem_of(data)),
-        np.random.default_rng(1).choice([-1.0, 1.0], 25),
-    )
-    values = fixed.values(Flips(np.stack([np.ones(25), signs])))
-    expected = [SmoothECE()(p, y), slow.smooth_ece(p, y, signs)[0]]
-    assert_allclose(values, expected, atol=1e-12)
+@pytest.mark.parametrize("style", ["plain", "corners"])
+def test_curve_against_direct_sums(style):
+    p, y = two(3, 40, style)
+    curve = smooth_curve(p, y, points=50)
+    masses = [slow.smoothed(curve.predicted, p, r, curve.width) for r in (y - p, np.ones(40))]
+    expected = curve.predicted + masses[0] / (masses[1] + 1e-4)
+    assert_allclose(curve.observed, expected, atol=1e-6)
 
 
 def test_curve_of_an_induced_problem_keeps_its_event():
@@ -81,13 +59,13 @@ def test_curve_of_an_induced_problem_keeps_its_event():
 @pytest.mark.parametrize(("p", "y"), [([1.0] * 5, [0] * 5), ([0.0], [1]), ([0.5] * 4, [1] * 4)])
 def test_all_wrong(p, y):
     gap = abs(p[0] - y[0])
-    assert SmoothECE()(p, y) == pytest.approx(gap, abs=0.01)
+    assert SmoothECE()(p, y) == pytest.approx(gap, abs=1e-9)
 
 
 def test_all_right():
     curve = smooth_curve([0.0, 1.0, 1.0], [0, 1, 1])
     assert curve.error == 0.0
-    assert curve.width == 2 / 1024  # the smallest that is tried
+    assert curve.width == 10 / 2**16  # the smallest that is tried
 
 
 def test_limit_is_the_mean_error():
