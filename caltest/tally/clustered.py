@@ -85,7 +85,8 @@ class ClusteredTally(AnyTally):
             raise StatisticError("a tally of clusters drops no rows: leave them out before")
         data = Predictions.of(probs, labels, **facts).labelled("a tally")
         marks = as_names(facts["clusters"], data.n, "clusters of a tally")
-        for name, values in {"weights": data.weights, "by": data.by, "folds": data.folds}.items():
+        absent = {"weights": data.weights, "by": data.by, "folds": data.folds}
+        for name, values in (absent | {"features": data.features}).items():
             if values is not None:
                 raise StatisticError(f"a tally of clusters keeps no {name}: make one for each part")
         through = as_lens(lens, data)

@@ -281,7 +281,7 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
 
         refuse_fitted_rows(data)
     facts_of_rows = {"clusters": data.n_clusters, "by": data.by, "folds": data.folds}
-    facts_of_rows["horizon"] = data.horizon
+    facts_of_rows |= {"horizon": data.horizon, "features": facts.get("features")}
     for name, fact in facts_of_rows.items():
         if fact is not None:
             raise StatisticError(

@@ -151,6 +151,8 @@ def test_from_dask():
     [
         (lambda: ct.ClusteredTally.of(P, Y), "needs clusters="),
         (lambda: ct.ClusteredTally.of(P, Y, clusters=IMAGE, weights=P), "keeps no weights"),
+        (lambda: ct.ClusteredTally.of(P, Y, clusters=IMAGE, features={"x": P}), "no features"),
+        (lambda: ct.Tally.of(P, Y, features={"x": P}), "keeps no features"),
         (lambda: ct.ClusteredTally.of(P, Y, clusters={"a": IMAGE, "b": Y}), "clusters of a tally"),
         (lambda: ct.ClusteredTally.of(P, Y, clusters=np.stack([IMAGE, Y], 1)), "one value for"),
         (lambda: ct.ClusteredTally.of({"p": P, "c": IMAGE}, Y, clusters="c"), "one val"),
