@@ -34,7 +34,8 @@ class ClusteredTally(AnyTally):
     in any way; clusters are independent. :func:`calibration_test` and :func:`reliability_curve`
     take one in place of predictions, with random signs of whole clusters for their null
     (:class:`WildSigns`), which at least 100 clusters are needed for; :meth:`mean_gap` has an
-    interval. Tallies of other rows are added with ``+``, also of rows of the same clusters.
+    interval. Tallies of other rows are added with ``+``, also of rows of the same clusters. Signs
+    are drawn in the order of names: others change a p-value by Monte Carlo error.
 
     Attributes
     ----------
