@@ -69,9 +69,9 @@ class Followup:
 
     Notes
     -----
-    O(n log n). Scores are divided by their standard deviation in 999 redraws of a fixed seed: another
-    order of rows changes such values by Monte Carlo error. Robins & Finkelstein, Biometrics 56, 2000; Gerds & Schumacher, Biometrical Journal
-    48, 2006.
+    O(n log n). Scores are divided by their standard deviation in 999 redraws of a fixed seed:
+    another order of rows changes such values by Monte Carlo error. Robins & Finkelstein, Biometrics
+    56, 2000; Gerds & Schumacher, Biometrical Journal 48, 2006.
 
     Examples
     --------
