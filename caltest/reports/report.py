@@ -111,7 +111,7 @@ def report(
     >>> import caltest as ct
     >>> page = ct.report(ct.examples.digits(), name="digits", n_resamples=199, rng=0)
     >>> page.verdict, [section.key for section in page.sections][:3]
-    ('miscalibrated', ['data', 'size', 'curve'])
+    ('miscalibrated', ['size', 'lenses', 'measures'])
     """
     one_of("profile", profile, WORDING["profiles"])
     fraction("alpha", alpha)
