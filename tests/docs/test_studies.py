@@ -177,8 +177,9 @@ def test_letters_of_columns():
 @pytest.mark.slow
 @pytest.mark.parametrize("module", [coverage, type_one_error])
 def test_also_what_the_small_version_leaves_out_is_measured(module):
-    name, kind = min(module.STUDY.data.items(), key=lambda item: item[1].n)
+    slow = set(module.STUDY.slow)
+    kinds = [item for item in module.STUDY.data.items() if slow & set(module.STUDY.tests(item[1]))]
+    name, kind = min(kinds, key=lambda item: item[1].n)
     tests = tuple(module.STUDY.tests(kind))
-    assert set(tests) & set(module.STUDY.slow)
     found = study.measured(module.STUDY.measure, name, kind, tests, range(1), seed=1)
     assert set(found.sums) == set(tests)
