@@ -211,6 +211,7 @@ def test_compare_by_enumerated_pairs():
     assert (low, high) == pytest.approx((found.value - reach, found.value + reach))
 
 
+@pytest.mark.slow
 def test_verbs():
     p, y, a, b = crossed(3, slope=0.8)
     both = {"clusters": {"reader": a, "patient": b}}

@@ -197,6 +197,7 @@ def redrawn_slowly(p, seen, strata, rng):
     return weights * ((new == 1) & (time <= seen.horizon)) - weights * p
 
 
+@pytest.mark.slow
 def test_the_redraw_of_strata_with_competing_events_has_the_law_of_its_slow_twin():
     rng = np.random.default_rng(5)
     p, seen = survival(120, rng, dependence=1.0, competing=0.4)

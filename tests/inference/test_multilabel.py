@@ -41,6 +41,7 @@ def test_each_label_is_tested_by_itself_and_exactly():
     assert [row.worst for row in audit.rows] == ["c", "c"]
 
 
+@pytest.mark.slow
 def test_the_size_of_all_labels_holds_where_labels_depend():
     hits, rng = 0, np.random.default_rng(3)
     for _ in range(200):

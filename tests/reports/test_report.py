@@ -327,6 +327,7 @@ def sites():
         return ct.report(p, labels, profile="clinical", clusters=by, by=by, **RUN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["page", "nasty", "sites"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_its_box(name, request, tmp_path, width):
