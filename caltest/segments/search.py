@@ -13,7 +13,6 @@ from caltest._base.checks import fraction, one_of, whole
 from caltest._base.conditions import words_of
 from caltest._base.facts import by_appearance
 from caltest._base.features import Feature
-from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, StatisticError
 from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike, OneVsRest, TopK
@@ -232,8 +231,8 @@ def _searched(
     """Return columns with their cells, and what is left out; warn of what tells the outcome."""
     if data.n < 2 * min_rows:
         raise StatisticError(
-            f"{several(data.n, 'row')} have no segment of {min_rows} rows with as many others: "
-            f"take min_rows of at most {data.n // 2}, or more rows"
+            f"segments of {min_rows} rows with as many others need {2 * min_rows} rows, and there "
+            f"{'is' if data.n == 1 else 'are'} {data.n}: pass more, or a smaller min_rows"
         )
     cut, dropped, first_of = list[Column](), list[str](), dict[bytes, str]()
     for feature in columns:

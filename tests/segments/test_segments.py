@@ -405,7 +405,10 @@ WRONG = {
     "no column": ({"features": {}}, "holds no column"),
     "constant": ({"features": {"x": np.ones(N)}}, "no column is left to search: x"),
     "depth": ({"max_depth": 3}, "max_depth must be"),
-    "few rows": ({"min_rows": 60}, "take min_rows of at most 50"),
+    "few rows": (
+        {"min_rows": 60},
+        "need 120 rows, and there are 100: pass more, or a smaller min_rows",
+    ),
     "alpha": ({"n_resamples": 9}, "take at least 19"),
     "subgroups": ({"by": np.arange(N) % 2}, "does not take by"),
     "no such fact": ({"feature": 1}, "did you mean features"),
@@ -497,7 +500,7 @@ def test_the_command_line_searches(tmp_path, capsys):
         (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),
         (["--features", "sit*", "--max-depth", "1", "--json"], 0, '"columns": ['),
         (["--features", "sex"], 2, "there is no column 'sex' among age, site"),
-        (["--min-rows", "400"], 2, "take min_rows of at most 300"),
+        (["--min-rows", "400"], 2, "need 800 rows, and there are 600"),
         (["--max-depth", "3"], 2, "1<=x<=2"),
         (["--weights", "age", "--features", "age"], 2, "no column 'age' among site"),
     ):
