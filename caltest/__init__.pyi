@@ -125,7 +125,6 @@ from .statistics import BrierScore as BrierScore
 from .statistics import CalibrationInTheLarge as CalibrationInTheLarge
 from .statistics import CellStatistic as CellStatistic
 from .statistics import ClasswiseECE as ClasswiseECE
-from .statistics import CoxLR as CoxLR
 from .statistics import CoxScore as CoxScore
 from .statistics import DebiasedL1 as DebiasedL1
 from .statistics import DebiasedL2 as DebiasedL2
@@ -141,18 +140,15 @@ from .statistics import LogScore as LogScore
 from .statistics import MultiScale as MultiScale
 from .statistics import OERatio as OERatio
 from .statistics import Prepared as Prepared
-from .statistics import RefinementError as RefinementError
 from .statistics import ResidualStatistic as ResidualStatistic
 from .statistics import ScaledBrierScore as ScaledBrierScore
 from .statistics import ScoreGap as ScoreGap
 from .statistics import SmoothECE as SmoothECE
-from .statistics import SphericalScore as SphericalScore
 from .statistics import Spiegelhalter as Spiegelhalter
 from .statistics import Statistic as Statistic
 from .statistics import SumStatistic as SumStatistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
-from .statistics import VariationalError as VariationalError
 from .tally import ClusteredTally as ClusteredTally
 from .tally import Tallies as Tallies
 from .tally import Tally as Tally

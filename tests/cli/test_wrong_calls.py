@@ -373,17 +373,11 @@ ct.OERatio()(*SURE) -> every prediction is 0 or 1
 ct.CalibrationInTheLarge()(*SURE) -> every prediction is 0 or 1
 ct.HosmerLemeshow()(*SURE) -> every prediction is 0 or 1
 ct.CoxScore()(*SURE) -> every prediction is 0 or 1
-ct.CoxLR()(*SURE) -> every prediction is 0 or 1
 ct.Kuiper(scaled=True)(*SURE) -> every prediction is 0 or 1
 ct.Spiegelhalter()(*SURE) -> not defined: every prediction is 0, ½ or 1
 ct.Spiegelhalter()(0 * p + 0.5, y) -> not defined: every prediction is 0, ½ or 1
 ct.Spiegelhalter()(y / 2, 0 * y) -> not defined: every prediction is 0, ½ or 1
 ct.Spiegelhalter()(THIRDS, Y) -> not defined: every prediction is 0, ½ or 1
-ct.VariationalError("tvd") -> loss must be one of 'tv'
-ct.RefinementError("l1") -> loss must be one of 'brier'
-ct.VariationalError(folds=1) -> folds must be a whole number ≥ 2
-ct.VariationalError(recalibration="platt") -> such as PlattScaling()
-ct.VariationalError()([0.1, 0.2], [0, 1]) -> 10 in all; there are 2
 ct.ScaledBrierScore()([0.3], [1]) -> give two rows
 ct.LaplaceKernel()(np.eye(2), np.eye(2)) -> has no bandwidth yet
 ct.ClasswiseECE(lambda rows: rows[:, 0])(P, Y) -> one integer per row

@@ -298,7 +298,6 @@ def test_verbs_agree_with_each_other():
         lambda p, seen: ct.calibration_test(p, seen, weights=p),
         lambda p, seen: ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2),
         lambda p, seen: ct.calibration_test(p, seen, ct.ICI()),
-        lambda p, seen: ct.calibration_test(p, seen, ct.CoxLR()),
         lambda p, seen: ct.calibration_test(p, seen, lambda q, y: 0.0),
         lambda p, seen: ct.calibration_test(p, seen, lens=ct.TopK(1)),
         lambda p, seen: ct.calibration_test(p, seen, null="exact"),
