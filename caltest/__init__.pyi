@@ -46,9 +46,7 @@ from .problem import Estimand as Estimand
 from .problem import RowProblem as RowProblem
 from .problem import TallyProblem as TallyProblem
 from .reliability import SimplexGrid as SimplexGrid
-from .reliability import bin_sensitivity as bin_sensitivity
 from .reliability import reliability_curve as reliability_curve
-from .reliability import reliability_difference as reliability_difference
 from .reliability import reliability_fit as reliability_fit
 from .reliability import reliability_simplex as reliability_simplex
 from .reports import audit as audit
@@ -59,7 +57,6 @@ from .results import AuditReport as AuditReport
 from .results import AuditRow as AuditRow
 from .results import AuditVerdict as AuditVerdict
 from .results import BandTest as BandTest
-from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
 from .results import CentreCurve as CentreCurve
@@ -86,7 +83,6 @@ from .results import MetaAnalysis as MetaAnalysis
 from .results import Plan as Plan
 from .results import PooledEffect as PooledEffect
 from .results import ReliabilityCurve as ReliabilityCurve
-from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
 from .results import ScoreDifference as ScoreDifference

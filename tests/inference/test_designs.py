@@ -340,16 +340,6 @@ def test_fits_of_clusters_and_weights(tied, fit):
         ct.reliability_fit(p, y, weights=w, fit="band")
 
 
-def test_bin_sensitivity_of_clusters_and_weights(tied):
-    p, y, w, *_ = tied
-    facts = {"weights": w, "clusters": np.arange(90) // 3}
-    table = ct.bin_sensitivity(p, y, bins=[3, 6], n_resamples=199, rng=1, **facts)
-    for j, m in enumerate((3, 6)):
-        test = ct.calibration_test(p, y, ct.ECE(m), n_resamples=199, rng=1, **facts)
-        assert (table.estimate[j], table.pvalue[j]) == (test.estimate, test.pvalue)
-        assert table.low[j] == test.null_distribution.ppf(0.05)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[5] * 50, [60] + [5] * 40, [1, 9] * 25])
 def test_comparisons_of_clusters_keep_their_level(sizes):

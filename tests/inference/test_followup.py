@@ -294,7 +294,6 @@ def test_verbs_agree_with_each_other():
         lambda p, seen: ct.recalibration.PlattScaling().fit(p, seen),
         lambda p, seen: ct.BrierScore().per_row(p, seen),
         lambda p, seen: ct.meta_analysis(p, seen, by=np.arange(p.size) % 6),
-        lambda p, seen: ct.bin_sensitivity(p, seen),
         lambda p, seen: ct.calibration_test(p, seen, weights=p),
         lambda p, seen: ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2),
         lambda p, seen: ct.calibration_test(p, seen, ct.ICI()),
