@@ -112,10 +112,11 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
 
 @click.command(epilog=o.EXIT_CODES)
 @click.argument("file", type=click.Path(path_type=Path))
-@o.option("--n", default="n", metavar="COLUMN", help="Rows of each grade.")
-@o.option("--events", default="events", metavar="COLUMN", help="Events among them.")
-@o.option("--probability", default="probability", metavar="COLUMN", help="Such as the PD.")
+@o.option("--n", metavar="COLUMN", help="Rows of each grade, such as obligors.")
+@o.option("--events", metavar="COLUMN", help="Events among them, such as defaults.")
+@o.option("--probability", metavar="COLUMN", help="Such as the PD.")
 @o.option("--names", metavar="COLUMN", help="What grades are called.")
+@o.option("--percent/--no-percent", default=None, help="Whether probabilities are percents.")
 @o.choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
 @o.choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")
 @o.alpha("Chance of any wrong finding.")
@@ -124,8 +125,8 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
 def grades(file: Path, **options: Any) -> Outcome:
     """Test the probability of every grade, from a table of counts.
 
-    FILE has a row for each. By default one-sided: is the risk underestimated? With
-    --fail-on-miscalibration a rejected grade, or portfolio, fails.
+    FILE has a row for each; columns are found by their names. By default one-sided: is the risk
+    underestimated? With --fail-on-miscalibration a rejected grade, or portfolio, fails.
     """
     check_out(options)
     result = ct.grade_tests(file, **settings(ct.grade_tests, options))

@@ -21,10 +21,11 @@ Tails = tuple[FloatArray, FloatArray]
 def grade_tests(
     table: Any,
     *,
-    n: str = "n",
-    events: str = "events",
-    probability: str = "probability",
+    n: str | None = None,
+    events: str | None = None,
+    probability: str | None = None,
     names: str | None = None,
+    percent: bool | None = None,
     alternative: Literal["greater", "less", "two-sided"] = "greater",
     method: Literal["exact", "jeffreys"] = "exact",
     alpha: float = 0.05,
@@ -41,10 +42,13 @@ def grade_tests(
     ----------
     table : data frame, mapping of columns, duckdb relation or path
         A row for each grade.
-    n, events, probability : str
-        Its columns: rows, events among them, and the probability of the event.
-    names : str, optional
-        The column of names; by default ``grade``, ``rating``, ``bin`` or ``name``, else numbers.
+    n, events, probability, names : str, optional
+        Its columns: rows, events among them, the probability of the event, and what grades are
+        called. By default found by names such as ``n``, ``obligors``, ``accounts``; ``events``,
+        ``defaults``, ``bad``; ``probability``, ``PD``, ``p``; ``grade``, ``rating``, ``pool``. A
+        row ``Total`` that is the sum of the others is left out. ``notes`` say what was read.
+    percent : bool, optional
+        Whether probabilities are percents; by default where cells or the heading have a sign.
     alternative : {"greater", "less", "two-sided"}
         How the true probability would differ from the predicted one.
     method : {"exact", "jeffreys"}
@@ -57,7 +61,8 @@ def grade_tests(
     Raises
     ------
     InvalidPredictionsError
-        For a column that is not there, or a row whose numbers are not counts or no probability.
+        For a column that is not there or could be several, a row whose numbers are not counts or
+        no probability, and a row named as a total that is no sum of the others.
 
     Notes
     -----
@@ -76,7 +81,7 @@ def grade_tests(
     Examples
     --------
     >>> grades = {"grade": ["A", "B"], "n": [406, 480], "events": [55, 41], "pd": [0.1034, 0.0995]}
-    >>> found = grade_tests(grades, probability="pd", method="jeffreys")
+    >>> found = grade_tests(grades, method="jeffreys")
     >>> round(found.grades[0].jeffreys_pvalue, 3), str(found.grades[0].verdict)
     (0.02, 'no evidence')
     """
@@ -84,7 +89,8 @@ def grade_tests(
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
     with table_of(table) as source:
-        size, happened, p, called = read_grades(source, n, events, probability, names)
+        given = {"n": n, "events": events, "probability": probability, "names": names}
+        size, happened, p, called, notes = read_grades(source, given, percent)
     N, D = np.append(size, size.sum()), np.append(happened, happened.sum())
     mean = np.append(p, p @ (size / size.sum()))
     exact, posterior = _binomial(N, D, mean), _jeffreys(N, D, mean)
@@ -111,10 +117,11 @@ def grade_tests(
     columns = ([*called, "all"], *plain, intervals, verdicts)
     rows = [GradeTest(*row) for row in zip(*columns, strict=True)]
     bare = ", ".join(_bare(rows, alternative))
-    note = f"where all rows are alike, the bare formula of Jeffreys gives {bare}"
+    if bare:
+        notes += (f"where all rows are alike, the bare formula of Jeffreys gives {bare}",)
     *grades, portfolio = rows
     answer = (tuple(grades), portfolio, alternative, method, alpha)
-    return GradeTests(*answer, n=int(N[-1]), n_classes=2, notes=(note,) if bare else ())
+    return GradeTests(*answer, n=int(N[-1]), n_classes=2, notes=notes)
 
 
 def _of(tails: Tails, alternative: str) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -22,19 +23,45 @@ from caltest.tables import cells
 from caltest.tables.columns import listing
 from caltest.tables.source import Request, Source
 
-#: Columns that name a grade, where none is said to.
-NAMES = ("grade", "rating", "bin", "name")
+#: What columns of grades are called, in lower case and without ``BESIDE``; the second row of
+#: names if there is none of the first.
+TERMS = {
+    "n": (
+        ("n", "obligors", "borrowers", "accounts", "customers", "loans", "patients", "rows"),
+        ("total", "size", "count"),
+    ),
+    "events": (
+        ("events", "defaults", "defaulted", "defaulters", "observed defaults", "observed events"),
+        ("observed", "bad", "bads", "default", "deaths", "d"),
+    ),
+    "probability": (
+        ("probability", "pd", "p", "probability default", "default probability"),
+        ("predicted", "forecast", "risk"),
+    ),
+    "names": (
+        ("grade", "rating", "bin", "name", "rating grade", "risk grade", "rating class"),
+        ("pool", "segment", "band", "bucket", "class", "score band"),
+    ),
+}
+#: Words that stand beside these.
+BESIDE = {
+    *("number", "no", "num", "nr", "n", "count", "of", "in", "percent", "pct"),
+    *("predicted", "estimated", "assigned", "model", "mean", "average", "avg"),
+}
+#: What the row that sums up the others is called.
+TOTALS = ("total", "totals", "grand total", "sum", "all", "overall", "portfolio")
 #: Larger counts are a slip, or no longer whole numbers.
 MOST = 2**53
 
 
 class Grades(NamedTuple):
-    """Rows, events among them, the one probability of all, and what each grade is called."""
+    """Rows, events among them, the one probability of all, what each grade is called, notes."""
 
     n: IntArray
     events: IntArray
     probability: FloatArray
     names: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 @contextmanager
@@ -77,23 +104,107 @@ def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[An
 
 
 def read_grades(
-    source: Source, n: str, events: str, probability: str, names: str | None = None
+    source: Source, given: dict[str, str | None], percent: bool | None = None
 ) -> Grades:
-    """Read and check a table of grades."""
-    called = names or next((s for s in source.names if s.lower() in NAMES), None)
-    wanted = {"n": n, "events": events, "probability": probability}
-    columns = read_columns(source, wanted | ({} if called is None else {"names": called}))
-    counts = _checked(columns, wanted)
-    marks = np.arange(1, len(counts[0]) + 1) if called is None else cells.marks(columns["names"])
-    listed = marks.astype(str)
-    for row, name in enumerate(listed):
-        if name in listed[:row]:
-            before = int(np.argmax(listed == name))
+    """Read and check a table of grades; columns that are not ``given`` are found by ``TERMS``."""
+    wanted: dict[str, str] = {}
+    for what, terms in TERMS.items():
+        name = given.get(what) or _column(source.names, what, terms)
+        wanted |= {} if name is None and what == "names" else {what: name or what}
+    columns = read_columns(source, wanted)
+    called = columns["names"] if "names" in wanted else np.arange(1, len(columns["n"]) + 1)
+    names = [str(name).strip() for name in cells.marks(called).tolist()]
+    sums_up = np.array([_bare(name) in TOTALS for name in names]) & (len(names) > 2)
+    for what, column in columns.items():
+        gaps = cells.missing(column) & ~(sums_up & (what == "probability"))
+        if gaps.any():
             raise InvalidPredictionsError(
-                f"{called}: {name} is in {nth(before)} and in {nth(row)}; every grade has one row: "
-                "add up its counts, or keep those of one year"
+                f"column {wanted[what]}: {nth(*first(gaps))} has no value; complete the row, or "
+                "leave it out"
             )
-    return Grades(*counts, tuple(listed.tolist()))
+    n, events = (whole_numbers(columns[what], wanted[what], 0) for what in ("n", "events"))
+    counts = {"n": n, "events": events}
+    notes = [_sum_of_others(row, names[row], counts) for row in np.flatnonzero(sums_up).tolist()]
+    for row, name in enumerate(names):
+        if name in names[:row]:
+            raise InvalidPredictionsError(
+                f"{wanted['names']}: {name} is in {nth(names.index(name))} and in {nth(row)}; "
+                "every grade has one row: add up its counts, or keep those of one year"
+            )
+    percents = _in_percent(columns["probability"], wanted["probability"], percent)
+    p = _checked(counts, columns["probability"], wanted, percents)[~sums_up]
+    parts = [f"{what} from {wanted[what]}" for what in wanted]
+    parts[list(wanted).index("probability")] += " in percent" * percents
+    if list(wanted) != list(wanted.values()) or percents or notes:
+        notes.insert(0, f"read {several(p.size, 'grade')}: {', '.join(parts)}")
+    listed = tuple(name for name, other in zip(names, sums_up, strict=True) if not other)
+    return Grades(n[~sums_up], events[~sums_up], p, listed, tuple(notes))
+
+
+def _column(names: list[str], what: str, terms: tuple[tuple[str, ...], ...]) -> str | None:
+    """Return the column that is called so; more than one is refused."""
+    for tier in terms:
+        likely = [
+            name
+            for name in names
+            if _bare(name) in tier and not (_of_percents(name) and what in ("n", "events"))
+        ]
+        if len(likely) > 1:
+            raise InvalidPredictionsError(
+                f"{what} could be column {' or '.join(likely)}; say {what}={likely[0]!r} "
+                f"(--{what} {likely[0]!r}) or another of them"
+            )
+        if likely:
+            return likely[0]
+    return None
+
+
+def _bare(name: str) -> str:
+    """Return the words of a name in lower case, but those that are ``BESIDE`` others."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)
+    words = [word.lower() for word in words]
+    return " ".join([word for word in words if word not in BESIDE] or words)
+
+
+def _of_percents(name: str) -> bool:
+    return bool(re.search(r"%|\bpct\b|\bpercent", name.lower().replace("_", " ")))
+
+
+def _in_percent(column: NDArray[Any], name: str, percent: bool | None) -> bool:
+    """Say whether probabilities are percents: as asked, or by a sign in cells or heading."""
+    if percent is not None:
+        return percent
+    if column.dtype.kind in "UO":
+        signed = np.array([str(cell).strip().endswith("%") for cell in column])
+        bare = ~signed & ~cells.missing(column)
+        if signed.any() and bare.any():
+            row = first(bare)
+            raise InvalidPredictionsError(
+                f"{at(name, row)} is {column[row]}, and others have a percent sign: write all "
+                "in one way"
+            )
+        if signed.any():
+            return True
+    if not _of_percents(name):
+        return False
+    if not (cells.with_gaps(column, name) > 1.0).any():
+        raise InvalidPredictionsError(
+            f"{name} could be percents, as its name says, or fractions, since none is above 1: "
+            "say percent=True (--percent) or percent=False (--no-percent)"
+        )
+    return True
+
+
+def _sum_of_others(row: int, name: str, counts: dict[str, IntArray]) -> str:
+    """Say that a row sums up the others, as its name does, or refuse it."""
+    for what, column in counts.items():
+        others = int(column.sum() - column[row])
+        if column[row] != others:
+            raise InvalidPredictionsError(
+                f"{nth(row)}, {name}, has {what} {column[row]}, and the others have {others} "
+                "together: leave the row out if it sums up others, or give it another name"
+            )
+    return f"{nth(row)}, {name}, is the sum of the others and no grade"
 
 
 def whole_numbers(column: NDArray[Any], name: str, least: int = -(2**63)) -> IntArray:
@@ -114,26 +225,27 @@ def whole_numbers(column: NDArray[Any], name: str, least: int = -(2**63)) -> Int
 
 
 def _checked(
-    columns: dict[str, NDArray[Any]], names: dict[str, str]
-) -> tuple[IntArray, IntArray, FloatArray]:
-    n, events = (whole_numbers(columns[what], names[what], 0) for what in ("n", "events"))
-    for what, counts, most in (("n", n, np.full_like(n, MOST)), ("events", events, n)):
-        if (counts > most).any():
-            row = first(counts > most)
+    counts: dict[str, IntArray], column: NDArray[Any], names: dict[str, str], percents: bool
+) -> FloatArray:
+    """Return the probabilities, and refuse what cannot be; they are missing of sums of others."""
+    n, events = counts.values()
+    for what, numbers, most in (("n", n, np.full_like(n, MOST)), ("events", events, n)):
+        if (numbers > most).any():
+            row = first(numbers > most)
             of = ", the rows of its grade" * (what == "events")
             raise InvalidPredictionsError(
-                f"{at(names[what], row)} is {counts[row]}, more than {most[row]}{of}"
+                f"{at(names[what], row)} is {numbers[row]}, more than {most[row]}{of}"
             )
     if not n.any():
         raise InvalidPredictionsError(f"{names['n']} is 0 in every row: there is nothing to test")
-    name = names["probability"]
-    p = as_numbers(cells.numbers(columns["probability"], name), name)
+    p = cells.with_gaps(column, names["probability"], percents).astype(np.float64)
     outside = (p < 0.0) | (p > 1.0)
     if outside.any():
-        row = first(outside)
-        advice = "; if these are percentages, divide by 100" if 1.0 < p.max() <= 100.0 else ""
+        row, advice = first(outside), ""
+        if 1.0 < np.nanmax(p) <= 100.0 and not percents:
+            advice = "; if these are percents, say percent=True (--percent)"
         raise InvalidPredictionsError(
-            f"{at(name, row)} is {p[row]:.9g}, outside [0, 1] "
+            f"{at(names['probability'], row)} is {p[row]:.9g}, outside [0, 1] "
             f"({several(int(outside.sum()), 'such value')} in all){advice}"
         )
-    return n, events, meant(p, str(columns["probability"].dtype))[0]
+    return meant(np.nan_to_num(p), str(column.dtype))[0]

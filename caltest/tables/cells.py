@@ -61,12 +61,12 @@ def feature(column: Column) -> Column:
         return texts
 
 
-def with_gaps(column: Column, name: str) -> Column:
+def with_gaps(column: Column, name: str, percent: bool | None = None) -> Column:
     """Return a column of numbers in which cells may be missing: NaN."""
     absent = missing(column)
     if absent.any() and column.dtype.kind != "f":
         column = np.where(absent, np.nan, column.astype(object))
-    return numbers(column, name)
+    return numbers(column, name, percent)
 
 
 def labels(column: Column) -> Column:

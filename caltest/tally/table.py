@@ -28,9 +28,10 @@ class Counted:
         cls,
         table: Any,
         *,
-        n: str = "n",
-        events: str = "events",
-        probability: str = "probability",
+        n: str | None = None,
+        events: str | None = None,
+        probability: str | None = None,
+        percent: bool | None = None,
         classes: Sequence[Any] | None = None,
         grid: int | None = None,
     ) -> Self:
@@ -41,8 +42,8 @@ class Counted:
         table : data frame, mapping of columns, duckdb relation or path
             The result of a query of :func:`tally_sql`, also those of several days below each other;
             or a row for each grade, which stands for its ``n`` rows of one prediction.
-        n, events, probability : str
-            The columns of grades: rows, events among them, and the probability of each.
+        n, events, probability, percent
+            The columns of grades, as in :func:`grade_tests`.
         classes : sequence of two, optional
             What is called not to have occurred, and to have occurred.
         grid : int, optional
@@ -76,7 +77,8 @@ class Counted:
                 refuse_unknown(COLUMNS, source.names)
                 columns = read_columns(source, {name: name for name in COLUMNS})
                 return _of_cells(cls, columns, names, grid)
-            grades = read_grades(source, n, events, probability)
+            wanted = {"n": n, "events": events, "probability": probability}
+            grades = read_grades(source, wanted, percent)
         return _of_grades(cls, grades, names, GRID if grid is None else grid)
 
 

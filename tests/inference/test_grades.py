@@ -179,11 +179,10 @@ def test_command_line(tmp_path, capsys):
     head = ["grade", "obligors", "defaults", "pd"]
     rows = [head, *zip(*GRADES.values(), strict=True)]
     path.write_text("\n".join(",".join(map(str, row)) for row in rows))
-    columns = ["--n", "obligors", "--events", "defaults", "--probability", "pd"]
 
     def run(*arguments):
         with pytest.raises(SystemExit) as stop:
-            cli.main(["grades", str(path), *columns, *arguments])
+            cli.main(["grades", str(path), *arguments])
         return stop.value.code, *capsys.readouterr()
 
     assert run()[0] == 0
@@ -196,4 +195,52 @@ def test_command_line(tmp_path, capsys):
     code, _, error = run()
     assert code == 2
     assert "pd: row 1 is 3.5" in error
-    assert "percentages" in error
+    assert "percent=True (--percent)" in error
+    path.write_text("obligors,defaults,pd\n10,2,3.5\n")
+    assert "pd in percent" in run("--percent")[1]
+
+
+@pytest.mark.parametrize(
+    ("names", "cell"),
+    [
+        (("Rating", "Number of obligors", "# Defaults", "PD (%)"), "{:g}"),
+        (("pool", "N", "D", "PD"), "{:g} %"),
+        (("bin", "nAccounts", "n_bad", "pd_pct"), "{:g}"),
+        (("name", "borrowers", "observed", "Probability of default"), "{:g}%"),
+    ],
+)
+def test_columns_have_the_names_that_people_give_them(names, cell, tmp_path):
+    grade, n, events, p = GRADES.values()
+    percents = [cell.format(100 * value) for value in p]
+    sums = ["Total", sum(n), sum(events), ""]
+    columns = [[*c, last] for c, last in zip((grade, n, events, percents), sums, strict=True)]
+    path = tmp_path / "grades.csv"
+    path.write_text("\n".join(",".join(map(str, r)) for r in [names, *zip(*columns, strict=True)]))
+    found, plain = ct.grade_tests(path), ct.grade_tests(GRADES)
+    assert found.portfolio == plain.portfolio
+    assert found.grades == plain.grades
+    read = f"read 7 grades: n from {names[1]}, events from {names[2]}, probability from {names[3]}"
+    assert found.notes[:2] == (
+        f"{read} in percent, names from {names[0]}",
+        "row 8, Total, is the sum of the others and no grade",
+    )
+    frame = dict(zip(names, columns, strict=True))
+    assert ct.grade_tests(frame).portfolio == plain.portfolio
+    frame[names[1]] = [*n, sum(n) + 1]
+    with pytest.raises(ct.InvalidPredictionsError, match="row 7, Total, has n 12761, and the oth"):
+        ct.grade_tests(frame)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"N": [9], "accounts": [9], "D": [1], "PD": [0.1]}, "be column N or accounts; say n="),
+        ({"N": [9], "bad %": [1], "PD": [0.1]}, "no column 'events' among N, bad %, PD: name it"),
+        ({"N": [9], "D": [1], "PD (%)": [0.1]}, r"percent=True .--percent. or percent=False"),
+        ({"N": [9, 9], "D": [1, 1], "PD": ["1%", "0.1"]}, "row 1 is 0.1, and others have a per"),
+        ({"N": [9], "D": [1], "PD": [None]}, "column PD: row 0 has no value"),
+    ],
+)
+def test_columns_that_could_be_several_are_asked_for(table, message):
+    with pytest.raises(ct.InvalidPredictionsError, match=message):
+        ct.grade_tests(table)
