@@ -22,13 +22,11 @@ from caltest.inference.subgroups import alike, each_subgroup, of_worst, on_share
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
 from caltest.predictions import Facts, Predictions
-from caltest.problem import ClusteredProblem
 from caltest.results import CalibrationTestResult
 from caltest.results.base import go_on
 from caltest.simulate import (
     OneRowPerCluster,
     PopulationWeights,
-    RedrawFollowup,
     RedrawLabels,
     SharedRedraws,
     WildSigns,
@@ -206,8 +204,7 @@ def _tested(
         null = "exact"
     elif null == "auto":
         null = RedrawLabels() if analysis.problem.n_clusters is None else SharedRedraws()
-        null = null if analysis.followup is None else RedrawFollowup()
-        null = WildSigns() if isinstance(analysis.problem, ClusteredProblem) else null
+        null = prepared.problem.only_null or null
     if isinstance(null, SharedRedraws) and not analysis.from_sums:
         null = replace(null, horizon=analysis.problem.horizon)
     name = null if isinstance(null, str) else repr(null)

@@ -25,7 +25,6 @@ from caltest.problem import Problem, RowProblem, TallyProblem
 from caltest.results import JointTestResult, ending
 from caltest.simulate import (
     BLOCK,
-    RedrawFollowup,
     RedrawLabels,
     SharedRedraws,
     Workers,
@@ -174,7 +173,7 @@ def _on_shared_draws(
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [a.evaluate(s) for a, s in zip(looks, statistics, strict=True)]
     prepared = [each for each, _ in observed]
-    scheme = RedrawLabels() if looks[0].followup is None else RedrawFollowup()
+    scheme = source.only_null or RedrawLabels()
     draws = source.redraws(scheme, _Jointly(prepared, maps))
     values, ended = simulate_by(draws, **options, at_once=BLOCK)
     tests = tuple(

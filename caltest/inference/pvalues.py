@@ -19,14 +19,12 @@ from caltest.inference.analysis import Analysis
 from caltest.inference.dependence import clustered
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
 from caltest.predictions import Predictions
-from caltest.problem import ClusteredProblem, FollowupProblem, RowProblem
+from caltest.problem import RowProblem
 from caltest.results import CalibrationTestResult, ClusterSummary, HorizonSummary, ending
 from caltest.simulate import (
     Batches,
-    RedrawFollowup,
     RedrawLabels,
     Scheme,
-    WildSigns,
     Workers,
     simulate,
     simulate_by,
@@ -55,16 +53,12 @@ def null_distribution(
     run = (n_resamples, rng, workers)
     sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
     stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
-    if isinstance(prepared.problem, ClusteredProblem):
-        if null not in ("auto", WildSigns()):
-            raise StatisticError(f"of a tally of clusters signs are drawn: {null!r} needs the rows")
-        return replicates_of(statistic, prepared, WildSigns(), *run, stop_when=stopping(estimate))
+    if (only := prepared.problem.only_null) is not None:
+        scheme: Any = only if null == "auto" else null
+        return replicates_of(statistic, prepared, scheme, *run, stop_when=stopping(estimate))
     betting = null == "betting" and prepared.data.horizon is not None
     if prepared.data.n_clusters is not None and not betting:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)
-    if isinstance(prepared.problem, FollowupProblem):
-        scheme: Any = RedrawFollowup() if null == "auto" else null
-        return replicates_of(statistic, prepared, scheme, *run, stop_when=stopping(estimate))
     data, laws = prepared.data, prepared.laws
     words = ("auto", "exact", *laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):
@@ -173,12 +167,10 @@ def replicates_of(
 ) -> SimulatedNull:
     """Evaluate a prepared statistic on the draws of a scheme, the fastest way there is."""
     data = prepared.data
+    if (only := prepared.problem.only_null) not in (None, scheme):
+        raise StatisticError(f"such data have the null {only!r} and not {scheme!r}: leave it out")
     if data.n_clusters is not None and not scheme.takes_clusters:
         raise StatisticError(f"{scheme!r} does not take clusters yet")
-    if isinstance(prepared.problem, FollowupProblem) and scheme != RedrawFollowup():
-        raise StatisticError(
-            f"follow-up has the null RedrawFollowup() and no other, not {scheme!r}: leave it out"
-        )
     run = (n_resamples, rng, workers)
     if isinstance(scheme, draws.RowScheme):
         if not prepared.problem.exact:

@@ -99,6 +99,8 @@ class Problem(ABC):
     exact: bool
     #: Whether its rows have clusters or weights.
     designed: bool = False
+    #: The only null it has; None where labels are drawn, or have a law.
+    only_null: Scheme | None = None
 
     @property
     @abstractmethod
@@ -175,6 +177,12 @@ class Problem(ABC):
         """Return how often the event occurred in every cell, (L,)."""
         weight = 1.0 if self.weight is None else self.weight
         return np.asarray(cells.sum(weight * self.events) / cells.mass)
+
+    def gaps(self, cells: Cells, outcomes: Any) -> FloatArray:
+        """Return observed less predicted frequencies of the event in cells, (B, L)."""
+        sums = self.sums(outcomes, cells).cells
+        assert sums is not None
+        return np.asarray(sums[:, :, 0] / cells.mass)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
         """Return the variance of the residual sums of cells if the model is calibrated, (L,).

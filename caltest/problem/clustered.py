@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from caltest.errors import FewClustersWarning, StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
+from caltest.problem.rows import Flips
 from caltest.problem.tally import by_mass
 from caltest.simulate import Batches, Scheme, Shortcut, WildSigns
 from caltest.tally.clustered import FEWEST, ClusteredTally
@@ -25,21 +26,15 @@ FEW = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Signs:
-    """Outcomes as signs (B, G) of the observed residuals of whole clusters."""
-
-    signs: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class ClusteredProblem(Problem):
-    """Sums of every cluster; outcomes are signs of its residuals, since rows may depend at will."""
+    """Sums of every cluster; outcomes are :class:`Flips` of its residuals, (B, G)."""
 
     tally: ClusteredTally = field(repr=False)
     _sums: dict[Cells, FloatArray] = field(default_factory=dict, repr=False)
 
     exact = False
     designed = True
+    only_null = WildSigns()
     weight = None
 
     @classmethod
@@ -105,10 +100,10 @@ class ClusteredProblem(Problem):
         return self.tally.sums[:, 3] - self.tally.sums[:, 1]
 
     @property
-    def observed(self) -> Signs:
-        return Signs(np.ones((1, self.n_clusters)))
+    def observed(self) -> Flips:
+        return Flips(np.ones((1, self.n_clusters)))
 
-    def outcomes(self, labels: Any) -> Signs:
+    def outcomes(self, labels: Any) -> Flips:
         return self.observed  # the only labels whose residuals are known
 
     @property
@@ -173,7 +168,7 @@ class ClusteredProblem(Problem):
 
     def sums(
         self,
-        outcomes: Signs,
+        outcomes: Flips,
         cells: Cells | None,
         squares: Squares = None,
         tables: FloatArray | None = None,
@@ -181,17 +176,17 @@ class ClusteredProblem(Problem):
     ) -> ResidualSums:
         moved = added = linear = None
         if cells is not None:
-            moved = (outcomes.signs @ self.of_clusters(cells))[:, :, None]
+            moved = (outcomes.multipliers @ self.of_clusters(cells))[:, :, None]
             if squares is not None:
                 sums = cells.sum(self.residuals(self.observed)[1][0])
-                added = gathered(np.tile(sums, (len(outcomes.signs), 1)), squares)
+                added = gathered(np.tile(sums, (len(outcomes.multipliers), 1)), squares)
         if tables is not None:
             each = [np.bincount(self.tally.cluster, self.excess * table) for table in tables]
-            linear = outcomes.signs @ np.array(each).T
+            linear = outcomes.multipliers @ np.array(each).T
         return ResidualSums(moved, added, linear)
 
-    def residuals(self, outcomes: Signs) -> tuple[FloatArray, FloatArray]:
-        moved = outcomes.signs[:, self.tally.cluster] * self.excess
+    def residuals(self, outcomes: Flips) -> tuple[FloatArray, FloatArray]:
+        moved = outcomes.multipliers[:, self.tally.cluster] * self.excess
         _, _, p2, y, yp = self.tally.sums.T
         return moved[:, :, None], np.broadcast_to(y - 2.0 * yp + p2, moved.shape)
 
@@ -199,25 +194,10 @@ class ClusteredProblem(Problem):
         raise StatisticError("rows of a cluster depend on each other: there is no exact law")
 
     def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
-        if not isinstance(scheme, WildSigns):
-            raise StatisticError(f"{scheme!r} needs rows: of a tally of clusters signs are drawn")
         each = np.arange(self.n_clusters)
         clusters = Predictions(np.full((each.size, 2), 0.5), each * 0)
-        return Batches(scheme.drawer(clusters), each.size, partial(self._values, statistic))
-
-    def _values(self, statistic: Any, signs: IntArray) -> FloatArray:
-        return np.asarray(statistic.values(Signs(signs.astype(np.float64))))
-
-    def bars(self, cells: Cells, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return where observed frequencies of a calibrated model lie: predicted ± z s, (L,) each.
-
-        s² n_b² = Σ_g R_gb², R_gb the summed residuals of cluster g in bin b.
-        """
-        from scipy.special import ndtri
-
-        spread = np.sqrt(np.square(self.of_clusters(cells)).sum(axis=0))
-        predicted, half = cells.mean(self.probs[:, 0]), ndtri(0.5 + level / 2.0) * spread
-        return predicted - half / cells.mass, predicted + half / cells.mass
+        values = lambda signs: statistic.values(Flips(signs.astype(np.float64)))  # noqa: E731
+        return Batches(WildSigns().drawer(clusters), each.size, values)
 
     @property
     def surprises(self) -> float:

@@ -15,8 +15,7 @@ from caltest.predictions import FloatArray, Predictions
 from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.rows import RowProblem
-from caltest.simulate import FollowupDrawer, RedrawFollowup, Scheme, Shortcut
-from caltest.simulate.streams import Seed
+from caltest.simulate import Batches, FollowupDrawer, RedrawFollowup, Scheme, Shortcut
 
 #: Replicates from which variances under calibration are taken, and their seed.
 PILOT, PILOT_SEED = 999, (0x1B873593, 0xCC9E2D51)
@@ -38,6 +37,8 @@ class FollowupProblem(RowProblem):
     Cells hold all rows, known or not, so that divisors are numbers of rows. Variances under
     calibration are those of 999 draws of the null, and not of formulas.
     """
+
+    only_null = RedrawFollowup()
 
     @cached_property
     def censoring(self) -> Censoring:
@@ -63,12 +64,14 @@ class FollowupProblem(RowProblem):
         raise StatisticError("follow-up has no labels of all rows: its outcomes come with weights")
 
     def frequencies(self, cells: Cells) -> FloatArray:
-        return shares(self.weights_in(cells, self.observed))[0]
+        return (self.gaps(cells, self.observed) + cells.mean(self.probs[:, 0]))[0]
 
-    def weights_in(self, cells: Cells, outcomes: Drawn) -> FloatArray:
-        """Return Σ W Y of the cells, and Σ W, (B, 2 L)."""
+    def gaps(self, cells: Cells, outcomes: Drawn) -> FloatArray:
+        """Return Σ W Y / Σ W less the mean prediction of every cell; NaN where no row is known."""
         parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
-        return np.hstack([cells.sum(part, axis=1) for part in parts])
+        events, known = (cells.sum(part, axis=1) for part in parts)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(events / known - cells.mean(self.probs[:, 0]))
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
         sums = np.concatenate([cells.sum(r, axis=1) for r in self._pilot()])
@@ -127,12 +130,8 @@ class FollowupProblem(RowProblem):
         raise StatisticError("events have no law of their own where follow-up is short: redraw it")
 
     def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
-        if not isinstance(scheme, RedrawFollowup):
-            raise StatisticError(
-                f"{scheme!r} draws labels, which follow-up leaves unknown: leave null out, or use "
-                "RedrawFollowup()"
-            )
-        return FollowupRedraws(self, statistic.values)
+        values = lambda signed: statistic.values(Drawn(signed))  # noqa: E731
+        return Batches(self.drawer, self.n, values, AT_ONCE)
 
 
 def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
@@ -141,13 +140,6 @@ def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
         steps = tables[:, :, 0] - tables[:, :, 1]
         parts = [np.where(residuals == 0.0, 0.0, residuals * step).sum(axis=1) for step in steps]
     return np.stack(parts, axis=1)
-
-
-def shares(weights: FloatArray) -> FloatArray:
-    """Return Σ W Y / Σ W of weights (B, 2 L) in cells, NaN where no row is known."""
-    events, known = np.split(weights, 2, axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(events / known)
 
 
 def row_problem(data: Predictions) -> RowProblem:
@@ -160,18 +152,3 @@ def row_problem(data: Predictions) -> RowProblem:
     if not np.array_equal(data.labels == 0, data.followup.status == EVENT):
         raise StatisticError("follow-up knows of its event only: look through OneVsRest(1)")
     return FollowupProblem(data)
-
-
-@dataclass(frozen=True, eq=False)
-class FollowupRedraws:
-    """Replicates of a function of :class:`Drawn` outcomes on the draws of ``RedrawFollowup()``."""
-
-    problem: FollowupProblem
-    values: Callable[[Drawn], FloatArray]
-
-    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``."""
-        at_once = max(1, AT_ONCE // self.problem.n)
-        blocks = [(first + a, min(at_once, count - a)) for a in range(0, count, at_once)]
-        draw = self.problem.drawer
-        return np.concatenate([self.values(Drawn(draw(seed, *block))) for block in blocks])

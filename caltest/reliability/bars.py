@@ -7,7 +7,7 @@ hold what the true frequency may be, given what was observed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,15 +17,14 @@ from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.defaults import N_TOGETHER
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Cells, FollowupProblem
-from caltest.problem.followup import FollowupRedraws, shares
+from caltest.problem import Cells
 from caltest.results import ending
 from caltest.simulate import (
     Batches,
     Ended,
     LabelScheme,
-    RedrawFollowup,
     RowScheme,
+    Scheme,
     Workers,
     simulate,
     simulate_by,
@@ -145,7 +144,7 @@ def confidence_bars(
 def simulated_bars(
     data: Predictions,
     cells: Sequence[Cells],
-    scheme: LabelScheme | RowScheme | RedrawFollowup,
+    scheme: Scheme,
     level: float,
     *,
     simultaneous: bool = False,
@@ -161,16 +160,13 @@ def simulated_bars(
     in which it is empty do not count for it; a row stays in its cell. O(B n J).
     """
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    if isinstance(scheme, RedrawFollowup):
-        (cell,), problem = cells, cells[0].problem
-        assert isinstance(problem, FollowupProblem)
-        redraws = FollowupRedraws(problem, partial(problem.weights_in, cell))
-        values, ended = simulate_by(redraws, **run)
-        gaps = shares(values) - cell.mean(problem.probs[:, 0])
+    if (problem := cells[0].problem).only_null is not None:
+        gaps, ended = simulate_by(problem.redraws(scheme, _CellGaps(cells[0])), **run)
         return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
     if isinstance(scheme, LabelScheme):
         gaps_of = partial(_gaps, data.probs, cells)
         return label_bars(data, gaps_of, scheme, level, simultaneous=simultaneous, **run)
+    assert isinstance(scheme, RowScheme)
     named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
     sampler = scheme.sampler(named)
     values, ended = simulate(partial(_sums, cells), sampler, n_resamples, rng, workers)
@@ -178,6 +174,16 @@ def simulated_bars(
     with np.errstate(invalid="ignore"):
         gaps = sums / sizes
     return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
+
+
+@dataclass(frozen=True, eq=False)
+class _CellGaps:
+    """Deviations of a partition, as redraws evaluate a statistic."""
+
+    cells: Cells
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        return self.cells.problem.gaps(self.cells, outcomes)
 
 
 def label_bars(

@@ -14,16 +14,16 @@ from caltest.errors import StatisticError
 from caltest.inference.admission import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
-from caltest.problem import Cells, ClusteredProblem
+from caltest.problem import Cells
 from caltest.reliability.bars import confidence_bars, consistency_bars, simulated_bars
 from caltest.reliability.view import View, spread, two_class_problems
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
 from caltest.results.reliability import CONFIDENCE
 from caltest.simulate import (
     LabelScheme,
-    RedrawFollowup,
     RedrawLabels,
     RowScheme,
+    Scheme,
     SharedRedraws,
     Workers,
 )
@@ -32,13 +32,7 @@ from caltest.statistics.base import problem_of
 
 #: What is honoured besides probabilities and labels.
 FACTS = ROWS | {"by", "followup", "several labels a row"}
-Band = (
-    Literal["consistency", "confidence", "clopper-pearson", "wilson"]
-    | LabelScheme
-    | RowScheme
-    | RedrawFollowup
-    | None
-)
+Band = Literal["consistency", "confidence", "clopper-pearson", "wilson"] | Scheme | None
 
 
 def reliability_curve(
@@ -119,8 +113,6 @@ def reliability_curve(
     band = _allowed(band, view)
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
-    if isinstance(view.problem, ClusteredProblem) and band is not None:
-        name = "random signs"
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     names, groups, tests, notes = _tested(view, binning, options)
     cells = [
@@ -181,15 +173,11 @@ def _tested(
 
 def _allowed(band: Band, view: View) -> Band:
     """Return bars that know of clusters, weights and follow-up, or refuse others."""
-    if view.followup is not None and band is not None:
-        if band not in ("consistency", RedrawFollowup()):
-            raise StatisticError(f"band={band!r} needs all outcomes: with follow-up leave it out")
-        return RedrawFollowup()
+    if (only := view.units.only_null) is not None and band is not None:
+        if band not in ("consistency", only):
+            raise StatisticError(f"band={band!r} needs every outcome: use 'consistency'")
+        return only
     weights = view.data.weights
-    if isinstance(view.problem, ClusteredProblem):
-        if band not in ("consistency", None):
-            raise StatisticError(f"band={band!r} needs rows: of a tally use band='consistency'")
-        return band
     if view.units.n_clusters is not None:
         band = SharedRedraws() if band == "consistency" else band
         if band is not None and (isinstance(band, str) or not band.takes_clusters):
@@ -215,10 +203,11 @@ def _bars(
 ) -> tuple[FloatArray, FloatArray, int, str]:
     """Return the bars of all curves, how many data sets were drawn for them, and the ending."""
     curves = [of_class for group in cells for of_class in group]
-    simulated = isinstance(band, (LabelScheme, RowScheme, RedrawFollowup))
+    drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))
+    simulated = isinstance(band, drawing)
     if bars["simultaneous"]:  # a share for each of what is not drawn together (Bonferroni)
         bars = bars | {"level": 1.0 - (1.0 - bars["level"]) / len(groups if simulated else curves)}
-    if isinstance(band, (LabelScheme, RowScheme, RedrawFollowup)) and band.calibrated:
+    if simulated and isinstance(band, Scheme) and band.calibrated:
         drawn = [
             simulated_bars(induced, parts, band, **bars, **options)
             for induced, parts in zip(groups, cells, strict=True)
@@ -226,11 +215,6 @@ def _bars(
         each, (n_draws, *_), ends = zip(*drawn, strict=True)
         low, high = np.concatenate(each, axis=1)
         return low, high, n_draws, ending(*ends)
-    if isinstance(groups[0], ClusteredProblem):
-        if bars["simultaneous"]:  # and for each bin
-            bars = bars | {"level": 1.0 - (1.0 - bars["level"]) / len(curves[0])}
-        low, high = groups[0].bars(curves[0], bars["level"])
-        return low, high, 0, "complete"
     if band == "consistency":
         each = tuple(consistency_bars(of_class, **bars) for of_class in curves)
     elif band in ("confidence", *CONFIDENCE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class FollowupDrawer:
         numbers = [np.ceil(values * WHOLE).astype(np.int64) for values in (p, shares, times)]
         return cls(numbers[0], rows, row_starts, slots, numbers[1], numbers[2])
 
-    def __call__(self, seed: Seed, first: int, count: int) -> FloatArray:
+    def __call__(self, seed: Seed, first: int, count: int, out: Any = None) -> FloatArray:
         """Return those of replicates ``first``, …, ``first + count − 1``: (count, n)."""
         signed = np.empty((count, self.thresholds.size))
         size = int(np.diff(self.slot_starts).max())

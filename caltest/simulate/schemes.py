@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from caltest._base.arrays import AnyArray
 from caltest._base.written import Written
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -21,10 +22,10 @@ Sampler = Callable[[np.random.Generator], Predictions]
 
 
 class Drawer(Protocol):
-    """Draws label vectors, each of which depends on the seed and its own number only."""
+    """Draws outcomes, mostly labels, each of which depends on the seed and its number only."""
 
-    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> AnyArray:
+        """Return those of replicates ``first``, …, ``first + count − 1``: (count, n)."""
 
 
 class Scheme(ABC, Written):

@@ -314,7 +314,7 @@ def test_verbs_agree_with_each_other():
     ],
 )  # fmt: skip
 def test_what_does_not_honour_follow_up_says_so(verb):
-    words = "follow-up|followup|RedrawFollowup|outcomes"
+    words = "follow-up|followup|RedrawFollowup|outcome"
     with pytest.raises((StatisticError, InvalidPredictionsError), match=words):
         verb(P, followed())
 
