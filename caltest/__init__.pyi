@@ -46,7 +46,9 @@ from .problem import Estimand as Estimand
 from .problem import RowProblem as RowProblem
 from .problem import TallyProblem as TallyProblem
 from .reliability import SimplexGrid as SimplexGrid
+from .reliability import bin_sensitivity as bin_sensitivity
 from .reliability import reliability_curve as reliability_curve
+from .reliability import reliability_difference as reliability_difference
 from .reliability import reliability_fit as reliability_fit
 from .reliability import reliability_simplex as reliability_simplex
 from .reports import audit as audit
@@ -57,6 +59,7 @@ from .results import AuditReport as AuditReport
 from .results import AuditRow as AuditRow
 from .results import AuditVerdict as AuditVerdict
 from .results import BandTest as BandTest
+from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
 from .results import CentreCurve as CentreCurve
@@ -83,6 +86,7 @@ from .results import MetaAnalysis as MetaAnalysis
 from .results import Plan as Plan
 from .results import PooledEffect as PooledEffect
 from .results import ReliabilityCurve as ReliabilityCurve
+from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
 from .results import ScoreDifference as ScoreDifference
@@ -121,6 +125,7 @@ from .statistics import BrierScore as BrierScore
 from .statistics import CalibrationInTheLarge as CalibrationInTheLarge
 from .statistics import CellStatistic as CellStatistic
 from .statistics import ClasswiseECE as ClasswiseECE
+from .statistics import CoxLR as CoxLR
 from .statistics import CoxScore as CoxScore
 from .statistics import DebiasedL1 as DebiasedL1
 from .statistics import DebiasedL2 as DebiasedL2
@@ -136,15 +141,18 @@ from .statistics import LogScore as LogScore
 from .statistics import MultiScale as MultiScale
 from .statistics import OERatio as OERatio
 from .statistics import Prepared as Prepared
+from .statistics import RefinementError as RefinementError
 from .statistics import ResidualStatistic as ResidualStatistic
 from .statistics import ScaledBrierScore as ScaledBrierScore
 from .statistics import ScoreGap as ScoreGap
 from .statistics import SmoothECE as SmoothECE
+from .statistics import SphericalScore as SphericalScore
 from .statistics import Spiegelhalter as Spiegelhalter
 from .statistics import Statistic as Statistic
 from .statistics import SumStatistic as SumStatistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
+from .statistics import VariationalError as VariationalError
 from .tally import ClusteredTally as ClusteredTally
 from .tally import Tallies as Tallies
 from .tally import Tally as Tally

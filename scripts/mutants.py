@@ -55,6 +55,7 @@ TESTS = {
     "statistics/": "statistics invariants inference/test_[bi]",
     "tally/": "tally invariants cli",
     "torch": "adapters",
+    "tracking": "adapters",
 }
 OPERATORS = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Pow: "*",

@@ -88,3 +88,15 @@ def scaled_brier(probs, labels):
     shares = np.bincount(labels, minlength=probs.shape[1]) / len(labels)
     own = sum(row_score(row, y, "brier") for row, y in zip(probs, labels, strict=True))
     return 1 - own / sum(row_score(shares, y, "brier") for y in labels)
+
+
+def proper_norm(order, f, g, label):
+    """ℓ_f(g, y) = h(g) + ⟨h'(g), y − g⟩ with h(g) = −‖g − f‖ and a numerical gradient."""
+    outcome, step = np.eye(len(f))[label], 1e-6
+
+    def height(at):
+        return -float(np.linalg.norm(at - f, order))
+
+    units = step * np.eye(len(f))
+    gradient = np.array([(height(g + u) - height(g - u)) / (2 * step) for u in units])
+    return height(g) + float(gradient @ (outcome - g))

@@ -78,6 +78,7 @@ kernel = ct.LaplaceKernel("median")
 TWO = {
     "in the large": ct.CalibrationInTheLarge(),
     "Cox score": ct.CoxScore(),
+    "Cox ratio": ct.CoxLR(),
     "H–L": ct.HosmerLemeshow(),
     "H–L, df = 8": ct.HosmerLemeshow(df=8),
     "K–S": ct.KolmogorovSmirnov(),

@@ -151,6 +151,7 @@ TESTS = [
     Case(ct.LogScore(), EVENT, LIMIT),
     Case(ct.CalibrationInTheLarge(), EVENT, LIMIT),
     Case(ct.CoxScore(), EVENT, LIMIT),
+    Case(ct.CoxLR(), EVENT, LIMIT, largest=2000),
     Case(ct.HosmerLemeshow(), EVENT, LIMIT),
     Case(ct.SKCE(), EVENT, LIMIT, largest=300),
     Case(BLOCK, EVENT, LIMIT),

@@ -21,19 +21,20 @@ from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")
 CURVES = ("isotonic", "smooth", "band")
+PAIRS = ("comparison", "difference")
 BANDS = ("consistency", "clopper-pearson", "wilson")
 SITES = ("forest", "sites")
-KINDS = (*DIAGRAMS, *CURVES, "simplex", "null", "audit", *SITES, "comparison")
+KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
 
 
 #: The kinds of pictures that honour an option.
 HONOURED_BY = {
     "by": (*DIAGRAMS, "audit", *SITES),
-    "lens": (*DIAGRAMS, *CURVES, "simplex", "null", *SITES, "comparison"),
-    "bins": (*DIAGRAMS, "simplex", "null", "forest", "comparison"),
+    "lens": (*DIAGRAMS, *CURVES, "simplex", "bins", "null", *SITES, *PAIRS),
+    "bins": (*DIAGRAMS, "simplex", "null", "forest", *PAIRS),
     "band": (*DIAGRAMS, "comparison"),
-    "level": (*DIAGRAMS, *CURVES, "simplex", "sites", "comparison"),
-    "simultaneous": (*DIAGRAMS, *CURVES[:2], "comparison"),
+    "level": (*DIAGRAMS, *CURVES, "simplex", "bins", "sites", *PAIRS),
+    "simultaneous": (*DIAGRAMS, *CURVES[:2], *PAIRS),
     "log_odds": (*DIAGRAMS, *CURVES),
 }
 
@@ -58,9 +59,10 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
 
     deviation and classical are reliability diagrams with one panel a component of the lens;
     isotonic and smooth are curves without bins, band says where the true one lies; simplex is the
-    triangle of three classes; null shows how unusual the error is, audit all lenses; forest shows
-    the errors of subgroups, sites how calibration varies over them, and deviation and classical
-    have a panel for each, all with --by; comparison shows two models.
+    triangle of three classes; bins shows what the number of bins does, null how unusual the error
+    is, audit all lenses; forest shows the errors of subgroups, sites how calibration varies over
+    them, and deviation and classical have a panel for each, all with --by; comparison shows two
+    models, difference what lies between them.
     """
     for name, kinds in HONOURED_BY.items():
         source = click.get_current_context().get_parameter_source(name)
@@ -70,8 +72,8 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
             )
     if kind in SITES and options["by"] is None:
         raise click.UsageError(f"--kind {kind} needs --by COLUMN")
-    if (kind == "comparison") != (against is not None):
-        raise click.UsageError("comparison needs --against FILE, and only it")
+    if (kind in PAIRS) != (against is not None):
+        raise click.UsageError(f"{' and '.join(PAIRS)} need --against FILE, and only they")
     if options["out"].suffix.lower() not in RECIPE_IN:
         raise click.UsageError(f"-o: a picture ends in {', '.join(RECIPE_IN)}: {options['out']}")
     data = read(options)
@@ -84,7 +86,7 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
         drawn["axis"] = "log-odds" if options["log_odds"] else "probability"
     result: Any
     verbs: dict[str, Callable[..., Any]]
-    verbs = {"simplex": ct.reliability_simplex, "audit": ct.audit}
+    verbs = {"simplex": ct.reliability_simplex, "bins": ct.bin_sensitivity, "audit": ct.audit}
     if kind in DIAGRAMS:
         result = ct.reliability_curve(data, **arguments, **run)
         drawn["style"] = kind
@@ -100,12 +102,13 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     else:
         other = read({**options, "file": against})
         stems = [path.stem if path else "example" for path in (options["file"], against)]
-        both = [ct.reliability_curve(one, **arguments, **run) for one in (data, other)]
-        question = {"lens": options["lens"], "names": (stems[0], stems[1]), **run}
-        result = ct.compare(data, other, **question)
-        result = replace(result, ended=ending(result.ended, *(one.ended for one in both)))
+        band = {"band": arguments.pop("band")} if "band" in arguments else {}
+        result = ct.reliability_difference(data, other, names=(stems[0], stems[1]), **arguments)
+    if kind == "comparison":
+        both = [ct.reliability_curve(one, **band, **arguments, **run) for one in (data, other)]
+        result = replace(result, ended=ending(*(one.ended for one in both)))
         picture = plots.comparison(both, names=stems, **drawn)
-    if kind != "comparison":
+    else:
         picture = (result.subgroups if kind == "forest" else result).plot(**drawn)
     picture.save(options["out"])
     return finish(result, False, options | {"out": None})

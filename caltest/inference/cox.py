@@ -66,12 +66,12 @@ def cox_recalibration(
     ------
     StatisticError
         For more than two classes, and without finite estimates: outcomes or predictions all equal,
-        or events separated by the prediction. ``CoxScore`` tests such data, too. With follow-up
-        where (Σ W)² / (n Σ W²) is below 0.3.
+        or events separated by the prediction. ``CoxScore`` and ``CoxLR`` test such data, too. With
+        follow-up where (Σ W)² / (n Σ W²) is below 0.3.
 
     Notes
     -----
-    O(n) per Newton step. p-values are asymptotic; probabilities ≥ 1e-12. Degrees of
+    O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12. Degrees of
     freedom of the jackknife are the effective number of units, (Σ W_u)² / Σ W_u², less 1. A tally
     has the sums Σ y and Σ y logit p by which outcomes enter.
 
@@ -204,7 +204,7 @@ def _tail(value: float, df: int, freedom: float) -> float:
 
 
 def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
-    tests = "CoxScore() tests such data all the same"
+    tests = "CoxScore() and CoxLR() test such data all the same"
     if y.min() == y.max():
         raise StatisticError(f"all outcomes are {int(y[0])}: the intercept is infinite. {tests}")
     if np.ptp(z) <= 1e-12:

@@ -8,10 +8,10 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 from typing import Any
 
 from caltest.plots.canvas import Picture
-from caltest.plots.curves import evidence
+from caltest.plots.curves import evidence, sensitivity
 from caltest.plots.fits import fitted
 from caltest.plots.laws import null
-from caltest.plots.reliability import comparison, reliability
+from caltest.plots.reliability import comparison, difference, reliability
 from caltest.plots.segments import segments
 from caltest.plots.simplex import simplex
 from caltest.plots.tables import differences, forest, pvalues, sites
@@ -20,6 +20,7 @@ from caltest.results import Record
 __all__ = [
     "Picture",
     "comparison",
+    "difference",
     "differences",
     "draw",
     "evidence",
@@ -29,6 +30,7 @@ __all__ = [
     "pvalues",
     "reliability",
     "segments",
+    "sensitivity",
     "simplex",
     "sites",
 ]

@@ -8,7 +8,9 @@ import numpy as np
 
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, RED, Picture
 from caltest.plots.chart import Chart
-from caltest.results import CoxRecalibration, Plan
+from caltest.plots.scales import decades
+from caltest.results import BinSensitivity, CoxRecalibration, Plan
+from caltest.results.numbers import SMALLEST_SHOWN
 from caltest.sequential import ComparisonMonitor, Monitor
 
 
@@ -22,6 +24,34 @@ def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Pic
     chart.diagonal([0, 1])
     chart.axes("prediction", "frequency", xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     return chart.finish(result.recipe, recipe)
+
+
+def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw the ECE, its noise floor and its p-value against the number of bins.
+
+    The artists are "estimate", "floor", "band" and "pvalue", which lies on a second panel in the
+    upper part of the place, ``picture.panels[0]``.
+    """
+    chart, order = Chart.of(ax, 3.1), np.argsort(table.size, kind="stable")
+    upper, x = chart.above(0.33), table.size[order]
+    style: dict[str, Any] = {"color": RED, "marker": "o", "lw": 1.1}
+    chart.line("estimate", x, table.estimate[order], "observed", **style)
+    chart.line("floor", x, table.null_mean[order], "if calibrated: mean", ls=DASHED, lw=1.5)
+    words = f"central {100 * table.level:g} %"
+    chart.area("band", x, table.low[order], table.high[order], words, color="#d9d9d9")
+    sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]] or x[:1]
+    chart.log("x", sizes)
+    chart.axes("number of bins", "ECE", ylim=(0.0, None))
+    p = np.maximum(table.pvalue[order], SMALLEST_SHOWN)
+    pvalue = upper.line("", x, p, marker="o", ms=2.5)
+    upper.rule("", y=0.05, lw=0.7, ls=DASHED)
+    upper.beside([0.05], ["0.05"])
+    least = 10.0 ** np.floor(np.log10(min(p.min(), 0.01)) - 0.2)
+    upper.log("y", decades(least))
+    upper.axes("", "p", ylim=(least, 1.6))
+    upper.ax.tick_params(labelbottom=False, which="both", bottom=False)
+    panels = (Picture(upper.ax, {"pvalue": pvalue}),)
+    return chart.finish(table.recipe, recipe, panels=panels)
 
 
 def planned(result: Plan, ax: Any = None, *, recipe: bool = True) -> Picture:

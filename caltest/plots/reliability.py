@@ -15,7 +15,7 @@ from caltest.plots.chart import Chart
 from caltest.plots.scales import Frame, Scale, Truth
 from caltest.plots.words import foot, heading, headline, key, p_equals, sign
 from caltest.predictions import FloatArray
-from caltest.results import ReliabilityCurve
+from caltest.results import ReliabilityCurve, ReliabilityDifference
 
 #: Colour, marker and line of each model; the colours differ in darkness as well.
 STYLES: tuple[tuple[str, str, Any], ...] = (
@@ -245,9 +245,7 @@ def comparison(
         raise StatisticError(f"{len(curves)} curves need as many names, not {len(names)}")
     chart, first = Chart.of(ax, 3.0), curves[0]
     frame = _frame(curves, Scale(), deviation=True, whole=first.subject != "top")
-    frame.begin(chart, None)
-    chart.rule("", lw=0.7, zorder=1)
-    chart.axes(*frame.labels(first.subject))
+    _models(chart, frame, first.subject)
     spread = 0.009 * (np.arange(len(curves)) - 0.5 * (len(curves) - 1))
     pale: Any = {"lw": 0.9, "alpha": 0.55, "zorder": 1.5}
     for name, curve, shift, style in zip(names, curves, spread, STYLES, strict=False):
@@ -266,3 +264,30 @@ def comparison(
     far = frame.beyond(np.concatenate([c.deviation for c in curves]))
     chart.entries |= marks.entries(np.concatenate([c.count for c in curves]), far)
     return chart.finish(first.recipe, recipe)
+
+
+def _models(chart: Chart, frame: Frame, subject: str, ylabel: str = "") -> None:
+    """Draw the axes of a diagram of several models, and the line of no deviation."""
+    frame.begin(chart, None)
+    chart.rule("", lw=0.7, zorder=1)
+    xlabel, usual = frame.labels(subject)
+    chart.axes(xlabel, ylabel or usual)
+
+
+def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = True) -> Picture:
+    """Draw the difference of the deviations of two models, with its band.
+
+    Marks are filled where the band leaves out 0. The artists are "marks", "lines", "bars", "edge".
+    """
+    chart, count = Chart.of(ax, 2.6), curve.count_a + curve.count_b
+    x, heights = curve.predicted, (curve.difference, curve.low, curve.high)
+    top, away = marks.reach(count, *heights), (curve.low > 0.0) | (curve.high < 0.0)
+    ends = scales.tenths(x.min(), x.max()) if curve.subject == "top" else (0.0, 1.0)
+    frame = Frame(ends, (-top, top))
+    _models(chart, frame, curve.subject, "difference of deviations")
+    style: Any = {"neighbours": curve.cell, "bar": {"color": BLUE}}
+    chart.artists |= marks.cells(chart.ax, frame, x, *heights, count, away, **style)
+    chart.entries |= {"differs from 0": sign(), "may be 0": sign(filled=False)}
+    chart.entries[f"{100 * curve.level:g} % interval"] = sign("|", BLUE)
+    chart.entries |= marks.entries(count, frame.beyond(curve.difference))
+    return chart.finish(curve.recipe, recipe, headline=" − ".join(curve.names))

@@ -12,6 +12,8 @@ from .comparison import ComparisonResult as ComparisonResult
 from .comparison import ComparisonTable as ComparisonTable
 from .comparison import ScoreDifference as ScoreDifference
 from .curves import BandTest as BandTest
+from .curves import BinSensitivity as BinSensitivity
+from .curves import ReliabilityDifference as ReliabilityDifference
 from .curves import ReliabilityFit as ReliabilityFit
 from .decisions import EquivalenceTestResult as EquivalenceTestResult
 from .decisions import GateCheck as GateCheck

@@ -7,11 +7,77 @@ import numpy as np
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.checks import number
 from caltest.errors import StatisticError
-from caltest.results.base import Result
+from caltest.results.base import Result, short
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 from caltest.results.verdicts import AuditVerdict
+
+
+@described(
+    eq=False,
+    shape="(L,)",
+    columns="predicted count_a count_b difference low high",
+    title="Difference of two reliability curves",
+    plotter="reliability.difference",
+)
+class ReliabilityDifference(Result):
+    """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use."""
+
+    predicted: FloatArray = entry("Mean prediction of both models in the bin; increasing.")
+    difference: FloatArray = entry(
+        "Deviation (outcome − prediction) of model a minus that of model b."
+    )
+    low: FloatArray = entry("The confidence band of the difference.")
+    high: FloatArray
+    count_a: IntArray = entry("Rows of the two models in the bin.")
+    count_b: IntArray
+    cell: IntArray = entry("Numbers of the bins, for which neighbours follow each other.")
+    names: tuple[str, str] = entry("The two models.")
+    name: str = entry(
+        'Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.'
+    )
+    subject: str
+    lens: str = entry("The recipe.")
+    bins: str
+    level: float
+    simultaneous: bool
+
+    def _made(self) -> list[str]:
+        how = "simultaneous " if self.simultaneous else ""
+        return [self.bins, self.lens, f"{self._percent} {how}confidence band of the difference"]
+
+    def _in_words(self) -> list[str]:
+        return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
+
+
+@described(
+    eq=False,
+    shape="(M,)",
+    columns="bins size estimate null_mean low high pvalue",
+    title="Sensitivity to the bins",
+    plotter="curves.sensitivity",
+)
+class BinSensitivity(Result):
+    """The answer of :func:`caltest.bin_sensitivity`: one row a binning."""
+
+    bins: tuple[str, ...] = entry("The binnings.")
+    size: IntArray = entry("Their numbers of bins: as asked for, or of occupied cells.")
+    estimate: FloatArray = entry(
+        "The ECE, its noise floor, the central part of its null distribution, and its p-value."
+    )
+    null_mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    pvalue: FloatArray
+    lens: str = entry("The recipe.")
+    distance: str
+    level: float
+
+    def _made(self) -> list[str]:
+        kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
+        ece = f"ECE({kinds}, distance={self.distance})"
+        return [ece, self.lens, f"{self._percent} noise band"]
 
 
 @described(

@@ -6,6 +6,7 @@ from .base import prepare as prepare
 from .binned import ECE as ECE
 from .binned import MCE as MCE
 from .binned import RMSCE as RMSCE
+from .cox import CoxLR as CoxLR
 from .cox import CoxScore as CoxScore
 from .cumulative import ATB as ATB
 from .cumulative import KolmogorovSmirnov as KolmogorovSmirnov
@@ -42,5 +43,8 @@ from .scores import BrierScore as BrierScore
 from .scores import LogScore as LogScore
 from .scores import ScaledBrierScore as ScaledBrierScore
 from .scores import ScoreGap as ScoreGap
+from .scores import SphericalScore as SphericalScore
 from .smooth import SmoothECE as SmoothECE
 from .sweep import Sweep as Sweep
+from .variational import RefinementError as RefinementError
+from .variational import VariationalError as VariationalError

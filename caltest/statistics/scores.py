@@ -148,6 +148,21 @@ class LogScore(_MeanScore):
     name: ClassVar[str] = "log"
 
 
+class SphericalScore(_MeanScore):
+    """Mean spherical score, for any number of classes; smaller is better.
+
+    (1/n) Σ_i (1 − p_i,y_i / ‖p_i‖₂), in [0, 1]: the spherical score of Good (1971) taken from 1, so
+    that 0 is best as for the other scores.
+
+    Examples
+    --------
+    >>> round(SphericalScore()([[3 / 7, 4 / 7]], [0]), 12)
+    0.4
+    """
+
+    name: ClassVar[str] = "spherical"
+
+
 @dataclass(frozen=True, eq=False)
 class ScaledScore(LabelStatistic):
     """1 − mean score / that of the best constant prediction, with the predictions fixed."""

@@ -17,8 +17,8 @@ SECTIONS = {
     ),
     "Curves without bins": ("isotonic", "smooth", "band", "cox"),
     "Whole vectors": ("triangle", "fine", "tree", "sixpoints", "tetrahedron"),
-    "Tests and numbers": ("null", "audit", "interval", "decomposition"),
-    "Models compared": ("comparison",),
+    "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition"),
+    "Models compared": ("comparison", "difference"),
     "Subgroups and sites": ("forest", "subgroups", "sites"),
     "While the data come in": ("monitor", "forecasters"),
 }

@@ -71,6 +71,7 @@ VERBS = {
     "corp_decomposition": ct.corp_decomposition,
     "brier_decomposition": ct.brier_decomposition,
     "reliability_curve": lambda a, b, **o: ct.reliability_curve(a, b, **RUN, **o),
+    "reliability_difference": lambda a, b, **o: ct.reliability_difference(a, a, b, **o),
     "fit": ct.recalibration.PlattScaling().fit,
     "statistic": ct.ECE(),
     "preset": ct.presets.sklearn(),
@@ -372,11 +373,17 @@ ct.OERatio()(*SURE) -> every prediction is 0 or 1
 ct.CalibrationInTheLarge()(*SURE) -> every prediction is 0 or 1
 ct.HosmerLemeshow()(*SURE) -> every prediction is 0 or 1
 ct.CoxScore()(*SURE) -> every prediction is 0 or 1
+ct.CoxLR()(*SURE) -> every prediction is 0 or 1
 ct.Kuiper(scaled=True)(*SURE) -> every prediction is 0 or 1
 ct.Spiegelhalter()(*SURE) -> not defined: every prediction is 0, ½ or 1
 ct.Spiegelhalter()(0 * p + 0.5, y) -> not defined: every prediction is 0, ½ or 1
 ct.Spiegelhalter()(y / 2, 0 * y) -> not defined: every prediction is 0, ½ or 1
 ct.Spiegelhalter()(THIRDS, Y) -> not defined: every prediction is 0, ½ or 1
+ct.VariationalError("tvd") -> loss must be one of 'tv'
+ct.RefinementError("l1") -> loss must be one of 'brier'
+ct.VariationalError(folds=1) -> folds must be a whole number ≥ 2
+ct.VariationalError(recalibration="platt") -> such as PlattScaling()
+ct.VariationalError()([0.1, 0.2], [0, 1]) -> 10 in all; there are 2
 ct.ScaledBrierScore()([0.3], [1]) -> give two rows
 ct.LaplaceKernel()(np.eye(2), np.eye(2)) -> has no bandwidth yet
 ct.ClasswiseECE(lambda rows: rows[:, 0])(P, Y) -> one integer per row
@@ -437,6 +444,8 @@ ct.ComparisonMonitor(score="rps") -> score must be
 ct.ComparisonMonitor().update(P, P, Y) -> use OneVsRest(c)
 ct.ComparisonMonitor(lens=ct.TopK(1)).update(P, P[:, ::-1], Y) -> does not show both forecasters
 ct.ComparisonMonitor().update(D, ct.Predictions.of(p, 1 - y)) -> not of the same rows
+ct.reliability_difference(P, P, Y, lens=ct.TopK(2)) -> needs a two-class lens
+ct.reliability_difference(D, ct.Predictions.of(p, 1 - y)) -> same observations
 ct.reliability_fit(p, y, by=y) -> reliability_fit does not take by
 ct.reliability_simplex(P, Y, by=Y) -> does not take by yet
 ct.tally_sql("loans", "", "y") -> not the name
@@ -567,6 +576,11 @@ ct.reliability_fit(P, Y, lens=ct.Canonical()) -> a curve needs a two-class lens
 ct.reliability_fit(p, y, level=2) -> level must lie in (0, 1), not 2
 ct.reliability_simplex(p, y) -> is for three classes, or four without a picture
 ct.reliability_simplex(P, Y, bins="a") -> {NUMBER_OF_BINS}
+ct.reliability_difference(p, p) -> labels are missing
+ct.reliability_difference(p, p[:4], y) -> probs has 4 rows but labels has 12
+ct.reliability_difference(P, P, Y, lens=ct.Canonical()) -> needs a two-class lens
+ct.bin_sensitivity(p, y, bins=5) -> bins must be a list of numbers or binnings
+ct.bin_sensitivity(p, y, bins=[0]) -> n_bins must be a whole number ≥ 1, not 0
 ct.cox_recalibration(p, y, level=5) -> level must lie in (0, 1), not 5
 ct.cox_recalibration(p, y, method="x") -> method must be 'wald' or 'profile', not 'x'
 ct.cox_recalibration(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
@@ -673,12 +687,14 @@ compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
 plot two.csv -> Missing option '-o'
 plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png
 plot two.csv -o nowhere/x.pdf -> there is no folder nowhere
+plot two.csv -o x.pdf --kind difference -> need --against
 plot two.csv -o x.pdf --bins ten -> there is no ten
 plot two.csv -o x.png --kind pie -> 'pie' is not one of
 plot two.csv -o x.png --kind smooth --bins 10 -> --bins is for --kind deviation
 plot two.csv -o x.png --kind isotonic --band wilson -> --band is for --kind deviation
 plot two.csv -o x.png --kind null --log-odds -> --log-odds is for --kind deviation
 plot two.csv -o x.png --kind audit --lens TopK(1) -> --lens is for --kind deviation
+plot two.csv -o x.png --kind bins --simultaneous -> --simultaneous is for --kind deviation
 plot two.csv -o x.png --kind null --level .5 -> --level is for --kind deviation
 plot two.csv -o x.png --kind comparison -> need --against FILE
 plot two.csv -o x.png --bins 10.5 -> '10.5' does not fit; choose one of a number, UniformBins

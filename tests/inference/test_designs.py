@@ -17,6 +17,7 @@ from caltest.inference.exchange import swapped_differences
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError, base_variance
 from caltest.simulate.agreement import Agreement
+from caltest.statistics.base import problem_of
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])
@@ -311,6 +312,27 @@ def test_recalibration_with_weights_is_that_of_repeated_rows(rng, method, k):
     np.testing.assert_allclose(equal(new), plain(new), atol=1e-12)
 
 
+def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
+    p, g = rng.random(60), np.repeat(np.arange(20), 3)
+    y, w = (rng.random(60) < p).astype(int), rng.uniform(0.5, 2.0, 60)
+    for statistic in (ct.VariationalError(), ct.RefinementError("log")):
+        fixed = statistic.prepare(problem_of(designed(p, y, g, w)))
+        assert all(np.unique(fixed.fold[g == j]).size == 1 for j in range(20))
+        q = p.copy()
+        for k in range(5):
+            held = fixed.fold == k
+            fit = recalibration.IsotonicRegression().fit(p[~held], y[~held], weights=w[~held])
+            q[held] = fit(p[held])
+        gain = np.where(q == p, 0.0, np.sign(q - p)) * (y - p)
+        if isinstance(statistic, ct.RefinementError):
+            gain = -np.log(np.maximum(np.where(y == 1, q, 1 - q), 2.0**-53))
+        assert fixed(1 - y) == pytest.approx(np.average(gain, weights=w), rel=1e-9)
+    with pytest.raises(
+        ct.StatisticError, match="two clusters in each fold, 10 in all; there are 9"
+    ):
+        ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
+
+
 @pytest.fixture
 def tied(rng):
     """Rows of weights 0 to 3, predictions of which many are equal, and the same rows repeated."""
@@ -338,6 +360,16 @@ def test_fits_of_clusters_and_weights(tied, fit):
     assert known.test.clusters.count == 30
     with pytest.raises(ct.StatisticError, match="reliability_fit does not take weights"):
         ct.reliability_fit(p, y, weights=w, fit="band")
+
+
+def test_bin_sensitivity_of_clusters_and_weights(tied):
+    p, y, w, *_ = tied
+    facts = {"weights": w, "clusters": np.arange(90) // 3}
+    table = ct.bin_sensitivity(p, y, bins=[3, 6], n_resamples=199, rng=1, **facts)
+    for j, m in enumerate((3, 6)):
+        test = ct.calibration_test(p, y, ct.ECE(m), n_resamples=199, rng=1, **facts)
+        assert (table.estimate[j], table.pvalue[j]) == (test.estimate, test.pvalue)
+        assert table.low[j] == test.null_distribution.ppf(0.05)
 
 
 @pytest.mark.slow

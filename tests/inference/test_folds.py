@@ -174,7 +174,7 @@ def test_verbs_look_at_aligned_rows():
     data = ct.Predictions.of(p, y, folds=fold)
     aligned = as_lens(None, data)(data)
     run = {"n_resamples": 99, "rng": 1}
-    for verb in (ct.confidence_interval, ct.reliability_curve):
+    for verb in (ct.confidence_interval, ct.reliability_curve, ct.bin_sensitivity):
         one, other = verb(data, **run), verb(aligned, **run)
         assert one.folds.count == 5
         assert "folds are aligned" in " ".join(one.notes)

@@ -43,6 +43,7 @@ VERBS = {
     "log corp": lambda *data, **facts: ct.corp_decomposition(*data, score="log", **facts),
     "cox": lambda *data, **facts: ct.cox_recalibration(*data, **facts),
     "profile cox": lambda *data, **facts: ct.cox_recalibration(*data, method="profile", **facts),
+    "sensitivity": lambda *data, **facts: ct.bin_sensitivity(*data, bins=[5, 10, 20], **facts),
 }
 
 
@@ -136,6 +137,7 @@ REPEATED = {
     "corp": "score|miscalibration|discrimination|uncertainty|observed",
     "log corp": "score|miscalibration|discrimination|uncertainty|observed",
     "cox": r"\.(slope|intercept|offset_intercept)$",
+    "sensitivity": "estimate",
     "curve": "predicted|observed",
     "test": "estimate",
     "interval": r"\.estimate",

@@ -20,7 +20,9 @@ from caltest.plots import marks
 from caltest.plots.scales import Scale
 from caltest.plots.simplex import TETRAHEDRON
 from caltest.reliability import reliability_curve
+from caltest.reliability.difference import reliability_difference
 from caltest.reliability.fits import reliability_fit
+from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.reliability.simplex import SimplexGrid, reliability_simplex
 from caltest.results import Finding, Record, ReliabilityFit, Result, format_p
 
@@ -59,6 +61,8 @@ def every():
         "null": test,
         "joint": joint,
         "audit": ct.audit(DIGITS, n_resamples=999, rng=1),
+        "sensitivity": bin_sensitivity(DIGITS, bins=[5, 10, 20]),
+        "difference": reliability_difference(DIGITS, ct.examples.digits("best")),
         "pair": compare(DIGITS, ct.examples.digits("best"), names=("last", "best")),
         "classes": reliability_curve(DIGITS, bins=8, lens=ct.Canonical()),
         "beyond": reliability_curve(rare, lens=ct.OneVsRest(0), bins=20),
@@ -92,7 +96,7 @@ def rare_events():
 
 KINDS = (
     "curve", "panels", "fit", "triangle", "null", "joint",
-    "audit", "pair",
+    "audit", "sensitivity", "difference", "pair",
     "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
     "equivalence", "gate", "plan", "formula", "groups", "forest", "sites", "grades",
 )  # fmt: skip
@@ -673,8 +677,12 @@ def test_pictures_of_two_models_show_the_same_probabilities(top):
     lens = ct.TopK(1) if top else ct.OneVsRest(3)
     both = DIGITS, ct.examples.digits("best")
     curves = [reliability_curve(one, lens=lens, bins=5) for one in both]
-    picture = plots.comparison(curves, names=["a", "b"])
-    assert (picture.ax.get_xlim() == (0.0, 1.0)) is not top
+    pictures = [
+        plots.comparison(curves, names=["a", "b"]),
+        reliability_difference(*both, lens=lens, bins=5).plot(),
+    ]
+    for picture in pictures:
+        assert (picture.ax.get_xlim() == (0.0, 1.0)) is not top
 
 
 @pytest.mark.parametrize("axis", ["probability", "log-odds"])
@@ -686,6 +694,16 @@ def test_shares_stand_under_their_marks(bins, axis):
     np.testing.assert_allclose([c.get_height() for c in columns], curve.count / curve.n)
     for column, (x, _) in zip(columns, artists["marks"].get_offsets(), strict=True):
         assert column.get_x() - 1e-9 <= x <= column.get_x() + column.get_width() + 1e-9
+
+
+def test_sensitivity_picture_holds_the_numbers(every):
+    table = every["sensitivity"]
+    picture = table.plot()
+    for name, values in (("estimate", table.estimate), ("floor", table.null_mean)):
+        np.testing.assert_allclose(picture.artists[name].get_data(), [table.size, values])
+    (above,) = picture.panels
+    shown = np.maximum(table.pvalue, 1e-12)
+    np.testing.assert_allclose(above.artists["pvalue"].get_data(), [table.size, shown])
 
 
 def test_audit_picture_holds_the_numbers(every):
@@ -807,6 +825,15 @@ def test_comparison_of_different_questions_is_refused(curve):
         plots.comparison([curve, curve], names=["a"])
 
 
+def test_difference_picture_holds_the_numbers(every):
+    difference = every["difference"]
+    artists = difference.plot().artists
+    points = np.column_stack([difference.predicted, difference.difference])
+    np.testing.assert_allclose(artists["marks"].get_offsets(), points)
+    bars = segments(artists["bars"])
+    np.testing.assert_allclose(bars[:, :, 1], np.column_stack([difference.low, difference.high]))
+
+
 def test_differences_hold_the_numbers():
     models = {"last": DIGITS.probs, "best": ct.examples.digits("best").probs}
     result = compare(*models.values(), DIGITS.labels, names=tuple(models))
@@ -827,7 +854,7 @@ def test_a_million_rows_are_drawn(rng, tmp_path):
     assert (tmp_path / "million.svg").stat().st_size < 500_000  # whatever n
 
 
-KINDS_OF_FILES = ["deviation", "smooth", "simplex", "null", "comparison", "audit"]
+KINDS_OF_FILES = ["deviation", "smooth", "simplex", "bins", "null", "difference", "audit"]
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_FILES)
@@ -837,8 +864,7 @@ def test_command_line_writes_a_picture_and_prints_the_numbers(done, tmp_path, ki
     probs = np.column_stack([0.5 * data.probs[:, 0], data.probs[:, 1], 0.5 * data.probs[:, 0]])
     labels = np.where(data.labels == 1, 1, 2 * (np.arange(300) % 2))
     np.savez(file, probs=probs, labels=labels)
-    np.savez(tmp_path / "other.npz", probs=probs, labels=labels)
-    more = ["--against", tmp_path / "other.npz"] if kind == "comparison" else []
+    more = ["--against", file] if kind == "difference" else []
     assert "caltest" in done("plot", file, "--kind", kind, "-o", out, "--no-recipe", *more)
     assert out.stat().st_size > 5000
 

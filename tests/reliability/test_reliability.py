@@ -15,6 +15,9 @@ from caltest.reliability.bars import (
     consistency_bars,
     quantile_bars,
 )
+from caltest.reliability.difference import reliability_difference
+from caltest.reliability.sensitivity import bin_sensitivity
+from caltest.results import BinSensitivity, ReliabilityDifference
 from caltest.results.reliability import SPREAD_EDGES
 
 
@@ -314,6 +317,53 @@ def test_names_of_the_bars_say_what_they_are():
         curve = reliability_curve(data, band=band, n_resamples=99, rng=1)
         assert text in curve.recipe
     assert reliability_curve(data, simultaneous=True).shown_band.startswith("90 % simultaneous")
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.parametrize("n", [60, 600])
+def test_band_of_the_difference_covers(rng, n, simultaneous):
+    trials, covered, total = 400, 0, 0
+    for _ in range(trials):
+        x = rng.normal(0.0, 1.5, n)
+        truth, a = 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-1.3 * x - 0.2))
+        b = 1 / (1 + np.exp(-0.6 * x - 0.3 * rng.normal(size=n)))
+        curve = reliability_difference(
+            a,
+            b,
+            rng.random(n) < truth,
+            lens=ct.OneVsRest(1),
+            bins=5,
+            simultaneous=simultaneous,
+        )
+        ca, cb = (np.minimum(np.ceil(5 * p) - 1, 4).astype(int) for p in (a, b))
+        kept = [k for k in range(5) if (ca == k).any() and (cb == k).any()]
+        target = [(truth - a)[ca == k].mean() - (truth - b)[cb == k].mean() for k in kept]
+        inside = (target >= curve.low) & (target <= curve.high)
+        covered += inside.all() if simultaneous else inside.sum()
+        total += 1 if simultaneous else inside.size
+    # Bins of one data set share rows, hence the allowance of a further percent.
+    assert covered >= _limits(0.89, total)[0]
+
+
+def test_a_model_does_not_differ_from_itself():
+    data = ct.examples.digits()
+    curve = reliability_difference(data, data)
+    np.testing.assert_array_equal(curve.difference, 0.0)
+    assert ((curve.low <= 0.0) & (curve.high >= 0.0)).all()
+    assert (curve.high - curve.low)[curve.count_a >= 50].max() < 0.1
+    assert str(ReliabilityDifference.from_json(curve.to_json())) == str(curve)
+
+
+def test_sensitivity_is_a_row_of_tests():
+    data = ct.examples.digits("best")
+    table = bin_sensitivity(data, bins=[5, ct.QuantileBins(20)])
+    for j, bins in enumerate((5, ct.QuantileBins(20))):
+        test = ct.calibration_test(data, None, ct.ECE(bins))
+        assert (table.estimate[j], table.pvalue[j]) == (test.estimate, test.pvalue)
+        assert test.null_distribution.sf(table.high[j]) <= 0.06
+        assert test.null_distribution.sf(table.low[j]) >= 0.94
+    np.testing.assert_array_equal(table.size, [5, 20])
+    assert str(BinSensitivity.from_json(table.to_json())) == str(table)
 
 
 def test_densenet_is_overconfident_in_every_bin_that_tells(data_dir):

@@ -21,6 +21,7 @@ FEW = {"n_resamples": 199, "rng": 0}
 RESULTS = {
     "AuditReport": lambda: ct.audit(DATA, **FEW),
     "BandTest": lambda: ct.reliability_fit(DATA, fit="band").band_test(),
+    "BinSensitivity": lambda: ct.bin_sensitivity(DATA),
     "BrierDecomposition": lambda: ct.brier_decomposition(DATA),
     "CORPDecomposition": lambda: ct.corp_decomposition(DATA),
     "CalibrationTestResult": lambda: ct.calibration_test(DATA, lens=ct.OneVsRest(0)),
@@ -41,6 +42,7 @@ RESULTS = {
     ),
     "MetaAnalysis": lambda: ct.meta_analysis(EVENT, by=np.array(EVIL)[np.arange(60) % 2]),
     "ReliabilityCurve": lambda: ct.reliability_curve(DATA, lens=ct.Canonical(), bins=2),
+    "ReliabilityDifference": lambda: ct.reliability_difference(DATA, DATA, bins=3),
     "ReliabilityFit": lambda: ct.reliability_fit(DATA, n_resamples=99),
     "ReliabilitySimplex": lambda: ct.reliability_simplex(DATA),
     "SegmentSearch": lambda: ct.segment_search(

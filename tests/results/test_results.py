@@ -82,7 +82,12 @@ def table():
     return ct.compare_models(MODELS, n_resamples=99, rng=7)
 
 
-RESULTS = ("exact", "simulated", "report", "joint", "interval", "pair", "table")
+@pytest.fixture(scope="module")
+def sensitivity():
+    return ct.bin_sensitivity(ct.examples.digits(), bins=[5, 200], n_resamples=99, rng=7)
+
+
+RESULTS = ("exact", "simulated", "report", "joint", "interval", "pair", "table", "sensitivity")
 
 
 @pytest.mark.parametrize(
@@ -110,12 +115,13 @@ def test_every_result_says_how_it_was_made_and_how_it_ended(name, request):
     assert json.loads(cut.to_json())["ended"] == "interrupted"
 
 
-def test_a_result_is_a_number_where_it_is_one(exact, interval, pair, joint):
+def test_a_result_is_a_number_where_it_is_one(exact, interval, pair, joint, sensitivity):
     assert float(exact) == exact.estimate
     assert float(interval) == interval.estimate
     assert float(pair) == pair.difference
-    with pytest.raises(TypeError, match="is more than one number: name the field"):
-        float(joint)
+    for result in (joint, sensitivity):
+        with pytest.raises(TypeError, match="is more than one number: name the field"):
+            float(result)
 
 
 def test_verdicts_are_codes_that_print_as_words(report, pair, table):

@@ -1,4 +1,4 @@
-"""ATB, O:E, ECI and loess, scaled Brier: twins, laws, published values."""
+"""ATB, O:E, ECI and loess, scaled Brier and cross-fitted errors: twins, laws, published values."""
 
 import csv
 
@@ -11,6 +11,7 @@ from conftest import drawn, event, seen, two
 import caltest as ct
 from caltest.exact import enumerated_null
 from caltest.statistics.base import problem_of
+from caltest.statistics.variational import VariationalError
 
 
 def test_two_bins_have_their_floor_in_closed_form():
@@ -162,3 +163,58 @@ def test_scaled_brier_of_constant_outcomes_is_a_number():
     np.testing.assert_allclose(
         fixed.batch(np.array([one, none])), [0.0, 1 - 0.01 / 0.09], atol=1e-12
     )
+
+
+@pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2), ("max", np.inf)])
+def test_norms_are_differences_of_proper_losses(norm, order):
+    generator = np.random.default_rng(0)
+    f, g = generator.dirichlet(np.ones(4), (2, 30))
+    y = generator.integers(0, 4, 30)
+    gains = VariationalError(norm)._of_rows(f, g, y)
+    losses = [slow.proper_norm(order, *row) for row in zip(f, g, y, strict=True)]
+    np.testing.assert_allclose(gains, -np.array(losses), atol=1e-6)
+    assert (VariationalError("l1")._of_rows(f, f, y) == 0).all()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    ("loss", "score"),
+    [("brier", ct.BrierScore()), ("log", ct.LogScore()), ("spherical", ct.SphericalScore())],
+)
+def test_a_score_is_refinement_and_calibration(k, loss, score):
+    data, method = drawn(90, k, 4), ct.recalibration.TemperatureScaling()
+    options = {"recalibration": method, "folds": 3}
+    parts = ct.RefinementError(loss, **options)(data) + ct.VariationalError(loss, **options)(data)
+    assert parts == pytest.approx(score(data))
+
+
+def test_cross_fits_are_fits_to_the_other_folds():
+    p, y = two(8, 60)
+    method, fold = ct.recalibration.PlattScaling(), np.random.default_rng(0).permutation(60) % 4
+    repaired = np.empty(60)
+    for k in range(4):
+        repaired[fold == k] = method.fit(p[fold != k], y[fold != k])(p[fold == k])
+    options = {"recalibration": method, "folds": 4}
+    assert ct.RefinementError(**options)(p, y) == pytest.approx(((repaired - y) ** 2).mean())
+    signs = np.sign(repaired - p)
+    assert ct.VariationalError(**options)(p, y) == pytest.approx((signs * (y - p)).mean())
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1, -0.2])
+def test_the_variational_error_is_near_the_truth_and_not_above(shift):
+    p = np.random.default_rng(0).uniform(0.25, 0.75, 4000)
+    values, binned = [], []
+    for seed in range(8):
+        y = (np.random.default_rng([1, seed]).random(4000) < p + shift).astype(int)
+        values.append(ct.VariationalError()(p, y))
+        binned.append(ct.ECE(50)(p, y))
+    error = np.std(values) / 8**0.5
+    assert abs(shift) - 0.02 < np.mean(values) < abs(shift) + 4 * error + 0.002
+    assert np.mean(values) < np.mean(binned)
+
+
+def test_a_fold_without_a_map_keeps_its_predictions():
+    data = drawn(30, 3, 1)
+    upside_down = ct.Predictions(data.probs, data.probs.argmin(axis=1), induced=True)
+    method = ct.recalibration.TemperatureScaling()
+    assert ct.VariationalError("l1", recalibration=method)(upside_down) == 0.0

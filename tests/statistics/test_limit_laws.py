@@ -11,6 +11,7 @@ KERNEL = ct.LaplaceKernel(0.3)
 LAWS = [
     ct.CalibrationInTheLarge(),
     ct.CoxScore(),
+    ct.CoxLR(),
     ct.HosmerLemeshow(),
     ct.KolmogorovSmirnov(),
     ct.Kuiper(),
@@ -18,6 +19,7 @@ LAWS = [
     ct.ScoreGap("log"),
     ct.BrierScore(),
     ct.LogScore(),
+    ct.SphericalScore(),
     ct.SKCE(KERNEL, estimator="unbiased"),
     ct.SKCE(KERNEL, estimator="linear"),
     ct.SKCE(KERNEL, estimator="block"),
@@ -71,8 +73,9 @@ def test_exact_laws_do_not_warn():
     [
         (ct.SKCE(KERNEL, estimator="linear"), lambda rng, n: rng.beta(0.5, 49.5, n), 100, 0.2),
         (ct.HosmerLemeshow(), lambda rng, n: rng.beta(0.5, 49.5, n), 100, 0.075),
+        (ct.CoxLR(), lambda rng, n: rng.random(n), 12, 0.075),
     ],
-    ids=["linear", "hosmer"],
+    ids=["linear", "hosmer", "ratio"],
 )
 def test_what_is_warned_of_is_so(statistic, sample, n, liberal):
     rejected = []

@@ -169,6 +169,8 @@ VERBS = {
     "gate": lambda p, y, **facts: ct.gate(p, y, tolerance=0.5, **facts),
     "reliability_curve": ct.reliability_curve,
     "reliability_fit": ct.reliability_fit,
+    "reliability_difference": lambda p, y, **f: ct.reliability_difference(p, p[::-1], y, **f),
+    "bin_sensitivity": ct.bin_sensitivity,
     "cox_recalibration": ct.cox_recalibration,
     "corp_decomposition": ct.corp_decomposition,
     "brier_decomposition": ct.brier_decomposition,
@@ -178,7 +180,7 @@ VERBS = {
 #: Verbs that honour a fact.
 DESIGNED = (
     *("audit", "calibration_test", "joint_test", "reliability_curve", "reliability_fit"),
-    *("compare", "confidence_interval", "cox_recalibration"),
+    *("compare", "confidence_interval", "bin_sensitivity", "cox_recalibration"),
     *("corp_decomposition", "brier_decomposition", "equivalence_test", "gate"),
 )
 HONOURED = {
@@ -209,9 +211,10 @@ def test_no_verb_ignores_a_fact(name):
 def test_no_verb_tests_the_rows_of_a_fit(name):
     data = ct.examples.GaussianMixture(0, -3).sample(200, rng=1)
     repaired = ct.recalibration.TemperatureScaling().fit(data)(data)
+    pairs = ("compare", "reliability_difference")
     ask = (
         partial(getattr(ct, name), repaired, data)
-        if name == "compare"
+        if name in pairs
         else partial(VERBS[name], repaired, None)
     )
     with pytest.raises(StatisticError, match="fit"):

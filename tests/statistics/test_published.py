@@ -129,6 +129,7 @@ ESTIMATES = [
     (UU, ct.Partition([[0, 1], [2, 3, 4]]), ct.ECE(FIRST(10)), 0.5370973247696019, 1e-13),
     (UU, WHOLE, ct.BrierScore(), 1 - 0.005322001032383283, 1e-12),
     (UU, WHOLE, ct.LogScore(), 2.3424792408429744, 1e-12),
+    (UU, WHOLE, ct.SphericalScore(), 1 - 0.3019243424723797, 1e-12),
     # CalibrationErrors.jl
     (UU, WHOLE, ct.ECE(1), 0.2995465892320518, 1e-13),
     (UU, WHOLE, ct.ECE(5), 0.7973223624831556, 1e-13),
@@ -337,6 +338,7 @@ def test_against_calzone_noise_floor(m, lens, mean, deviation):
     ("statistic", "value", "pvalue"),
     [
         (ct.CoxScore(), 1.3108622009, 0.5192181792),
+        (ct.CoxLR(), 1.3056862347, 0.5205636473),
         (ct.HosmerLemeshow(ct.UniformBins(10)), 8.884991559088098, 0.5430520576),
         (ct.HosmerLemeshow(ct.UniformBins(10), df=8), 8.884991559088098, 0.35209071874348785),
         (ct.HosmerLemeshow(ct.UniformBins(10), variance="exact"), 8.9220982053, 0.5395124029),

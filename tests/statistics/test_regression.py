@@ -14,7 +14,7 @@ from caltest.exact import enumerated_null
 from caltest.inference.cox import cox_recalibration
 from caltest.simulate import RedrawLabels
 from caltest.statistics.base import problem_of
-from caltest.statistics.cox import CoxScore
+from caltest.statistics.cox import CoxLR, CoxScore
 from caltest.statistics.ici import E50, E90, ICI, Emax
 from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
 
@@ -24,6 +24,7 @@ STATISTICS = [
     HosmerLemeshow(ct.QuantileBins(4)),
     HosmerLemeshow(ct.UniformBins(5), variance="exact"),
     CoxScore(),
+    CoxLR(),
     ICI(),
     E50(span=0.5, delta=0.0),
     E90(delta=0.0),
@@ -76,6 +77,7 @@ def test_cox_estimates_solve_the_score_equations():
     best = slow.log_likelihood(answer.intercept, answer.slope, p, y)
     lr = 2 * (best - slow.log_likelihood(0.0, 1.0, p, y))
     assert answer.lr == pytest.approx(lr, rel=1e-10)
+    assert CoxLR()(p, y) == pytest.approx(lr, rel=1e-10)
     assert answer.lr == pytest.approx(answer.lr_intercept + answer.lr_slope, rel=1e-10)
     for value, df, pvalue in [
         (answer.lr, 2, answer.lr_pvalue),
@@ -161,6 +163,7 @@ def sizes(statistic, p, draws, seed=0):
         (HosmerLemeshow(), 4000),
         (HosmerLemeshow(variance="exact"), 4000),
         (CoxScore(), 4000),
+        (CoxLR(), 800),
     ],
     ids=repr,
 )
@@ -195,12 +198,17 @@ def test_few_and_extreme_predictions_give_numbers(statistic, p):
 def test_equal_predictions_leave_one_degree_of_freedom():
     p, y = np.full(20, 0.3), np.repeat([0, 1], 10)
     assert CoxScore()(p, y) == pytest.approx(CalibrationInTheLarge()(p, y) ** 2)
-    law = CoxScore().prepare(problem_of(event(p, y))).laws["asymptotic"](y)
-    assert law.mean() == pytest.approx(1.0)
+    for statistic in (CoxScore(), CoxLR()):
+        law = statistic.prepare(problem_of(event(p, y))).laws["asymptotic"](y)
+        assert law.mean() == pytest.approx(1.0)
 
 
-def test_separated_labels_have_no_estimates():
+def test_separated_labels_have_a_finite_ratio_and_no_estimates():
     p, y = np.array([0.2, 0.4, 0.6, 0.8]), np.array([0, 0, 1, 1])
+    assert CoxLR()(p, y) == pytest.approx(-2 * slow.log_likelihood(0.0, 1.0, p, y), abs=1e-9)
+    assert CoxLR()(p, 1 - y) == pytest.approx(
+        -2 * slow.log_likelihood(0.0, 1.0, p, 1 - y), abs=1e-9
+    )
     for labels in (y, 1 - y, [0, 1, 1, 1], [0, 0, 0, 1]):
         with pytest.raises(StatisticError, match="separated by the prediction: the slope is inf"):
             cox_recalibration(p, labels)

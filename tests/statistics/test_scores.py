@@ -14,9 +14,9 @@ import caltest as ct
 from caltest.inference.decompositions import brier_decomposition
 from caltest.problem import Flips, RowProblem
 from caltest.statistics.base import problem_of
-from caltest.statistics.scores import BrierScore, LogScore, ScoreGap
+from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
 
-MEANS = {"brier": BrierScore(), "log": LogScore()}
+MEANS = {"brier": BrierScore(), "log": LogScore(), "spherical": SphericalScore()}
 NAMES = list(MEANS)
 
 

@@ -108,6 +108,7 @@ TWINS = [
     Twin(ct.Kuiper(scaled=True), walk(1, True), least=9, moved=True),
     Twin(ct.BrierScore(), partial(mean_score, name="brier"), (*MANY, 100)),
     Twin(ct.LogScore(), partial(mean_score, name="log"), (*MANY, 100)),
+    Twin(ct.SphericalScore(), partial(mean_score, name="spherical"), (*MANY, 100)),
     Twin(ct.ScoreGap("brier"), score_gap("brier"), (*MANY, 100), 9, moved=True),
     Twin(ct.ScoreGap("log"), score_gap("log"), (*MANY, 100), 9, moved=True),
     Twin(ct.ScoreGap("spherical"), score_gap("spherical"), (*MANY, 100), 9, moved=True),

@@ -1,0 +1,94 @@
+"""Results in the logs of experiments: MLflow, and Weights & Biases."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from caltest.results import Result
+
+#: Numbers that were asked for, not found; they are in the files.
+SETTINGS = {
+    *("alpha", "level", "limit", "margin", "n_classes", "n_resamples", "power", "seed"),
+    *("tolerance", "width"),
+}
+
+
+def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None = None) -> None:
+    """Log a result to the active run of MLflow, or to a new one.
+
+    Its numbers become metrics whose names begin with ``name``, and it is kept as JSON, as Markdown
+    and, where there is one, as a picture, in the artifacts under ``name``. ``step`` is that of
+    ``mlflow.log_metrics``. ImportError without MLflow, which ``caltest[mlflow]`` installs.
+    """
+    try:
+        import mlflow
+    except ImportError as error:
+        raise ImportError("log_to_mlflow needs MLflow: pip install 'caltest[mlflow]'") from error
+    mlflow.log_metrics(_numbers(result, name), step=step)
+    with _files(result) as folder:
+        mlflow.log_artifacts(str(folder), artifact_path=name)
+
+
+def log_to_wandb(
+    result: Result, name: str = "calibration", *, run: Any = None, step: int | None = None
+) -> None:
+    """Log a result to a run of Weights & Biases, the active one, as :func:`log_to_mlflow` does.
+
+    ImportError without W&B, which ``caltest[wandb]`` installs; RuntimeError when no run is active.
+    """
+    try:
+        import wandb
+    except ImportError as error:
+        raise ImportError("log_to_wandb needs W&B: pip install 'caltest[wandb]'") from error
+    run = wandb.run if run is None else run
+    if run is None:
+        raise RuntimeError("there is no active run of W&B: call wandb.init() first, or pass run=")
+    with _files(result) as folder:
+        content: dict[str, Any] = dict(_numbers(result, name))
+        if (folder / "figure.png").exists():
+            content[f"{name}/figure"] = wandb.Image(str(folder / "figure.png"))
+        run.log(content, step=step)
+        artifact = wandb.Artifact(f"{name}-{run.id}", type="calibration")
+        artifact.add_dir(str(folder))
+        run.log_artifact(artifact)
+
+
+def _numbers(result: Result, name: str) -> dict[str, float]:
+    """Return the numbers of a result, and of the rows and tests in it, by names of metrics."""
+    metrics: dict[str, float] = {}
+
+    def collect(where: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key in value.keys() - SETTINGS:
+                collect(f"{where}/{key}", value[key])
+        elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            for j, item in enumerate(value):
+                words = [*item.get("names", ()), item.get("score", ""), item.get("lens", "")]
+                name_of_row = re.sub(r"[^\w.-]+", "_", " ".join([str(j), *words])).strip("_")
+                collect(f"{where}/{name_of_row}", item)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            metrics[where] = float(value)
+
+    collect(name, result.as_dict())
+    return metrics
+
+
+@contextmanager
+def _files(result: Result) -> Iterator[Path]:
+    """Write the files of a result into a folder that lasts as long as it is needed."""
+    with TemporaryDirectory() as folder:
+        where = Path(folder)
+        (where / "result.json").write_text(result.to_json(), encoding="utf-8")
+        (where / "result.md").write_text(result.to_markdown(), encoding="utf-8")
+        if result.plotter:
+            picture = result.plot()
+            picture.save(where / "figure.png")
+            if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+                pyplot.close(picture.figure)
+        yield where
