@@ -94,6 +94,13 @@ def markov(n, h, rng):
     return np.linalg.matrix_power(step, h)[state[:n], 1], state[h:], ahead(h)
 
 
+def easy_weeks(n, h, rng):
+    """Blocks of h rows in which the likelier labels are right or wrong together."""
+    p = rng.uniform(0.02, 0.98, n)
+    u = rng.random(n // h + 2)[(np.arange(n) + rng.integers(h)) // h]
+    return p, np.where(p >= 0.5, u < p, u >= 1.0 - p).astype(int), ahead(h)
+
+
 def panel(stations, days, h, shared, rng):
     """Forecasts for stations that share a part of their noise on each day."""
     noise = np.sqrt(shared) * rng.standard_normal((days + h, 1))
@@ -176,6 +183,7 @@ DESIGNS = [
     Design("horizon: latent .95, 1000 rows, h = 24", partial(latent, 0.95, 1000, 24), 0.075),
     Design("horizon: Markov chain, 300 rows, h = 7", partial(markov, 300, 7), 0.075),
     Design("horizon: event in a window of 5, 300 rows", partial(window, 300, 5), 0.075),
+    Design("horizon: right together in weeks, 300 rows", partial(easy_weeks, 300, 7), 0.075),
     Design("horizon: 15 stations, 60 days, h = 2", partial(panel, 15, 60, 2, 0.5), 0.07),
     *(
         Design(f"two columns: {words}", partial(crossed, *size, draw, shares, **more), 0.07)

@@ -155,13 +155,20 @@ def _in_series(
     scheme: SharedRedraws, data: Predictions
 ) -> tuple[tuple[Coupled, ...], HorizonSummary]:
     """Return redraws in blocks that begin anywhere, at the limit of the dependence."""
-    (series,) = scheme.each(data)
-    given = series.dependence
-    limit = given if isinstance(given, (int, float)) else Overlap(data).limit()
     summary = summary_of(data)
     assert summary is not None
-    summary = replace(summary, dependence=limit, estimated=given is None)
-    return (Coupled(replace(series, dependence=limit)),), summary
+    schemes, limits = [], {}
+    for each in scheme.each(data):
+        coupling, given = each.coupling or "label", each.dependence
+        assert not isinstance(coupling, tuple)
+        limit = given if isinstance(given, (int, float)) else Overlap.of(data, coupling).limit()
+        schemes.append(Coupled(replace(each, dependence=limit)))
+        limits[coupling] = limit
+    label, correctness = limits.get("label"), limits.get("correctness")
+    summary = replace(
+        summary, dependence=label, correctness=correctness, estimated=scheme.dependence is None
+    )
+    return tuple(schemes), summary
 
 
 def inflation(variance: FloatArray, joint: FloatArray, agreed: float) -> float:

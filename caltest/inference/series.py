@@ -9,6 +9,7 @@ import numpy as np
 
 from caltest._base.arrays import IntArray, largest
 from caltest.errors import StatisticError
+from caltest.lenses import TopK
 from caltest.predictions import Predictions
 from caltest.results import HorizonSummary
 from caltest.simulate.series import centred, timed
@@ -67,19 +68,17 @@ def summary_of(data: Predictions) -> HorizonSummary | None:
 def neighbours(data: Predictions) -> float:
     """Return z of the products of neighbouring residuals, Σ a / √Σ a², a_i = x_i x_{i+1}.
 
-    x is the residual of the event, or of the likeliest label of more than two classes, less its
-    mean among rows with about the same prediction. 0 where few surprises are to be expected. O(n
-    log n), once for the same predictions.
+    x is the residual of the event, or of whether the likeliest label is right (of more than two
+    classes only that), less its mean among rows with about the same prediction; the larger z
+    counts. 0 where few surprises are to be expected. O(n log n), once for the same predictions.
     """
     if data not in _NEIGHBOURS:
-        z, top = 0.0, largest(data.probs)
-        if (1.0 - top).sum() >= SURPRISES:
-            seen = data
-            if data.n_classes > 2:
-                right = (data.labels != data.probs.argmax(axis=1)).astype(np.int64)
-                seen = Predictions(np.column_stack([top, 1.0 - top]), right)
-            x = centred(seen, seen.labels[None, :], 0, np.ones(data.n))[0]
-            products = x[1:] * x[:-1]
-            z = float(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))
-        _NEIGHBOURS[data] = z
+        z = []
+        if (1.0 - largest(data.probs)).sum() >= SURPRISES:
+            right = TopK(1)(data)
+            for seen in (data, right) if data.n_classes == 2 else (right,):
+                x = centred(seen, seen.labels[None, :], 0, np.ones(data.n))[0]
+                products = x[1:] * x[:-1]
+                z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))
+        _NEIGHBOURS[data] = float(max(z, default=0.0))
     return _NEIGHBOURS[data]

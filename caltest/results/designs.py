@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from caltest.results.base import Record
 from caltest.results.fields import described, entry
 
@@ -9,6 +11,18 @@ from caltest.results.fields import described, entry
 ASSOCIATED = 3.29
 #: Chance below which folds were not dealt at random, and z of the contrast that folds leave.
 UNLIKELY, MIRRORED = 1e-3, -3.0
+
+
+def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str:
+    """Say to which degree rows share each kind of thing, along one column of clusters or two."""
+    shares = []
+    for kind, limits in kinds.items():
+        known = [limit for limit in limits if limit is not None]
+        words = " and ".join(f"{limit:.3g}" for limit in known)
+        if estimated:
+            words = f"at most {words}" if any(known) else "below 0.1"
+        shares += [f"{kind} {words}"] if known else []
+    return f"dependence of {', of '.join(shares)}{' (95 % limits)' if estimated else ''}"
 
 
 @described()
@@ -85,31 +99,16 @@ class ClusterSummary(Record):
         return f"{self.count} of {rows} rows, effective {self.effective:.1f}"
 
     def __str__(self) -> str:
-        kinds = {"labels": self.dependence, "being right": self.correctness}
-        shares = [f"{kind} {self._bound(x)}" for kind, x in kinds.items() if x is not None]
-        limits = " (95 % limits)" if self.estimated else ""
         columns = self._of()
+        along = [self] if self.beside is None else [self, self.beside]
         if self.beside is not None:
             columns = f"{self.name}: {columns} · {self.beside.name}: {self.beside._of()}"
-            both = zip(
-                kinds.items(), (self.beside.dependence, self.beside.correctness), strict=True
-            )
-            most = "at most " * self.estimated
-            shares = [
-                f"{kind} {most}{x:.2g} and {other:.2g}"
-                for (kind, x), other in both
-                if x is not None and other is not None
-            ]
-        return (
-            f"{columns} · dependence of "
-            f"{', of '.join(shares)}{limits} · κ {self.inflation:.2f}"
-            f"{'' if self.inflation_applied else ' (not applied)'}"
-        )
-
-    def _bound(self, degree: float) -> str:
-        if not self.estimated:
-            return f"{degree:g}"
-        return f"at most {degree:g}" if degree > 0.0 else "below 0.1"
+        kinds = {
+            "labels": [each.dependence for each in along],
+            "being right": [each.correctness for each in along],
+        }
+        applied = "" if self.inflation_applied else " (not applied)"
+        return f"{columns} · {degrees(kinds, self.estimated)} · κ {self.inflation:.2f}{applied}"
 
 
 @described()
@@ -170,18 +169,18 @@ class HorizonSummary(Record):
     times: int = entry("The number of different times.")
     dependence: float | None = entry(
         "λ, the degree to which rows less than ``horizon`` times apart share their label in what "
-        "is redrawn; None where blocks of four horizons are the units instead.",
+        "is redrawn, and that to which they share whether the likeliest label is right; None where "
+        "it was not tried, or blocks of four horizons are the units instead.",
         default=None,
     )
+    correctness: float | None = None
     estimated: bool = entry("Whether λ is the upper 95 % limit of what labels show.", default=True)
     rows: int = entry("The number of rows; several may have one time.", default=0)
 
     def __str__(self) -> str:
         several = self.rows > self.times
         of = f"{self.times} times, {self.rows} rows" if several else f"{self.times} rows"
-        if self.dependence is None:
+        if self.dependence is None and self.correctness is None:
             return f"{self.horizon} of {of}"
-        limit = "at most " if self.dependence > 0.0 else "below 0.1"
-        shown = f"{self.dependence:g}" if self.dependence > 0.0 or not self.estimated else ""
-        degree = f"{limit}{shown} (95 % limit)" if self.estimated else shown
-        return f"{self.horizon} of {of} · dependence {degree}"
+        kinds = {"labels": [self.dependence], "being right": [self.correctness]}
+        return f"{self.horizon} of {of} · {degrees(kinds, self.estimated)}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from caltest._base.compiled import inlined, kernel
 from caltest._base.facts import by_appearance
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.dependent import ClusterDrawer, Coupling, Dependence
+from caltest.simulate.schemes import Drawer
 
 #: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
 DRAWS, STEPS, SEED = 199, 10, (0x5EED, 0xC1)
@@ -119,19 +122,10 @@ class Agreement:
         another then do not hide others that are copies. See :class:`SharedRedraws`.
         """
         observed = self.correlation(self.data.labels[None, :])[0]
-        tried: list[FloatArray] = []
+        tried = cache(lambda step: self._drawn(step / STEPS))
 
         def limit(part: int) -> int:
-            highest = 0
-            for step in range(1, STEPS + 1):
-                if step > len(tried):
-                    tried.append(self._drawn(step / STEPS))
-                values, agreement = tried[step - 1][:, part], observed[part]
-                if (values <= agreement + 1e-9).mean() >= POSSIBLE:
-                    highest = step
-                elif step > 2:
-                    break
-            return highest
+            return possible(observed[part] + 1e-9, lambda step: tried(step)[:, part])
 
         overall = limit(0)
         too_much = np.zeros(9, dtype=bool)
@@ -146,9 +140,7 @@ class Agreement:
     def _drawn(self, dependence: float, centred: bool = True) -> FloatArray:
         """Return ρ and its parts for labels that are drawn with dependence."""
         draw = ClusterDrawer.of(self.data, dependence, self.coupling)
-        at_once = max(1, AT_ONCE // self.data.n)
-        blocks = [(first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once)]
-        drawn = (draw(SEED, *block) for block in blocks)
+        drawn = batches(draw, self.data.n)
         return np.concatenate([self.correlation(labels, centred) for labels in drawn])
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
@@ -178,6 +170,23 @@ class Agreement:
         squared = np.add.reduceat(w * p, starts) ** 2 - np.add.reduceat((w * p) ** 2, starts)
         variance = np.add.reduceat(w**2 * p * (1.0 - p), starts)
         return variance, 2.0 * np.add.reduceat(w * p * later, starts) - squared
+
+
+def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
+    """Yield the labels that are drawn for a degree of dependence, as many as fit in memory."""
+    at_once = max(1, AT_ONCE // n)
+    return (draw(SEED, first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once))
+
+
+def possible(most: float, drawn: Callable[[int], FloatArray]) -> int:
+    """Return the largest step of λ at which enough of what is ``drawn`` is at ``most`` so large."""
+    highest = 0
+    for step in range(1, STEPS + 1):
+        if (drawn(step) <= most).mean() >= POSSIBLE:
+            highest = step
+        elif step > 2:
+            break
+    return highest
 
 
 def quarters(values: FloatArray | IntArray) -> IntArray:

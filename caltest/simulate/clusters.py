@@ -58,9 +58,9 @@ class SharedRedraws(LabelScheme):
     coupling : {"label", "correctness"}, optional
         What rows share; by default both are tried.
     horizon : int, optional
-        Of forecasts h steps ahead, whose fact ``horizon`` it repeats. Rows then share the labels of
-        blocks of h times that begin anywhere: E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij, and λ
-        is the limit of what rows less than h times apart show.
+        Of forecasts h steps ahead, whose fact ``horizon`` it repeats. Clusters are then blocks of h
+        times that begin anywhere: E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij, and λ is the limit
+        of what rows less than h times apart show.
 
     Notes
     -----
@@ -84,16 +84,16 @@ class SharedRedraws(LabelScheme):
             one_of("coupling", str(coupling), COUPLINGS)
         if self.horizon is not None:
             whole("horizon", self.horizon, 2)
-            if self.coupling not in (None, "label") or isinstance(self.dependence, tuple):
-                raise StatisticError("forecasts h steps ahead share labels, with one dependence")
+            if isinstance(self.coupling, tuple) or isinstance(self.dependence, tuple):
+                raise StatisticError("forecasts h steps ahead have one coupling and dependence")
 
     def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
         """Return the schemes to try: both couplings, but one of two that draw the same.
 
         Of two classes these are the same where the likelier label is one for all rows.
         """
-        if data.horizon is not None:
-            return (replace(self, horizon=data.horizon, coupling=None),)
+        if self.horizon != data.horizon:
+            return self._ahead(data).each(data)
         if data.crossed is not None and not isinstance(self.coupling, tuple):
             return self._each_pair(data)
         if self.coupling is not None:
@@ -101,6 +101,12 @@ class SharedRedraws(LabelScheme):
         label, correctness = (replace(self, coupling=coupling) for coupling in COUPLINGS)
         one_label = data.n_classes == 2 and np.ptp(data.probs.argmax(axis=1)) == 0
         return (label,) if one_label else (label, correctness)
+
+    def _ahead(self, data: Predictions) -> SharedRedraws:
+        """Return the scheme with the horizon of the data."""
+        if self.horizon not in (None, data.horizon):
+            raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
+        return replace(self, horizon=data.horizon)
 
     def _each_pair(self, data: Predictions) -> tuple[SharedRedraws, ...]:
         """Return the couplings of two columns: of two classes each with each."""
@@ -117,12 +123,11 @@ class SharedRedraws(LabelScheme):
 
         Without ``coupling`` labels are shared.
         """
-        if self.horizon not in (None, data.horizon):
-            raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
-        if data.horizon is not None:
-            given = self.dependence
-            one = given if isinstance(given, (int, float)) else Overlap(data).limit()
-            return SeriesDrawer.of(data, one)
+        if self._ahead(data).horizon is not None:
+            given, kind = self.dependence, self.coupling or "label"
+            assert not isinstance(kind, tuple)
+            one = given if isinstance(given, (int, float)) else Overlap.of(data, kind).limit()
+            return SeriesDrawer.of(data, one, kind)
         if data.crossed is not None:
             couplings = self.coupling if isinstance(self.coupling, tuple) else ("label", "label")
             return ClusterDrawer.of(data, np.array(self._of_two(data)), *couplings)

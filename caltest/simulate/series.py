@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from caltest.lenses import TopK
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate.agreement import AT_ONCE, DRAWS, POSSIBLE, SEED, STEPS, quarters
-from caltest.simulate.dependent import ClusterDrawer
+from caltest.simulate.agreement import STEPS, batches, possible, quarters
+from caltest.simulate.dependent import ClusterDrawer, Coupling
 from caltest.simulate.streams import Seed, keys
 
 
@@ -26,10 +27,10 @@ class SeriesDrawer:
     horizon: int
 
     @classmethod
-    def of(cls, data: Predictions, dependence: float) -> SeriesDrawer:
+    def of(cls, data: Predictions, dependence: float, coupling: Coupling = "label") -> SeriesDrawer:
         """Prepare the rows of data that have times and a horizon."""
         times, h = timed(data)
-        return cls(ClusterDrawer.of(data, dependence), times - times.min(), h)
+        return cls(ClusterDrawer.of(data, dependence, coupling), times - times.min(), h)
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
@@ -54,6 +55,11 @@ class Overlap:
 
     data: Predictions
 
+    @classmethod
+    def of(cls, data: Predictions, coupling: Coupling) -> Overlap:
+        """Look at labels, or at whether the likeliest is right: a question of two classes."""
+        return cls(data if coupling == "label" else TopK(1)(data))
+
     def __call__(self, labels: IntArray) -> FloatArray:
         """Return N for label vectors of shape (B, n): (B,)."""
         data, (placed, h) = self.data, timed(self.data)
@@ -71,18 +77,13 @@ class Overlap:
 
     def limit(self) -> float:
         """Return the upper confidence limit of λ: see :class:`SharedRedraws`."""
-        observed = float(self(self.data.labels[None, :])[0])
-        highest = 0
-        at_once = max(1, AT_ONCE // self.data.n)
-        for step in range(1, STEPS + 1):
+
+        def drawn(step: int) -> FloatArray:
             draw = SeriesDrawer.of(self.data, step / STEPS)
-            blocks = [(first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once)]
-            values = np.concatenate([self(draw(SEED, *block)) for block in blocks])
-            if (values <= observed + 1e-9 * abs(observed)).mean() >= POSSIBLE:
-                highest = step
-            elif step > 2:
-                break
-        return highest / STEPS
+            return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
+
+        observed = float(self(self.data.labels[None, :])[0])
+        return possible(observed + 1e-9 * abs(observed), drawn) / STEPS
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:
