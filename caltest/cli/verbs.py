@@ -74,6 +74,7 @@ def test(alpha: float, **options: Any) -> Outcome:
 
 @click.command(epilog=o.EXIT_CODES)
 @o.FILES
+@o.FOLLOWUP
 @o.LENS
 @o.statistic(FORMULAS)
 @o.LEVEL
@@ -101,7 +102,7 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
     from caltest.reports.answers import Measures
 
     name = {"intercept": "intercept given slope 1"}.get(options["statistic"], options["statistic"])
-    takes = ("clusters", "weights", "folds", "tally")
+    takes = ("clusters", "weights", "folds", "tally", "followup")
     view = View.of("interval", data, None, {}, lens=options["lens"], takes=takes)
     result = Measures.of(view, options["level"], [name])
     for reason in result.omitted:

@@ -28,6 +28,8 @@ ROWS = frozenset({"clusters", "weights", "folds", "horizon", "two columns of clu
 WHY = {
     "by": ": calibration_test (caltest test), audit, compare and interval look at subgroups",
     "folds": ": models of other folds know these labels",
+    "followup": ": calibration_test, joint_test, audit, report and reliability_curve do, and "
+    "cox_recalibration gives intervals of O:E, intercept and slope",
     "horizon": ": outcomes that overlap are no independent draws",
     "several labels a row": ": each is asked by itself, by calibration_test or audit",
 }

@@ -273,7 +273,8 @@ class Predictions:
         """Return the same, for a verb that needs the labels of all rows: no follow-up."""
         if self.followup is not None:
             raise StatisticError(
-                f"{verb} does not take follow-up: some of its outcomes are unknown"
+                f"{verb} does not take follow-up, as some outcomes are unknown: calibration_test, "
+                "audit, reliability_curve and cox_recalibration do"
             )
         return self
 

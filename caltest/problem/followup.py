@@ -60,6 +60,12 @@ class FollowupProblem(RowProblem):
         weights = self.censoring.weights
         return Drawn(np.where(self.labels == 0, weights, -weights)[None, :])
 
+    def known_rows(self, signed: FloatArray) -> Predictions:
+        """Return the rows that signed weights (n,) know, with these for weights."""
+        some = np.flatnonzero(signed)
+        labels = (signed[some] < 0.0).astype(np.int64)
+        return Predictions(self.probs[some], labels, weights=np.abs(signed[some]), induced=True)
+
     def outcomes(self, labels: Any) -> Any:
         raise StatisticError("follow-up has no labels of all rows: its outcomes come with weights")
 

@@ -239,6 +239,14 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
         centred = p - np.average(p, weights=w)
         return float(np.sqrt(np.average(centred**2, weights=w))), np.nan, np.nan
 
+    shared = {
+        "intercept given slope 1": intercept,
+        "slope": slope,
+        "ICI (lowess)": smooth(ICI()),
+        "E50 (lowess)": smooth(E50()),
+        "E90 (lowess)": smooth(E90()),
+        "ECI (lowess)": smooth(ECI()),
+    }
     if view.followup is not None:
 
         def ratio() -> Triple:
@@ -247,17 +255,12 @@ def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
             assert fit.oe_interval is not None
             return fit.oe, *fit.oe_interval
 
-        return {"O:E": ratio, "intercept given slope 1": intercept, "slope": slope}
+        return {"O:E": ratio, **shared}
     with np.errstate(divide="ignore"):
         surprise = -np.log(np.where(y, p, rows_of_event.probs[:, 1]))
     return {
         "O:E": oe,
-        "intercept given slope 1": intercept,
-        "slope": slope,
-        "ICI (lowess)": smooth(ICI()),
-        "E50 (lowess)": smooth(E50()),
-        "E90 (lowess)": smooth(E90()),
-        "ECI (lowess)": smooth(ECI()),
+        **shared,
         "Brier score": mean(BrierScore(), (p - y) ** 2),
         "scaled Brier score": lambda: (_value(ScaledBrierScore(), view), np.nan, np.nan),
         "log score": mean(LogScore(), surprise),

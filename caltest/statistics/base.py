@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
-from caltest.predictions import IntArray, Predictions
-from caltest.problem import FollowupProblem, Problem, RowProblem, row_problem
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem import Drawn, FollowupProblem, Problem, RowProblem, row_problem
 from caltest.simulate import BLOCK
 from caltest.statistics.prepared import LabelStatistic, Prepared
 
@@ -22,31 +24,39 @@ StatisticLike = Callable[..., float]
 class Statistic(ABC, Written):
     """A number that says how far predictions are from calibrated; large values speak against it."""
 
+    #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
+    of_known_rows: ClassVar[bool] = False
+
     def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
         """Return the value; arguments and errors are those of :meth:`Predictions.of`.
 
         Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
         """
         data = Predictions.of(probs, labels, **facts).in_ratios()
-        return self.prepare(RowProblem.of(data)).observed
+        return prepare(self, RowProblem.of(data)).observed
 
     @abstractmethod
     def prepare(self, problem: Problem) -> Prepared:
         """Fix the predictions of a problem; what is left is a function of the outcomes."""
 
 
-def rows_of(problem: Problem, statistic: Any, *, weights: bool = False) -> Predictions:
-    """Return the rows of a problem; StatisticError for a tally, or ``weights`` not taken."""
+def rows_of(
+    problem: Problem, statistic: Any, *, weights: bool = False, labels: bool = True
+) -> Predictions:
+    """Return the rows of a problem; StatisticError for a tally, or ``weights`` not taken.
+
+    With ``labels`` those of all rows are needed, which follow-up does not know.
+    """
     if not problem.exact:
         raise StatisticError(
             f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
             "keeps sums over micro-cells, come statistics that are made of sums, such as ECE, "
             "DebiasedL2, CoxScore, Kuiper or ScoreGap"
         )
-    if isinstance(problem, FollowupProblem):
+    if labels and problem.only_null is not None:
         raise StatisticError(
             f"{name_of(statistic)} looks at the labels of all rows, of which follow-up leaves some "
-            "unknown: take a statistic of residuals, such as ECE, DebiasedL2, CoxScore or Kuiper"
+            "unknown: take a statistic of residuals, such as ECE or Kuiper, or ICI or CORP"
         )
     if problem.weight is not None and not weights:
         raise StatisticError(f"{name_of(statistic)} does not take weights yet")
@@ -67,10 +77,26 @@ class PreparedFunction(LabelStatistic):
         return float(self.function(self.problem.probs, labels, *weights))
 
 
+@dataclass(frozen=True, eq=False)
+class KnownRows(Prepared):
+    """A statistic of known rows and their weights, which is prepared anew for each draw."""
+
+    problem: FollowupProblem
+    statistic: Statistic
+    inflatable: ClassVar[bool] = False
+    replicates_at_once: ClassVar[int] = BLOCK
+
+    def values(self, outcomes: Drawn, factor: float = 1.0) -> FloatArray:
+        parts = map(self.problem.known_rows, outcomes.signed)
+        return np.array([self.statistic.prepare(RowProblem(rows)).observed for rows in parts])
+
+
 def prepare(statistic: StatisticLike, source: Any) -> Prepared:
     """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
     problem = problem_of(source)
     if isinstance(statistic, Statistic):
+        if statistic.of_known_rows and isinstance(problem, FollowupProblem):
+            return KnownRows(problem, statistic)
         return statistic.prepare(problem)
     if not callable(statistic) or isinstance(statistic, type):
         raise StatisticError(

@@ -93,6 +93,7 @@ class _SmoothGaps(Statistic):
     span: float | None = None
     delta: float | None = None
     summary: ClassVar[Summary] = "mean"
+    of_known_rows: ClassVar[bool] = True
     essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -149,6 +149,7 @@ class CORP(Statistic):
     """
 
     score: Score = "brier"
+    of_known_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("score", self.score, ("brier", "log"))

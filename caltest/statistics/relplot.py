@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray
-from caltest.problem import FollowupProblem, Problem
+from caltest.problem import Problem
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import ResidualStatistic
 
@@ -87,8 +87,7 @@ class RelplotSmoothECE(Statistic):
     """
 
     def prepare(self, problem: Problem) -> RelplotResiduals:
-        if not isinstance(problem, FollowupProblem):
-            rows_of(problem, self, weights=True)
+        rows_of(problem, self, weights=True, labels=False)
         return RelplotResiduals(problem, problem.event(self))
 
 

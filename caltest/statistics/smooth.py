@@ -11,7 +11,7 @@ from scipy.fft import dct
 from scipy.sparse import csr_array
 
 from caltest.predictions import FloatArray, Predictions
-from caltest.problem import FollowupProblem, Problem, RowProblem
+from caltest.problem import Problem, RowProblem
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import ResidualStatistic
 
@@ -147,8 +147,7 @@ class SmoothECE(Statistic):
     """
 
     def prepare(self, problem: Problem) -> SmoothResiduals:
-        if not isinstance(problem, FollowupProblem):
-            rows_of(problem, self, weights=True)
+        rows_of(problem, self, weights=True, labels=False)
         return SmoothResiduals(problem, problem.event(self))
 
 

@@ -1,5 +1,6 @@
 """Risks with follow-up: against reference values, slow twins of the definitions, and lifelines."""
 
+import json
 import warnings
 
 import numpy as np
@@ -9,6 +10,8 @@ from scipy.stats import kstest
 import caltest as ct
 from caltest import cli
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
+from caltest.problem import Drawn
+from caltest.statistics.base import prepare
 
 P = np.array(
     [
@@ -216,7 +219,10 @@ def test_the_redraw_of_strata_with_competing_events_has_the_law_of_its_slow_twin
     assert abs((slow == 0.0).mean() - (quick == 0.0).mean()) < 0.01
 
 
-@pytest.mark.parametrize("statistic", [ct.ECE(), ct.Kuiper(), ct.DebiasedL2(), ct.ScoreGap("log")])
+@pytest.mark.parametrize(
+    "statistic",
+    [ct.ECE(), ct.Kuiper(), ct.DebiasedL2(), ct.ScoreGap("log"), ct.ICI(), ct.CORP()],
+)
 def test_without_censoring_follow_up_is_labels(statistic):
     rng = np.random.default_rng(1)
     y = (rng.random(24) < P).astype(int)
@@ -227,6 +233,21 @@ def test_without_censoring_follow_up_is_labels(statistic):
     assert a.pvalue == b.pvalue
     if statistic != ct.ScoreGap("log"):  # whose deviation comes from draws
         np.testing.assert_allclose(a.estimate, b.estimate, atol=1e-12)
+
+
+@pytest.mark.parametrize("statistic", [ct.ICI(), ct.E90(curve="loess"), ct.CORP("log")])
+def test_statistics_of_labels_see_known_rows_by_their_weights(statistic):
+    data = ct.Predictions.of(P, followed())
+    w, known = data.censoring.weights, followed().status >= 0
+    rows = {"weights": w[known]}
+    expected = statistic(P[known], followed().labels[known], **rows)
+    np.testing.assert_allclose(statistic(data), expected, atol=1e-12)
+    signed = ct.RedrawFollowup().drawer(data)((1, 2), 0, 5)
+    drawn = [
+        statistic(P[s != 0], (s[s != 0] > 0).astype(int), weights=np.abs(s[s != 0])) for s in signed
+    ]
+    values = prepare(statistic, ct.OneVsRest(1)(data)).values(Drawn(signed))
+    np.testing.assert_allclose(values, drawn, atol=1e-12)
 
 
 def test_curves_are_kaplan_meier_in_every_bin():
@@ -271,6 +292,7 @@ def test_verbs_agree_with_each_other():
     assert ct.AuditReport.from_json(audit.to_json()).followup == alone[0].followup
     page = ct.report(p, seen, profile="clinical", **run).to_markdown()
     assert f"{alone[0].followup}" in page
+    assert f"| ICI (lowess) | {ct.ICI()(p, seen):.4f} |" in page
     assert "confidence_interval does not take followup yet" in page.replace("\\", "")
     groups = ct.calibration_test(p, seen, by=by, **run).subgroups
     part = p > 0.4
@@ -297,7 +319,8 @@ def test_verbs_agree_with_each_other():
         lambda p, seen: ct.bin_sensitivity(p, seen),
         lambda p, seen: ct.calibration_test(p, seen, weights=p),
         lambda p, seen: ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2),
-        lambda p, seen: ct.calibration_test(p, seen, ct.ICI()),
+        lambda p, seen: ct.calibration_test(p, seen, ct.Sweep()),
+        lambda p, seen: ct.calibration_test(p, seen, null=ct.Bootstrap()),
         lambda p, seen: ct.calibration_test(p, seen, ct.CoxLR()),
         lambda p, seen: ct.calibration_test(p, seen, lambda q, y: 0.0),
         lambda p, seen: ct.calibration_test(p, seen, lens=ct.TopK(1)),
@@ -399,6 +422,12 @@ def test_files_and_commands(tmp_path, capsys):
 
     assert run_cli("test", *asked, *more, "--strata", "site") == 0
     assert ct.CalibrationTestResult.from_json(capsys.readouterr().out).pvalue == test.pvalue
+    assert run_cli("interval", *asked, "--horizon", "1", "--json", "--statistic", "O:E") == 0
+    limits = json.loads(capsys.readouterr().out)
+    plain = ct.Followup(seen.time, seen.event, horizon=1.0)
+    assert [limits["low"][0], limits["high"][0]] == [*ct.cox_recalibration(p, plain).oe_interval]
+    assert run_cli("interval", *asked, "--horizon", "1") == 2
+    assert "cox_recalibration gives intervals of O:E" in capsys.readouterr().err
     for wrong, words in {
         (): "an event is one by a horizon",
         ("--horizon", "0"): "horizon must be a number > 0",
