@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.compiled import kernel
 from caltest._base.conditions import Condition
 from caltest._base.features import MOST_LEVELS, Feature
-from caltest.errors import StatisticError
 
 #: Parts into which numbers are cut, alone and in pairs.
 ALONE, PAIRED = 8, 4
-#: Cells of all columns together that fit into two bytes.
-MOST_CELLS = 2**16
+#: Joint cells of columns that are counted together: √n / 1.5, and few enough for a byte.
+JOINT, MOST_JOINT = 1.5, 255
 
 
 class Cut(NamedTuple):
-    """The cells of every row, 0 … size − 1, the first ``ordered`` of which are in order."""
+    """Parts of a column: that of each of its cells, and cut points between the ordered ones."""
 
-    code: NDArray[np.uint16]
-    size: int
+    of: IntArray
     ordered: int
-    cuts: FloatArray
+    points: FloatArray
 
-    def conditions(self) -> IntArray:
-        """Return ranges [a, b) of cells: stretches of ordered ones and single others, not all."""
+    @property
+    def size(self) -> int:
+        """The number of parts."""
+        return int(self.of.max()) + 1
+
+    def ranges(self) -> IntArray:
+        """Return ranges [a, b) of parts: stretches of ordered ones and single others, not all."""
         a, b = np.triu_indices(self.ordered + 1, 1)
         others = np.arange(self.ordered, self.size)
-        ranges = np.concatenate([np.stack([a, b], 1), np.stack([others, others + 1], 1)])
+        ranges = np.stack([np.append(a, others), np.append(b, others + 1)], 1)
         return ranges[ranges[:, 1] - ranges[:, 0] < self.size]
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A feature with its cells, alone and in pairs; ``levels`` are those that have one."""
+    """A feature with the cell of every row, which are parts of it alone, and fewer in pairs."""
 
     feature: Feature
+    code: NDArray[np.uint8]
     alone: Cut
     paired: Cut
     levels: tuple[str, ...] = ()
@@ -50,41 +55,45 @@ class Column:
     def of(cls, feature: Feature, min_rows: int) -> Column:
         """Cut numbers at v_k = s[⌈k m / Q⌉ − 1] of m sorted ones; levels by frequency, then name.
 
-        At most Q different numbers, and levels of ``min_rows`` rows, are cells of their own.
+        At most Q different numbers, and levels of ``min_rows`` rows, are cells of their own; other
+        levels are one cell, and so are missing values, the last.
         """
         values, absent = feature.values, feature.missing
-        if feature.levels is None:
-            known = np.sort(values[~absent])
-            alone, paired = (_cut(values, absent, known, parts) for parts in (ALONE, PAIRED))
-            return cls(feature, alone, paired)
-        count = np.bincount(values[~absent].astype(np.int64), minlength=len(feature.levels))
-        order = sorted(np.flatnonzero(count >= min_rows), key=lambda j: (-count[j], j))
-        chosen = order[:MOST_LEVELS]  # levels are sorted by name
-        place = np.full(len(count), len(chosen))
-        place[chosen] = np.arange(len(chosen))
-        rest = bool(count.sum() > count[chosen].sum())
-        code = place[np.where(absent, 0, values).astype(np.int64)]
-        code[absent] = len(chosen) + rest
-        cut = Cut(code.astype(np.uint16), len(chosen) + rest + bool(absent.any()), 0, np.empty(0))
-        return cls(feature, cut, cut, tuple(feature.levels[j] for j in chosen))
+        if feature.levels is not None:
+            count = np.bincount(values[~absent].astype(np.int64), minlength=len(feature.levels))
+            frequent = sorted(np.flatnonzero(count >= min_rows), key=lambda j: -count[j])
+            chosen = frequent[:MOST_LEVELS]  # levels are sorted by name, and sorting is stable
+            place = np.full(count.size, len(chosen))
+            place[chosen] = np.arange(len(chosen))
+            code = place[np.where(absent, 0, values).astype(np.int64)]
+            code[absent] = len(chosen) + (count.sum() > count[chosen].sum())
+            cut = Cut(np.arange(code.max() + 1), 0, np.empty(0))
+            levels = tuple(feature.levels[j] for j in chosen)
+            return cls(feature, code.astype(np.uint8), cut, cut, levels)
+        known = np.sort(values[~absent])
+        fine, coarse = (_cut_points(known, parts) for parts in (ALONE, PAIRED))
+        code = np.searchsorted(fine, values)
+        code[absent] = fine.size + (known.size > 0)
+        ends = np.append(fine, np.inf)[: fine.size + (known.size > 0)]
+        cuts = []
+        for points in (fine, coarse):  # those of pairs are among those alone
+            ordered = points.size + (known.size > 0)
+            parts = [*np.searchsorted(points, ends), *([ordered] * bool(absent.any()))]
+            cuts.append(Cut(np.array(parts), ordered, points))
+        return cls(feature, code.astype(np.uint8), cuts[0], cuts[1])
 
     def condition(self, cut: Cut, a: int, b: int) -> Condition:
-        """Return what rows of cells [a, b) have in common."""
-        name, kind = self.feature.name, "date" if self.feature.dates else "number"
+        """Return what rows of parts [a, b) have in common."""
+        name, last = self.feature.name, cut.size - 1
         if a < cut.ordered:
-            ends = [
-                self._threshold(cut.cuts[j]) if 0 <= j < cut.cuts.size else None
-                for j in (a - 1, b - 1)
-            ]
-            return name, kind, *ends, None  # type: ignore[return-value]
+            low = self._threshold(cut.points[a - 1]) if a else None
+            high = self._threshold(cut.points[b - 1]) if b < cut.ordered else None
+            return name, "date" if self.feature.dates else "number", low, high, None
         if a < len(self.levels):
             return name, "level", None, None, self.levels[a]
-        other = self.feature.levels is not None and not self.feature.missing[cut.code == a].any()
-        return (
-            (name, "other", None, None, self.levels)
-            if other
-            else (name, "missing", None, None, None)
-        )
+        if a == last and self.feature.missing.any():
+            return name, "missing", None, None, None
+        return name, "other", None, None, self.levels
 
     def _threshold(self, at: float) -> float | str:
         """Return the shortest decimal or date from a cut on and below the next larger value."""
@@ -103,100 +112,118 @@ class Column:
         return at
 
 
-def _cut(values: FloatArray, absent: BoolArray, present: FloatArray, parts: int) -> Cut:
-    """Cut at quantiles of the sorted known values."""
-    distinct = np.unique(present)
-    cuts = distinct[:-1]
-    if distinct.size > parts:
-        cuts = np.unique(present[-(-np.arange(1, parts) * present.size // parts) - 1])
-        cuts = cuts[cuts < distinct[-1]]
-    code = np.searchsorted(cuts, values, side="left")
-    ordered = cuts.size + 1 if present.size else 0
-    code[absent] = ordered
-    return Cut(code.astype(np.uint16), ordered + bool(absent.any()), ordered, cuts)
+def _cut_points(known: FloatArray, parts: int) -> FloatArray:
+    """Return where sorted values are cut: at quantiles, but below the largest."""
+    distinct = np.unique(known)
+    if distinct.size <= parts:
+        return distinct[:-1]
+    points = np.unique(known[-(-np.arange(1, parts) * known.size // parts) - 1])
+    return points[points < distinct[-1]]
+
+
+class Plan(NamedTuple):
+    """How rows are counted: in joint cells of groups of columns, two groups at a time.
+
+    Tables of two columns are sums of these, so that d columns in g groups take g²/2 counts a row
+    in place of d²/2.
+    """
+
+    codes: NDArray[np.uint8]  # (g, n), joint cells
+    sizes: IntArray  # (g,), how many
+    blocks: IntArray  # two groups, a map of each, and the range of segments of two columns
+    maps: IntArray  # the part of a column that a joint cell is in: alone, in pairs, of none
+    parts: IntArray  # how many of every map
+    corners: IntArray  # (S, 4), ranges of parts of both columns; segment 0, all rows, has none
+
+    @classmethod
+    def of(
+        cls, columns: Sequence[Column], members: Sequence[tuple[int, ...]], corners: list[IntArray]
+    ) -> Plan:
+        """Group columns, in their order."""
+        d, most = len(columns), min(np.sqrt(columns[0].code.size) / JOINT, MOST_JOINT)
+        groups: list[list[int]] = []
+        size = np.inf
+        for j, column in enumerate(columns):
+            size *= column.alone.size
+            if size > most:
+                groups.append([])
+                size = column.alone.size
+            groups[-1].append(j)
+        shapes = [[columns[j].alone.size for j in group] for group in groups]
+        sizes = np.array([np.prod(shape) for shape in shapes])
+        codes = np.empty((len(groups), columns[0].code.size), dtype=np.uint8)
+        maps, group_of = np.zeros((2 * d + 1, sizes.max()), dtype=np.int64), np.empty(d, dtype=int)
+        for g, (group, shape) in enumerate(zip(groups, shapes, strict=True)):
+            codes[g] = np.ravel_multi_index([columns[j].code for j in group], shape)
+            for j, cell in zip(group, np.indices(shape).reshape(len(group), -1), strict=True):
+                group_of[j] = g
+                maps[j, : cell.size], maps[d + j, : cell.size] = cell, columns[j].paired.of[cell]
+        blocks, end = [], 1
+        for member, segments in zip(members, corners, strict=True):
+            begin, end = end, end + len(segments)
+            first, last = member[0], member[-1]
+            of = (d + first, d + last) if len(member) > 1 else (first, 2 * d)
+            blocks.append((group_of[first], group_of[last], *of, begin, end))
+        parts = [*(c.alone.size for c in columns), *(c.paired.size for c in columns), 1]
+        return cls(
+            codes,
+            sizes,
+            np.array(sorted(blocks), dtype=np.int64).reshape(-1, 6),
+            maps,
+            np.array(parts),
+            np.vstack([np.zeros((1, 4), dtype=np.int64), *corners]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
     """All rows; every condition; every two on two columns: of min_rows to n − min_rows rows.
 
-    Segments of one column, or pair of columns, are a block: rectangles [a, b) × [c, d) of its table
-    of cells. A block has its place in the tables of all cells.
-
     Attributes
     ----------
-    alone, paired : ndarray of shape (n, d), uint16
-        The cells of every row, numbered through all columns.
-    blocks : ndarray of shape (blocks, 6)
-        First cell and number of cells of the first and of the second column (0 and 0 if there is
-        none), and the range of its segments.
-    corners : ndarray of shape (S, 4)
-        The cells of the segments within their blocks; segment 0, all rows, is in none.
+    columns : tuple of Column
+    members : list of tuple
+        The columns of every segment, none of segment 0, which is all rows.
     price : ndarray of shape (S,)
-        In nats: ln(columns × cells of its own), ln(pairs × cells × cells), 0 of all rows.
+        In nats: ln(columns × cells of its own), ln(pairs × cells × cells), 0 of all rows; columns
+        and pairs count that have a segment.
+    plan : Plan
     """
 
     columns: tuple[Column, ...]
-    alone: NDArray[np.uint16]
-    paired: NDArray[np.uint16]
-    blocks: IntArray
-    corners: IntArray
+    members: list[tuple[int, ...]]
     price: FloatArray
-    members: tuple[tuple[int, ...], ...]
+    plan: Plan
 
     @classmethod
     def of(cls, columns: Sequence[Column], n: int, min_rows: int, depth: int) -> Lattice:
-        """Lay out all segments, count their rows, and keep those of enough."""
-        from caltest.segments.scan import sums
-
-        cuts = _cuts(columns)
-        first = [np.cumsum([0, *(cut.size for cut in of)]) for of in cuts]
-        if max(int(f[-1]) for f in first) > MOST_CELLS:
-            raise StatisticError("features have too many cells: search in groups of 5000 columns")
-        alone, paired = (
-            np.stack([cut.code + np.uint16(start) for cut, start in zip(of, f, strict=False)], 1)
-            for of, f in zip(cuts, first, strict=True)
-        )
-        members: list[tuple[int, ...]] = [(j,) for j in range(len(columns))]
-        if depth > 1:
-            members += [(j, k) for j, k in combinations(range(len(columns)), 2)]
-        conditions = [[cut.conditions() for cut in of] for of in cuts]
-        blocks, corners, end = [], [np.zeros((1, 4), dtype=np.int64)], 1
-        for member in members:
-            of = len(member) - 1
-            ranges = [conditions[of][j] for j in member]
-            a, b = ranges if of else (*ranges, np.array([[0, 1]]))
-            corners.append(np.hstack([np.repeat(a, len(b), 0), np.tile(b, (len(a), 1))]))
-            places = [(int(first[of][j]), cuts[of][j].size) for j in member]
-            begin, end = end, end + len(corners[-1])
-            blocks.append((*places[0], *(places[1] if of else (0, 0)), begin, end))
-        whole = cls(
-            columns=tuple(columns),
-            alone=alone,
-            paired=paired if depth > 1 else np.empty((n, 0), dtype=np.uint16),
-            blocks=np.array(blocks),
-            corners=np.vstack(corners),
-            price=np.zeros(end),
-            members=tuple(members),
-        )
-        return whole._of_enough(sums(whole, np.ones((n, 1)))[:, 0], n, min_rows)
-
-    def _of_enough(self, rows: FloatArray, n: int, min_rows: int) -> Lattice:
-        """Keep segments of enough rows, and price them."""
-        enough = (rows >= min_rows) & (rows <= n - min_rows)
-        enough[0] = True
-        before = np.concatenate([[0], np.cumsum(enough)])
-        blocks = self.blocks.copy()
-        blocks[:, 4:] = before[blocks[:, 4:]]
-        used = blocks[:, 5] > blocks[:, 4]
-        blocks = blocks[used]
-        pairs = blocks[:, 3] > 0
-        cells = blocks[:, 1] * np.maximum(blocks[:, 3], 1)
-        log_cells = np.log(cells * np.where(pairs, pairs.sum(), (~pairs).sum()))
-        price = np.concatenate([[0.0], np.repeat(log_cells, blocks[:, 5] - blocks[:, 4])])
-        members = tuple(m for m, is_used in zip(self.members, used, strict=True) if is_used)
-        return replace(
-            self, blocks=blocks, corners=self.corners[enough], price=price, members=members
+        """Lay out all segments, count their rows, and keep those of enough; O(n d²)."""
+        alone = [(c.code.astype(np.int64), c.alone.size, c.alone.ranges()) for c in columns]
+        paired = [(c.paired.of[c.code], c.paired.size, c.paired.ranges()) for c in columns]
+        none = np.zeros(n, dtype=np.int64), 1, np.array([[0, 1]])
+        pairs = combinations(range(len(columns)), 2) if depth > 1 else ()
+        blocks: list[Any] = [((j,), each, none) for j, each in enumerate(alone)]
+        blocks += [((j, k), paired[j], paired[k]) for j, k in pairs]
+        members, corners, cells = [], [], []
+        for member, (one, a, of_one), (other, b, of_other) in blocks:
+            rows = np.bincount(one * b + other, minlength=a * b).reshape(a, b)
+            upto = np.pad(rows.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+            x, z = np.repeat(of_one, len(of_other), 0).T
+            y, u = np.tile(of_other, (len(of_one), 1)).T
+            within = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]
+            enough = (within >= min_rows) & (within <= n - min_rows)
+            if enough.any():
+                members.append(member)
+                corners.append(np.stack([x, z, y, u], 1)[enough])
+                cells.append(a * b)
+        counts = [len(segments) for segments in corners]
+        alike = np.bincount([len(member) for member in members], minlength=3)
+        prices = [np.log(alike[len(m)] * size) for m, size in zip(members, cells, strict=True)]
+        return cls(
+            tuple(columns),
+            [(), *(m for m, count in zip(members, counts, strict=True) for _ in range(count))],
+            np.append(0.0, np.repeat(prices, counts)),
+            Plan.of(columns, members, corners),
         )
 
     @property
@@ -204,45 +231,70 @@ class Lattice:
         """The number of segments."""
         return self.price.size
 
-    @property
-    def cells(self) -> tuple[int, int]:
-        """The numbers of cells of all columns, alone and in pairs."""
-        alone, paired = (sum(cut.size for cut in cuts) for cuts in _cuts(self.columns))
-        return alone, paired if self.paired.shape[1] else 0
-
-    @property
-    def widest(self) -> int:
-        """The largest number of cells of a column."""
-        return max(max(c.alone.size, c.paired.size) for c in self.columns)
-
-    def take(self, rows: IntArray | BoolArray) -> Lattice:
-        """Return the same segments of some of the rows."""
-        return replace(self, alone=self.alone[rows], paired=self.paired[rows])
-
-    def _ranges(self, segment: int) -> list[tuple[int, int, int, int]]:
-        """Return the columns of a segment: number, first cell of all, and the range within."""
-        if segment == 0:
-            return []
-        place = int(np.searchsorted(self.blocks[:, 4], segment, side="right")) - 1
-        starts, corners = self.blocks[place, [0, 2]], self.corners[segment].reshape(2, 2)
-        parts = zip(self.members[place], starts, corners, strict=False)
-        return [(j, int(start), int(a), int(b)) for j, start, (a, b) in parts]
+    def _parts(self, segment: int) -> list[tuple[Column, Cut, int, int]]:
+        """Return the columns of a segment, how they are cut, and the ranges of parts."""
+        members, ends = self.members[segment], self.plan.corners[segment].tolist()
+        columns = [self.columns[j] for j in members]
+        cuts = [c.paired if len(members) > 1 else c.alone for c in columns]
+        return list(zip(columns, cuts, ends[::2], ends[1::2], strict=False))
 
     def rows(self, segment: int) -> BoolArray:
         """Return which rows are in a segment."""
-        within, ranges = np.ones(len(self.alone), dtype=bool), self._ranges(segment)
-        codes = self.alone if len(ranges) == 1 else self.paired
-        for j, start, a, b in ranges:
-            within &= (codes[:, j] >= start + a) & (codes[:, j] < start + b)
+        within = np.ones(self.plan.codes.shape[1], dtype=bool)
+        for column, cut, a, b in self._parts(segment):
+            within &= ((cut.of >= a) & (cut.of < b))[column.code]
         return within
 
     def conditions(self, segment: int) -> tuple[Condition, ...]:
         """Return the conditions of a segment; none of all rows."""
-        ranges = self._ranges(segment)
-        cuts = _cuts(self.columns)[len(ranges) - 1]
-        return tuple(self.columns[j].condition(cuts[j], a, b) for j, _, a, b in ranges)
+        return tuple(column.condition(cut, a, b) for column, cut, a, b in self._parts(segment))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return the sums of vectors (m, n) of the rows over all segments: (m, S)."""
+        out = np.empty((len(values), self.size))
+        _sums(np.ascontiguousarray(values), *self.plan, out)
+        return out
 
 
-def _cuts(columns: Sequence[Column]) -> tuple[list[Cut], list[Cut]]:
-    """Return the cells of all columns, alone and in pairs."""
-    return [c.alone for c in columns], [c.paired for c in columns]
+@kernel
+def _sums(values, codes, sizes, blocks, maps, parts, corners, out):  # type: ignore[no-untyped-def]
+    # O(rows with a value × g²/2 + S) a vector. A table of two groups is small enough for the
+    # nearest cache; sums of rectangles are differences of sums from its corner.
+    picked, weight = np.empty_like(codes), np.empty(codes.shape[1])
+    table = np.empty((sizes.max(), sizes.max()))
+    lines = np.empty((parts.max(), sizes.max()))
+    upto = np.zeros((parts.max() + 1, parts.max() + 1))
+    for r in range(len(values)):
+        count, whole = 0, 0.0
+        for i in range(codes.shape[1]):
+            if values[r, i] != 0.0:
+                for g in range(len(codes)):
+                    picked[g, count] = codes[g, i]
+                weight[count] = values[r, i]
+                whole += values[r, i]
+                count += 1
+        out[r, 0] = whole
+        of, line = (-1, -1), -1
+        for g, h, one, other, start, end in blocks:
+            if (g, h) != of:
+                of, line = (g, h), -1
+                table[: sizes[g], : sizes[h]] = 0.0
+                for i in range(count):
+                    table[picked[g, i], picked[h, i]] += weight[i]
+            if one != line:
+                line = one
+                lines[: parts[one], : sizes[h]] = 0.0
+                for x in range(sizes[g]):
+                    for y in range(sizes[h]):
+                        lines[maps[one, x], y] += table[x, y]
+            a, b = parts[one], parts[other]
+            upto[1 : a + 1, 1 : b + 1] = 0.0
+            for y in range(sizes[h]):
+                for x in range(a):
+                    upto[x + 1, maps[other, y] + 1] += lines[x, y]
+            for x in range(a):
+                for y in range(b):
+                    upto[x + 1, y + 1] += upto[x, y + 1] + upto[x + 1, y] - upto[x, y]
+            for s in range(start, end):
+                x, z, y, u = corners[s]
+                out[r, s] = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]

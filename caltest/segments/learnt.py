@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,7 +20,7 @@ NEAREST = 1e-9
 class Learner(Protocol):
     """What learns residuals, such as a regressor of scikit-learn."""
 
-    def fit(self, X: FloatArray, y: FloatArray) -> Any:
+    def fit(self, X: FloatArray, y: FloatArray) -> object:
         """Learn residuals (n,) from columns (n, d)."""
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -42,29 +42,28 @@ def taught(
     """
     if isinstance(learner, type) or not isinstance(learner, Learner):
         raise StatisticError(f"learner must have fit(X, r) and predict(X), not {learner!r}")
+    name = type(learner).__name__
     cluster = np.arange(data.n) if data.clusters is None else data.clusters
     names = np.unique(cluster)
     teaching = np.isin(cluster, np.random.default_rng(rng).permutation(names)[: names.size // 2])
     p = np.clip(data.probs[:, 0], NEAREST, 1.0 - NEAREST)
     table = np.column_stack([*(c.values for c in columns), np.log(p / (1.0 - p))])
-    known = ~np.isnan(table[teaching]).all(axis=0)
-    table = table[:, known]
+    table = table[:, ~np.isnan(table[teaching]).all(axis=0)]
     table = np.where(np.isnan(table), np.nanmedian(table[teaching], axis=0), table)
     residuals = (data.labels == 0) - data.probs[:, 0]
     try:
         learner.fit(table[teaching], residuals[teaching])
         predicted = np.asarray(learner.predict(table[~teaching]), dtype=np.float64)
     except Exception as error:
-        raise StatisticError(f"learner: {type(learner).__name__} failed: {error}") from error
+        raise StatisticError(f"learner: {name} failed: {error}") from error
     if predicted.shape != (int((~teaching).sum()),) or not np.isfinite(predicted).all():
         raise StatisticError(
-            f"learner: {type(learner).__name__} must predict one finite number for each of "
+            f"learner: {name} must predict one finite number for each of "
             f"{(~teaching).sum()} rows, not an array of shape {predicted.shape}"
         )
-    half = data.take(~teaching)
-    columns = [replace(c, values=c.values[~teaching]) for c in columns]
     note = (
-        f"{type(learner).__name__} was taught by {teaching.sum()} of {data.n} rows, the others are "
+        f"{name} was taught by {teaching.sum()} of {data.n} rows, the others are "
         "searched: p depends on this split"
     )
-    return half, [*columns, Feature("learner", predicted)], note
+    halves = [replace(c, values=c.values[~teaching]) for c in columns]
+    return data.take(~teaching), [*halves, Feature("learner", predicted)], note

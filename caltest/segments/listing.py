@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.progress import progress
 from caltest.segments.lattice import ALONE
-from caltest.segments.scan import SHIFTS, TIES, Scan, log_moment, sums, tilted
+from caltest.segments.scan import SHIFTS, TIES, Scan, log_moment, tilted
 
 #: Segments that are listed, tried, and corrected one after the other; the largest correction.
 MOST_LISTED, MOST_TRIED, MOST_CORRECTED, FARTHEST = 10, 40, 50, 6.0
@@ -28,15 +28,6 @@ def first_largest(values: FloatArray) -> int:
     return int(np.flatnonzero(values >= values.max() - TIES)[0])
 
 
-def left(
-    scan: Scan, q: FloatArray, events: FloatArray, floor: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, with O − E and V."""
-    expected, variance = sums(scan.lattice, np.stack([scan.w * q, scan.w * q * (1.0 - q)], 1)).T
-    gap, variance = events - expected, np.maximum(variance, floor)
-    return 0.5 * gap**2 / (variance * scan.dispersion) - scan.lattice.price, gap, variance
-
-
 def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
     """Return t O − Σ w ln(1 − p + p eᵗ); far below 0 by the other label, for predictions of 1."""
     if t < SHIFTS[0]:
@@ -48,16 +39,14 @@ def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
     """Return the shift at which as many events are expected as seen, infinite where none does."""
     from scipy.optimize import brentq
 
-    if events <= w[p >= 1.0].sum() + 1e-12:
-        return -np.inf
-    if events >= w[p > 0.0].sum() - 1e-12:
-        return np.inf
-
     def gap(t: float) -> float:
         return float(w @ tilted(p, t)) - events
 
-    if gap(-LAST) >= 0.0 or gap(LAST) <= 0.0:  # nearly as sure as 0 and 1
-        return -np.inf if gap(-LAST) >= 0.0 else np.inf
+    # Possible labels of one kind only, also where predictions are nearly as sure as 0 and 1.
+    if events <= w[p >= 1.0].sum() + 1e-12 or gap(-LAST) >= 0.0:
+        return -np.inf
+    if events >= w[p > 0.0].sum() - 1e-12 or gap(LAST) <= 0.0:
+        return np.inf
     return float(brentq(gap, -LAST, LAST, xtol=1e-13))
 
 
@@ -65,7 +54,6 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
     """Return segments above the bar, each of which correcting the earlier ones leaves above it."""
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence
-    events = sums(scan.lattice, (w * y)[:, None])[:, 0] if is_open.any() else evidence
     for _ in range(MOST_TRIED):
         if not is_open.any() or len(listed) == MOST_LISTED:
             break
@@ -74,14 +62,23 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
             break
         is_open[s] = False
         m = scan.lattice.rows(s)
-        shift = best_shift(q[m], w[m], float(w[m] @ y[m]))
-        t = float(np.clip(shift, -LAST, LAST))
-        gain = likelihood(q[m], w[m], float(w[m] @ y[m]), t)
+        events = float(w[m] @ y[m])
+        shift = best_shift(q[m], w[m], events)
+        gain = likelihood(q[m], w[m], events, float(np.clip(shift, -LAST, LAST)))
         if gain / scan.dispersion[s] - scan.lattice.price[s] > bar:
             listed.append(s)
             q[m] = tilted(q[m], np.clip(shift, -FARTHEST, FARTHEST))
-            remaining = left(scan, q, events, 1e-9)[0]
+            remaining = left(scan, y, q, w, 1e-9)[0]
     return listed
+
+
+def left(
+    scan: Scan, y: FloatArray, q: FloatArray, w: FloatArray, floor: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, with O − E and V."""
+    gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
+    variance = np.maximum(variance, floor)
+    return 0.5 * gap**2 / (variance * scan.dispersion) - scan.lattice.price, gap, variance
 
 
 class Difference(NamedTuple):
@@ -108,22 +105,20 @@ def interval(
     fit = tilted(p, at)
     v = float(w**2 @ (fit * (1.0 - fit)))
     spread = max(1.0, float(w**2 @ (y - fit) ** 2) / v) if v > TIES else 1.0
-
     lowest = likelihood(p, w, events, at) - level * dispersion * spread
 
     def above(t: float) -> float:
         return likelihood(p, w, events, t) - lowest
 
-    ends = []
-    for side in (-1.0, 1.0):
+    def end(side: float) -> float:
         far = at + 2.0 * LAST * side
         if shift == side * np.inf or not np.isfinite(level) or above(far) >= 0.0:
-            all_or_none = w[p > 0.0] if side > 0.0 else w[p >= 1.0]
-            ends.append(float(all_or_none.sum()) - expected)
-        else:
-            end = brentq(above, min(at, far), max(at, far), xtol=1e-13)
-            ends.append(float(w @ tilted(p, end)) - expected)
-    return Difference((events - expected) / weight, ends[0] / weight, ends[1] / weight, at)
+            return float(w[p > 0.0 if side > 0.0 else p >= 1.0].sum())  # all or no possible events
+        t = float(brentq(above, min(at, far), max(at, far), xtol=1e-13))
+        return float(w @ tilted(p, t))
+
+    low, high = ((end(side) - expected) / weight for side in (-1.0, 1.0))
+    return Difference((events - expected) / weight, low, high, at)
 
 
 class StrongError(NamedTuple):
@@ -136,41 +131,34 @@ class StrongError(NamedTuple):
 def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> StrongError:
     """Learn corrections on four fifths of the clusters, g = q − p on the last fifth, in turn.
 
-    Steps shift the segment with the most evidence above the bar by half its best shift. Held-out
-    rows, whose labels g has not seen, have E[2 g r − g²] ≤ E[y − p | x, p]². O(250 n d²) at most.
+    Held-out rows, whose labels g has not seen, have E[2 g r − g²] ≤ E[y − p | x, p]². At most 250
+    times the cost of sums of segments.
     """
-    q, fold = scan.p.copy(), cluster % FOLDS
+    q, fold, w = scan.p.copy(), cluster % FOLDS, scan.w
     with progress(FOLDS, "folds") as advance:
         for k in range(FOLDS):
-            held, rows = fold == k, np.flatnonzero(fold != k)
-            rows = rows[:: -(-rows.size // LEARNT)] if rows.size else rows
-            own = scan.lattice.take(held)
-            for s, t in _corrections(scan.take(rows), y[rows], bar):
-                m = np.flatnonzero(held)[own.rows(s)]
-                q[m] = tilted(q[m], t)
+            others, teaching = np.flatnonzero(fold != k), np.zeros(q.size, dtype=bool)
+            teaching[others[:: max(1, -(-others.size // LEARNT))]] = True
+            q[fold == k] = _corrected(scan, y, teaching, bar)[fold == k]
             advance(1)
-    g, w = q - scan.p, scan.w
+    g = q - scan.p
     d = 2.0 * g * (y - scan.p) - g * g
     mean = float(w @ d / w.sum())
     spread = np.bincount(cluster, w * (d - mean))
     return StrongError(mean, float(np.sqrt((spread**2).sum()) / w.sum()))
 
 
-def _corrections(scan: Scan, y: FloatArray, bar: float) -> list[tuple[int, float]]:
-    """Return segments and half shifts, until no evidence above the bar is left."""
-    if not y.size:
-        return []
-    q, steps = scan.p.copy(), list[tuple[int, float]]()
-    events = sums(scan.lattice, (scan.w * y)[:, None])[:, 0]
+def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> FloatArray:
+    """Shift the segment with the most evidence above the bar by half its best shift, repeatedly."""
+    q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):
-        evidence, gap, variance = left(scan, q, events, 0.5)
+        evidence, gap, variance = left(scan, y, q, w, 0.5)
         s = first_largest(evidence)
         if evidence[s] <= bar:
             break
-        steps.append((s, 0.5 * float(np.clip(gap[s] / variance[s], -1.0, 1.0))))
         m = scan.lattice.rows(s)
-        q[m] = tilted(q[m], steps[-1][1])
-    return steps
+        q[m] = tilted(q[m], 0.5 * np.clip(gap[s] / variance[s], -1.0, 1.0))
+    return q
 
 
 def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
@@ -184,18 +172,19 @@ def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
     order = np.argsort(scan.p, kind="stable")
     order = order[:: -(-order.size // ENOUGH)]
     p, w = scan.p[order], scan.w[order] * (scan.w.sum() / scan.w[order].sum())
-    columns = max(int((scan.lattice.blocks[:, 3] == 0).sum()), 1)
-    wanted, phi = (bar + np.log(columns * ALONE)) / GRID, float(scan.dispersion[0])
+    columns = len({members for members in scan.lattice.members if len(members) == 1})
+    wanted = (bar + np.log(max(columns, 1) * ALONE)) / GRID
+
+    def power(t: float, f: float) -> float:
+        fit = tilted(p, t)
+        gain = t * (w @ fit) - w @ log_moment(p, t)
+        return float(f * gain - POWER * t * np.sqrt(f * (w @ (fit * (1.0 - fit))))) - wanted
+
     reached: list[tuple[float, float | None]] = []
     for share in SHARES:
-
-        def power(t: float, f: float = share / phi) -> float:
-            fit = tilted(p, t)
-            gain = t * (w @ fit) - w @ log_moment(p, t)
-            return float(f * gain - POWER * t * np.sqrt(f * (w @ (fit * (1.0 - fit))))) - wanted
-
-        far = next((t for t in np.geomspace(0.01, LAST, 40) if power(t) > 0.0), None)
-        t = 0.0 if far is None else brentq(power, 0.0, far)
+        f = share / float(scan.dispersion[0])
+        far = next((t for t in np.geomspace(0.01, LAST, 40) if power(t, f) > 0.0), None)
+        t = 0.0 if far is None else float(brentq(power, 0.0, far, args=(f,)))
         gap = float((w @ tilted(p, t) - w @ p) / w.sum())
         reached.append((share, None if far is None else gap))
     return tuple(reached)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,82 +16,79 @@ from caltest.nulls import ExactNull
 from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary, ending
 from caltest.segments.lattice import Lattice
-from caltest.segments.scan import TIES, Scan, sums
+from caltest.segments.scan import TIES, Scan
 from caltest.simulate import Batches, LabelScheme, RedrawLabels, Workers, simulate_by
 
 #: Label vectors from which the variance of sums of clusters is taken, and their seed.
 PILOTS, SEED = 64, (0x5EED, 0x5E6)
 
 
-def redraws_of(data: Predictions) -> tuple[tuple[Coupled, ...], ClusterSummary | None]:
-    """Return how labels are redrawn, and what was learnt of clusters."""
-    if data.n_clusters is None:
-        return (Coupled(RedrawLabels()),), None
-    if data.n_clusters < FEWEST:
-        raise StatisticError(
-            f"too few clusters ({data.n_clusters}) to tell how much their rows depend on each "
-            f"other: a search takes at least {FEWEST}"
-        )
-    schemes, summary = clustered("auto", data, stack=5)
-    return schemes, summary if isinstance(summary, ClusterSummary) else None
+@dataclass(frozen=True, eq=False)
+class Redraws:
+    """How labels are drawn: schemes, the largest p-value of which counts, and what they rest on."""
 
+    data: Predictions
+    schemes: tuple[Coupled, ...]
+    summary: ClusterSummary | None = None
 
-def scanned(data: Predictions, lattice: Lattice, schemes: tuple[Coupled, ...]) -> Scan:
-    """Return what predictions say of all segments.
+    @classmethod
+    def of(cls, data: Predictions) -> Redraws:
+        """Redraw rows by themselves, or with the dependence within their clusters."""
+        if data.n_clusters is None:
+            return cls(data, (Coupled(RedrawLabels()),))
+        if data.n_clusters < FEWEST:
+            raise StatisticError(
+                f"too few clusters ({data.n_clusters}) to tell how much their rows depend on each "
+                f"other: a search takes at least {FEWEST}"
+            )
+        schemes, summary = clustered("auto", data, stack=5)
+        return cls(data, schemes, summary if isinstance(summary, ClusterSummary) else None)
 
-    Of clusters φ is the larger of that of independent rows and of pilot draws of every scheme.
-    """
-    w = np.ones(data.n) if data.weights is None else data.weights
-    scan = Scan.of(lattice, np.ascontiguousarray(data.probs[:, 0]), w)
-    widest = scan.squared
-    for each in schemes if data.n_clusters else ():
-        assert isinstance(each.scheme, LabelScheme)
-        drawer, spread = each.scheme.drawer(data), np.zeros(lattice.size)
-        for first in range(PILOTS):
-            y = w * (drawer(SEED, first, 1)[0] == 0)
-            spread += (sums(lattice, y[:, None])[:, 0] - scan.expected) ** 2
-        widest = np.maximum(widest, spread / PILOTS)
-    if widest is scan.squared:
-        return scan
-    ratio = widest / np.maximum(scan.variance, 1e-300)
-    return replace(scan, dispersion=np.where(scan.variance > 0.0, ratio, 1.0))
+    def scan(self, lattice: Lattice) -> Scan:
+        """Return what predictions say of all segments, with pilot draws of what clusters add."""
+        data, p = self.data, np.ascontiguousarray(self.data.probs[:, 0])
+        w = np.ones(data.n) if data.weights is None else data.weights
+
+        def pilots() -> Iterator[FloatArray]:
+            for each in self.schemes if data.n_clusters else ():
+                assert isinstance(each.scheme, LabelScheme)
+                drawer, spread = each.scheme.drawer(data), np.zeros(lattice.size)
+                for first in range(PILOTS):
+                    residuals = w * ((drawer(SEED, first, 1)[0] == 0) - p)
+                    spread += lattice.sums(residuals[None])[0] ** 2
+                yield spread / PILOTS
+
+        return Scan.of(lattice, p, w, pilots())
+
+    def law(
+        self, scan: Scan, observed: float, run: tuple[int, Any, Workers], early_stop: bool
+    ) -> Law:
+        """Return the law of the largest evidence: up to n_resamples label vectors, enumerated."""
+        if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run[0]:
+            law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), self.data.probs)
+            return Law((law,), "exact", 0, "complete")
+        laws, ends = [], []
+        stop = (lambda values: values >= observed - TIES) if early_stop else None
+        for scheme, inflation in self.schemes:
+            assert isinstance(scheme, LabelScheme)
+            draws = Batches.of(scheme, self.data, partial(scan.largest, inflation=inflation))
+            values, end = simulate_by(draws, *run, stop_when=stop)
+            # p = 20 / drawn (Besag & Clifford 1991) is that of 19 in one draw less.
+            laws.append(values[:-1] if end == "early" else values)
+            ends.append(end)
+        ended = "early" if ends == ["early"] * len(ends) else ending(*ends)
+        name = "SharedRedraws()" if self.data.n_clusters else "RedrawLabels()"
+        return Law(tuple(laws), name, min(map(len, laws)), ended)
 
 
 @dataclass(frozen=True, eq=False)
-class LargestOfRedraws:
+class Law:
     """The law of the largest evidence of a calibrated model: enumerated, or drawn by schemes."""
 
     laws: tuple[ExactNull | FloatArray, ...]
     name: str
     drawn: int
     ended: str
-
-    @classmethod
-    def of(
-        cls,
-        scan: Scan,
-        data: Predictions,
-        schemes: tuple[Coupled, ...],
-        observed: float,
-        run: tuple[int, Any, Workers],
-        early_stop: bool,
-    ) -> LargestOfRedraws:
-        """Enumerate up to ``n_resamples`` label vectors, redraw of more."""
-        if data.n_clusters is None and n_label_vectors(data.probs) <= run[0]:
-            law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), data.probs)
-            return cls((law,), "exact", 0, "complete")
-        laws, ends = [], []
-        stop = (lambda values: values >= observed - TIES) if early_stop else None
-        for scheme, inflation in schemes:
-            assert isinstance(scheme, LabelScheme)
-            draws = Batches.of(scheme, data, partial(scan.largest, inflation=inflation))
-            values, end = simulate_by(draws, *run, stop_when=stop)
-            # p = 20 / drawn (Besag & Clifford 1991) is that of 19 in one draw less.
-            laws.append(values[:-1] if end == "early" else values)
-            ends.append(end)
-        ended = "early" if ends == ["early"] * len(ends) else ending(*ends)
-        name = "SharedRedraws()" if data.n_clusters else "RedrawLabels()"
-        return cls(tuple(laws), name, min(map(len, laws)), ended)
 
     def pvalue(self, evidence: float) -> float:
         """Return the share of redraws that reach the evidence, (1 + b) / (1 + B) of B drawn."""

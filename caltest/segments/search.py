@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -21,14 +20,14 @@ from caltest.results import Finding, Segment, SegmentSearch
 from caltest.segments.lattice import Column, Lattice
 from caltest.segments.learnt import Learner, taught
 from caltest.segments.listing import interval, reach, short_list, strong_error
-from caltest.segments.null import LargestOfRedraws, redraws_of, scanned
-from caltest.segments.scan import Scan, sums
+from caltest.segments.null import Law, Redraws
+from caltest.segments.scan import Scan
 from caltest.simulate import Workers, check_run
 
 #: Columns above which segments have one condition, unless two are asked for.
 MANY_COLUMNS = 60
-#: Logarithm of the chance below which cells of one label each are no chance.
-CHANCE = float(np.log(1e-6))
+#: The chance below which cells of one label each are no chance.
+CHANCE = 1e-6
 #: Segments that are shown where none is listed.
 STRONGEST = 5
 
@@ -150,58 +149,33 @@ def segment_search(
     analysis = Analysis.of("segment_search", probs, labels, given, lens=lens, rng=rng, takes=takes)
     analysis.needs_two_classes("segment_search")
     data: Predictions = analysis.problem
-    if not data.induced:
-        data = OneVsRest(1)(data)
-    columns, notes = _columns(analysis, data), []
+    data = data if data.induced else OneVsRest(1)(data)
+    columns, notes = _columns(analysis, data), list[str]()
     if learner is not None:
         data, columns, note = taught(learner, data, columns, rng)
         notes.append(note)
-    cut, dropped = _searched(data, columns, min_rows)
+    cut, dropped = _cells(data, columns, min_rows)
     notes += [f"left out: {', '.join(dropped)}"] if dropped else []
     if max_depth is None and len(cut) > MANY_COLUMNS:
         notes.append(f"one condition each, as there are {len(cut)} columns: max_depth=2 takes two")
     depth = max_depth or (1 if len(cut) > MANY_COLUMNS else 2)
-    schemes, summary = redraws_of(data)
-    scan = scanned(data, Lattice.of(cut, data.n, min_rows, depth), schemes)
-    y = (data.labels == 0).astype(np.float64)
-    evidence = scan.gains(sums(scan.lattice, (scan.w * y)[:, None])[:, 0]) - scan.lattice.price
-    run = (n_resamples, rng, workers)
-    law = LargestOfRedraws.of(scan, data, schemes, float(evidence.max()), run, early_stop)
-    bar = law.bar(alpha)
-    listed = short_list(scan, y, evidence, bar)
-    order = np.argsort(-evidence[1:], kind="stable")[:STRONGEST] + 1
-    describe = partial(_described, scan, y, evidence, law, bar)
-    cluster = np.arange(data.n) if data.n_clusters is None else by_appearance(data.clusters)
-    alone = scanned(data, Lattice.of(cut[:1], data.n, min_rows, 1), schemes)
-    error, by_prediction = (strong_error(part, y, cluster, bar) for part in (scan, alone))
-    pvalue, impossible = law.pvalue(float(evidence.max())), data.impossible.size
-    finding = Finding.MISCALIBRATED if listed else Finding.NO_EVIDENCE
+    redraws = Redraws.of(data)
+    scan = redraws.scan(Lattice.of(cut, data.n, min_rows, depth))
+    evidence = scan.evidence(data.labels == 0)
+    run = n_resamples, rng, workers
+    law = redraws.law(scan, float(evidence.max()), run, early_stop)
+    by_prediction = redraws.scan(Lattice.of(cut[:1], data.n, min_rows, 1))
     return analysis.result(
         SegmentSearch,
-        notes=(*notes, *(() if summary is None else summary.notes)),
-        null=law.name,
-        pvalue=pvalue,
-        pvalue_error=float(np.sqrt(pvalue * (1.0 - pvalue) / law.drawn)) if law.drawn else 0.0,
-        finding=Finding.IMPOSSIBLE_OUTCOME if impossible else finding,
+        notes=(*notes, *(() if redraws.summary is None else redraws.summary.notes)),
         alpha=alpha,
-        bar=bar,
-        n_segments=scan.lattice.size,
         min_rows=min_rows,
         columns=tuple(column.feature.name for column in cut),
         dropped=tuple(dropped),
-        whole=describe(0),
-        segments=tuple(map(describe, listed)),
-        strongest=() if listed else tuple(map(describe, order.tolist())),
-        error=float(np.sqrt(max(error.mean, 0.0))),
-        error_low=float(np.sqrt(max(error.mean - ndtri(1.0 - alpha) * error.error, 0.0))),
-        error_by_prediction=float(np.sqrt(max(by_prediction.mean, 0.0))),
-        reach=reach(scan, bar),
-        impossible=impossible,
         learner=None if learner is None else type(learner).__name__,
-        clusters=summary,
+        clusters=redraws.summary,
         n=data.n,
-        n_resamples=law.drawn,
-        ended=law.ended,
+        **_findings(data, scan, by_prediction, evidence, law, alpha),
     )
 
 
@@ -225,7 +199,7 @@ def _columns(analysis: Analysis, data: Predictions) -> list[Feature]:
     return [*derived, *data.features.columns]
 
 
-def _searched(
+def _cells(
     data: Predictions, columns: list[Feature], min_rows: int
 ) -> tuple[list[Column], list[str]]:
     """Return columns with their cells, and what is left out; warn of what tells the outcome."""
@@ -237,7 +211,7 @@ def _searched(
     cut, dropped, first_of = list[Column](), list[str](), dict[bytes, str]()
     for feature in columns:
         column = Column.of(feature, min_rows)
-        cells = column.alone.code.tobytes() + column.paired.code.tobytes()
+        cells = column.code.tobytes() + column.paired.of.tobytes()
         first = first_of.setdefault(cells, feature.name)
         if cut and column.alone.size < 2:
             dropped.append(f"{feature.name} (one cell)")
@@ -245,8 +219,13 @@ def _searched(
             dropped.append(f"{feature.name} (the same cells as {first})")
         else:
             cut.append(column)
-            if feature is not columns[0]:
-                _warn_of_outcomes(column, data, min_rows)
+            if len(cut) > 1 and _tells(column, data, min_rows):
+                warnings.warn(
+                    f"features: the cells of {feature.name!r} hold only events or only others: is "
+                    "it known before the outcome? If not, leave it out",
+                    DoubtfulInputWarning,
+                    stacklevel=3,
+                )
     if len(cut) < 2:
         raise StatisticError(
             f"no column is left to search: {', '.join(dropped)}; pass features of several values"
@@ -254,56 +233,79 @@ def _searched(
     return cut, dropped
 
 
-def _warn_of_outcomes(column: Column, data: Predictions, min_rows: int) -> None:
-    code = column.alone.code
-    rows, others = (np.bincount(code, w) for w in (None, data.labels != 0))
+def _tells(column: Column, data: Predictions, min_rows: int) -> bool:
+    """Say whether large cells hold events or others only, and predictions do not explain that."""
+    rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
     large = rows >= min_rows
-    mixed = large & (others > 0) & (others < rows)
-    if large.sum() < 2 or mixed.any() or np.ptp((others / np.maximum(rows, 1))[large]) == 0:
-        return
-    likely = data.probs[np.arange(data.n), data.labels][large[code]]
-    if np.log(np.maximum(likely, 1e-300)).sum() < CHANCE:
-        warnings.warn(
-            f"features: the cells of {column.feature.name!r} hold only events or only others: is "
-            "it known before the outcome? If not, leave it out",
-            DoubtfulInputWarning,
-            stacklevel=4,
-        )
+    if {*(others[large] / rows[large])} != {0.0, 1.0}:
+        return False
+    likely = data.probs[np.arange(data.n), data.labels][large[column.code]]
+    return bool(np.log(np.maximum(likely, 1e-300)).sum() < np.log(CHANCE))
+
+
+def _findings(
+    data: Predictions, scan: Scan, alone: Scan, evidence: FloatArray, law: Law, alpha: float
+) -> dict[str, Any]:
+    """Return what is found: p-values, segments, the error, and what could have been found."""
+    y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
+
+    def described(segment: int) -> Segment:
+        return _described(scan, y, float(evidence[segment]), law, bar, segment)
+
+    listed = [*map(described, short_list(scan, y, evidence, bar))]
+    order = np.argsort(-evidence[1:], kind="stable")[:STRONGEST] + 1
+    cluster = np.arange(data.n) if data.n_clusters is None else by_appearance(data.clusters)
+    error, by_prediction = (strong_error(part, y, cluster, bar) for part in (scan, alone))
+    pvalue, impossible = law.pvalue(largest), data.impossible.size
+    finding = Finding.MISCALIBRATED if listed else Finding.NO_EVIDENCE
+    return {
+        "null": law.name,
+        "pvalue": pvalue,
+        "pvalue_error": float(np.sqrt(pvalue * (1.0 - pvalue) / law.drawn)) if law.drawn else 0.0,
+        "finding": Finding.IMPOSSIBLE_OUTCOME if impossible else finding,
+        "bar": bar,
+        "n_segments": scan.lattice.size,
+        "whole": described(0),
+        "segments": tuple(listed),
+        "strongest": () if listed else tuple(map(described, order.tolist())),
+        "error": float(np.sqrt(max(error.mean, 0.0))),
+        "error_low": float(np.sqrt(max(error.mean - ndtri(1.0 - alpha) * error.error, 0.0))),
+        "error_by_prediction": float(np.sqrt(max(by_prediction.mean, 0.0))),
+        "reach": reach(scan, bar),
+        "impossible": impossible,
+        "n_resamples": law.drawn,
+        "ended": law.ended,
+    }
 
 
 def _described(
-    scan: Scan,
-    y: FloatArray,
-    evidence: FloatArray,
-    law: LargestOfRedraws,
-    bar: float,
-    segment: int,
+    scan: Scan, y: FloatArray, evidence: float, law: Law, bar: float, segment: int
 ) -> Segment:
     """Return all there is to say of a segment."""
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
-    bounds = interval(p, w, y[m], bar + price, phi)
-    predicted = float(w @ p / w.sum())
-    ratios = [1.0 + d / predicted if predicted > 0.0 else np.nan for d in bounds[:3]]
+    found = interval(p, w, y[m], bar + price, phi)
+    weight, predicted = float(w.sum()), float(w @ p / w.sum())
+    ratio, *ends = (1.0 + d / predicted if predicted > 0.0 else np.nan for d in found[:3])
     conditions = scan.lattice.conditions(segment)
     return Segment(
         name=" and ".join(map(words_of, conditions)) or "all rows",
         conditions=conditions,
         depth=len(conditions),
         n=int(m.sum()),
-        weight=float(w.sum()),
+        weight=weight,
         predicted=predicted,
-        observed=predicted + bounds.mean,
-        difference=bounds.mean,
-        low=bounds.low,
-        high=bounds.high,
-        chance=float(np.sqrt(phi * scan.variance[segment])) / float(w.sum()),
-        ratio=ratios[0],
-        ratio_low=ratios[1],
-        ratio_high=ratios[2],
-        shift=bounds.shift,
-        gain=float(evidence[segment]) + price,
+        observed=predicted + found.mean,
+        difference=found.mean,
+        low=found.low,
+        high=found.high,
+        chance=float(np.sqrt(phi * scan.variance[segment])) / weight,
+        ratio=ratio,
+        ratio_low=ends[0],
+        ratio_high=ends[1],
+        shift=found.shift,
+        gain=evidence + price,
         price=price,
-        evidence=float(evidence[segment]),
-        pvalue=law.pvalue(float(evidence[segment])),
+        evidence=evidence,
+        pvalue=law.pvalue(evidence),
     )

@@ -11,7 +11,7 @@ import caltest as ct
 from caltest._base.features import as_features
 from caltest.segments.lattice import Column, Lattice
 from caltest.segments.listing import interval, reach, short_list, strong_error
-from caltest.segments.scan import OF_NORMAL, SHIFTS, Scan, log_moment, sums, tilted
+from caltest.segments.scan import OF_NORMAL, SHIFTS, Scan, log_moment, tilted
 
 FEW = {"n_resamples": 199, "rng": 0}
 
@@ -44,7 +44,7 @@ def scan_of(p, features, w=None, min_rows=30, depth=2):
 
 
 def gains_of(scan, y):
-    return scan.gains(sums(scan.lattice, (scan.w * y)[:, None])[:, 0])
+    return scan.evidence(y) + scan.lattice.price
 
 
 def test_reference_values_of_twelve_rows():
