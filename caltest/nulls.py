@@ -7,8 +7,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray
-from caltest._base.ties import below, reaching
+from caltest._base.arrays import FloatArray, below, reaching
 from caltest.results import ClusterSummary, HorizonSummary
 
 

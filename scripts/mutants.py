@@ -26,9 +26,8 @@ ROOT = Path(__file__).parents[1]
 TESTS = {
     "": "invariants/test_invariants statistics invariants inference",
     "_base/": "io statistics invariants results inference/test_copies inference/test_resolution",
-    "_base/clopper_pearson": "inference/test_bounds inference/test_intervals reliability results",
     "_base/multiplicity": "inference/test_multiplicity statistics inference/test_comparison",
-    "_base/poisson_binomial": "statistics/test_exact reliability inference/test_bounds",
+    "_base/poisson_binomial": "statistics/test_exact reliability inference/test_bounds inference/test_intervals",
     "bets/": "sequential invariants statistics tally/test_tally_time",
     "cli/": "cli io",
     "examples": "io docs statistics",

@@ -1,4 +1,4 @@
-"""Types of arrays, and what NumPy does slowly."""
+"""Types of arrays, what NumPy does slowly, and which values count as equal."""
 
 from functools import reduce
 from typing import Any
@@ -32,3 +32,21 @@ def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the places of p in increasing order, and where each group of equal values ends."""
     order = np.argsort(p, kind="stable")
     return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
+
+
+def below(t: float, values: FloatArray) -> float:
+    """Return the threshold from which on one of the values counts as a tie with t or as larger.
+
+    Frequencies are of order 1: their differences carry rounding of 1e-16 however small they are.
+    """
+    scale = max(abs(float(values.min())), abs(float(values.max())))
+    return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
+
+
+def reaching(
+    t: float, values: FloatArray, two_sided: bool = False, centre: float = 0.0
+) -> BoolArray:
+    """Return which values speak at least as loudly against calibration as t, ties included."""
+    if two_sided:
+        t, values = abs(t - centre), np.abs(values - centre)
+    return values >= below(t, values)

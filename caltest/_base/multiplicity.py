@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray
-from caltest._base.ties import below
+from caltest._base.arrays import FloatArray, below
 
 
 def holm(pvalues: list[float]) -> list[float]:

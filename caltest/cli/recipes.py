@@ -13,8 +13,7 @@ from typing import Any
 import click
 
 import caltest as ct
-from caltest._base.foreign import refuse_misfit
-from caltest._base.written import Written
+from caltest._base.written import Written, refuse_misfit
 
 BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.

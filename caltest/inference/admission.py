@@ -11,7 +11,7 @@ import numpy as np
 
 from caltest._base.copies import n_copies
 from caltest._base.facts import by_appearance
-from caltest._base.foreign import unknown
+from caltest._base.written import unknown
 from caltest.errors import StatisticError
 from caltest.inference.series import AGREEING, in_time_order, neighbours
 from caltest.lenses import LensLike

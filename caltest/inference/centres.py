@@ -9,7 +9,7 @@ import numpy as np
 from caltest._base.arrays import FloatArray
 from caltest.inference.cox import covariance_of
 from caltest.predictions import Predictions
-from caltest.statistics.cox import fit_logistic, log_odds
+from caltest.statistics.regression import fit_logistic, log_odds
 
 #: Of how many predictions a curve consists.
 POINTS = 50

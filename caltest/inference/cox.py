@@ -21,7 +21,7 @@ from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
-from caltest.statistics.cox import fit_logistic, log_likelihood, log_odds
+from caltest.statistics.regression import fit_logistic, log_likelihood, log_odds
 
 #: Log-odds, outcomes, and how much each row counts.
 Likelihood = tuple[FloatArray, FloatArray, FloatArray | None]

@@ -11,7 +11,7 @@ import scipy
 from caltest.errors import StatisticError
 from caltest.followup import Censoring
 from caltest.predictions import FloatArray, Predictions
-from caltest.statistics.cox import CLIP
+from caltest.statistics.regression import CLIP
 
 #: Effective share of the rows, (Σ W)² / (n Σ W²), below which intervals fail: 95 % covered in 72 %
 #: to 93 % of data sets at a share of 0.2 to 0.25.

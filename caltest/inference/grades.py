@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest._base.checks import fraction, one_of
-from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.multiplicity import holm
+from caltest._base.poisson_binomial import clopper_pearson
 from caltest.io.grades import read_grades, table_of
 from caltest.predictions import FloatArray, IntArray
 from caltest.results import GradeTest, GradeTests, GradeVerdict

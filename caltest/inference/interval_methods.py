@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.clopper_pearson import clopper_pearson
+from caltest._base.poisson_binomial import clopper_pearson
 from caltest.binning import UniformBins
 from caltest.errors import StatisticError
 from caltest.exact import cell_null

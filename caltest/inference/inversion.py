@@ -54,7 +54,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caltest._base.ties import reaching
+from caltest._base.arrays import reaching
 from caltest.inference.cell_noise import CellNoise
 from caltest.predictions import FloatArray
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest import simulate as draws
-from caltest._base.clopper_pearson import clopper_pearson
-from caltest._base.ties import reaching
+from caltest._base.arrays import reaching
+from caltest._base.poisson_binomial import clopper_pearson
 from caltest._base.written import name_of
 from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
 from caltest.exact import MAX_CELLS, MAX_ENUMERATION, cell_null, enumerated_null, n_label_vectors

@@ -17,7 +17,7 @@ from caltest.inference.cox import cox_recalibration
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.results import CentreCurve, MetaAnalysis, PooledEffect
-from caltest.statistics.cox import log_odds
+from caltest.statistics.regression import log_odds
 
 
 def meta_analysis(

@@ -16,7 +16,7 @@ from caltest.inference.analysis import seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.planning.population import Population, Truth
-from caltest.planning.tasks import Task, formula
+from caltest.planning.search import Task, formula
 from caltest.predictions import Facts, Predictions
 from caltest.results.decisions import FORMULAS, Plan
 from caltest.sequential import Monitor

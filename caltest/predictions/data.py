@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from caltest._base import facts as known
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.features import Features
-from caltest._base.foreign import explained
-from caltest._base.multilabel import stacked
 from caltest._base.provenance import Provenance
-from caltest._base.written import several
+from caltest._base.rows import stacked
+from caltest._base.written import explained, several
 from caltest.errors import StatisticError
 from caltest.followup import UNKNOWN, Censoring, Followup
 from caltest.predictions.reading import read

@@ -13,10 +13,10 @@ from caltest._base import facts as known
 from caltest._base import reading
 from caltest._base.checks import one_of
 from caltest._base.containers import names_of
-from caltest._base.doubts import doubts
-from caltest._base.foreign import refuse_form
+from caltest._base.copies import doubts
 from caltest._base.naming import in_a_file
 from caltest._base.rows import as_rows, relabelled
+from caltest._base.written import refuse_form
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.tables.frames import arranged

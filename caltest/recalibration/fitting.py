@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from caltest._base.checks import number
 from caltest._base.containers import as_ndarray
 from caltest._base.copies import row_numbers
-from caltest._base.foreign import refuse_form
 from caltest._base.reading import as_array, as_numbers
+from caltest._base.written import refuse_form
 from caltest.errors import StatisticError
 from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions, Provenance
 from caltest.tables.frames import arranged

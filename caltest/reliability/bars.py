@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.clopper_pearson import clopper_pearson
 from caltest._base.defaults import N_TOGETHER
+from caltest._base.poisson_binomial import clopper_pearson
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells

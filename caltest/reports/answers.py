@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from scipy.stats import t as student
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest._base.clopper_pearson import clopper_pearson
+from caltest._base.poisson_binomial import clopper_pearson
 from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration

@@ -13,7 +13,7 @@ from caltest._base.arrays import FloatArray
 from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
-from caltest.bets.leader import Leader, leader
+from caltest.bets.mixture import Leader, leader
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.admission import admitted, admitted_tally
 from caltest.lens_choice import as_lens

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
-from caltest._base.doubts import MISSES
+from caltest._base.copies import MISSES
 from caltest._base.facts import RIGHT
 from caltest._base.features import as_features
 from caltest._base.naming import in_a_file

@@ -436,7 +436,7 @@ def test_chance_of_a_gap_of_one_cell(seen):
 
 
 def test_ends_of_clopper_pearson():
-    from caltest._base.clopper_pearson import clopper_pearson
+    from caltest._base.poisson_binomial import clopper_pearson
 
     low, high = clopper_pearson(np.array([0, 3, 7]), 7, 0.9)
     beta = scipy.stats.beta

@@ -15,8 +15,8 @@ from conftest import seen
 
 import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
+from caltest._base.arrays import reaching
 from caltest._base.progress import progress
-from caltest._base.ties import reaching
 from caltest.inference.pvalues import replicates_of
 from caltest.simulate import Bootstrap
 from caltest.statistics.base import prepare

@@ -21,7 +21,7 @@ from caltest.statistics.kernel import (
     GaussianKernel,
     LaplaceKernel,
     TVKernel,
-    bandwidth,
+    kernels,
     tiles,
 )
 from caltest.statistics.kernel.skce import DRAWS
@@ -167,7 +167,7 @@ def test_median_heuristic(n, n_classes, kind):
 
 
 def test_median_of_many_rows_does_not_depend_on_their_order(monkeypatch):
-    monkeypatch.setattr(bandwidth, "MEDIAN_ROWS", 400)
+    monkeypatch.setattr(kernels, "MEDIAN_ROWS", 400)
     probs, _ = problem(1001, 4)
     chosen = LaplaceKernel().fitted(probs)
     assert chosen == LaplaceKernel().fitted(np.random.default_rng(0).permutation(probs))

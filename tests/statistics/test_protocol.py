@@ -10,7 +10,7 @@ from conftest import drawn
 
 import caltest as ct
 from caltest import Predictions, StatisticError
-from caltest._base.ties import reaching
+from caltest._base.arrays import reaching
 from caltest.nulls import AsymptoticNull, SimulatedNull
 
 

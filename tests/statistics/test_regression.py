@@ -14,9 +14,14 @@ from caltest.exact import enumerated_null
 from caltest.inference.cox import cox_recalibration
 from caltest.simulate import RedrawLabels
 from caltest.statistics.base import problem_of
-from caltest.statistics.cox import CoxLR, CoxScore
 from caltest.statistics.ici import E50, E90, ICI, Emax
-from caltest.statistics.regression import CalibrationInTheLarge, HosmerLemeshow, Spiegelhalter
+from caltest.statistics.regression import (
+    CalibrationInTheLarge,
+    CoxLR,
+    CoxScore,
+    HosmerLemeshow,
+    Spiegelhalter,
+)
 
 STATISTICS = [
     Spiegelhalter(),
