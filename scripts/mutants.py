@@ -27,7 +27,7 @@ TESTS = {
     "": "invariants/test_invariants statistics invariants inference",
     "_base/": "io statistics invariants results inference/test_copies inference/test_resolution",
     "_base/multiplicity": "inference/test_multiplicity statistics inference/test_comparison",
-    "_base/poisson_binomial": "statistics/test_exact reliability inference/test_bounds inference/test_intervals",
+    "_base/poisson_binomial": "statistics/test_exact reliability inference",
     "bets/": "sequential invariants statistics tally/test_tally_time",
     "cli/": "cli io",
     "examples": "io docs statistics",
