@@ -119,13 +119,7 @@ STATISTICS = [
     Row(ct.SKCE(ct.GaussianKernel(0.3), estimator="block"), repeats=False, any_order=False),
     Row(ct.MMCE(), two_classes=True, tally=1e-4),
 ]
-LENSES = [
-    ct.TopK(1),
-    ct.TopK(2),
-    ct.Partition([[0, 2], [1, 3]]),
-    ct.OneVsRest(2),
-    ct.Canonical(),
-]
+LENSES = [ct.TopK(1), ct.TopK(2), ct.Partition([[0, 2], [1, 3]]), ct.OneVsRest(2), ct.Canonical()]
 PARTITIONS = [
     ct.UniformBins(10),
     ct.UniformBins(7, closed="left", axes="first"),

@@ -308,10 +308,7 @@ def test_all_right_where_all_is_nearly_certain_is_no_evidence(rng, n, eps, weigh
     y, bins = np.ones(n, dtype=int), ct.UniformBins(10)
     facts = {"weights": rng.integers(1, 4, n)} if weighted else {}
     for statistic in (ct.CalibrationInTheLarge(), ct.OERatio(), ct.HosmerLemeshow(bins)):
-        for data in (
-            ct.Predictions.of(p, y, **facts),
-            ct.Predictions.of(1.0 - p, 1 - y, **facts),
-        ):
+        for data in (ct.Predictions.of(p, y, **facts), ct.Predictions.of(1.0 - p, 1 - y, **facts)):
             for asked in (data, ct.Tally.of(data)):
                 test = ct.calibration_test(asked, statistic=statistic, null="exact")
                 assert test.pvalue == pytest.approx(1.0), (statistic, type(asked))

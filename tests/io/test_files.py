@@ -81,8 +81,7 @@ def test_a_zip_of_several_files_is_not_guessed_at(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "pack",
-    [str.encode, lambda t: gzip.compress(t.encode()), lambda t: zipped({"f.csv": t})],
+    "pack", [str.encode, lambda t: gzip.compress(t.encode()), lambda t: zipped({"f.csv": t})]
 )
 def test_standard_input(run, monkeypatch, pack, done):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(CSV))))
@@ -373,12 +372,7 @@ OUTCOMES = (
 
 
 @pytest.mark.parametrize(
-    "choices",
-    [
-        {},
-        {"probs": "prob1,prob2,probtie"},
-        {"probs": ["prob1", "prob2", "probtie"]},
-    ],
+    "choices", [{}, {"probs": "prob1,prob2,probtie"}, {"probs": ["prob1", "prob2", "probtie"]}]
 )
 def test_outcome_columns_by_pattern(tmp_path, choices):
     path = written(tmp_path / "f.csv", OUTCOMES)

@@ -9,12 +9,7 @@ from conftest import cells_of
 
 import caltest as ct
 from caltest.reliability import reliability_curve
-from caltest.reliability.bars import (
-    cell_pvalues,
-    confidence_bars,
-    consistency_bars,
-    quantile_bars,
-)
+from caltest.reliability.bars import cell_pvalues, confidence_bars, consistency_bars, quantile_bars
 from caltest.reliability.difference import reliability_difference
 from caltest.reliability.sensitivity import bin_sensitivity
 from caltest.results import BinSensitivity, ReliabilityDifference
@@ -328,12 +323,7 @@ def test_band_of_the_difference_covers(rng, n, simultaneous):
         truth, a = 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-1.3 * x - 0.2))
         b = 1 / (1 + np.exp(-0.6 * x - 0.3 * rng.normal(size=n)))
         curve = reliability_difference(
-            a,
-            b,
-            rng.random(n) < truth,
-            lens=ct.OneVsRest(1),
-            bins=5,
-            simultaneous=simultaneous,
+            a, b, rng.random(n) < truth, lens=ct.OneVsRest(1), bins=5, simultaneous=simultaneous
         )
         ca, cb = (np.minimum(np.ceil(5 * p) - 1, 4).astype(int) for p in (a, b))
         kept = [k for k in range(5) if (ca == k).any() and (cb == k).any()]

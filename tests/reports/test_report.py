@@ -74,7 +74,7 @@ def test_everything_is_said(page):
         assert section.meaning
         assert section.title in html
     assert [section.key for section in page.sections] == [
-        *("size", "lenses", "measures", "data", "curve", "band", "classes", "decomposition"),
+        *("size", "lenses", "measures", "data", "curve", "band", "classes", "decomposition")
     ]
     assert any("subgroups" in reason for reason in page.unexamined)
     assert any("clusters" in reason for reason in page.unexamined)

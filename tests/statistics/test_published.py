@@ -231,10 +231,7 @@ def test_against_enumerated_tutorial_deviation():
 
 @pytest.mark.parametrize(
     ("m", "value", "p", "mean"),
-    [
-        (1, 0.247, 0.3797316811, 0.2087615238),
-        (2, 0.417, 0.2170970909, 0.3506738541),
-    ],
+    [(1, 0.247, 0.3797316811, 0.2087615238), (2, 0.417, 0.2170970909, 0.3506738541)],
 )
 def test_against_canonical_tutorial_p(m, value, p, mean):
     # The printed p and mean are those of the slow dictionary law as well.

@@ -138,10 +138,7 @@ def test_tallies_say_that_they_are_no_rows(kind, use):
 
 
 OTHER = ct.examples.GaussianMixture(0, -2.6).sample(600, rng=1)
-KINDS = {
-    "Tally": ct.Tally.of(TWO),
-    "Tallies": ct.Tallies.of(TWO),
-}
+KINDS = {"Tally": ct.Tally.of(TWO), "Tallies": ct.Tallies.of(TWO)}
 
 
 def test_scan_says_that_a_tally_is_no_file():
