@@ -46,8 +46,9 @@ def pytest_configure(config: Any) -> None:
     import pytest
 
     class Fixtures:
-        fixture = pytest.fixture(name="assert_calibrated", scope="session")(
-            lambda self: assert_calibrated
-        )
+        @pytest.fixture(name="assert_calibrated", scope="session")
+        @staticmethod
+        def fixture() -> Any:
+            return assert_calibrated
 
     config.pluginmanager.register(Fixtures(), "caltest.testing.fixtures")

@@ -26,20 +26,16 @@ class Row:
 
     statistic: Any
     two_classes: bool = False
-    #: Whether repeating all rows leaves the value as it is, up to a known factor.
-    repeats: bool = True
     #: Whether the order of the rows does not matter.
     any_order: bool = True
     #: Whether the exact law of its null is known for two classes.
     exact: bool = False
     #: Whether it takes weights, and a row of weight 2 then counts as two rows.
     weights: bool = True
+    #: Whether repeated rows leave the value as weights do.
     copies: bool = True
     #: How near a tally of two classes comes to the value of the rows; None if it has none.
     tally: float | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "copies", self.copies and self.repeats)
 
     def __str__(self) -> str:
         return repr(self.statistic)
@@ -59,64 +55,64 @@ STATISTICS = [
     ),
     Row(ct.MCE(5), exact=True, tally=1e-9),
     Row(ct.RMSCE(), two_classes=True, copies=False, exact=True, tally=1e-9),
-    Row(ct.DebiasedL2(), repeats=False, tally=1e-9),
-    Row(ct.DebiasedL2(8, estimator="tcal"), repeats=False, tally=1e-9),
+    Row(ct.DebiasedL2(), copies=False, tally=1e-9),
+    Row(ct.DebiasedL2(8, estimator="tcal"), copies=False, tally=1e-9),
     Row(
         ct.DebiasedL2(8, estimator="kumar"),
         two_classes=True,
-        repeats=False,
+        copies=False,
         weights=False,
         exact=True,
         tally=1e-9,
     ),
-    Row(ct.DebiasedL1(8), two_classes=True, repeats=False, exact=True, tally=1e-9),
+    Row(ct.DebiasedL1(8), two_classes=True, copies=False, exact=True, tally=1e-9),
     Row(ct.ClasswiseECE()),
     Row(ct.ClasswiseECE(5, aggregate="max", threshold=0.1)),
     Row(ct.SCE(10)),
-    Row(ct.ACE(5), repeats=False),
-    Row(ct.TACE(5), repeats=False),
-    Row(ct.Sweep(), two_classes=True, repeats=False),
-    Row(ct.Sweep(norm="l2"), two_classes=True, repeats=False),
-    Row(ct.MultiScale(), repeats=False, tally=1e-9),
+    Row(ct.ACE(5), copies=False),
+    Row(ct.TACE(5), copies=False),
+    Row(ct.Sweep(), two_classes=True, copies=False),
+    Row(ct.Sweep(norm="l2"), two_classes=True, copies=False),
+    Row(ct.MultiScale(), copies=False, tally=1e-9),
     Row(ct.KolmogorovSmirnov(), two_classes=True, tally=1e-9),
-    Row(ct.KolmogorovSmirnov(scaled=True), two_classes=True, repeats=False, tally=1e-9),
+    Row(ct.KolmogorovSmirnov(scaled=True), two_classes=True, copies=False, tally=1e-9),
     Row(ct.Kuiper(), two_classes=True, tally=1e-9),
     Row(ct.ATB(), two_classes=True, tally=1e-4),
     Row(ct.CORP(), two_classes=True),
     Row(ct.CORP("log"), two_classes=True),
     Row(ct.SmoothECE(), two_classes=True),
-    Row(ct.ICI(), two_classes=True, repeats=False),
-    Row(ct.E50(), two_classes=True, repeats=False),
-    Row(ct.E90(), two_classes=True, repeats=False),
-    Row(ct.Emax(), two_classes=True, repeats=False),
-    Row(ct.ICI(curve="loess"), two_classes=True, repeats=False),
-    Row(ct.ECI(curve="loess"), two_classes=True, repeats=False),
-    Row(ct.ECI(relative=False), two_classes=True, repeats=False),
-    Row(ct.VariationalError(), two_classes=True, repeats=False, any_order=False),
-    Row(ct.VariationalError("l2"), repeats=False, any_order=False),
-    Row(ct.RefinementError(), repeats=False, any_order=False),
+    Row(ct.ICI(), two_classes=True, copies=False),
+    Row(ct.E50(), two_classes=True, copies=False),
+    Row(ct.E90(), two_classes=True, copies=False),
+    Row(ct.Emax(), two_classes=True, copies=False),
+    Row(ct.ICI(curve="loess"), two_classes=True, copies=False),
+    Row(ct.ECI(curve="loess"), two_classes=True, copies=False),
+    Row(ct.ECI(relative=False), two_classes=True, copies=False),
+    Row(ct.VariationalError(), two_classes=True, copies=False, any_order=False),
+    Row(ct.VariationalError("l2"), copies=False, any_order=False),
+    Row(ct.RefinementError(), copies=False, any_order=False),
     Row(ct.BrierScore(), tally=1e-9),
     Row(ct.ScaledBrierScore()),
     Row(ct.LogScore(), tally=1e-9),
     Row(ct.SphericalScore(), tally=1e-4),
-    Row(ct.ScoreGap(), repeats=False, tally=1e-9),
-    Row(ct.ScoreGap("log"), repeats=False, tally=1e-9),
-    Row(ct.CalibrationInTheLarge(), two_classes=True, repeats=False, exact=True, tally=1e-9),
+    Row(ct.ScoreGap(), copies=False, tally=1e-9),
+    Row(ct.ScoreGap("log"), copies=False, tally=1e-9),
+    Row(ct.CalibrationInTheLarge(), two_classes=True, copies=False, exact=True, tally=1e-9),
     Row(ct.OERatio(), two_classes=True, exact=True, tally=1e-9),
-    Row(ct.HosmerLemeshow(), two_classes=True, repeats=False, exact=True, tally=1e-9),
+    Row(ct.HosmerLemeshow(), two_classes=True, copies=False, exact=True, tally=1e-9),
     Row(
         ct.HosmerLemeshow(ct.UniformBins(6), variance="exact"),
         two_classes=True,
-        repeats=False,
+        copies=False,
         exact=True,
         tally=1e-9,
     ),
-    Row(ct.CoxScore(), two_classes=True, repeats=False, tally=1e-9),
-    Row(ct.CoxLR(), two_classes=True, repeats=False, weights=False),
-    Row(ct.EValue(), repeats=False, weights=False),
-    Row(ct.SKCE(), repeats=False),
+    Row(ct.CoxScore(), two_classes=True, copies=False, tally=1e-9),
+    Row(ct.CoxLR(), two_classes=True, copies=False, weights=False),
+    Row(ct.EValue(), copies=False, weights=False),
+    Row(ct.SKCE(), copies=False),
     Row(ct.SKCE(ct.TVKernel(0.3), estimator="biased"), tally=1e-4),
-    Row(ct.SKCE(ct.GaussianKernel(0.3), estimator="block"), repeats=False, any_order=False),
+    Row(ct.SKCE(ct.GaussianKernel(0.3), estimator="block"), copies=False, any_order=False),
     Row(ct.MMCE(), two_classes=True, tally=1e-4),
 ]
 LENSES = [ct.TopK(1), ct.TopK(2), ct.Partition([[0, 2], [1, 3]]), ct.OneVsRest(2), ct.Canonical()]

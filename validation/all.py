@@ -6,11 +6,10 @@ pages; the options are those of every single study.
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 
 from validation import (
+    agreement,
     clusters,
     comparison,
     coverage,
@@ -42,7 +41,6 @@ STUDIES = (
 )
 
 if __name__ == "__main__":
-    agreement = Path(__file__).parents[1] / "tests" / "agreement.py"
     if not {"--quick", "--plan", "--help", "-h"} & set(sys.argv):
-        subprocess.run([sys.executable, str(agreement)], check=True)
+        agreement.TARGET.write_text(agreement.page(), encoding="utf-8")
     run(*(module.STUDY for module in STUDIES))

@@ -9,9 +9,8 @@ from caltest import InvalidPredictionsError, StatisticError
 pytest.importorskip("sklearn")
 from sklearn.datasets import load_wine, make_classification
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from caltest import sklearn as adapter
@@ -100,14 +99,6 @@ def test_refused(y_true, y_prob, options, message):
         calibration_error(y_true, y_prob, **options)
 
 
-def test_an_unknown_event_is_refused():
-    floats = np.array([1.0, 2.0, 3.0])[CODES]
-    by_value = calibration_error(floats, PROBS, pos_label=1)
-    assert by_value == calibration_error(TRUTH, PROBS, pos_label=SORTED[0])
-    with pytest.raises(StatisticError, match="no class named 'blue'"):
-        calibration_error(TRUTH, PROBS, pos_label="blue")
-
-
 @pytest.mark.parametrize("score", [calibration_error, calibration_pvalue])
 def test_weights(score):
     y, p, w = [0, 1, 1, 0], [0.25, 0.75, 0.5, 0.125], [1, 1, 2, 1]
@@ -120,15 +111,6 @@ def test_weights(score):
         score(y, p, w, statistic=ct.EValue())
     with pytest.raises(InvalidPredictionsError, match="one value for each of the 4 rows"):
         score(y, p, sample_weight=[1, 1])
-
-
-def test_weights_of_a_function():
-    def brier(probs, labels, weights=None):
-        return float(np.average((probs[:, 0] - (labels == 0)) ** 2, weights=weights))
-
-    y, p = [0, 1, 1, 0], [0.25, 0.75, 0.5, 0.125]
-    found = calibration_error(y, p, [1, 1, 2, 1], statistic=brier)
-    assert found == pytest.approx((0.0625 + 0.0625 + 2 * 0.25 + 0.015625) / 5)
 
 
 def test_scorers_in_a_search():
@@ -145,17 +127,6 @@ def test_scorers_in_a_search():
     )
     known = cross_val_score(GaussianNB(), *BINARY, scoring="neg_brier_score", cv=3)
     np.testing.assert_allclose(by_name, known)
-    search = GridSearchCV(
-        RecalibratedClassifier(GaussianNB()),
-        {
-            "method": [VectorScaling(1e-6), VectorScaling(1e6)],
-            "estimator__var_smoothing": [1e-9, 1.0],
-        },
-        scoring=scorer,
-        cv=3,
-        error_score="raise",
-    )
-    assert search.fit(BINARY[0], names).best_params_["method"] == VectorScaling(1e-6)
 
 
 def test_display_of_an_estimator():
@@ -173,21 +144,6 @@ def test_display_of_an_estimator():
     assert display.figure_ is ax.figure
     again = CalibrationTestDisplay(display.curve).plot()
     assert again.ax_ is not ax
-
-
-def test_display_of_predictions():
-    p = TRAINED.predict_proba(X[1::3])[:, 0]
-    display = CalibrationTestDisplay.from_predictions(TRUTH == "red", p, bins=5)
-    by_name = CalibrationTestDisplay.from_predictions(TRUTH, PROBS, pos_label="red", bins=5)
-    np.testing.assert_array_equal(display.curve.observed, by_name.curve.observed)
-    weights = np.arange(1.0, p.size + 1.0)
-    options = {"bins": 5, "band": None}
-    weighted = CalibrationTestDisplay.from_predictions(
-        TRUTH == "red", p, sample_weight=weights, **options
-    )
-    expected = ct.reliability_curve(p, TRUTH == "red", weights=weights, **options)
-    np.testing.assert_array_equal(weighted.curve.observed, expected.observed)
-    assert not np.array_equal(weighted.curve.observed, display.curve.observed)
 
 
 def test_a_fitted_classifier_is_left_as_it_is():
@@ -224,15 +180,6 @@ def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [RecalibratedClassifier(DecisionTreeClassifier(max_depth=2, random_state=0))]
-)
-def test_checks_of_scikit_learn_with_a_tree(estimator, check):
-    check(estimator)
-
-
 def test_recalibrated_classifiers_take_weights_and_groups(monkeypatch):
     x, y = BINARY
     rng = np.random.default_rng(0)
@@ -255,10 +202,3 @@ def test_recalibrated_classifiers_take_weights_and_groups(monkeypatch):
     RecalibratedClassifier(GaussianNB()).fit(x, y, groups=groups)
     assert len(held) == 5
     assert all(set(groups[a]).isdisjoint(groups[b]) for a, b in held)
-
-
-def test_rows_of_weight_zero_do_not_count():
-    y, p = [0, 1, 1, 0, 1], [0.25, 0.75, 0.5, 0.125, 0.3]
-    for statistic in (ct.ECE(), ct.CORP(), ct.SmoothECE()):
-        found = calibration_error(y, p, [1, 1, 2, 1, 0], statistic=statistic)
-        assert found == calibration_error(y[:4], p[:4], [1, 1, 2, 1], statistic=statistic)

@@ -1,7 +1,5 @@
 """The metric over batches gives what all rows at once give, also from several processes."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -96,41 +94,3 @@ def test_tensors_of_any_kind():
         probs = torch.tensor(PROBS[rows], requires_grad=True)
         metric.update(probs, torch.tensor(LABELS[rows]))
     assert answer(metric.compute()) == answer(filled().compute())
-
-
-def _process(rank, port, results):
-    import torch.distributed as dist
-
-    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=3)
-    metric = filled(BATCHES[rank : rank + 1] if rank < 2 else [])  # the last has no rows
-    results.put((rank, answer(metric.compute())))
-    dist.destroy_process_group()
-
-
-@pytest.mark.slow
-def test_processes_of_torch_give_the_same_answer():
-    multiprocessing = pytest.importorskip("torch.multiprocessing")
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [context.Process(target=_process, args=(r, port, results)) for r in range(3)]
-    for process in processes:
-        process.start()
-    found = dict(results.get(timeout=120) for _ in processes)
-    for process in processes:
-        process.join()
-    assert set(found.values()) == {answer(filled(BATCHES[:2]).compute())}
-
-
-def test_the_metric_needs_no_torch():
-    import subprocess
-
-    code = (
-        "import sys; sys.modules['torch'] = None; from caltest.torch import CalibrationMetric as M"
-    )
-    use = "m = M(); m.update([0.5, 0.25], [1, 0]); assert m.compute().n == 2"
-    subprocess.run([sys.executable, "-c", f"{code}; {use}"], check=True)

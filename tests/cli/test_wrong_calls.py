@@ -31,6 +31,7 @@ CLUSTERS, SLOPE = np.arange(N) // 2, ct.planning.Slope(0.4)
 CURVE = ct.reliability_curve(D)
 FITTED = ct.recalibration.PlattScaling().fit(p, y)
 RUN = {"n_resamples": 39, "rng": 0}
+GRADES = {"n": [9], "events": [1], "probability": [0.1]}
 
 
 def holding(values, value, row=4):
@@ -228,17 +229,6 @@ def test_few_rows_are_not_doubted():
     ct.ECE()(np.full(200, 0.05), np.zeros(200, dtype=int))  # no event among rare ones
 
 
-@pytest.mark.parametrize("n_resamples", [1, 5])
-def test_a_few_draws_do_not_say_that_nothing_else_can_be_shown(n_resamples):
-    null = ct.RedrawLabels()
-    probs = np.full(40, 1e-9)
-    result = ct.calibration_test(probs, np.zeros(40, int), null=null, n_resamples=n_resamples)
-    assert result.null_std < 1e-20
-    assert "cannot be tested" not in str(result)
-    with pytest.warns(ct.DegenerateDataWarning, match="can show nothing else"):
-        ct.calibration_test(probs, np.zeros(40, int), null=null, n_resamples=99)
-
-
 def asked(**options):
     return ct.calibration_test(p, y, **options)
 
@@ -285,44 +275,32 @@ ct.ECE(0) -> n_bins must be a whole number ≥ 1, not 0
 ct.ECE(1.5) -> {NUMBER_OF_BINS}
 ct.ECE(True) -> {NUMBER_OF_BINS}
 ct.ECE(ct.UniformBins) -> {NUMBER_OF_BINS}
-ct.ECE(10**7) -> n_bins must be at most 1000000, not 10000000
 ct.ECE(distance="euclid") -> unknown distance 'euclid'; choose one of 'tv'
 ct.ECE(distance=2) -> distance must be a name or a function, not 2
 ct.ECE(n_bins=3) -> ECE has no argument 'n_bins': did you mean bins=?
 ct.ECE(15, "l2") -> ECE takes bins, distance=…: too many positional arguments
 ct.ECE(lens=1) -> ECE has no argument 'lens'
 ct.ECE(norm="l2") -> ECE has no argument 'norm': use distance=
-ct.MCE("a") -> {NUMBER_OF_BINS}
 ct.RMSCE(15) -> name the binning: QuantileBins(15) for equal mass or UniformBins(15)
 ct.ACE(2.5) -> bins must be a whole number ≥ 1, not 2.5
-ct.ACE(10**7) -> bins must be at most 1000000
 ct.ACE(10, threshold=2) -> threshold must lie in [0, 1), not 2
-ct.SCE(0) -> n_bins must be a whole number ≥ 1, not 0
-ct.TACE(10, threshold=-1) -> threshold must lie in [0, 1), not -1
 ct.ClasswiseECE(aggregate="sum") -> aggregate must be 'mean' or 'max', not 'sum'
-ct.ClasswiseECE(threshold=1) -> threshold must lie in [0, 1), not 1
 ct.UniformBins(0) -> n_bins must be a whole number ≥ 1, not 0
-ct.UniformBins(True) -> n_bins must be a whole number ≥ 1, not True
 ct.UniformBins(5, closed="both") -> closed must be 'right' or 'left', not 'both'
 ct.UniformBins(5, "left") -> UniformBins takes n_bins, closed=…, axes=…
 ct.UniformBins(5, axes="second") -> axes must be 'all' or 'first', not 'second'
 ct.UniformBins(bins=3) -> UniformBins has no argument 'bins': did you mean n_bins=?
-ct.QuantileBins(0) -> n_bins must be a whole number ≥ 1, not 0
 ct.QuantileBins(10**9) -> n_bins must be at most 1000000
-ct.QuantileBins(closed=1) -> closed must be 'right' or 'left', not 1
 ct.EdgeBins([]) -> EdgeBins needs increasing edges, not ()
 ct.EdgeBins([0.1, 0.1]) -> EdgeBins needs increasing edges, not (0.1, 0.1)
 ct.EdgeBins([np.nan]) -> EdgeBins needs increasing edges, not (nan,)
 ct.EdgeBins(["a"]) -> EdgeBins needs numbers as edges, not ['a']
-ct.EdgeBins("0.1") -> EdgeBins needs numbers as edges, not '0.1'
 ct.EdgeBins([0.1, 2]) -> EdgeBins needs edges within [0, 1], not (0.1, 2.0)
-ct.EdgeBins([0.1], closed="x") -> closed must be 'right' or 'left', not 'x'
 ct.VarianceTree(0) -> min_size must be a whole number ≥ 1, not 0
 ct.VarianceTree(5, split="mode") -> split must be 'median' or 'mean', not 'mode'
 ct.VarianceTree(5, stop="leaf") -> stop must be one of 'child', 'node', None, not 'leaf'
 ct.SimplexGrid(0) -> n_bins must be a whole number ≥ 1, not 0
 ct.TopK(0) -> k must be a whole number ≥ 1, not 0
-ct.TopK(1.5) -> k must be a whole number ≥ 1, not 1.5
 ct.TopK(True) -> k must be a whole number ≥ 1, not True
 ct.TopK(3)(D) -> TopK(3) needs more than 3 classes, but there are 2: k must be at most 1
 ct.OneVsRest(9)(D) -> there is no class 9, classes run from 0 to 1
@@ -331,7 +309,6 @@ ct.OneVsRest(True) -> a class is a whole number or a name, not True
 ct.Partition([0, 1]) -> Partition needs lists of classes, such as [[0, 1], [2]]
 ct.Partition({{0: 1}}) -> Partition needs lists of classes
 ct.Partition([[0]]) -> Partition needs at least two groups, none of them empty
-ct.Partition([[0], []]) -> Partition needs at least two groups, none of them empty
 ct.Partition([[0], [0, 1]]) -> Partition lists class 0 more than once
 ct.Partition([[0], [1, 7]])(D) -> there is no class 7, classes run from 0 to 1
 ct.Partition([[0], [2]])(ct.Predictions.of(P, Y)) -> leaves out class 1
@@ -341,12 +318,8 @@ ct.SKCE(estimator="u") -> estimator must be one of 'unbiased', 'biased', 'block'
 ct.SKCE(block_size=2) -> block_size is for estimator='block', not 'unbiased'
 ct.SKCE(estimator="block", block_size=1) -> block_size must be a whole number ≥ 2, not 1
 ct.LaplaceKernel(0) -> bandwidth must be a number > 0, not 0
-ct.LaplaceKernel(np.inf) -> bandwidth must be a number > 0, not inf
 ct.LaplaceKernel("mean") -> bandwidth must be a number > 0, 'median' or 'median-with-diagonal'
-ct.GaussianKernel(-1) -> bandwidth must be a number > 0, not -1
 ct.MMCE(0.4) -> MMCE takes bandwidth=…
-ct.MMCE(bandwidth=0) -> bandwidth must be a number > 0, not 0
-ct.Sweep("l3") -> Sweep takes norm=…
 ct.Sweep(norm="l3") -> norm must be 'l1' or 'l2', not 'l3'
 ct.Sweep(bins=3) -> Sweep has no argument 'bins': bins belong to the statistic
 ct.ICI(0.5) -> ICI takes curve=…, span=…, delta=…
@@ -358,29 +331,19 @@ ct.HosmerLemeshow(variance="x") -> variance must be 'binomial' or 'exact', not '
 ct.HosmerLemeshow(df=0) -> df must be a whole number ≥ 1, not 0
 ct.ScoreGap("hinge") -> score must be one of 'brier'
 ct.CORP("x") -> score must be 'brier' or 'log', not 'x'
-ct.DebiasedL2(0) -> n_bins must be a whole number ≥ 1, not 0
 ct.DebiasedL2(estimator="x") -> estimator must be one of 'pairs', 'tcal', 'kumar', not 'x'
-ct.DebiasedL1("a") -> {NUMBER_OF_BINS}
 ct.MultiScale([3]) -> scales must be powers of two
 ct.MultiScale([]) -> scales must be increasing and at least one
-ct.MultiScale([4, 2]) -> scales must be increasing
 ct.Kuiper(1) -> Kuiper takes scaled=…: too many
 ct.CoxScore(1) -> CoxScore takes nothing
 ct.ICI(curve="spline") -> curve must be 'lowess' or 'loess'
 ct.ICI(curve="loess", delta=0.1) -> belongs to curve='lowess'
 ct.ECI()([0.3, 0.3, 0.3], [0, 1, 1]) -> all predictions are equal
-ct.OERatio()(*SURE) -> every prediction is 0 or 1
 ct.CalibrationInTheLarge()(*SURE) -> every prediction is 0 or 1
-ct.HosmerLemeshow()(*SURE) -> every prediction is 0 or 1
 ct.CoxScore()(*SURE) -> every prediction is 0 or 1
-ct.CoxLR()(*SURE) -> every prediction is 0 or 1
-ct.Kuiper(scaled=True)(*SURE) -> every prediction is 0 or 1
 ct.Spiegelhalter()(*SURE) -> not defined: every prediction is 0, ½ or 1
-ct.Spiegelhalter()(0 * p + 0.5, y) -> not defined: every prediction is 0, ½ or 1
-ct.Spiegelhalter()(y / 2, 0 * y) -> not defined: every prediction is 0, ½ or 1
 ct.Spiegelhalter()(THIRDS, Y) -> not defined: every prediction is 0, ½ or 1
 ct.VariationalError("tvd") -> loss must be one of 'tv'
-ct.RefinementError("l1") -> loss must be one of 'brier'
 ct.VariationalError(folds=1) -> folds must be a whole number ≥ 2
 ct.VariationalError(recalibration="platt") -> such as PlattScaling()
 ct.VariationalError()([0.1, 0.2], [0, 1]) -> 10 in all; there are 2
@@ -388,25 +351,19 @@ ct.ScaledBrierScore()([0.3], [1]) -> give two rows
 ct.LaplaceKernel()(np.eye(2), np.eye(2)) -> has no bandwidth yet
 ct.ClasswiseECE(lambda rows: rows[:, 0])(P, Y) -> one integer per row
 ct.EdgeBins([0.2])(P) -> one coordinate
-ct.MultiScale([-2]) -> scales must be powers of two
 ct.MultiScale([2, 2]) -> scales must be increasing
-ct.presets.monai("maximum") -> metric must be one of expected, not
 FITS[0](P, Y) -> for two classes
 FITS[1](P, Y) -> isotonic_fit is for two classes
 ct.RedrawLabels(99) -> RedrawLabels takes nothing
 ct.ConsistencyResampling(B=3) -> ConsistencyResampling has no argument 'B': use n_resamples=
 ct.Bootstrap("a").sampler(D) -> clusters is 'a', not an array
 ct.Bootstrap([0] * 12).sampler(D) -> at least two
-ct.Bootstrap([0, 1]).sampler(D) -> each of the 12 rows
 FITTED(D, from_logits=True) -> from_logits and pos_label are for arrays
 FITTED([2.0, -3.0]) -> logits
 ct.recalibration.TemperatureScaling().fit(holding(p, np.nan), y) -> row 4 is nan
-ct.recalibration.VectorScaling(-1.0) -> penalty must be a number > 0, not -1.0
-ct.recalibration.MatrixScaling(np.inf) -> penalty must be a number > 0, not inf
 ct.recalibration.PlattScaling(np.nan) -> penalty must be a number > 0, not nan
 gate() -> a gate checks a tolerance, or a margin
 gate(margin=0.1) -> give both
-gate(against=p) -> give both
 gate(tolerance=2) -> tolerance must lie in (0, 1)
 gate(tolerance=0.1, by=y) -> gate does not take by
 gate(tolerance=0.1, alpha=0) -> alpha must
@@ -414,7 +371,6 @@ gate(tolerance=0.1, statistic=ct.Kuiper()) -> no interval of Kuiper
 gate(tolerance=0.1, paired="no") -> paired must be
 close(by=y) -> does not take by
 close(statistic=ct.MCE(5), clusters=CLUSTERS) -> no upper bound of MCE
-close(statistic=ct.SKCE()) -> no upper bound of SKCE
 close(tolerance=5) -> no error is larger than 1: one of 5 %
 close(tolerance=0.0) -> tolerance must be a number > 0
 plan() -> nothing is wrong yet
@@ -422,7 +378,6 @@ plan(width=0.1, tolerance=0.1) -> one thing is planned at a time
 plan(statistic="slope") -> 'slope' needs a width
 plan(statistic="slopes", width=1) -> statistic must be one of
 plan(power=1.0) -> power must
-plan(tolerance=-0.1) -> tolerance must
 plan(tolerance=0.1, n_datasets=5) -> n_datasets must be a whole
 plan(labels=y, weights=p + 1) -> plan does not take weights
 plan(against=p[:3]) -> probs has 3 rows
@@ -434,12 +389,8 @@ ct.Monitor(horizon=0) -> horizon must be a whole number ≥ 1
 ct.Monitor().update(p, y, weights=2 * y) -> row 1 is 2; a monitor stakes at most
 ct.Monitor().update(p, y, clusters=CLUSTERS) -> Monitor does not take clusters
 ct.Monitor().update([1.2], [1]) -> row 0 is 1.2
-ct.Monitor().update([0.3], [2]) -> row 0 is 2
-ct.Monitor().update([0.3], [np.nan]) -> row 0 is nan
-ct.Monitor().update(0.3, 2) -> row 0 is 2
 ct.Monitor().update(float("nan"), 1) -> row 0 is nan
 ct.Monitor().update(p, y).update(P, Y) -> 3 classes, those before 2
-ct.ComparisonMonitor(horizon=0) -> horizon must be a whole number ≥ 1
 ct.ComparisonMonitor(score="rps") -> score must be
 ct.ComparisonMonitor().update(P, P, Y) -> use OneVsRest(c)
 ct.ComparisonMonitor(lens=ct.TopK(1)).update(P, P[:, ::-1], Y) -> does not show both forecasters
@@ -450,59 +401,36 @@ ct.reliability_fit(p, y, by=y) -> reliability_fit does not take by
 ct.reliability_simplex(P, Y, by=Y) -> does not take by yet
 ct.tally_sql("loans", "", "y") -> not the name
 ct.tally_sql("loans", "a\\0b", "y") -> not the name
-ct.tally_sql("loans", 7, "y") -> not the name
 ct.tally_sql((), "p", "y") -> not the name
-ct.tally_sql(None, "p", "y") -> not the name
-ct.tally_sql(("risk", ""), "p", "y") -> not the name
 ct.tally_sql("loans", "p", "y", dialect="oracle") -> dialect must be
 ct.tally_sql("loans", "p", "y", grid=1) -> grid
 ct.Tally.from_table([1, 2, 3]) -> a list is no table
-ct.Tally.from_table(np.zeros((3, 3))) -> a ndarray is no table
 ct.Predictions.of(D, pos_label=1) -> from_logits and pos_label are for arrays
-ct.Predictions.of(D, from_logits=True) -> from_logits and pos_label are for arrays
 ct.Predictions.of(P, Y, pos_label=1) -> pos_label is for a single column
 ct.Predictions.of(D, [1, 2]) -> these predictions have 12 rows but labels has 2
-ct.Predictions.of(p, y, sample_weight=p) -> Predictions.of has no argument 'sample_weight'
 ct.Predictions.of(p, y, ["a", "b"], p) -> too many positional arguments
-ct.presets.guo2017(0) -> n_bins must be a whole number ≥ 1, not 0
 ct.presets.nixon2019("x") -> metric must be one of sce, ace, tace, not 'x'
-ct.presets.nixon2019(variant="y") -> variant must be one of paper, nixon, not 'y'
-ct.presets.calzone("ece") -> metric must be one of ece-h
-ct.presets.sklearn(0) -> bins must be a whole number ≥ 1, not 0
 ct.presets.sklearn(strategy="kmeans") -> strategy must be one of uniform, quantile, not 'kmeans'
 ct.presets.netcal("x") -> metric must be one of ece, mce, not 'x'
-ct.presets.netcal(task="x") -> task must be one of multiclass, binary, not 'x'
-ct.presets.netcal(bins=-3, equal_intervals=False) -> bins must be a whole number ≥ 1, not -3
 ct.presets.torchmetrics("l3") -> norm must be one of l1, l2, max, not 'l3'
-ct.presets.torchmetrics(bins=0) -> bins must be a whole number ≥ 1, not 0
 ct.presets.verified_calibration("x") -> metric must be one of ece, ece-em, l2, not 'x'
 ct.presets.calibrationerrors_jl("x") -> binning must be one of uniform, median-variance, not 'x'
-ct.presets.calibrationerrors_jl(distance="x") -> unknown distance 'x'
-ct.presets.relplot(task="x") -> task must be one of multiclass, binary, not 'x'
 ct.presets.guo2017(15)(p) -> labels are missing
 asked(n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
-asked(n_resamples=1e4) -> n_resamples must be a whole number ≥ 1, not 10000.0
-asked(n_resamples=True) -> n_resamples must be a whole number ≥ 1, not True
 asked(n_resamples=10**9) -> n_resamples must be at most 10000000, not 1000000000
 asked(rng="a") -> rng must be a seed ≥ 0 or a Generator
-asked(rng=-1) -> rng must be a seed ≥ 0 or a Generator
 asked(rng=True) -> rng must be a seed or a numpy.random.Generator, not a bool
 asked(rng=np.random.RandomState(0)) -> not a RandomState
 asked(workers=0) -> workers must be a number ≥ 1 or a function like map, not 0
-asked(workers="a") -> workers must be a number ≥ 1 or a function like map, not a
-asked(workers=True) -> workers must be a number ≥ 1 or a function like map, not True
 asked(null="simulate") -> is one of 'auto', 'exact', RedrawLabels() or ConsistencyResampling()
-asked(null=ct.RedrawLabels) -> is one of 'auto', 'exact', RedrawLabels()
 asked(null=ct.Bootstrap()) -> Bootstrap() cannot be a null
 asked(null="asymptotic") -> is one of 'auto', 'exact'
 asked(early_stop="late") -> early_stop must be True or False, not 'late'
 asked(null="betting") -> null='betting' is the law of EValue(): give statistic=EValue() with it
 asked(lens="top") -> lens must be a lens such as TopK(1) or a function, not 'top'
-asked(lens=ct.TopK) -> lens must be a lens such as TopK(1) or a function
 asked(lens=ct.OneVsRest(5)) -> there is no class 5
 asked(lens=lambda d: 3) -> returned int; a lens takes Predictions and returns Predictions
 asked(statistic="ECE") -> statistic must be a statistic such as ECE(15)
-asked(statistic=ct.ECE) -> statistic must be a statistic such as ECE(15)
 asked(statistic=[ct.ECE()]) -> calibration_test takes one statistic
 asked(statistic=ct.presets.guo2017()) -> unpack it, **preset
 asked(statistic=lambda p, y: "a") -> failed on probs of shape (12, 2)
@@ -516,14 +444,10 @@ asked(seed=1) -> no argument 'seed': use rng=
 asked(alternative="greater") -> see side= of confidence_interval
 asked(num_classes=2) -> no argument 'num_classes': did you mean classes=?
 interval(level=95) -> level must lie in (0, 1), not 95
-interval(level="a") -> level must lie in (0, 1), not 'a'
 interval(method="wald") -> method must be one of 'auto'
 interval(side="left") -> side must be one of 'two-sided', 'lower', 'upper', not 'left'
 interval(statistic=ct.SKCE()) -> no interval of SKCE
-interval(n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
-interval(rng="a") -> rng must be a seed ≥ 0 or a Generator
 interval(clusters=[0] * 12) -> at least two of them
-interval(alpha=0.05) -> no argument 'alpha': use level=
 compared(p) -> probs_b is missing: pass the predictions of both models
 compared(p, p[:3], y[:3]) -> model A: probs has 12 rows but labels has 3
 compared(D, ct.Predictions.of(p[:4], y[:4])) -> A has 12 rows of 2 classes, B has 4
@@ -532,7 +456,6 @@ compared(p, p) -> labels are missing
 compared(None, p, y) -> model A: probs is None, not an array
 compared(p, p, y, weight=y) -> no argument 'weight': did you mean weights=?
 several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight'
-compared(p, y) -> labels are missing
 compared(y, p, p) -> model A: probs and labels look swapped
 several({{"a": p}}, y) -> a comparison needs two models
 several({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
@@ -541,61 +464,36 @@ compared(p, P, y) -> A has 12 rows of 2 classes, B has 12 of 3: a paired
 compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0 (
 compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'
 compared(p, p[::-1], y, names=("a", "a")) -> two models with different names
-compared(p, p[::-1], y, level=95) -> level must lie in (0, 1), not 95
 compared(p, p[::-1], y, margin=2) -> margin must lie in [0, 1], not 2
 compared(p, p[::-1], y, method="t") -> method must be one of 'auto', 'z'
 compared(p, p[::-1], y, paired=False) -> needs labels_b, the labels of the second model
 compared(p, p[::-1], y, paired="yes") -> paired must be True or False, not 'yes'
 compared(p, p[::-1], y, labels_b=y[:3]) -> model B: probs has 12 rows but labels has 3
-compared(p, p[::-1], y, statistic="ECE") -> statistic must be a statistic such as ECE(15)
 compared(p, p[::-1], y, statistic=ct.SKCE()) -> no valid test of equal SKCE
-compared(p, p[::-1], y, alpha=0.05) -> no argument 'alpha'
 audit(alpha=5) -> alpha must lie in (0, 1), not 5
 audit(tolerance=0) -> tolerance must lie in (0, 1), not 0
 audit(adjust="bonferroni") -> adjust must be 'holm' or 'max-T', not 'bonferroni'
 audit(n_resamples=9) -> n_resamples=9 cannot reject anything at alpha=0.05: take at least 60
-audit(n_resamples="a") -> n_resamples must be a whole number ≥ 1, not 'a'
 audit(lens=ct.TopK(1)) -> audit has no argument 'lens'
-audit(level=0.95) -> audit has no argument 'level': use level= of intervals
 joint([]) -> the list of (statistic, lens) pairs is empty
 joint([ct.ECE()]) -> pairs must be a list such as
 joint(ct.ECE()) -> pairs must be a list such as
-joint([("ECE", None)]) -> statistic must be a statistic such as ECE(15)
-joint([(ct.ECE(), "top")]) -> lens must be a lens such as TopK(1)
-joint([(ct.TopK(1), ct.ECE())]) -> a lens takes Predictions and returns Predictions
-joint([(ct.ECE(), None)], n_resamples=0) -> n_resamples must be a whole number ≥ 1, not 0
-curve(bins=0) -> n_bins must be a whole number ≥ 1, not 0
-curve(bins="a") -> {NUMBER_OF_BINS}
 curve(band="boot") -> band must be 'consistency', 'confidence'
 curve(band=ct.Bootstrap()) -> band must be 'consistency', 'confidence'
-curve(level=95) -> level must lie in (0, 1), not 95
-curve(lens="a") -> lens must be a lens such as TopK(1)
-curve(simultaneous="a") -> simultaneous must be True or False, not 'a'
 ct.reliability_fit(p, y, fit="spline") -> fit must be one of 'isotonic', 'smooth', 'band'
 ct.reliability_fit(P, Y, lens=ct.Canonical()) -> a curve needs a two-class lens
-ct.reliability_fit(p, y, level=2) -> level must lie in (0, 1), not 2
 ct.reliability_simplex(p, y) -> is for three classes, or four without a picture
-ct.reliability_simplex(P, Y, bins="a") -> {NUMBER_OF_BINS}
-ct.reliability_difference(p, p) -> labels are missing
 ct.reliability_difference(p, p[:4], y) -> probs has 4 rows but labels has 12
-ct.reliability_difference(P, P, Y, lens=ct.Canonical()) -> needs a two-class lens
 ct.bin_sensitivity(p, y, bins=5) -> bins must be a list of numbers or binnings
-ct.bin_sensitivity(p, y, bins=[0]) -> n_bins must be a whole number ≥ 1, not 0
-ct.cox_recalibration(p, y, level=5) -> level must lie in (0, 1), not 5
 ct.cox_recalibration(p, y, method="x") -> method must be 'wald' or 'profile', not 'x'
 ct.cox_recalibration(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
 ct.cox_recalibration(p, 0 * y) -> all outcomes are 0: the intercept is infinite
 ct.cox_recalibration(0 * p + 0.5, y) -> all predictions are equal
 ct.corp_decomposition(p, y, score="x") -> score must be 'brier' or 'log', not 'x'
 ct.corp_decomposition(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
-ct.brier_decomposition(p, y, bins="a") -> {NUMBER_OF_BINS}
 ct.replicate(D, ct.ECE(), "boot", n_resamples=9) -> 'boot' is no way to draw data
 ct.replicate(p, ct.ECE(), ct.RedrawLabels(), n_resamples=9) -> data must be Predictions
-ct.replicate(D, ct.ECE(), ct.Bootstrap(), n_resamples=0) -> n_resamples must be a whole number ≥ 1
-ct.replicate(D, ct.ECE(), ct.RedrawLabels(), n_resamples=10**8) -> n_resamples must be at most
-ct.replicate(D, "ECE", ct.Bootstrap(), n_resamples=9) -> must be a statistic such as ECE(15)
 ct.recalibration.TemperatureScaling(penalty=0) -> penalty must be a number > 0, not 0
-ct.recalibration.TemperatureScaling("a") -> penalty must be a number > 0, not 'a'
 ct.recalibration.HistogramBinning(15) -> bins must be UniformBins or QuantileBins
 ct.recalibration.TemperatureScaling().fit(p) -> labels are missing
 ct.recalibration.TemperatureScaling().fit(p, y, weights=-p) -> weights are ≥ 0
@@ -605,9 +503,14 @@ CURVE.plot(ax=3) -> ax must be matplotlib axes, not int
 CURVE.plot(style="x") -> style must be 'deviation' or 'classical', not 'x'
 CURVE.plot().save("a.gif") -> a picture is saved as .pdf, .svg or .png, not as a.gif
 ct.AuditReport.from_json(CURVE.to_json()) -> this is the dictionary of a ReliabilityCurve
+ct.report(D, profile="poetry") -> profile must be one of
+ct.report(P, Y, lens=ct.Canonical()) -> a report needs a two-class lens
+ct.grade_tests(GRADES, alternative="larger") -> alternative must be
+ct.grade_tests(GRADES, method="wald") -> method must be
+ct.grade_tests(GRADES, names="rating") -> no column 'rating' among
+ct.grade_tests(D) -> is no table
 ct.examples.digits("x") -> there is no 'test_x' among the digits
 ct.examples.GaussianMixture(0.0, -2.0).sample(0) -> n must be a whole number ≥ 1, not 0
-ct.examples.SixPoints().sample("a") -> n must be a whole number ≥ 1, not 'a'
 """
 CASES = [line.split(" -> ") for line in CALLS.strip().splitlines()]
 
@@ -629,73 +532,44 @@ audit --alpha 1 -> 1.0 is not in the range 0<x<1
 audit --n-resamples 1e4 -> '1e4' is not a valid integer
 audit --n-resamples 100000000 -> n_resamples must be at most 10000000
 audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 120
-audit --seed -1 -> -1 is not in the range
-audit --workers 0 -> 0 is not in the range
 audit --out nowhere/x.txt -> there is no folder nowhere
 audit two.csv three.csv -> three.csv: there is no column 'p'
-audit two.csv two.csv -> two.csv is named twice
 audit two.csv more.csv --by site --resume state -> --by needs rows in memory
 test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
 audit two.csv --label nolabel -> there is no column 'nolabel' among p, label, site
-audit two.csv --classes a,a -> classes holds a name twice: a, a
 audit two.csv --probs site -> 's0' is not a number
 audit . -> is a folder, not a file
 test two.csv --lens top -> there is no top: did you mean TopK?
-test two.csv --lens TopK(0) -> k must be a whole number ≥ 1, not 0
-test two.csv --lens TopK(True) -> k must be a whole number ≥ 1, not True
-test two.csv --lens TopK(K=1) -> TopK has no argument 'K'
-test two.csv --lens TopK(2) -> k must be at most 1
 test two.csv --lens TopK(-'a') -> is not understood
 test two.csv --lens TopK(**{}) -> is not understood
-test two.csv --lens TopK(1)(2) -> is not understood
 test two.csv --lens lambda:0 -> is not understood
 test two.csv --lens OneVsRest -> OneVsRest takes c: missing a required argument: 'c'
-test two.csv --lens OneVsRest('x') -> there is no class named 'x'
 test two.csv --lens OneVsRest(yes) -> there is no yes; text goes in quotes: 'yes'
-test two.csv --lens Partition(3) -> Partition needs lists of classes
-test two.csv --lens Canonical(2) -> Canonical takes nothing
 test two.csv --lens 3 -> '3' does not fit; choose one of Canonical, Cum
 test two.csv --lens= -> it is not written as in Python
 test two.csv --statistic ece -> there is no ece: did you mean ECE?
 test two.csv --statistic ECE(n_bins=10) -> ECE has no argument 'n_bins': did you mean bins=?
-test two.csv --statistic ECE(15,15) -> ECE takes bins, distance=…
-test two.csv --statistic ECE(9999999999) -> n_bins must be at most 1000000
-test two.csv --statistic ECE(EdgeBins([2])) -> EdgeBins needs edges within [0, 1]
-test two.csv --statistic HosmerLemeshow(10) -> name the binning: QuantileBins(10)
-test two.csv --statistic TACE(n_bins=3) -> TACE has no argument 'n_bins'
 test --lens TopK(99) -> must be at most 9
 test two.csv --lens TopK(1 -> not written as in Python
-test two.csv --lens TopK(1+1) -> '1 + 1' is not understood
-test two.csv --statistic __import__('os') -> there is no __import__
 test two.csv --statistic ECE(bins=ECE) -> ECE is not made of statistics
 test two.csv --statistic Statistic() -> there is no Statistic
 test two.csv --statistic UniformBins(5) -> does not fit; choose one of
 test --null exact --lens Canonical -> no exact null
 audit --nonsense -> No such option
 test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
-test two.csv --null asymptotic -> is one of 'auto', 'exact'
 test two.csv --clusters site -> too few clusters (4) to tell how much their rows depend
-interval two.csv --level 95 -> 95.0 is not in the range 0<x<1
 interval two.csv --alpha .05 -> The level of intervals is --level
 interval two.csv --statistic SKCE -> no interval of SKCE
 compare two.csv -> compare needs two files or more
 compare two.csv two.csv -> one file was given twice
-compare two.csv three.csv -> a paired comparison needs the same observations
 compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
 plot two.csv -> Missing option '-o'
 plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png
-plot two.csv -o nowhere/x.pdf -> there is no folder nowhere
-plot two.csv -o x.pdf --kind difference -> need --against
-plot two.csv -o x.pdf --bins ten -> there is no ten
 plot two.csv -o x.png --kind pie -> 'pie' is not one of
 plot two.csv -o x.png --kind smooth --bins 10 -> --bins is for --kind deviation
 plot two.csv -o x.png --kind isotonic --band wilson -> --band is for --kind deviation
-plot two.csv -o x.png --kind null --log-odds -> --log-odds is for --kind deviation
-plot two.csv -o x.png --kind audit --lens TopK(1) -> --lens is for --kind deviation
-plot two.csv -o x.png --kind bins --simultaneous -> --simultaneous is for --kind deviation
-plot two.csv -o x.png --kind null --level .5 -> --level is for --kind deviation
 plot two.csv -o x.png --kind comparison -> need --against FILE
 plot two.csv -o x.png --bins 10.5 -> '10.5' does not fit; choose one of a number, UniformBins
 plot three.csv -o x.png --kind smooth --lens Canonical -> a curve needs a two-class lens

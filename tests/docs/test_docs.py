@@ -94,14 +94,6 @@ def test_the_audit_shown_is_what_the_audit_prints_first(capsys):
     assert len(README.read_text(encoding="utf-8").splitlines()) < 120
 
 
-def test_there_are_two_set_up_commands():
-    lines = README.read_text(encoding="utf-8").splitlines()
-    commands = [line for line in lines if line.startswith("python3 -m venv")]
-    assert len(commands) == 2
-    assert commands[0].endswith("caltest audit")
-    assert commands[1].endswith("pytest --quiet")
-
-
 #: What says nothing of what a thing is.
 EMPTY = {"found", "own", "said", "told", "asked", "seen", "held", "kept", "known", "drawn", "given"}
 

@@ -46,20 +46,6 @@ def test_own_tools_have_an_answer(kind):
     assert all(values[0] == 1.0 for values in found.values())
 
 
-def test_an_error_is_no_answer(monkeypatch):
-    def broken(p, y, rng):
-        raise ZeroDivisionError
-
-    def nothing(p, y, rng):
-        return np.nan, 1.0
-
-    monkeypatch.setitem(TOOLS, "caltest Kuiper", (broken, "p"))
-    monkeypatch.setitem(TOOLS, "caltest SKCE", (nothing, "error"))
-    wanted = ("caltest Kuiper", "caltest SKCE")
-    found = peers.measure(peers.KINDS[0], wanted, np.random.default_rng(2))
-    assert set(found.values()) == {(0.0, 0.0, 0.0, 0.0)}
-
-
 def test_the_page_is_made_of_the_sums_alone():
     text, broken = peers.page(Found(peers.STUDY, peers.STUDY.seed, MEASURED))
     assert broken == []

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
-from validation import coverage, draws, study, type_one_error
-from validation.definition import definition
-from validation.pages import largest_rate, letter, spread, usual_largest
+from validation import coverage, study, type_one_error
 from validation.study import Found, Study, extend
 
 ROOT = Path(__file__).parents[2]
@@ -113,10 +110,6 @@ def test_parts_add_up_to_one_long_run(tmp_path):
             np.testing.assert_allclose(sums(found)[name][test][1], values, rtol=1e-14)
 
 
-def test_workers_find_the_same(tmp_path):
-    assert sums(grown(tiny(), None, 60, workers=2)) == sums(grown(tiny(), None, 60))
-
-
 def test_what_is_there_is_not_measured_again(tmp_path):
     grown(tiny(), tmp_path, 30)
     CALLS.clear()
@@ -136,42 +129,6 @@ def test_parts_of_another_seed_version_or_definition_are_measured_again(tmp_path
     assert Found(changed, 1, tmp_path).shown == ["kind 2"]
     monkeypatch.setattr(study.caltest, "__version__", "0.0.0")
     assert Found(tiny(), 1, tmp_path).stale == 2
-
-
-def test_an_interrupted_run_keeps_what_had_ended(tmp_path):
-    of = tiny(kinds=(1.0, 3.0))
-    with pytest.raises(KeyboardInterrupt):
-        grown(of, tmp_path, 100)
-    found = Found(of, 1, tmp_path)
-    assert (found.sets("kind 1"), found.sets("kind 3")) == (50, 25)
-
-
-def test_definitions_follow_what_a_function_uses():
-    assert "column_stack" in definition(draws.binary)
-    assert definition(draws.binary) == definition(draws.binary)
-    with pytest.raises(TypeError, match="cannot be told"):
-        definition(np.copy)
-    assert definition((draws.constant, 0.1)) != definition((draws.constant, 0.2))
-
-
-def test_slow_tests_can_wait(tmp_path):
-    of = replace(tiny(tests=("mean", "other")), slow=("other",))
-    found = Found(of, 1, tmp_path)
-    extend(of, found, 30, 1, fast=True)
-    assert (found.sets("kind 1"), found.trials("kind 1", "other")) == (30, 0)
-    assert found.label("other") == "other (0 data sets)"
-    assert sums(grown(of, tmp_path, 30)) == sums(grown(of, None, 30))
-
-
-def test_limits_of_chance_and_words():
-    assert largest_rate(0.05, 200, 10) == binom.isf(1e-4, 200, 0.05) / 200
-    assert usual_largest(0.05, 200, 100) == binom.isf(1.0 - 0.5**0.01, 200, 0.05) / 200
-    assert spread([3, 5, 4]) == "3 to 5"
-    assert spread([3, 3]) == "3"
-
-
-def test_letters_of_columns():
-    assert [letter(i) for i in (0, 25, 26, 51, 52)] == ["A", "Z", "AA", "AZ", "BA"]
 
 
 @pytest.mark.slow

@@ -53,22 +53,6 @@ def test_a_narrow_table_loses_columns_but_no_finding(report, width):
     assert ("worst" in header) >= ("error" in header)
 
 
-@pytest.mark.parametrize("report", REPORTS, ids=["multiclass", "impossible", "little"])
-def test_a_pipe_gets_every_number(report):
-    table = str(report)[: str(report).index("Verdict:")]
-    assert all(name in table for name in ("error", "if calibrated", "adjusted"))
-    for row in report.rows:
-        (line,) = (line for line in table.splitlines() if f"{line}  ".startswith(f"{row.lens}  "))
-        assert line.endswith(row.verdict)
-        assert row.worst in line
-
-
-def test_a_row_of_several_tests_says_whose_error_it_shows():
-    worst = {row.lens: row.worst for row in REPORTS[0].rows if row.worst}
-    assert worst == {"TopK(1) no bins": "CoxScore", "OneVsRest(0…9)": "class 8"}
-    assert "the p-value of all together" in str(REPORTS[0])
-
-
 def test_names_cannot_steer_the_terminal():
     red, bell = map(printable, ESCAPED)
     assert (red, bell) == ("red", "bell")

@@ -211,16 +211,6 @@ def test_draws_of_weighted_rows_have_the_variance_of_their_labels():
     assert np.abs(found.calibrated.mean(axis=0)).max() < 0.03
 
 
-def test_a_cell_of_one_cluster_shows_no_variance():
-    probs, clusters = np.full((16, 2), 0.5), np.repeat(np.arange(8), 2)
-    labels = np.repeat([0, 0, 0, 0, 0, 1, 1, 1], 2)
-    found = noise_of(probs, labels, np.arange(16) // 2 > 0, draws=5000, clusters=clusters)
-    assert found.variance[0, 0] == 0.0
-    assert found.normal[:, 0, 0].std() == pytest.approx(1.0, abs=0.05)
-    # Seven clusters of sums 1, 1, 1, 1, −1, −1, −1 around 1/7.
-    assert found.variance[1, 0] == pytest.approx(7 / 6 * (7 - 1 / 7))
-
-
 def test_sizes_of_error_against_their_twins(noise):
     assert inversion.absolute_error(noise) == pytest.approx(twin.first_error(noise))
     assert inversion.squared_error(noise) == pytest.approx(twin.second_error(noise))
@@ -243,14 +233,6 @@ def test_bounds_against_their_twins(noise, bound, alpha):
     found = size.above(noise).high(alpha) if end == "high" else size.low(noise, alpha)
     expected = getattr(twin, bound)(noise, alpha)
     assert found == pytest.approx(expected, rel=5e-4, abs=1e-8)
-
-
-def test_share_that_reaches():
-    values = np.array([0.1, 0.2, 0.2, 0.5])
-    assert inversion.reached(values, 0.2) == 4 / 5
-    assert inversion.reached(values, 0.2 + 1e-13) == 4 / 5
-    assert inversion.reached(values, 0.21) == 2 / 5
-    assert inversion.reached(values, 0.6) == 1 / 5
 
 
 def test_pvalue_of_a_margin_and_the_bound_agree(noise):
@@ -283,44 +265,6 @@ def asked(statistic, probs, labels, **changes):
     return interval_methods.IntervalProblem(
         statistic, lens, prepared, estimate, **(given | changes)
     )
-
-
-def test_numbers_of_draws():
-    rng = np.random.default_rng(0)
-    p = rng.random(4000)
-    labels = (rng.random(4000) < p).astype(int)
-
-    def draws(bins, level=0.95, n_resamples=9999, **kinds):
-        statistic = ct.ECE(bins)
-        return interval_methods._n_draws(
-            asked(statistic, p, labels, level=level, n_resamples=n_resamples, **kinds)
-        )
-
-    assert draws(10) == 9999
-    assert draws(10, n_resamples=50_000) == 2**17 // 10
-    assert draws(64, n_resamples=50_000) == 2048
-    assert draws(256, n_resamples=50_000) == 999  # 512 draws would be too few
-    assert draws(256, 0.99, 50_000) == 4000
-    assert draws(256, 0.99, 50_000, side="upper") == 2000
-    assert draws(5, 0.95, 39) == 39
-    with pytest.raises(ct.StatisticError, match="at least 39 draws"):
-        draws(5, 0.95, 38)
-    three = asked(
-        ct.ECE(4),
-        rng.dirichlet(np.ones(3), 300),
-        rng.integers(0, 3, 300),
-        lens=ct.Canonical(),
-        n_resamples=10**6,
-    )
-    assert interval_methods._n_draws(three) == 2**17 // (3 * len(three.cells))
-
-
-def test_draws_are_fewer_for_many_clusters():
-    p, labels = np.full(2000, 0.3), np.arange(2000) % 2
-    data = Predictions.of(p, labels, clusters=np.arange(2000) // 2)
-    found = asked(ct.ECE(2), p, labels, n_resamples=10**6)
-    object.__setattr__(found.prepared, "problem", ct.RowProblem(data))
-    assert interval_methods._n_draws(found) == 2**17 // (2000 // 64)
 
 
 @pytest.mark.parametrize("side", ["two-sided", "lower", "upper"])
@@ -371,13 +315,6 @@ def test_exact_cells_decide_about_zero():
     assert root.high == pytest.approx(math.sqrt(squared.high / 2.0))
 
 
-def test_few_rows_in_a_cell_are_said():
-    for n, said in ((9, 1), (10, 0)):  # two cells, 4.5 and 5 rows on average
-        p = np.where(np.arange(n) % 2, 0.2, 0.8)
-        found = interval_methods.by_inversion(asked(ct.ECE(2), p, np.arange(n) % 2))
-        assert len(found.notes) == said
-
-
 def test_largest_gap_of_both_ends():
     """Clopper-Pearson of each cell, from below with a share of the error probability."""
     p = np.repeat([0.1, 0.6], [10, 30])
@@ -392,19 +329,6 @@ def test_largest_gap_of_both_ends():
         assert (found.low, found.high) == pytest.approx((below, above))
         assert found.contains_zero == (side == "upper")
         assert found.n_draws == 99
-
-
-def test_largest_gap_says_that_cells_are_empty():
-    """Γ(.2, .02) at half the rate: the largest error of all cells is .175, of few rows' .04."""
-    rng = np.random.default_rng(3)
-    p = np.clip(rng.gamma(0.2, 0.02, 1000), 1e-6, 0.9)
-    labels = (rng.random(1000) < p / 2).astype(int)
-    full = np.unique(np.ceil(p * 15)).size
-    options = {"lens": ct.OneVsRest(1), "n_resamples": 99, "rng": 1}
-    found = ct.confidence_interval(p, labels, ct.MCE(15), **options)
-    assert f"the {full} of 15 cells that hold rows" in " ".join(found.notes)
-    for bins in (ct.QuantileBins(5), 1):
-        assert not ct.confidence_interval(p, labels, ct.MCE(bins), **options).notes
 
 
 def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
@@ -423,16 +347,6 @@ def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
         assert above.chance(gap) == pytest.approx(max(chances))
     assert above.high(0.025) == pytest.approx(interval_methods.by_cells(request).high, rel=2e-4)
     assert above.theta(0.3) == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize("seen", [0, 1, 2, 5, 6])
-def test_chance_of_a_gap_of_one_cell(seen):
-    p, labels = np.full(6, 0.6), (np.arange(6) >= seen).astype(int)
-    above = interval_methods.largest_above(asked(ct.MCE(1), p, labels, n_resamples=99))
-    for gap in (0.1, 0.3, 0.39):
-        more = scipy.stats.binom.sf(seen - 1, 6, 0.4 - gap)
-        fewer = scipy.stats.binom.cdf(seen, 6, 0.4 + gap)
-        assert above.chance(gap) == pytest.approx(max(more, fewer))
 
 
 def test_ends_of_clopper_pearson():

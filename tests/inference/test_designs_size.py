@@ -7,7 +7,6 @@ import pytest
 from scipy.special import expit
 
 import caltest as ct
-from caltest._base.multiplicity import holm
 
 #: Data sets of a design, and draws of a test.
 RUNS, DRAWS = 200, 199
@@ -77,37 +76,6 @@ def test_size_with_clusters(design, pairs, bound):
 
 
 @pytest.mark.slow
-def test_power_with_clusters():
-    """Against a slope of 0.6 in 50 clusters of 5 independent rows; 0.55 were λ known to be 0."""
-    rejected = 0
-    for seed in range(RUNS):
-        rng = np.random.default_rng([seed, 18])
-        p = rng.random(250)
-        y = rng.random(250) < expit(0.6 * np.log(p / (1 - p)))
-        options = {"clusters": np.arange(250) // 5, "n_resamples": DRAWS, "rng": seed}
-        rejected += ct.calibration_test(p, y, **options).pvalue <= 0.05
-    assert rejected / RUNS >= 0.43 - 3 * (0.43 * 0.57 / RUNS) ** 0.5
-
-
-def test_order_of_rows_and_scale_of_weights_do_not_matter(rng):
-    p, w = np.round(rng.random(240), 2), rng.integers(1, 4, 240)
-    y = (rng.random(240) < p).astype(int)
-    clusters, order = np.arange(240) // 4, rng.permutation(240)
-    null = ct.SharedRedraws(dependence=0.5)
-    options = {"null": null, "n_resamples": 1999, "rng": 1}
-    for statistic in (ct.ECE(5), ct.Kuiper(), ct.DebiasedL2(5), ct.CoxScore()):
-        one = ct.calibration_test(p, y, statistic, clusters=clusters, weights=w, **options)
-        facts = {"clusters": clusters[order] + 7, "weights": 0.3 * w[order]}
-        other = ct.calibration_test(p[order], y[order], statistic, **facts, **options)
-        assert other.estimate == pytest.approx(one.estimate, rel=1e-9)
-        for field in ("effective", "shared", "inflation", "count"):
-            expected = getattr(one.clusters, field)
-            assert getattr(other.clusters, field) == pytest.approx(expected, rel=1e-9)
-        error = 4.5 * (one.pvalue_error**2 + other.pvalue_error**2) ** 0.5
-        assert other.pvalue == pytest.approx(one.pvalue, abs=max(error, 0.01))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("groups", [2, 100])
 @pytest.mark.parametrize("overlap", [False, True])
 def test_family_error_over_subgroups(groups, overlap):
@@ -124,18 +92,3 @@ def test_family_error_over_subgroups(groups, overlap):
         assert found.adjust == ("max-T" if overlap else "Holm")
         rejected += found.pvalue <= 0.05
     assert rejected / RUNS <= 0.055 + 3 * (0.05 * 0.95 / RUNS) ** 0.5
-
-
-@pytest.mark.slow
-def test_power_against_one_bad_subgroup_in_ten():
-    """The p-value of all together finds what Holm's method on exact p-values finds."""
-    together, holms = 0, 0
-    for seed in range(RUNS):
-        rng = np.random.default_rng([seed, 20])
-        p, group = rng.random(1000), np.arange(1000) % 10
-        y = rng.random(1000) < np.where(group == 0, np.minimum(1, p + 0.15), p)
-        found = ct.calibration_test(p, y, ct.ECE(5), by=group, n_resamples=9).subgroups
-        together += found.pvalue <= 0.05
-        parts = [ct.calibration_test(p[group == g], y[group == g], ct.ECE(5)) for g in range(10)]
-        holms += min(holm([part.pvalue for part in parts])) <= 0.05
-    assert together >= holms > 0.2 * RUNS

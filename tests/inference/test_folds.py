@@ -106,19 +106,6 @@ def test_one_fold_and_equal_levels_change_nothing():
     assert (same.estimate, same.pvalue) == (again.estimate, again.pvalue)
 
 
-def test_names_and_orders_do_not_matter():
-    p, y, fold = deal(2)
-    order = np.random.default_rng(0).permutation(300)
-    first = ct.calibration_test(p, y, folds=fold)
-    for other in (
-        ct.calibration_test(p, y, folds=[f"model {9 - k}" for k in fold]),
-        ct.calibration_test(p[order], y[order], folds=fold[order]),
-        ct.calibration_test(np.column_stack([p, 1 - p]), 1 - y, lens=ct.OneVsRest(0), folds=fold),
-    ):
-        assert other.estimate == pytest.approx(first.estimate, rel=1e-10)
-        assert other.pvalue == pytest.approx(first.pvalue, rel=1e-8)
-
-
 def test_models_that_know_base_rates_only_are_one_level():
     rng = np.random.default_rng(12)
     y, fold = (rng.random(500) < 0.3).astype(int), rng.permutation(np.arange(500) % 10)
@@ -144,12 +131,8 @@ def test_summary():
     assert (seen.count, seen.smallest, seen.largest) == (5, 60, 60)
     assert (seen.moved, seen.contrast) == pytest.approx((abs(d).max(), contrast))
     assert seen.random == pytest.approx(random)
-    assert str(seen).startswith("5 of 60 rows · levels moved by at most ")
-    assert str(seen).endswith("about models fitted on 80 % of the rows")
     p, y, fold = deal(4, noise=1.0)
     assert "dealt at random" in " ".join(ct.calibration_test(p, y, folds=fold).notes)
-    result = ct.calibration_test(p, y, folds=fold, rng=1)
-    assert ct.results.CalibrationTestResult.from_json(result.to_json()).folds == result.folds
 
 
 def test_subgroups_are_of_aligned_rows():

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import reference_reach as twin
 from conftest import cells_of
-from scipy.special import ndtri
 
-import caltest as ct
 from caltest.inference.pair import SCORES, Settings, _score_differences, verdict
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
@@ -113,13 +111,6 @@ def test_rows_alone_count_for_the_better_model_only():
     assert found.reach(0.0, b) == pytest.approx(5 * 0.25 / 40 + abs(b.lone_limit(0.0) - 5 / 160))
 
 
-def test_a_model_compared_with_itself():
-    (a, _), _ = pair_of(0)
-    found = Difference(a, a, True)
-    assert (found.pvalue(), found.limits(0.95)) == (1.0, (0.0, 0.0))
-    assert Difference(a, a, False).limits(0.95)[1] > 0.0
-
-
 def test_smallest_pvalue_is_no_zero():
     labels = np.zeros(30_000, dtype=int)
     right = np.tile([0.999, 0.001], (30_000, 1))
@@ -193,38 +184,3 @@ def test_score_differences_without_spread():
     brier, log = _score_differences(a, b, True, 0.95)
     assert brier.pvalue is not None
     assert log.pvalue is None
-
-
-def test_errors_of_drawn_pvalues_and_their_interval():
-    rng = np.random.default_rng(4)
-    p = rng.random(60)
-    labels = (rng.random(60) < p).astype(int)
-    other = np.clip(p + rng.normal(0.0, 0.05, 60), 0.01, 0.99)
-    found = ct.compare(p, other, labels, lens=ct.OneVsRest(1), method="swap", n_resamples=99, rng=1)
-    expected = np.sqrt(found.pvalue * (1.0 - found.pvalue) / 99)
-    assert found.pvalue_error == pytest.approx(expected)
-    assert (found.pvalue * 100) % 1 == pytest.approx(0.0, abs=1e-9)
-    assert found.n_resamples == 99
-
-
-def test_zs_of_the_interval_and_the_pvalue_agree():
-    rng = np.random.default_rng(8)
-    p = rng.random(300)
-    labels = (rng.random(300) < p).astype(int)
-    worse = np.clip(p + 0.12, 0.0, 1.0)
-    found = ct.compare(worse, p, labels, ct.DebiasedL2(5), lens=ct.OneVsRest(1), n_resamples=99)
-    level = 1.0 - found.pvalue
-    again = ct.compare(
-        worse, p, labels, ct.DebiasedL2(5), lens=ct.OneVsRest(1), n_resamples=99, level=level
-    )
-    assert again.low == pytest.approx(0.0, abs=1e-9)
-    assert ndtri(0.5) == 0.0
-
-
-@pytest.mark.parametrize(
-    "statistic", [ct.HosmerLemeshow(ct.QuantileBins(5)), ct.Kuiper(), ct.BrierScore()]
-)
-def test_only_binned_errors_are_compared(statistic):
-    p, labels = np.linspace(0.1, 0.9, 40), np.arange(40) % 3 % 2
-    with pytest.raises(ct.StatisticError, match="no valid test of equal"):
-        ct.compare(p, p**2, labels, statistic, lens=ct.OneVsRest(1), n_resamples=39)

@@ -49,13 +49,12 @@ def moved(seed, n_resamples):
             yield abs(both[0].pvalue - both[1].pvalue)
 
 
-def test_float32_gives_the_pvalues_of_its_original():
-    assert max(max(moved(seed, 49)) for seed in range(6)) < 1e-6
-
-
-@pytest.mark.slow
-def test_float32_gives_the_pvalues_of_400_originals():
-    assert max(max(moved(seed, 199)) for seed in range(400)) < 1e-3
+@pytest.mark.parametrize(
+    ("seeds", "draws", "room"),
+    [(6, 49, 1e-6), pytest.param(400, 199, 1e-3, marks=pytest.mark.slow)],
+)
+def test_float32_gives_the_pvalues_of_its_original(seeds, draws, room):
+    assert max(max(moved(seed, draws)) for seed in range(seeds)) < room
 
 
 def test_decimals_and_votes_come_back_to_the_last_bit():
@@ -86,12 +85,6 @@ def test_sixteen_bits(stored, decimals):
     p = np.random.default_rng(1).random(60).round(decimals)
     y = np.arange(60) % 2
     np.testing.assert_array_equal(Predictions.of(stored(p), y).probs[:, 1], p)
-
-
-def test_few_values_of_a_float16_array():
-    p = np.repeat([0.1, 0.3], 10)
-    data = Predictions.of(p.astype(np.float16), np.arange(20) % 2)
-    np.testing.assert_array_equal(data.probs[:, 1], p)
 
 
 def test_rounding_of_64_bits_is_removed():

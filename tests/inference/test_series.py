@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logit, ndtr
 
 import caltest as ct
-from caltest.inference.series import blocks, in_time_order, neighbours
+from caltest.inference.series import blocks, neighbours
 from caltest.simulate.series import Overlap, SeriesDrawer, centred
 from caltest.statistics import prepare
 
@@ -299,14 +299,6 @@ def test_sizes(draw):
         ignored += ct.calibration_test(p, y, ct.CoxScore(), **run).pvalue <= 0.05
     assert reject <= 20
     assert ignored >= 30
-
-
-def test_rows_in_time_order_keep_their_facts():
-    rng = np.random.default_rng(8)
-    p, y = latent(rng, 60, 2)
-    order = rng.permutation(60)
-    data = ct.Predictions.of(p[order], y[order], horizon=2, time=order, ids=order)
-    assert np.array_equal(in_time_order(data).ids, np.arange(60))
 
 
 def test_audits_of_short_series_have_no_interval_and_say_so():

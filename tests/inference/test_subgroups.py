@@ -1,6 +1,5 @@
 """The same test in every subgroup, and one p-value for all of them."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -32,8 +31,6 @@ def test_disjoint_subgroups_are_tested_exactly(people):
     assert (found.pvalue, found.adjust) == (min(found.adjusted), "Holm")
     assert found.names[found.worst] == "M"
     assert (result.estimate, result.pvalue) == (whole.estimate, whole.pvalue)
-    assert "calibrated in every subgroup: p" in str(result)
-    assert type(result).from_json(result.to_json()) == result
 
 
 def test_the_worst_has_the_error_that_is_certainly_largest():
@@ -84,76 +81,6 @@ def test_small_values_of_two_sided_statistics_count_in_overlapping_subgroups(rng
     assert found.adjusted[0] == 1 / 200
 
 
-def test_one_marked_subgroup_is_one(rng):
-    p, marks = rng.random(200), np.arange(200) < 80
-    y = rng.random(200) < p
-    found = ct.calibration_test(p, y, by={"old": marks}).subgroups
-    assert found.names == ("old",)
-    assert found.tests == (ct.calibration_test(p[marks], y[marks]),)
-    assert found.pvalue == found.tests[0].pvalue
-    single = ct.calibration_test(p, y, by={"all": marks | True})
-    assert single.subgroups.tests == (replace(single, subgroups=None),)
-    assert "not tested: there is one subgroup, and no other row" in str(single)
-    with pytest.raises(ct.InvalidPredictionsError, match=r"by\['old'\] marks no row"):
-        ct.calibration_test(p, y, by={"old": marks & False})
-
-
-def test_warnings_name_their_subgroup_and_copies_are_its_own(rng):
-    p = rng.random(300)
-    y, ward = (rng.random(300) < p).astype(int), np.arange(300) % 12
-    with pytest.warns(ct.FewClustersWarning) as said:
-        ct.calibration_test(p, y, by=ward % 2, clusters=ward, n_resamples=99)
-    begun = [str(warning.message)[:10] for warning in said]
-    assert {"subgroup 0", "subgroup 1"} < set(begun)
-    p[200:], y[200:] = p[150:250], y[150:250]
-    p[100:200], y[100:200] = np.repeat(p[:50], 2), np.repeat(y[:50], 2)
-    part = np.repeat(["a", "b", "b"], 100)
-    result = ct.calibration_test(p, y, by=part)
-    for name, test in zip("ab", result.subgroups.tests, strict=True):
-        assert test == ct.calibration_test(p[part == name], y[part == name])
-    assert result.copies > result.subgroups.tests[1].copies > result.subgroups.tests[0].copies == 0
-
-
-def test_an_audit_warns_once_of_few_clusters(rng):
-    probs, labels = rng.dirichlet(np.ones(4), 240), rng.integers(0, 4, 240)
-    facts = {"clusters": np.arange(240) // 20, "by": np.arange(240) // 120, "n_resamples": 199}
-    with pytest.warns(ct.FewClustersWarning) as said:
-        ct.audit(probs, labels, **facts)
-    assert len(said) == 2
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("ignore")
-        ct.audit(probs, labels, **facts)
-    assert said == []
-
-
-def test_a_lens_that_picks_rows_leaves_subgroups_to_holm(rng):
-    p = rng.random(400)
-    by = {"all": np.ones(400, dtype=bool), "last": np.arange(400) >= 150}
-
-    def every_other(data):
-        return ct.OneVsRest(1)(data).take(np.arange(data.n) % 2 == 0)
-
-    found = ct.calibration_test(p, rng.random(400) < p, lens=every_other, by=by).subgroups
-    assert found.adjust == "Holm"
-    assert [test.n for test in found.tests] == [200, 125]
-    assert found.adjusted == tuple(holm([test.pvalue for test in found.tests]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("overlap", [False, True])
-def test_family_error_of_ten_subgroups(overlap):
-    rejected, runs = 0, 300
-    for seed in range(runs):
-        rng = np.random.default_rng([overlap, seed])
-        p = rng.random(200)
-        y = rng.random(200) < p
-        group = rng.integers(0, 10, 200)
-        by = {str(g): (group == g) | (group == (g + 1) % 10) for g in range(10)}
-        result = ct.calibration_test(p, y, by=by if overlap else group, n_resamples=99, rng=seed)
-        rejected += result.subgroups.pvalue <= 0.05
-    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
-
-
 def test_subgroups_keep_their_clusters_and_refuse_in_words(people):
     p, y, sex, _ = people
     clusters = np.arange(300) // 3
@@ -168,10 +95,6 @@ def test_subgroups_keep_their_clusters_and_refuse_in_words(people):
     assert found.notes[0].startswith("subgroup F cannot be tested: CoxScore")
     with pytest.raises(ct.StatisticError, match="no subgroup can be tested: subgroup F cannot"):
         ct.calibration_test(certain, labels, ct.CoxScore(), by={"F": sex == "F"}, n_resamples=99)
-    with pytest.raises(ct.InvalidPredictionsError, match="by holds no column"):
-        ct.calibration_test(p, y, by={})
-    with pytest.raises(ct.InvalidPredictionsError, match=r"by\['a'\]: row 1 has no value"):
-        ct.Predictions.of(p[:3], y[:3], by={"a": [1.0, np.nan, 2.0]})
 
 
 def test_an_audit_asks_every_subgroup(people):
@@ -187,28 +110,6 @@ def test_an_audit_asks_every_subgroup(people):
     assert (single.aspect, single.worst, single.pvalue) == ("groups", "all", plain.rows[0].pvalue)
 
 
-def test_a_subgroup_of_few_clusters_is_a_row_without_a_test(rng):
-    p = rng.random(300)
-    y = (rng.random(300) < p).astype(int)
-    ward = np.repeat(["a", "b", "c"], [30, 120, 150])
-    options = {"by": ward, "clusters": np.arange(300) // 10, "n_resamples": 199, "rng": 1}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ct.FewClustersWarning)
-        result = ct.calibration_test(p, y, **options)
-        report = ct.audit(p, y, **options)
-        single = ct.audit(p, y, **options | {"by": {"a": ward == "a"}})
-    found = result.subgroups
-    assert found.tests[0] is found.adjusted[0] is None
-    assert found.adjusted[1:] == tuple(holm([t.pvalue for t in found.tests[1:]]))
-    assert "  a          30         –" in str(result)
-    assert "subgroup a cannot be tested: too few clusters (3)" in str(result)
-    assert "| a | 30 | – | – | – | – |" in result.to_markdown()
-    assert type(result).from_json(result.to_json()) == result
-    assert "of 2 are miscalibrated on their own" in report.rows[-1].detail
-    assert single.rows[-1].aspect != "groups"
-    assert any("no subgroup can be tested" in note for note in single.notes)
-
-
 def test_joint_tests_of_subgroups(people):
     p, y, sex, _ = people
     pairs = [(ct.ECE(5), None), (ct.Kuiper(), None)]
@@ -222,8 +123,6 @@ def test_joint_tests_of_subgroups(people):
     found = result.subgroups
     assert found.tests == parts
     assert found.adjusted == tuple(holm([part.pvalue for part in parts]))
-    assert "calibrated in every subgroup: p" in str(result)
-    assert type(result).from_json(result.to_json()) == result
 
 
 def ranges(p, excess, members):
@@ -273,21 +172,6 @@ def test_walks_of_overlapping_subgroups(rng, monkeypatch):
     monkeypatch.setattr(permuted, "_walk", permuted._walk.py_func)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(walks.replicates((1, 2), 0, 3), drawn[:3])
-
-
-def test_alike_says_what_it_does_not_test(people, rng):
-    p, y, sex, _ = people
-    few = {"by": sex, "n_resamples": 99}
-    found = ct.calibration_test(p, y, weights=rng.random(300), **few).subgroups
-    assert found.alike == ()
-    assert found.alike_pvalue is None
-    assert "calibrated alike is not tested: rows are weighted" in found.notes[0]
-    found = ct.calibration_test(p, y, clusters=np.arange(300) // 3, **few).subgroups
-    assert "rows come in clusters" in found.notes[0]
-    found = ct.calibration_test(
-        rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300), lens=ct.Canonical(), **few
-    ).subgroups
-    assert "more than two classes" in found.notes[0]
 
 
 def test_alike_compares_rows_of_predictions_that_both_have(rng):
@@ -365,9 +249,6 @@ def test_comparisons_of_subgroups_are_those_of_their_rows():
     assert own == [t.pvalue for t in alone]
     assert parts.adjusted == tuple(holm(own))
     assert parts.names[parts.worst] == "b"
-    assert "equal error in every subgroup: p" in str(found)
-    assert "subgroup" in found.to_markdown()
-    assert type(found).from_json(found.to_json()).as_dict() == found.as_dict()
     assert ct.compare(ct.Predictions.of(p, y, by=by), ct.Predictions.of(q, y, by=by)).subgroups
     with pytest.raises(ct.StatisticError, match="two models on the same rows"):
         ct.compare_models({"a": p, "b": q, "c": p}, y, by=by)
@@ -375,8 +256,6 @@ def test_comparisons_of_subgroups_are_those_of_their_rows():
         ct.compare(p, q, y, by=by, labels_b=y)
     with pytest.raises(ct.InvalidPredictionsError, match="different by"):
         ct.compare(ct.Predictions.of(p, y, by=by), ct.Predictions.of(q, y))
-    with pytest.raises(ct.StatisticError, match="gate does not take by"):
-        ct.gate(p, y, against=q, margin=0.1, by=by)
 
 
 def test_intervals_of_subgroups_cover_together():
@@ -390,8 +269,6 @@ def test_intervals_of_subgroups_cover_together():
     assert [(t.low, t.high) for t in parts.tests] == [(t.low, t.high) for t in alone]
     assert parts.adjusted == tuple(holm([t.pvalue for t in alone]))
     assert "intervals of 0.9833 each, which cover together with 0.95" in str(found)
-    assert "subgroup" in found.to_markdown()
-    assert type(found).from_json(found.to_json()).as_dict() == found.as_dict()
     for statistic, method in ((ct.MCE(5), "auto"), (ct.ECE(), "bootstrap")):
         with pytest.raises(ct.StatisticError, match="by needs method='inversion'"):
             ct.confidence_interval(q, y, statistic, method=method, by=by, n_resamples=999)

@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 import caltest as ct
 
@@ -23,16 +22,13 @@ def _loaded_after(code: str, modules: tuple[str, ...] = HEAVY) -> set[str]:
     return set(run.stdout.split())
 
 
-def test_import_is_light():
-    assert _loaded_after("import caltest") == set()
-
-
 def test_an_exact_p_value_needs_no_compiler():
     code = "import caltest as ct\nassert ct.calibration_test(ct.examples.digits()).null == 'exact'"
     assert not _loaded_after(code) & {"numba", "scipy.stats", "matplotlib"}
 
 
 def test_commands_import_what_they_need():
+    """No command imports what another needs, and the package nothing that is heavy."""
     assert _loaded_after("import caltest.cli", (*HEAVY, *OTHER)) == set()
     code = (
         "from caltest.cli import cli; cli.get_command(None, 'audit'); import caltest.reports.audit"
@@ -50,12 +46,3 @@ def test_global_random_state_is_left_alone():
     before = np.random.get_state()[1].copy()  # noqa: NPY002 (the state that must not change)
     ct.audit(ct.examples.SixPoints().sample(60, 1), n_resamples=99)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-
-
-@pytest.mark.parametrize("verb", ["calibration_test", "audit"])
-def test_verbs_share_their_keywords(verb):
-    import inspect
-
-    parameters = inspect.signature(getattr(ct, verb)).parameters
-    assert list(parameters)[:2] == ["probs", "labels"]
-    assert {"n_resamples", "rng", "workers"} <= set(parameters)

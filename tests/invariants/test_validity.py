@@ -30,16 +30,6 @@ def rejections(make, statistic, lens, runs, seed, **options):
     return int((pvalues <= ALPHA).sum()), pvalues
 
 
-def check_size(make, statistic, lens, runs=400, seed=1, exact_size=True, **options):
-    rejected, pvalues = rejections(make, statistic, lens, runs, seed, **options)
-    assert rejected <= scipy.stats.binom.isf(1e-5, runs, ALPHA)
-    assert (pvalues <= 0.2).sum() <= scipy.stats.binom.isf(1e-5, runs, 0.2)
-    assert (pvalues <= 0.5).sum() <= scipy.stats.binom.isf(1e-5, runs, 0.5)
-    if exact_size:  # and the test is not asleep
-        assert rejected >= scipy.stats.binom.ppf(1e-5, runs, ALPHA)
-        assert (pvalues <= 0.5).sum() >= scipy.stats.binom.ppf(1e-5, runs, 0.47)
-
-
 def dirichlet(n, k, concentration):
     return lambda generator: generator.dirichlet(np.full(k, concentration), n)
 

@@ -94,26 +94,6 @@ def test_a_missing_value_is_found(table):
     assert data.notes[1] == "dropped 1 of 3 rows with missing cells (p 1)"
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda *data: ct.calibration_test(*data).pvalue,
-        lambda *data: ct.audit(*data, n_resamples=99, rng=0).rows[-1].pvalue,
-        lambda *data: ct.confidence_interval(*data, ct.DebiasedL2(2), n_resamples=99, rng=0).high,
-        lambda *data: ct.reliability_curve(*data).low.tolist(),
-        lambda *data: ct.brier_decomposition(*data).reliability,
-        lambda *data: ct.ECE()(*data),
-    ],
-    ids=["test", "audit", "interval", "curve", "decomposition", "statistic"],
-)
-def test_every_verb_takes_tables(ask):
-    rng = np.random.default_rng(5)
-    probs = rng.dirichlet(np.ones(3), 80)
-    labels = rng.integers(0, 3, 80)
-    table = from_polars({**{str(j): probs[:, j] for j in range(3)}, "y": labels})
-    assert ask(table, "y") == ask(probs, labels)
-
-
 def test_comparisons_take_tables():
     rng = np.random.default_rng(6)
     p, q, labels = rng.random(60), rng.random(60), rng.integers(0, 2, 60)
@@ -212,23 +192,3 @@ class OnDevice:
 def test_tensors_come_from_any_device_and_of_any_type():
     same(Predictions.of(OnDevice(PROBS), OnDevice(LABELS), ids=OnDevice(LABELS)))
     same(Predictions.of([OnDevice(row) for row in PROBS], LABELS))
-
-
-@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
-def test_torch(kind):
-    torch = pytest.importorskip("torch")
-    probs = torch.tensor(PROBS, dtype=getattr(torch, kind), requires_grad=True)
-    same(Predictions.of(probs, torch.tensor(LABELS)))
-    same(Predictions.of(list(probs), list(torch.tensor(LABELS))))
-    with pytest.raises(InvalidPredictionsError, match="cannot be read"):
-        Predictions.of(probs.to("meta"), LABELS)
-
-
-def test_fits_take_tables():
-    z = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0], [0.0, 0.5]])
-    table = from_polars({"a": z[:, 0], "b": z[:, 1], "truth": ["b", "a", "b", "b"]})
-    method = ct.recalibration.TemperatureScaling()
-    fitted = method.fit(table, "truth", from_logits=True)
-    expected = method.fit(z, [1, 0, 1, 1], from_logits=True)
-    assert fitted.map == expected.map
-    np.testing.assert_array_equal(fitted({"a": [0.25], "b": [0.75]}), expected([[0.25, 0.75]]))

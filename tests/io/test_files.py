@@ -74,12 +74,6 @@ def test_compressed(tmp_path, name, pack):
     refused(path, "not a readable .* file")
 
 
-def test_a_zip_of_several_files_is_not_guessed_at(tmp_path):
-    path = tmp_path / "f.zip"
-    path.write_bytes(zipped({"a.csv": CSV, "b.csv": CSV}))
-    refused(path, r"holds 2 files \(a.csv, b.csv\): unpack it")
-
-
 @pytest.mark.parametrize(
     "pack", [str.encode, lambda t: gzip.compress(t.encode()), lambda t: zipped({"f.csv": t})]
 )
@@ -141,27 +135,6 @@ def test_damaged_offsets_of_arrow_do_not_end_the_process(tmp_path):
     assert path.read_bytes().count(offsets) == 1
     path.write_bytes(path.read_bytes().replace(offsets, far))
     refused(path, "not a readable Arrow file")
-
-
-def test_arrow_columns_of_every_kind(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    table = pyarrow.table(
-        {
-            "probs": pyarrow.array(PROBS.tolist(), pyarrow.list_(pyarrow.float32(), 3)),
-            "label": pyarrow.array(["a", "b", "c", "a"]).dictionary_encode(),
-            "n": pyarrow.array([1, 2, None, 4]),
-        }
-    )
-    path = tmp_path / "f.parquet"
-    parquet.write_table(table, path)
-    data = read_predictions(path, classes=["a", "b", "c"])
-    np.testing.assert_allclose(data.probs, PROBS, atol=1e-7)
-    np.testing.assert_array_equal(data.labels, LABELS)
-    refused(path, "column n has 1 missing cell, in row 3 ", classes=[*"abc"], weights="n")
-    kept = read_predictions(path, classes=[*"abc"], weights="n", drop_missing=True)
-    np.testing.assert_array_equal(kept.weights, [1, 2, 4])
 
 
 def test_excel(tmp_path, monkeypatch):
@@ -244,72 +217,6 @@ def test_a_huge_npy_header_is_a_sentence(tmp_path):
 # --- columns by their names ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "label", ["true_label", "ground_truth", "actual", "correct_answer", "gold", "Correct", "Y_TRUE"]
-)
-@pytest.mark.parametrize(
-    "probs", [["p1", "p2", "p3"], ["0", "1", "2"], ["prob0", "prob1", "prob2"]]
-)
-def test_names(tmp_path, label, probs):
-    counted = LABELS + int(probs[0] == "p1")
-    rows = [[*p, y] for p, y in zip(PROBS.tolist(), counted, strict=True)]
-    text = "".join(",".join(map(str, row)) + "\n" for row in [[*probs, label], *rows])
-    check(read_predictions(written(tmp_path / "f.csv", text)))
-
-
-@pytest.mark.parametrize(
-    "name", ["predictions", "score", "scores", "confidence", "y_pred_proba", "y_prob"]
-)
-def test_names_of_one_column(tmp_path, name):
-    path = written(tmp_path / "f.csv", f"{name},correct\n0.25,0\n0.75,1\n")
-    check(read_predictions(path), [[0.75, 0.25], [0.25, 0.75]], [0, 1])
-    np.savez(tmp_path / "f.npz", **{name: PROBS, "gold": LABELS})
-    check(read_predictions(tmp_path / "f.npz"))
-
-
-def test_data_frames_of_predict_proba(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(PROBS)
-    check(ct.Predictions.of(frame, pandas.Series(LABELS)))
-    frame["label"] = LABELS
-    frame.to_csv(tmp_path / "f.csv")
-    data = read_predictions(tmp_path / "f.csv")
-    check(data)
-    assert data.notes[0].startswith("read 4 rows, 3 classes from columns 0, 1, 2, labels from")
-    frame.columns = frame.columns.astype(str)
-    frame.to_parquet(tmp_path / "f.parquet")
-    check(read_predictions(tmp_path / "f.parquet"))
-
-
-def test_the_columns_of_a_refusal_are_never_cut(tmp_path):
-    names = [f"feature{i}" for i in range(300)]
-    path = written(tmp_path / "f.csv", ",".join([*names, "y"]) + "\n" + ",".join(["0.5"] * 301))
-    assert ", ".join(names) in refused(path, "no probabilities found among")
-    assert ", ".join(names) in refused(path, "there is no column 'z' among", label="z")
-
-
-def test_labels_from_one_get_the_hint(tmp_path):
-    text = "p_0,p_1,p_2,label\n" + "".join(
-        ",".join(map(str, [*p, y + 1])) + "\n" for p, y in zip(PROBS, [0, 1, 2, 2], strict=True)
-    )
-    refused(written(tmp_path / "f.csv", text), r"seem to run from 1: .* \(--classes 1,…,3\)")
-    text = CSV.replace("p_2", "p_3").replace("p_1", "p_2").replace("p_0", "p_1")
-    refused(written(tmp_path / "f.csv", text), r"seem to run from 0: .* \(--classes 0,…,2\)")
-
-
-def test_columns_that_are_not_asked_for_may_be_odd(tmp_path):
-    records = [
-        {"p": 0.5, "y": 1, "ragged": [1], "struct": {"a": 1}},
-        {"p": 0.25, "y": 0, "ragged": [1, 2], "struct": None, "more": "x"},
-    ]
-    path = written(tmp_path / "f.jsonl", "\n".join(map(json.dumps, records)))
-    assert read_predictions(path).notes[0].endswith("not used: ragged, struct, more")
-    latin = tmp_path / "f.csv"
-    latin.write_bytes("p,y,town\n0.5,1,Zürich\n0.25,0,Genève\n".encode("latin-1"))
-    assert read_predictions(latin).n == 2
-    refused(latin, "not a text file in UTF-8", by="town")
-
-
 # --- what labels mean ----------------------------------------------------------------------------
 
 TOP = "true_label,pred_label,confidence\ncat,cat,0.9\ndog,cat,0.6\nowl,owl,0.4\nowl,dog,0.5\n"
@@ -330,26 +237,6 @@ def test_top_label_files(tmp_path):
     check(read_predictions(written(tmp_path / "g.csv", numbers)), data.probs, data.labels)
 
 
-def test_top_label_of_numbers_beside_text(tmp_path):
-    text = "y,pred,confidence\n7,7,0.9\n8,none of these,0.6\n9,9,0.4\n"
-    refused(written(tmp_path / "f.csv", text.replace("none of these", "")), "column pred has 1 ")
-    data = read_predictions(written(tmp_path / "f.csv", text))
-    np.testing.assert_array_equal(data.labels, [1, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("rows", "labels"),
-    [
-        ("1,1,0.9\n0,1,0.6\n0,0,0.2\n", [1, 0, 0]),  # the probability of label 1
-        ("1,1,0.9\n0,1,0.6\n0,0,0.8\n", [1, 0, 1]),  # never below a half: the chance to be right
-        ("1,1,0.9\n0,1,0.6\n", [1, 0]),  # both readings are the same
-    ],
-)
-def test_predictions_of_two_classes(tmp_path, rows, labels):
-    data = read_predictions(written(tmp_path / "f.csv", "y_true,y_pred,score\n" + rows))
-    np.testing.assert_array_equal(data.labels, labels)
-
-
 def test_predictions_of_two_classes_that_could_be_either(tmp_path):
     path = written(tmp_path / "f.csv", "y_true,y_pred,score\n1,1,0.9\n0,1,0.4\n0,0,0.7\n")
     refused(path, r"could be the probability of label 1, .*pos_label=1 .*predicted_label=")
@@ -357,12 +244,6 @@ def test_predictions_of_two_classes_that_could_be_either(tmp_path):
     np.testing.assert_array_equal(
         read_predictions(path, predicted_label="y_pred").labels, [1, 0, 1]
     )
-
-
-def test_pos_label_of_text(tmp_path):
-    path = written(tmp_path / "f.csv", "p,y\n0.25,no\n0.5,yes\n")
-    np.testing.assert_array_equal(read_predictions(path, pos_label="yes").labels, [0, 1])
-    assert read_predictions(path, pos_label="no").classes == ("yes", "no")
 
 
 OUTCOMES = (
@@ -382,38 +263,6 @@ def test_outcome_columns_by_pattern(tmp_path, choices):
     np.testing.assert_array_equal(back.labels, [2, 0, 1])
     with pytest.raises(InvalidPredictionsError, match="do not belong to the probabilities"):
         read_predictions(path, "prob1,prob2", "prob*_outcome")
-
-
-def test_outcome_columns_by_name(tmp_path):
-    text = "p_cat,p_dog,is_dog,is_cat\n0.5,0.5,1,0\n0.25,0.75,0,1\n"
-    path = written(tmp_path / "f.csv", text)
-    data = read_predictions(path, label="is_*")
-    assert data.classes == ("cat", "dog")
-    np.testing.assert_array_equal(data.labels, [1, 0])
-    named = read_predictions(path, "p_cat,p_dog", "is_cat,is_dog")
-    np.testing.assert_array_equal(named.labels, [1, 0])
-    path = written(tmp_path / "f.csv", text.replace("1,0\n", "1,1\n"))
-    refused(path, r"row 1 is \[1.0, 1.0\], which is not one-hot", label="is_*")
-
-
-def test_one_outcome_is_not_the_label_of_three_classes(tmp_path):
-    path = written(tmp_path / "f.csv", OUTCOMES)
-    said = refused(
-        path,
-        "hold only 0 and 1, but there are 3 classes",
-        probs="prob?,probtie",
-        label="prob1_outcome",
-    )
-    assert "--label '*_outcome'" in said
-    data = read_predictions(path, "prob?,probtie", "prob1_outcome", classes=[0, 1, 2])
-    np.testing.assert_array_equal(data.labels, [1, 0, 0])
-
-
-def test_predicted_classes_are_doubted_as_labels(tmp_path):
-    text = CSV.replace("label", "predicted").replace("0.5,0", "0.5,2").replace("0.1,1", "0.1,0")
-    path = written(tmp_path / "f.csv", text.replace("0.4,0", "0.4,2"))
-    with pytest.warns(ct.DoubtfulInputWarning, match="predicted is the class of the largest"):
-        read_predictions(path, label="predicted")
 
 
 # --- a file of labels ----------------------------------------------------------------------------
@@ -437,45 +286,7 @@ def test_numbers_without_a_header_and_labels_of_their_own(tmp_path, header, labe
             read_predictions(path, label="z.csv")
 
 
-def test_labels_in_words_of_their_own(tmp_path):
-    path = written(tmp_path / "p.csv", "0.25\n0.5\n0.75\n")
-    truth = written(tmp_path / "y.txt", "yes\nno\nyes\n")
-    data = read_predictions(path, label=truth, pos_label="yes")
-    check(data, [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]], [1, 0, 1])
-    refused(path, "different numbers of rows", label=written(truth, "yes\nno\n"))
-
-
 # --- rounding and what is missing ----------------------------------------------------------------
-
-
-def test_two_decimals(tmp_path):
-    probs = np.array([[0.33, 0.33, 0.33], [0.5, 0.26, 0.25], [0.5, 0.5, 0.0]])
-    data = ct.Predictions.of(probs, [0, 1, 2])
-    np.testing.assert_allclose(data.probs.sum(axis=1), 1.0)
-    assert data.notes == (
-        "2 rows renormalised (sums were within 0.01 of 1; values have 2 decimals)",
-    )
-    assert data.probs[0, 0] == data.probs[0, 1] == data.probs[0, 2]  # ties stay ties
-    with pytest.raises(InvalidPredictionsError, match=r"0.015 from 1; values have 2 decimals"):
-        ct.Predictions.of([[0.33, 0.33, 0.32]], [0])
-    with pytest.raises(InvalidPredictionsError, match=r"0.001 from 1\)"):
-        ct.Predictions.of([[0.3333, 0.3333, 0.3211]], [0])
-
-
-def test_bfloat16(tmp_path):
-    rng = np.random.default_rng(0)
-    exact = rng.dirichlet(np.ones(7), 500).astype(np.float32)
-    rounded = ((exact.view(np.uint32) + 0x8000) & 0xFFFF0000).view(np.float32)
-    off = np.abs(rounded.astype(float).sum(axis=1) - 1.0).max()
-    assert 1e-3 < off < 2**-8
-    data = ct.Predictions.of(rounded, rng.integers(0, 7, 500))
-    assert "values have the resolution of bfloat16" in data.notes[0]
-    wrong = rounded.copy()
-    wrong[3, 0] = 1.0
-    with pytest.raises(
-        InvalidPredictionsError, match=r"row 3 sums to 1.9.* resolution of bfloat16"
-    ):
-        ct.Predictions.of(wrong, np.zeros(500))
 
 
 MISSING = "id,A,B,y\n1,0.25,NA,0\n2,,0.5,1\n3,0.75,0.25,1\n4,0.5,0.5,\n5,0.25,0.75,0\n"
@@ -495,17 +306,6 @@ def test_missing_cells(tmp_path, monkeypatch, fast):
     refused(bad, "row 5 is 1.25", probs="A", drop_missing=True)
     empty = written(tmp_path / "f.csv", "p,y\n,1\n0.5,\n")
     refused(empty, "no row is complete", drop_missing=True)
-
-
-def test_missing_cells_of_lists(tmp_path):
-    records = [
-        {"probs": [0.5, 0.5], "y": 1},
-        {"probs": None, "y": 0},
-        {"probs": [None, 1.0], "y": 1},
-    ]
-    path = written(tmp_path / "f.jsonl", "\n".join(map(json.dumps, records)))
-    refused(path, "column probs has 2 missing cells, in rows 2, 3")
-    assert read_predictions(path, drop_missing=True).n == 1
 
 
 def test_many_forecasters_of_one_file(run, tmp_path, done):
@@ -752,33 +552,3 @@ def test_helm(tmp_path):
     state = written(tmp_path / "scenario_state.json", json.dumps({"request_states": []}))
     refused(state, "read per_instance_stats.json")
     refused(path, "per_character is for samples of lm-eval", per_character=True)
-
-
-def test_an_audit_of_confidences_speaks_of_the_predictions(tmp_path):
-    rng = np.random.default_rng(0)
-    confidence = rng.uniform(0.2, 1, 400).round(3)
-    right = rng.random(400) < confidence - 0.1
-    rows = [f"a,{'a' if r else 'b'},{c}\n" for r, c in zip(right, confidence, strict=True)]
-    path = tmp_path / "top.csv"
-    path.write_text("true_label,pred_label,confidence\n" + "".join(rows))
-    report = ct.audit(ct.read_predictions(path), n_resamples=199, rng=0)
-    assert report.accuracy == pytest.approx(right.mean())
-    assert report.confidence == pytest.approx(confidence.mean())
-    assert report.direction == "overconfident"
-    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins"]
-    assert "class right" not in str(report)
-
-
-def test_one_of_a_thing_is_said_as_one(tmp_path):
-    path = tmp_path / "one.csv"
-    path.write_text("p,label\n0.3,1\n")
-    text = str(ct.audit(ct.read_predictions(path), n_resamples=199, rng=0))
-    assert "Calibration audit  1 prediction, 2 classes" in text
-    assert "With 1 prediction an" in text
-    assert "read 1 row, 2 classes" in text
-
-
-def test_a_message_names_the_column_of_the_file(tmp_path):
-    path = tmp_path / "f.csv"
-    path.write_text("id,p_cat,p_dog,label\n1,0.5,0.5,cat\n2,-0.2,1.2,dog\n")
-    refused(path, r"row 2, column p_cat is -0.2, outside \[0, 1\] \(2 such values in all\)")

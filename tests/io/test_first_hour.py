@@ -8,7 +8,6 @@ import pytest
 
 import caltest as ct
 from caltest import InvalidPredictionsError, Predictions, read_predictions
-from caltest._base.conditions import words_of
 
 RNG = np.random.default_rng(11)
 
@@ -146,13 +145,6 @@ def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
     assert result.notes[0] == "dropped 1 of 4 rows with missing cells (probs 1)"
 
 
-def test_labels_from_one_beside_ten_columns(tmp_path, done, refused):
-    columns = {f"p_{k}": np.full(20, 0.1) for k in range(10)} | {"label": [*range(1, 11)] * 2}
-    path = written(tmp_path / "f.csv", columns)
-    refused("pass classes=range(1, 11) (--classes 1,…,10)", "test", path)
-    done("test", path, "--classes", "1,…,10")
-
-
 def test_a_frame_is_read_as_a_file_is(tmp_path):
     columns = {
         "patient": np.arange(80),
@@ -185,28 +177,6 @@ def binary(n, shift=0):
     return {"p": p, "y": (RNG.random(n) < p).astype(int), "site": np.arange(n) % 25 + 25 * shift}
 
 
-def test_rows_that_stand_in_two_files_are_noticed(tmp_path, done):
-    whole = binary(3000)
-    for name, rows in (("a", slice(0, 2000)), ("b", slice(1100, 3000))):
-        part = {key: values[rows] for key, values in whole.items()}
-        written(tmp_path / f"{name}.csv", part)
-    said = done("audit", tmp_path / "a.csv", tmp_path / "b.csv", "--n-resamples", 99)
-    assert "read 3900 rows of 2 files, 2 classes from column p" in said
-    assert re.search(r"90\d of 3900 rows repeat another", said)
-
-
-def test_several_files_take_every_fact_and_name_their_rows(tmp_path, done, refused):
-    for name, shift in (("a", 0), ("b", 1)):
-        written(tmp_path / f"{name}.csv", binary(400, shift))
-    data = read_predictions(tmp_path / "*.csv", clusters="site")
-    assert (data.n, data.n_clusters) == (800, 50)
-    done("test", tmp_path / "a.csv", tmp_path / "b.csv", "--by", "site", "--n-resamples", 99)
-    (tmp_path / "b.csv").write_text("p,y,site\n0.5,1,1\n1.5,0,1\n")
-    refused("probs: row 2 of b.csv is 1.5", "test", tmp_path / "a.csv", tmp_path / "b.csv")
-    (tmp_path / "b.csv").write_text("p,y,site\n,1,1\n0.5,,1\n")
-    refused("in row 2 of b.csv (counted", "audit", tmp_path / "a.csv", tmp_path / "b.csv")
-
-
 @pytest.mark.parametrize("names", [("gpt4", "claude"), ("model_a", "model_b"), ("one", "two")])
 def test_files_of_two_models_are_asked_about(tmp_path, run, done, names):
     """By their names, or by the same labels in one order."""
@@ -227,12 +197,6 @@ def test_parts_of_one_model_are_pooled(tmp_path):
     for name in ("gpt4_part1", "gpt4_part2", "monday", "tuesday", "2024-01", "2024-02"):
         written(tmp_path / f"{name}.csv", binary(60))
     assert read_predictions(tmp_path / "*.csv").n == 360
-
-
-def test_a_file_is_its_content(tmp_path, refused):
-    columns = binary(100)
-    files = [written(tmp_path / name, columns) for name in ("a.csv", "b.csv")]
-    refused("is a copy of", "audit", *files)
 
 
 def test_a_reordered_file_is_not_monitored_again(tmp_path, done):
@@ -267,39 +231,6 @@ def test_times_that_cannot_be_read_are_a_sentence(tmp_path, refused):
     path = written(tmp_path / "a.csv", columns)
     message = "row 30 is '01/02/2024'; times are numbers, dates such as 2024-12-31"
     refused(message, "monitor", "--state", tmp_path / "s", path, "--time", "when")
-
-
-def test_comparisons_name_files_rows_and_options(tmp_path, refused):
-    columns, n = binary(60), ("--n-resamples", 99)
-    old, new = (written(tmp_path / f"{name}.csv", columns) for name in ("old", "new"))
-    columns["y"] = columns["y"].copy()
-    columns["y"][4] ^= 1
-    other = written(tmp_path / "other.csv", columns)
-    unlike = "different labels in 1 row, first in row 5 "
-    gate = ("gate", new, "--against", other, "--margin", ".1", *n)
-    refused(f"new and other have {unlike}", *gate)
-    refused("(--unpaired)", *gate)
-    page = ("report", new, "-o", tmp_path / "f.html", "--recalibrated", other, *n)
-    refused(f"new.csv and other.csv have {unlike}", *page)
-    refused(f"old and other have {unlike}", "compare", old, other, *n)
-
-
-def test_small_slips_get_a_sentence_each(tmp_path, refused, done):
-    path = written(tmp_path / "f.csv", binary(100))
-    refused(
-        "there is no Hosmer: did you mean HosmerLemeshow?", "test", path, "--statistic", "Hosmer"
-    )
-    refused(
-        "there is no Slop: did you mean Slope?", "plan", "--like", path, "--alternative", "Slop"
-    )
-    refused("g.text: a report ends in .txt, .json, .md, .tex", "test", path, "--out", "g.text")
-    done("test", path, "--out", tmp_path / "g.tex")
-    assert r"\toprule" in (tmp_path / "g.tex").read_text()
-    ones = written(tmp_path / "ones.csv", binary(100) | {"y": np.ones(100, int)})
-    with pytest.warns(ct.DoubtfulInputWarning, match="labels in y are all alike, where"):
-        read_predictions(ones)
-    columns = {"grade": [*"ABA"], "n": [9, 9, 9], "events": [1, 1, 1], "probability": [0.1] * 3}
-    refused("grade: A is in row 1 and in row 3", "grades", written(tmp_path / "g.csv", columns))
 
 
 def test_slope_and_ratio_are_words_of_every_command(tmp_path, done):
@@ -356,16 +287,6 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
     assert data.classes == ("home", "away")
 
 
-def test_frames_name_their_columns_and_take_several_for_by():
-    columns = binary(120) | {"ward": [*"abc"] * 40}
-    data = Predictions.of(columns, "y", by=["site", "ward"])
-    assert {"ward=a", "ward=b"} <= data.subgroups().keys()
-    with pytest.raises(InvalidPredictionsError, match=r"no column 'wards' .*did you mean 'ward'"):
-        Predictions.of(columns, "y", by="wards")
-    with pytest.raises(InvalidPredictionsError, match="probs: row 0, column ward is 'a', which"):
-        Predictions.of(columns, columns["y"])
-
-
 RISKS = {"pid": [1, 2, 3], "risk5y": [0.1, 0.2, 0.4], "years": [2.5, 5.1, 0.3], "event": [0, 0, 1]}
 TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
 
@@ -381,35 +302,3 @@ TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
 def test_a_refusal_names_what_would_be_right(tmp_path, columns, asked, message):
     with pytest.raises(InvalidPredictionsError, match=message):
         read_predictions(written(tmp_path / "f.csv", columns), **asked)
-
-
-def test_whole_rows_of_log_likelihoods_are_suggested(tmp_path):
-    path = tmp_path / "f.jsonl"
-    path.write_text('{"id": 1, "ll": [-1.5, -0.25], "gold": 1}\n' * 2)
-    with pytest.raises(InvalidPredictionsError, match=r"such as ll$"):
-        read_predictions(path)
-
-
-def test_a_table_of_grades_says_all_that_it_lacks_and_no_option_that_is_none(tmp_path):
-    table = written(tmp_path / "g.csv", {"pd": ["1%"], "obligors": [90], "defaults": [3]})
-    with pytest.raises(InvalidPredictionsError, match=r"--n\), events= .*, probability= "):
-        ct.grade_tests(table)
-    with pytest.raises(InvalidPredictionsError, match=r"'1%' is not a number; write fractions$"):
-        ct.grade_tests(table, n="obligors", events="defaults", probability="pd")
-
-
-def test_the_worst_class_names_its_lens_and_a_side_only_where_there_is_one():
-    rng = np.random.default_rng(5)
-    z = 2 * rng.normal(size=(1500, 3))
-    true, sharp = (np.exp(s * z) / np.exp(s * z).sum(1, keepdims=True) for s in (0.5, 1.0))
-    labels = (rng.random((1500, 1)) > true.cumsum(1)).sum(1) + 1
-    report = ct.audit(sharp, labels, classes=[1, 2, 3], rng=0, n_resamples=99)
-    (detail,) = (row.detail for row in report.rows if row.lens.startswith("OneVsRest"))
-    worst, lens = re.search(r"the worst is (\d) \(OneVsRest\((\d)\)\)", detail).groups()
-    assert int(worst) == int(lens) + 1
-    assert "too" not in detail
-
-
-def test_edges_of_segments_are_short():
-    assert words_of(("p", "number", 1.75e-12, 0.019, None)) == "1.75e-12 < p <= 0.019"
-    assert words_of(("age", "number", 71.0, None, None)) == "age > 71"

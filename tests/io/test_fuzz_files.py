@@ -130,13 +130,6 @@ def test_random_text(text, choices):
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from([None, *FORMATS]), st.binary(max_size=300), CHOICES)
-def test_many_random_bytes(kind, data, choices):
-    survive(kind, data, **choices)
-
-
-@pytest.mark.slow
 @settings(max_examples=10000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(damaged(list(VALID)), CHOICES)
 def test_many_damaged_files(file, choices):

@@ -1,7 +1,5 @@
 """What is accepted and refused at the very borders, and the advice that a refusal gives."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -148,21 +146,6 @@ def test_logits_against_their_definition():
 
 
 @pytest.mark.parametrize(
-    ("array", "text"),
-    [
-        (np.array(["0.5"]), True),
-        (np.array([b"0.5"]), True),
-        (np.array([0.5]), False),
-        (np.array([0.5, "x"], dtype=object), True),
-        (np.array([0.5] * 99 + ["x"], dtype=object), True),
-        (np.array([0.5] * 100 + ["x"], dtype=object), False),
-    ],
-)
-def test_what_counts_as_text(array, text):
-    assert reading.is_text(array) == text
-
-
-@pytest.mark.parametrize(
     ("probs", "labels", "swapped"),
     [
         ([0, 1], [0.5, 0.25], True),
@@ -187,16 +170,6 @@ def test_what_looks_swapped(probs, labels, swapped):
         reading.refuse_swapped(*arrays)
 
 
-def test_a_column_is_a_list():
-    assert Predictions.of([[0.3], [0.4]], [[0], [1]]).probs[:, 1].tolist() == [0.3, 0.4]
-    assert "one class" in refusal(np.ones((2, 1)), [0, 0])
-    assert Predictions.of([[1.0], [0.0]], [1, 0]).n == 2
-    assert Predictions.of([1.0, 1.0], [1, 1]).n == 2
-    for shape in ((), (1, 1, 1)):
-        with pytest.raises(InvalidPredictionsError, match=re.escape(f"shape is {shape}")):
-            reading.as_array(np.zeros(shape), "labels")
-
-
 @pytest.mark.parametrize(
     ("labels", "advice"),
     [
@@ -214,66 +187,12 @@ def test_advice_on_labels(labels, advice):
     assert said.startswith(f"labels: row {wrong} is {labels[wrong]},")
 
 
-def test_advice_on_labels_of_two_classes():
-    assert "−1 and 1: pass labels > 0" in refusal([0.2, 0.4, 0.5], [1, -1, 1])
-    assert "−1 and 1" not in refusal([0.2, 0.4, 0.5], [1, -2, 1])
-    assert "−1 and 1" not in refusal(np.full((3, 3), 1 / 3), [1, -1, 1])
-
-
-def test_fractions_name_the_first():
-    said = refusal(np.full((3, 3), 1 / 3), [2, 1.25, 0.5])
-    assert said == "labels: row 1 is 1.25; labels are whole numbers from 0 to 2"
-
-
 def test_one_hot_rows():
     probs = np.full((3, 3), 1 / 3)
     assert Predictions.of(probs, np.eye(3)[[2, 0, 1]]).labels.tolist() == [2, 0, 1]
     for row in ([1, 1, 0], [0, 0, 0], [0.5, 0.5, 0], [2, 0, -1], [0, -1, 2]):
         said = refusal(probs, [[1, 0, 0], row, [0, 1, 1]])
         assert said.startswith(f"labels: row 1 is {[float(x) for x in row]}, which is not one-hot")
-
-
-def test_class_names_that_are_numbers():
-    probs = np.full((3, 3), 1 / 3)
-    assert Predictions.of(probs, [3, 1, 2], [1, 2, 3]).labels.tolist() == [2, 0, 1]
-    assert Predictions.of(probs, [0, 1, 2], [0, 1, 2]).labels.tolist() == [0, 1, 2]
-    assert Predictions.of(probs, [0, 1, 2], ["x", "y", "z"]).labels.tolist() == [0, 1, 2]
-    said = refusal(probs, [0, 1, 2], classes=[1, 2, 3])
-    assert said.endswith(
-        "is 0, which is not one of the classes 1, 2, 3. They seem to run from 0: pass "
-        "classes=range(0, 3) (--classes 0,…,2)"
-    )
-    assert "They seem" not in refusal(probs, [0, 1, 5], classes=[1, 2, 3])
-    assert "labels: row 2 is 5," in refusal(probs, [3, 1, 5], classes=[1, 2, 3])
-
-
-@pytest.mark.parametrize(
-    ("names", "labels", "expected"),
-    [
-        (["0", "1"], [0, 1], None),
-        (["1", "2"], [1, 2], [1, 2]),
-        (["1", "2"], [0, 1], None),
-        (["cat", "dog"], ["dog", "cat"], ["cat", "dog"]),
-        (["cat", "dog"], ["dog", "cow"], None),
-        (["p"], ["p", "p"], None),
-    ],
-)
-def test_classes_of_a_table_are_its_columns(names, labels, expected):
-    pandas = pytest.importorskip("pandas")
-
-    table = pandas.DataFrame({name: [0.5, 0.5] for name in names})
-    assert reading.column_classes(table, np.array(labels)) == expected
-    assert reading.column_classes(table, np.array([labels, labels])) is None
-
-
-def test_many_names_of_labels_are_cut_at_five():
-    labels = list("gfedcba")
-    said = refusal(np.full((7, 7), 1 / 7), labels)
-    assert "labels are text ('a', 'b', 'c', 'd', 'e', …)" in said
-    with pytest.raises(InvalidPredictionsError, match=r"leaves 6 other labels .b, c, d, e, f.;"):
-        reading.as_event(np.array(labels), "a")
-    with pytest.raises(InvalidPredictionsError, match=r"the labels are 'a', 'b', 'c', 'd', 'e'$"):
-        reading.as_event(np.array(labels), "x")
 
 
 def test_the_event_and_the_others():

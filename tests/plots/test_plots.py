@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass, replace
 from itertools import combinations
 
 import matplotlib as mpl
@@ -23,8 +22,8 @@ from caltest.reliability import reliability_curve
 from caltest.reliability.difference import reliability_difference
 from caltest.reliability.fits import reliability_fit
 from caltest.reliability.sensitivity import bin_sensitivity
-from caltest.reliability.simplex import SimplexGrid, reliability_simplex
-from caltest.results import Finding, Record, ReliabilityFit, Result, format_p
+from caltest.reliability.simplex import reliability_simplex
+from caltest.results import Finding, Record, Result, format_p
 
 DIGITS = ct.examples.digits()
 GROUPS = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
@@ -122,7 +121,8 @@ def test_pictures_draw_on_axes_of_others(every, kind):
 @pytest.fixture(scope="module")
 def drawn(every):
     """Every picture, laid out once."""
-    pictures = {kind: result.plot() for kind, result in every.items()}
+    with mpl.rc_context({"figure.max_open_warning": 0}):  # where pyplot is loaded, it keeps them
+        pictures = {kind: result.plot() for kind, result in every.items()}
     for picture in pictures.values():
         picture.figure.draw_without_rendering()
     return pictures
@@ -186,26 +186,6 @@ def test_every_result_has_a_picture():
     assert {kind for kind in kinds if not kind.plotter} == OF_NONE
 
 
-def test_long_recipes_and_names_stay_on_the_paper():
-    bins = ct.EdgeBins(list(np.linspace(0.01, 0.99, 40)))
-    names = ["$x$ and a name of several words $y$", "unbroken" * 5, "$$"]
-    rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.ones(3), 300)
-    facts = {"classes": names, "labels": np.array(names)[rng.integers(0, 3, 300)]}
-    for result in (
-        reliability_curve(probs, bins=bins, lens=ct.OneVsRest(names[1]), **facts),
-        reliability_curve(probs, bins=5, lens=ct.Canonical(), **facts),
-        reliability_simplex(probs, n_resamples=9, **facts),
-    ):
-        figure = result.plot().figure
-        figure.draw_without_rendering()
-        box, width = figure.get_tightbbox(), figure.get_figwidth()
-        texts = [text for text in figure.findobj(Text) if "$" in text.get_text()]
-        assert not any(text.get_parse_math() for text in texts)
-        assert box.x0 > -0.02
-        assert box.x1 < width + 0.02
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_recipe_stands_at_the_foot_unless_told_not_to(every, kind):
     recipe = every[kind].recipe
@@ -214,14 +194,6 @@ def test_the_recipe_stands_at_the_foot_unless_told_not_to(every, kind):
     assert text.replace("\n", " ").replace("\u00a0", " ") == recipe == picture.recipe
     assert bare.artists["foot"] is None
     assert bare.recipe == recipe
-
-
-def test_axes_without_a_grid_can_hold_panels(every):
-    figure = Figure(figsize=(5.0, 4.0))
-    for kind, style in (("panels", "deviation"), ("curve", "classical")):
-        ax = figure.add_axes((0.1, 0.1, 0.8, 0.8))
-        every[kind].plot(ax, style=style)
-    figure.draw_without_rendering()
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
@@ -254,21 +226,6 @@ def test_neither_pyplot_nor_a_backend_is_chosen():
         "assert picture._repr_png_() is None\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_only_pictures_know_matplotlib():
-    code = (
-        "import caltest, caltest.reliability\n"
-        "import caltest.plots, caltest.cli, sys\nassert 'matplotlib' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_axes_must_be_axes(curve):
-    with pytest.raises(ct.StatisticError, match="matplotlib axes"):
-        curve.plot("left")
-    with pytest.raises(ct.StatisticError, match="style must be"):
-        curve.plot(style="modern")
 
 
 # --- one dimension -------------------------------------------------------------------------------
@@ -312,11 +269,6 @@ def test_a_few_rows_far_away_do_not_flatten_the_others(every):
     edge = up if curve.deviation[far] > 0 else down
     np.testing.assert_allclose(edge.get_offsets()[:, 0], curve.predicted[far])
     assert len(up.get_offsets()) + len(down.get_offsets()) == 1
-    values = [t.get_text() for t in picture.ax.texts]
-    assert f"{curve.deviation[far]:+.2f}".replace("-", "−") in values
-    assert "off the scale: 0.05 % of rows" in [
-        t.get_text() for t in picture.artists["key"].get_texts()
-    ]
     assert np.isnan(np.ma.filled(picture.artists["marks"].get_offsets(), np.nan)[far, 1])
 
 
@@ -357,20 +309,6 @@ def test_classical_diagram_holds_the_numbers(curve):
     np.testing.assert_allclose(means, [DIGITS.probs.max(axis=1).mean(), accuracy])
 
 
-def test_confidence_bars_stand_around_the_outcomes():
-    curve = reliability_curve(DIGITS, bins=5, band="wilson")
-    bars = segments(curve.plot(style="classical").artists["bars"])
-    assert (bars[:, 0, 1] <= curve.observed).all()
-    assert (bars[:, 1, 1] >= curve.observed).all()
-    consistency = reliability_curve(DIGITS, bins=5).plot().artists["bars"].get_color()
-    assert not np.allclose(curve.plot().artists["bars"].get_color(), consistency)
-
-
-def test_no_bars_are_drawn_without_a_band():
-    artists = reliability_curve(DIGITS, bins=5, band=None).plot().artists
-    assert len(artists["bars"].get_paths()) == 0
-
-
 def test_log_odds_axis(rng):
     p = 1 / (1 + np.exp(-rng.normal(-6.0, 1.5, 5000)))
     curve = reliability_curve(
@@ -387,29 +325,8 @@ def test_log_odds_axis(rng):
         np.testing.assert_allclose(offsets[some, 1], y - x[some] if style == "deviation" else y)
         below = picture.artists["edge"][1].get_offsets()
         np.testing.assert_allclose(below[:, 0], x[~some])
-        labels = [tick.get_text() for tick in picture.ax.get_xticklabels()]
-        assert {"0.001", "0.01"} <= set(labels)
         histogram = picture.artists["histogram"]
         assert sum(column.get_height() for column in histogram) == pytest.approx(1.0)
-        assert ("−∞" in [t.get_text() for t in picture.ax.texts]) is (below.size > 0)
-
-
-def test_ticks_of_log_odds_are_round():
-    scale = Scale(log_odds=True)
-    positions, labels = scale.ticks(-7.0, 7.0)
-    assert labels == ["0.001", "0.01", "0.1", "0.5", "0.9", "0.99", "0.999"]
-    np.testing.assert_allclose(positions, scale([float(label) for label in labels]))
-    assert 2 <= len(scale.ticks(-1.0, 1.0)[1]) <= 7
-
-
-def test_a_known_truth_is_drawn():
-    model = ct.examples.GaussianMixture(1.0, 1.0)
-    curve = reliability_curve(model.sample(2000, 1), lens=ct.OneVsRest(0), bins=10)
-    for style in ("deviation", "classical"):
-        picture = curve.plot(style=style, truth=model.calibration_function)
-        x, y = picture.artists["truth"].get_data()
-        expected = model.calibration_function(x) - (x if style == "deviation" else 0.0)
-        np.testing.assert_allclose(y, expected)
 
 
 @pytest.mark.parametrize("axis", ["probability", "log-odds"])
@@ -464,36 +381,6 @@ def test_fitted_curve_holds_the_numbers(fit):
             points = np.column_stack([curve.predicted, side - shift])
             distance = np.abs(corners[:, None] - points).sum(axis=2).min(axis=0)
             np.testing.assert_allclose(distance, 0.0, atol=1e-12)
-    assert str(ReliabilityFit.from_json(curve.to_json())) == str(curve)
-
-
-def test_isotonic_curve_against_the_min_max_formula(rng):
-    p = np.round(rng.random(300), 2)
-    y = rng.random(300) < p**2
-    curve = reliability_fit(p, y, lens=ct.OneVsRest(1), band=None, n_resamples=9, rng=1)
-    at = np.unique(p)
-    hits = np.cumsum([0, *(y[p == v].sum() for v in at)])
-    rows = np.cumsum([0, *((p == v).sum() for v in at)])
-    fitted = [
-        max(
-            min((hits[k] - hits[j]) / (rows[k] - rows[j]) for k in range(i + 1, at.size + 1))
-            for j in range(i + 1)
-        )
-        for i in range(at.size)
-    ]
-    expected = np.interp(curve.predicted, at, fitted)
-    np.testing.assert_allclose(curve.fitted, expected, atol=1e-12)
-    assert np.isnan(curve.low).all()
-
-
-def test_smooth_curve_against_the_statistic(rng):
-    from caltest.statistics.smooth import smooth_curve
-
-    data = ct.examples.GaussianMixture(0.5, -2.0).sample(400, rng)
-    curve = reliability_fit(data, lens=ct.OneVsRest(0), fit="smooth", band=None, n_resamples=9)
-    reference = smooth_curve(ct.OneVsRest(0)(data))
-    expected = np.interp(curve.predicted, reference.predicted, reference.observed)
-    np.testing.assert_allclose(curve.fitted, np.clip(expected, 0, 1), atol=2e-3)
 
 
 @pytest.mark.slow
@@ -552,30 +439,6 @@ def test_simplex_holds_the_numbers(lens, m):
         np.testing.assert_allclose(density, 25 * simplex.count / simplex.n)
 
 
-def test_cells_of_a_tree_are_told_apart():
-    """By their borders, and by density: they hold about as many rows each."""
-    tree = reliability_simplex(DIGITS, lens=GROUPS, bins=ct.VarianceTree(30), n_resamples=9, rng=1)
-    cells = tree.plot().artists["cells"]
-    shades = np.unique(cells.cmap(cells.norm(cells.get_array())), axis=0)
-    assert len(shades) > 5
-    assert cells.get_edgecolors()[0][:3].max() < 0.6
-
-
-@pytest.mark.parametrize("m", [1, 5, 10])
-def test_cells_tile_the_triangle(rng, m):
-    probs = rng.dirichlet(np.ones(3), 60 * m * m)
-    simplex = reliability_simplex(
-        probs, rng.integers(0, 3, len(probs)), bins=SimplexGrid(m), n_resamples=1
-    )
-    assert simplex.count.size == m * m
-    for path in simplex.plot().artists["cells"].get_paths():
-        corners = np.unique(path.vertices.round(9), axis=0)
-        assert len(corners) == 3
-        (ax, ay), (bx, by), (cx, cy) = corners
-        area = 0.5 * abs((bx - ax) * (cy - ay) - (cx - ax) * (by - ay))
-        assert area == pytest.approx(0.5 * np.sqrt(0.75) / m**2, rel=1e-6)
-
-
 # --- nulls, numbers of bins, several models ------------------------------------------------------
 
 
@@ -601,101 +464,6 @@ def test_null_picture_holds_the_law(statistic, lens, null):
     assert heights[red].sum() == pytest.approx(result.pvalue, abs=0.004)
 
 
-def test_null_picture_of_few_atoms_shows_each():
-    result = ct.calibration_test([0.8] * 30, [1] * 18 + [0] * 12, lens=ct.OneVsRest(1))
-    columns = result.plot().artists["columns"]
-    centres = [c.get_x() + 0.5 * c.get_width() for c in columns]
-    np.testing.assert_allclose(np.array(centres)[:5], np.arange(5) / 30, atol=1e-9)
-    red = [c.get_height() for c in columns if c.get_facecolor()[0] > 2 * c.get_facecolor()[2]]
-    assert sum(red) == pytest.approx(result.pvalue, abs=1e-5)
-
-
-def test_a_result_without_its_law_cannot_be_drawn():
-    result = ct.calibration_test(DIGITS)
-    with pytest.raises(ct.StatisticError, match="run the test again"):
-        type(result).from_json(result.to_json()).plot()
-
-
-def test_a_result_without_a_picture_says_so():
-    class Other(Result):
-        pass
-
-    del Record.kinds["Other"]
-    with pytest.raises(ct.StatisticError, match="no picture of a Other: print"):
-        Other(n=1, n_classes=2).plot()
-
-
-@dataclass(frozen=True, repr=False)
-class Shift(ct.Statistic):
-    """A user's own statistic that looks at both sides."""
-
-    essential = 0
-
-    def prepare(self, problem):
-        return ShiftOf(problem, two_sided=True)
-
-
-class ShiftOf(ct.LabelStatistic):
-    def of_labels(self, labels):
-        return float(((labels == 0) - self.data.probs[:, 0]).mean())
-
-
-def test_both_sides_of_a_two_sided_law_are_red():
-    data = ct.examples.GaussianMixture().sample(200, 3)
-    result = ct.calibration_test(data, None, Shift(), lens=ct.OneVsRest(0), n_resamples=999, rng=1)
-    assert result.two_sided
-    columns = result.plot().artists["columns"]
-    red = [c for c in columns if c.get_facecolor()[0] > 2 * c.get_facecolor()[2]]
-    assert {c.get_x() > 0 for c in red} == {True, False}
-    assert sum(c.get_height() for c in red) == pytest.approx(result.pvalue, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("lens", "whole"),
-    [
-        (None, True),
-        (ct.OneVsRest(0), True),
-        (ct.Canonical(), True),
-        (ct.Partition([[0], [1]]), True),
-        (ct.TopK(1), False),
-    ],
-)
-def test_pictures_of_an_event_show_all_probabilities(lens, whole):
-    data = ct.examples.GaussianMixture().sample(300, 1)
-    for curve in (
-        reliability_curve(data, lens=lens, bins=5),
-        reliability_fit(data, lens=lens, band=None, n_resamples=9, rng=1),
-    ):
-        ax = curve.plot(style="deviation").ax
-        low, high = ax.get_xlim()
-        assert ((low, high) == (0.0, 1.0)) is whole
-        assert (ax.get_xlabel() == "confidence") is not whole
-
-
-@pytest.mark.parametrize("top", [True, False])
-def test_pictures_of_two_models_show_the_same_probabilities(top):
-    lens = ct.TopK(1) if top else ct.OneVsRest(3)
-    both = DIGITS, ct.examples.digits("best")
-    curves = [reliability_curve(one, lens=lens, bins=5) for one in both]
-    pictures = [
-        plots.comparison(curves, names=["a", "b"]),
-        reliability_difference(*both, lens=lens, bins=5).plot(),
-    ]
-    for picture in pictures:
-        assert (picture.ax.get_xlim() == (0.0, 1.0)) is not top
-
-
-@pytest.mark.parametrize("axis", ["probability", "log-odds"])
-@pytest.mark.parametrize("bins", [ct.EdgeBins([0.25, 0.5, 0.75]), ct.QuantileBins(4)])
-def test_shares_stand_under_their_marks(bins, axis):
-    curve = reliability_curve(DIGITS, bins=bins)
-    artists = curve.plot(axis=axis).artists
-    columns = artists["histogram"]
-    np.testing.assert_allclose([c.get_height() for c in columns], curve.count / curve.n)
-    for column, (x, _) in zip(columns, artists["marks"].get_offsets(), strict=True):
-        assert column.get_x() - 1e-9 <= x <= column.get_x() + column.get_width() + 1e-9
-
-
 def test_sensitivity_picture_holds_the_numbers(every):
     table = every["sensitivity"]
     picture = table.plot()
@@ -715,12 +483,8 @@ def test_audit_picture_holds_the_numbers(every):
     assert {True, False} == set(marked)
     drawn = [mark.get_xdata()[0] for mark in artists["values"]]
     np.testing.assert_allclose(drawn, [row.adjusted for row in report.rows])
-    heights = [mark.get_ydata()[0] for mark in artists["values"]]
-    assert heights == sorted(heights, reverse=True)
     said = [label.get_text() for label in artists["labels"]]
     assert said == [f"p = {format_p(row.adjusted)}" for row in report.rows]
-    weights = [label.get_fontweight() for label in artists["alpha"].axes.get_yticklabels()]
-    assert [weight == "bold" for weight in weights] == marked
     assert artists["alpha"].get_xdata()[0] == report.alpha
 
 
@@ -729,9 +493,6 @@ def test_every_finding_has_a_sign_of_its_own():
     assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "X", "o", "x"]
     weights = [t.get_fontweight() for t in picture.ax.get_yticklabels()]
     assert weights == ["bold", "bold", "normal", "normal"]
-    said = [text.get_text() for text in picture.artists["key"].get_texts()]
-    assert said[1:] == ["rejected", "impossible outcome", "not rejected", "too little data"]
-    assert said[0] == "level 0.05"
 
 
 def test_interval_picture_holds_the_numbers(every):
@@ -743,9 +504,6 @@ def test_interval_picture_holds_the_numbers(every):
     lower = ct.confidence_interval(DIGITS, side="lower", n_resamples=99, rng=1).plot()
     ends = segments(lower.artists["interval"])[0, :, 0]
     assert ends[1] == lower.ax.get_xlim()[1] < 0.5  # open, not the end of the range
-    heads = [line.get_marker() for line in lower.ax.lines]
-    assert "|" in heads
-    assert ">" in heads
 
 
 def test_limits_hold_the_numbers(every):
@@ -816,15 +574,6 @@ def test_comparison_holds_the_numbers_and_crosses_no_gap():
     assert texts[0].startswith("a: ECE 0.")
 
 
-def test_comparison_of_different_questions_is_refused(curve):
-    with pytest.raises(ct.StatisticError, match="same lens"):
-        plots.comparison([curve, reliability_curve(DIGITS, bins=5)], names=["a", "b"])
-    with pytest.raises(ct.StatisticError, match="2 to 5 curves"):
-        plots.comparison([curve], names=["a"])
-    with pytest.raises(ct.StatisticError, match="2 curves need as many names, not 1"):
-        plots.comparison([curve, curve], names=["a"])
-
-
 def test_difference_picture_holds_the_numbers(every):
     difference = every["difference"]
     artists = difference.plot().artists
@@ -834,24 +583,7 @@ def test_difference_picture_holds_the_numbers(every):
     np.testing.assert_allclose(bars[:, :, 1], np.column_stack([difference.low, difference.high]))
 
 
-def test_differences_hold_the_numbers():
-    models = {"last": DIGITS.probs, "best": ct.examples.digits("best").probs}
-    result = compare(*models.values(), DIGITS.labels, names=tuple(models))
-    artists = result.plot().artists
-    np.testing.assert_allclose(artists["differences"].get_offsets(), [[result.difference, 0.0]])
-    interval = segments(artists["intervals"])
-    np.testing.assert_allclose(interval[0, :, 0], [result.low, result.high])
-    assert artists["labels"][0].get_text().startswith("p ")
-
-
 # --- speed and the command line ------------------------------------------------------------------
-
-
-def test_a_million_rows_are_drawn(rng, tmp_path):
-    p = rng.random(1_000_000)
-    curve = reliability_curve(p, rng.random(p.size) < p, lens=ct.OneVsRest(1))
-    curve.plot().save(tmp_path / "million.svg")
-    assert (tmp_path / "million.svg").stat().st_size < 500_000  # whatever n
 
 
 KINDS_OF_FILES = ["deviation", "smooth", "simplex", "bins", "null", "difference", "audit"]
@@ -874,7 +606,6 @@ def test_a_forest_has_a_line_for_every_subgroup(rng):
     y = rng.random(400) < np.where(ward == "b", p**2, p)
     found = ct.calibration_test(p, y, by=ward).subgroups
     picture = found.plot()
-    assert picture.recipe == f"3 subgroups, Holm · {replace(found.tests[0], n=400).recipe}"
     drawn = picture.artists["estimates"]
     np.testing.assert_allclose(drawn.get_offsets()[:, 0], [t.estimate for t in found.tests])
     filled = drawn.get_facecolors()[:, 0] < 0.5
@@ -884,14 +615,6 @@ def test_a_forest_has_a_line_for_every_subgroup(rng):
         assert (low, high) == pytest.approx(
             (test.null_mean - test.null_std, test.null_mean + test.null_std)
         )
-    gap = replace(found, tests=(None, *found.tests[1:]), adjusted=(None, *found.adjusted[1:]))
-    said = [label.get_text() for label in gap.plot().artists["labels"]]
-    assert said[0] == "not tested"
-    assert said[1].startswith("p ")
-    joint = ct.joint_test(
-        p, y, pairs=[(ct.ECE(5), None), (ct.Kuiper(), None)], by=ward, n_resamples=99
-    )
-    assert len(joint.subgroups.plot().artists["values"]) == 3
 
 
 @pytest.mark.parametrize("effect", ["O:E", "intercept", "slope"])
@@ -904,45 +627,3 @@ def test_sites_are_drawn_with_their_mean(every, effect):
     np.testing.assert_allclose(segments(artists["prediction"])[0, :, 0], shown(of.prediction))
     corners = artists["mean"].get_xy()[:, 0]
     assert (corners.min(), corners.max()) == pytest.approx(tuple(shown(of.interval)))
-
-
-def test_parts_of_a_score_have_one_sign_in_table_and_picture(rng):
-    """Within wide bins outcomes run against the predictions: that covariance is negative."""
-    p = rng.random(600)
-    parts = ct.brier_decomposition(p, rng.random(600) < 1.0 - p, bins=2)
-    assert parts.within_covariance < 0.0
-    picture = parts.plot()
-    names = [text.get_text() for text in picture.ax.get_yticklabels()]
-    values = [text.get_text() for text in picture.artists["labels"]]
-    shown = dict(zip(names, values, strict=True))["− within covariance"]
-    assert shown.startswith("-")
-    assert shown in str(parts)
-
-
-def test_a_monitor_shows_alarm_and_threshold_beside_the_best_bet(rng):
-    p = rng.random(600)
-    monitor = ct.Monitor(alpha=0.01).update(p, rng.random(600) < 1.0 - p)
-    assert "e-value" in str(monitor)
-    picture = monitor.plot()
-    words = [text.get_text() for text in picture.artists["key"].get_texts()]
-    assert {"alarm at an e-value of 100", f"alarm, row {monitor.alarm}"} <= set(words)
-    low, high = picture.ax.get_ylim()
-    assert low < 2.0 < high
-    (inset,) = picture.ax.child_axes
-    assert inset.get_position().x0 > picture.ax.get_position().x1  # it covers nothing
-
-
-def test_long_names_leave_the_axes_their_room(rng):
-    p, names = rng.random(600), [f"St Elsewhere hospital no. {k}, department" for k in range(4)]
-    labels, by = rng.random(600) < p, np.array(names)[rng.integers(0, 4, 600)]
-    for picture in (
-        ct.calibration_test(p, labels, by=by, n_resamples=99).subgroups.plot(),
-        ct.meta_analysis(p, labels, by=by).plot(),
-    ):
-        picture.to_svg()  # lays it out
-        assert picture.ax.get_position().width > 0.3
-        box = picture.figure.bbox
-        for text in (*picture.ax.get_yticklabels(), *picture.artists["key"].get_texts()):
-            extent = text.get_window_extent()
-            assert extent.x0 >= box.x0 - 1
-            assert extent.x1 <= box.x1 + 1

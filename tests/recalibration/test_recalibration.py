@@ -20,7 +20,7 @@ from caltest.recalibration import (
     refuse_fitted_rows,
 )
 from caltest.recalibration.curves import BetaCurve
-from caltest.recalibration.fitting import FLOOR, SoftmaxLoss
+from caltest.recalibration.fitting import FLOOR
 from caltest.recalibration.scaling import Temperature
 from caltest.simulate import LabelSampler
 
@@ -60,13 +60,6 @@ def test_temperature_against_bracketing_search(n, n_classes, scale):
     assert fitted.map.temperature == pytest.approx(expected, rel=1e-6)
     repaired = ref.softmax(scale * logits / fitted.map.temperature)
     assert fitted.nll_after == pytest.approx(ref.nll(repaired, labels), rel=1e-12)
-
-
-def test_temperature_of_calibrated_logits_is_one():
-    logits, labels = overconfident(40_000, 5, temperature=1.0)
-    assert TemperatureScaling().fit(logits, labels, from_logits=True).map.temperature == (
-        pytest.approx(1.0, abs=0.02)
-    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
@@ -132,36 +125,6 @@ def test_beta_curve_stays_increasing():
     assert [curve.b, curve.c] == pytest.approx(found.x, abs=1e-4)
 
 
-def test_loss_gradient_and_curvature_by_differences():
-    logits, labels = overconfident(30, 3)
-    scores = log(ref.softmax(logits))
-    learned = []
-
-    class Watched(SoftmaxLoss):
-        def minimised(self):
-            learned.append(self)
-            return super().minimised()
-
-    import caltest.recalibration.scaling as scaling
-
-    original, scaling.SoftmaxLoss = scaling.SoftmaxLoss, Watched
-    try:
-        MatrixScaling(0.1).fit(ref.softmax(logits), labels)
-    finally:
-        scaling.SoftmaxLoss = original
-    (loss,) = learned
-    rng = np.random.default_rng(0)
-    theta, direction = rng.normal(size=(2, 12))
-    step = 1e-5
-    ahead, behind = (loss.value(theta + s * direction) for s in (step, -step))
-    value, gradient = loss.value(theta)
-    assert (ahead[0] - behind[0]) / (2 * step) == pytest.approx(gradient @ direction, rel=1e-6)
-    np.testing.assert_allclose(
-        (ahead[1] - behind[1]) / (2 * step), loss.curvature(theta, direction), rtol=1e-5, atol=1e-9
-    )
-    assert value > ref.nll(np.exp(scores), labels) - 10.0
-
-
 @pytest.mark.parametrize("decimals", [1, 8])
 def test_isotonic_against_max_min_formula(decimals):
     rng = np.random.default_rng(2)
@@ -172,22 +135,6 @@ def test_isotonic_against_max_min_formula(decimals):
     np.testing.assert_allclose(fitted(levels), values, atol=1e-14)
     middle = 0.5 * (levels[1:] + levels[:-1])
     np.testing.assert_allclose(fitted(middle), 0.5 * (values[1:] + values[:-1]), atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("bins", "edges"),
-    [
-        (ct.UniformBins(4), lambda p: [0.25, 0.5, 0.75]),
-        (ct.QuantileBins(4), lambda p: [np.sort(p)[j : j + 2].mean() for j in (24, 49, 74)]),
-    ],
-)
-def test_histogram_against_loops(bins, edges):
-    rng = np.random.default_rng(3)
-    p, new = rng.random(100), rng.random(50)
-    event = (rng.random(100) < p).astype(int)
-    fitted = HistogramBinning(bins).fit(p, event)
-    expected = ref.binned_frequencies(p, event, edges(p), new)
-    np.testing.assert_allclose(fitted(new), expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("closed", ["right", "left"])
@@ -218,17 +165,6 @@ def test_many_classes_are_curves_one_against_the_rest(method):
     )
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 30])
-@pytest.mark.parametrize("method", SCALING)
-def test_likelihood_never_worse(method, n_classes):
-    for seed in range(5):
-        logits, labels = overconfident(
-            15 + 40 * seed, n_classes, seed, temperature=0.3 * seed + 0.1
-        )
-        fitted = method.fit(logits, labels, from_logits=True)
-        assert fitted.nll_after <= fitted.nll_before + 1e-12
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_maps_are_of_distributions_and_of_rows_alone(method, n_classes):
@@ -245,7 +181,6 @@ def test_maps_are_of_distributions_and_of_rows_alone(method, n_classes):
     np.testing.assert_allclose(moved(logits, from_logits=True), probs, atol=1e-7)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again(logits, from_logits=True), probs)
-    assert str(fitted).startswith(f"{method!r} fitted on 100 rows of {n_classes} classes")
     np.testing.assert_array_equal(logits, before)
     for n in (1, 2, 7):
         same = np.tile([0.2, 0.3, 0.5], (n, 1))
@@ -260,15 +195,6 @@ def test_temperature_leaves_every_top_class(temperature):
     scores = np.vstack([scores, [[-1.0, -1.0 + 1e-16, -3.0]]])
     repaired = Temperature(temperature)(scores)
     np.testing.assert_array_equal(repaired.argmax(axis=1), scores.argmax(axis=1))
-
-
-def test_temperature_to_infinity_is_uniform():
-    scores = log(ref.softmax(overconfident(500, 10)[0]))
-    assert np.abs(Temperature(1e7)(scores) - 0.1).max() < 1e-5
-    entropies = [
-        -(q * np.log(q)).sum(axis=1) for q in (Temperature(t)(scores) for t in (1.0, 1.5, 4.0))
-    ]
-    assert (np.diff(entropies, axis=0) > 0.0).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -294,17 +220,6 @@ def test_one_column_and_two_are_the_same_problem(method):
     np.testing.assert_allclose(
         method.fit(z, labels, from_logits=True)(z, from_logits=True), one(p), atol=1e-6
     )
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_probabilities_of_zero_and_one(method):
-    probs = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5], [0.0, 0.5, 0.5]] * 5)
-    labels = np.array([0, 1, 2, 0] * 5)  # the last has probability 0
-    fitted = method.fit(probs, labels)
-    assert np.isfinite([fitted.nll_before, fitted.nll_after]).all()
-    assert np.isfinite(fitted(probs)).all()
-    column = method.fit(probs[:, 0], labels == 0)
-    assert np.isfinite(column(np.array([0.0, 1.0, 0.5]))).all()
 
 
 def test_probabilities_of_one_keep_the_logits_of_float64():
@@ -341,16 +256,6 @@ def test_a_class_that_does_not_occur(method):
         assert 0.0 < repaired[:, 2].mean() < 0.002
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [TemperatureScaling(), VectorScaling(0.01), *CURVES])
-def test_a_thousand_classes(method):
-    logits, labels = overconfident(100, 1000, temperature=3.0)
-    fitted = method.fit(logits, labels, from_logits=True)
-    assert fitted(logits[:3], from_logits=True).shape == (3, 1000)
-    if method in SCALING:
-        assert fitted.nll_after < fitted.nll_before
-
-
 def test_a_row_of_zero_curves_is_uniform():
     sure = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
     fitted = HistogramBinning(ct.UniformBins(2)).fit(sure, [0, 1, 2])
@@ -381,7 +286,6 @@ def test_few_known_rows_are_let_through_and_said():
     refuse_fitted_rows(seen)
     (step,) = seen.provenance
     assert (step.method, step.n_fitted, step.n_known) == (repr(TemperatureScaling()), 100, 5)
-    assert seen.notes[-1] == "5 of these 105 rows are rows of the fit"
     with pytest.raises(ct.StatisticError, match="was fitted on 6 of these 106 rows"):
         refuse_fitted_rows(fitted(data.take(np.arange(94, 200))))
     with pytest.raises(ct.StatisticError, match="was fitted on 5 of these 10 rows"):
@@ -391,7 +295,6 @@ def test_few_known_rows_are_let_through_and_said():
         TemperatureScaling().fit([0.1, 0.8, 0.3], [0, 1, 1])(ct.Predictions.of([0.5], [1]))
     )
     assert [step.n_known for step in both.provenance] == [0, 0]
-    assert len(both.notes) == 2
 
 
 def test_rows_are_known_by_their_ids():
@@ -420,15 +323,6 @@ def test_rounded_predictions_agree_by_chance(n, decimals):
         refuse_fitted_rows(fitted(ct.Predictions.of(q, rng.random(n) < q)))
 
 
-def test_predictions_of_trees_agree_by_chance():
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        leaves = rng.random(200)
-        p, q = leaves[rng.integers(0, 200, (2, 300))]
-        fitted = PlattScaling().fit(p, rng.random(300) < p)
-        refuse_fitted_rows(fitted(ct.Predictions.of(q, rng.random(300) < q)))
-
-
 def test_rows_that_are_sure_do_not_hide_the_others():
     rng = np.random.default_rng(0)
     p = np.where(rng.random(300) < 0.5, 1.0, rng.random(300))
@@ -448,32 +342,10 @@ def test_equal_predictions_are_not_equal_rows():
         refuse_fitted_rows(fitted(ct.Predictions.of(q, rng.random(n) < q)))
 
 
-def test_predictions_remember_their_recalibration():
-    data = ct.Predictions.of([[0.7, 0.3], [0.4, 0.6]], ["a", "b"], classes=["a", "b"])
-    fitted = TemperatureScaling().fit([[0.9, 0.1], [0.8, 0.2]], [0, 1])
-    repaired = fitted(ct.Predictions.of(data, weights=[1, 2], clusters=[3, 3], by=["x", "y"]))
-    assert repaired.classes == ("a", "b")
-    assert repaired.weights.tolist() == [1.0, 2.0]
-    assert repaired.clusters.tolist() == [0, 0]
-    assert repaired.by.tolist() == ["x", "y"]
-    (step,) = repaired.provenance
-    assert (step.method, step.n_fitted, step.n_known) == (repr(fitted.method), 2, 0)
-    assert repaired.labels.tolist() == [0, 1]
-    assert repaired.notes == (
-        "recalibrated by TemperatureScaling(penalty=1e-06), fitted on 2 rows",
-    )
-
-
 def test_reversed_labels_are_refused_by_temperature():
     probs = np.random.default_rng(0).dirichlet(np.full(3, 0.3), 200)
     with pytest.raises(ct.StatisticError, match="labels and columns in the same order"):
         TemperatureScaling().fit(probs, probs.argmin(axis=1))
-
-
-def test_the_event_may_be_named_and_clusters_change_nothing():
-    facts = {"pos_label": "b", "clusters": [1, 1, 2]}
-    grouped = PlattScaling().fit([0.6, 0.7, 0.2], ["a", "b", "a"], **facts)
-    assert grouped.map == PlattScaling().fit([0.6, 0.7, 0.2], [0, 1, 0]).map
 
 
 def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
@@ -504,45 +376,3 @@ def test_against_scikit_learn_logistic_regression():
     assert isinstance(curve, BetaCurve)
     assert curve.a == pytest.approx(float(theirs.coef_[0, 0]), rel=1e-5)
     assert curve.c == pytest.approx(float(theirs.intercept_[0]), rel=1e-4, abs=1e-6)
-
-
-def test_against_scikit_learn_isotonic():
-    isotonic = pytest.importorskip("sklearn.isotonic")
-    rng = np.random.default_rng(6)
-    p = rng.beta(0.5, 0.5, 500).round(3)
-    event = rng.random(500) < p
-    theirs = isotonic.IsotonicRegression(out_of_bounds="clip").fit(p, event)
-    new = rng.random(1000)
-    np.testing.assert_allclose(
-        IsotonicRegression().fit(p, event)(new), theirs.predict(new), atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("verb", ["calibration_test", "confidence_interval", "audit", "compare"])
-def test_verbs_refuse_the_rows_of_the_fit(verb):
-    held_out = ct.examples.digits("overfit", "validation")
-    scaled = TemperatureScaling().fit(held_out)
-    arguments = {"compare": (scaled(held_out), held_out)}.get(verb, (scaled(held_out),))
-    with pytest.raises(ct.StatisticError, match="Fit the recalibration on one part"):
-        getattr(ct, verb)(*arguments)
-
-
-def test_rows_that_are_taken_take_what_is_known_of_them():
-    logits, labels = overconfident(200, 3)
-    data = ct.Predictions.of(ref.softmax(logits), labels)
-    seen = TemperatureScaling().fit(data.take(np.arange(100)))(data.take(np.arange(95, 200)))
-    assert [step.n_known for step in seen.take(np.arange(3, 60)).provenance] == [2]
-    refuse_fitted_rows(
-        seen.take(np.arange(5, 40))
-    )  # five of these were said to be known, and none is
-    with pytest.raises(ct.StatisticError, match="was fitted on 5 of these 6 rows"):
-        refuse_fitted_rows(seen.take(np.arange(6)))
-
-
-def test_three_known_rows_of_forty_are_noticed_without_ids():
-    logits, labels = overconfident(640, 3)
-    data = ct.Predictions.of(ref.softmax(logits), labels)
-    fitted = TemperatureScaling().fit(data.take(np.arange(600)))
-    refuse_fitted_rows(fitted(data.take(np.arange(599, 639))))
-    with pytest.raises(ct.StatisticError, match="was fitted on 3 of these 40 rows"):
-        refuse_fitted_rows(fitted(data.take(np.arange(597, 637))))

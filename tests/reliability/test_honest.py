@@ -99,7 +99,6 @@ def test_what_the_band_proves(rng):
     assert told.at_least == 0.0
     assert 0.05 < told.at_most < 0.2
     assert told.verdict == "calibrated to within the tolerance"
-    assert "With a tolerance of 0.2" in str(told)
     assert near.band_test(0.01).verdict == far.band_test(0.22).verdict == "cannot tell"
     assert far.band_test(0.5, between=(0.1, 0.9)).verdict == "miscalibrated, too little to matter"
     worse = far.band_test(0.05, between=(0.1, 0.9))
@@ -108,8 +107,6 @@ def test_what_the_band_proves(rng):
     assert back.crosses
     assert not near.crosses
     assert np.isnan(back.band_test(0.5).at_most)
-    assert "crosses itself" in str(back.band_test(0.5))
-    assert str(ct.BandTest.from_json(worse.to_json())) == str(worse)
 
 
 def test_margin_is_the_largest_distance_of_band_and_prediction(rng):
@@ -142,12 +139,3 @@ def test_margin_is_the_largest_distance_of_band_and_prediction(rng):
 def test_what_does_not_fit_is_refused(asked, message):
     with pytest.raises(ct.StatisticError, match=message):
         asked([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
-
-
-def test_picture_says_which_band_it_is(rng):
-    p = rng.random(500)
-    picture = ct.reliability_fit(p, rng.random(500) < p, fit="band").plot()
-    words = [text.get_text() for text in picture.artists["key"].get_texts()]
-    assert "90 % band of the true curve" in words
-    assert "isotonic curve" in words
-    picture.figure.draw_without_rendering()

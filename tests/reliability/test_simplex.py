@@ -18,11 +18,6 @@ def test_number_of_cells(rng, m, n_classes, cells):
     assert len(np.unique(SimplexGrid(m)(probs))) == cells
 
 
-def test_cells_of_the_triangle_are_equally_large(rng):
-    counts = np.bincount(SimplexGrid(5)(rng.dirichlet(np.ones(3), 50_000)))
-    assert scipy.stats.chisquare(counts).pvalue > 1e-6
-
-
 @given(m=st.integers(1, 12), whole=st.lists(st.integers(0, 12), min_size=3, max_size=4))
 def test_points_on_edges_belong_to_a_cell_that_touches_them(m, whole):
     total = sum(whole)
@@ -83,20 +78,6 @@ def test_significant_cells_are_rare_when_calibrated(rng):
         simplex = reliability_simplex(probs, labels, n_resamples=1, rng=r)
         marked += bool(simplex.significant.any())
     assert marked <= scipy.stats.binom.isf(1e-6, 200, 0.1)
-
-
-def test_six_points_are_found():
-    simplex = reliability_simplex(ct.examples.SixPoints().sample(4000, 1), n_resamples=99, rng=1)
-    assert simplex.significant.all()
-    assert len(simplex.count) == 6
-
-
-@pytest.mark.parametrize("bins", [ct.VarianceTree(40), ct.UniformBins(3)])
-def test_other_partitions_reach_as_far_as_their_predictions(bins):
-    lens = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
-    simplex = reliability_simplex(ct.examples.digits(), lens=lens, bins=bins, n_resamples=99, rng=1)
-    assert (simplex.bin_low <= simplex.predicted + 1e-12).all()
-    assert (simplex.predicted <= simplex.bin_high + 1e-12).all()
 
 
 def test_weights_without_a_common_unit_against_enumeration():

@@ -1,7 +1,6 @@
 """The report: right, complete, one file, and only text where names are anything."""
 
 import builtins
-import json
 import re
 import shutil
 import subprocess
@@ -76,11 +75,6 @@ def test_everything_is_said(page):
     assert [section.key for section in page.sections] == [
         *("size", "lenses", "measures", "data", "curve", "band", "classes", "decomposition")
     ]
-    assert any("subgroups" in reason for reason in page.unexamined)
-    assert any("clusters" in reason for reason in page.unexamined)
-    assert page.paragraph in str(page)
-    assert "seed 1" in page.paragraph
-    assert f"caltest {ct.__version__}" in page.reproduce
     assert all(
         part in " ".join(page.recipes) for part in page.audit.rows[0].test.recipe.split(" · ")
     )
@@ -131,10 +125,6 @@ def test_profiles(two, profile, tmp_path):
         if k not in ("classes", "recalibration", "where")
     ]
     assert keys == [key for key in expected if key != "classes"]
-    titles = " ".join(section.title for section in report.sections)
-    assert ("TRIPOD+AI 23a" in titles) == (profile == "clinical")
-    assert ("By task" in titles) == (profile == "llm")
-    assert ("attributes" in titles) == (profile == "weather")
     assert "HosmerLemeshow" in report.to_markdown()
     svg = re.findall(r"<svg.*?</svg>", report.to_html(), flags=re.DOTALL)
     assert len(svg) >= 2
@@ -150,16 +140,6 @@ def test_the_verdict_knows_the_tolerance(two):
     assert ct.report([0.2, 0.8, 0.4] * 4, [0, 1, 0] * 4, **RUN).tone == "yellow"
 
 
-def test_recalibration_is_shown(two):
-    half = np.arange(600) < 300
-    fitted = ct.recalibration.PlattScaling().fit(two.take(half))
-    after = fitted(two.take(~half))
-    report = ct.report(two.take(~half), recalibrated=after, **RUN)
-    (section,) = (s for s in report.sections if s.key == "recalibration")
-    assert section.results[1].names == ("as it is", "recalibrated")
-    assert not any("recalibration" in reason for reason in report.unexamined)
-
-
 def test_what_does_not_fit_is_left_out_by_name(two):
     weights = 1.0 + two.labels
     weighted = ct.report(two, weights=weights, **RUN)
@@ -172,17 +152,6 @@ def test_what_does_not_fit_is_left_out_by_name(two):
     clustered = ct.report(two, clusters=np.repeat(np.arange(300), 2), by=None, **RUN)
     assert next(s.results[0] for s in clustered.sections if s.key == "data").n_clusters == 300
     assert not any(reason.startswith("dependence") for reason in clustered.unexamined)
-
-
-def test_impossible_outcomes_have_no_log_odds():
-    p = np.array([0.0, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0] * 20)
-    y = np.arange(140) % 2 == 0
-    report = ct.report(p, y, profile="clinical", **RUN)
-    reasons = " ".join(report.unexamined)
-    assert "slope: 30 outcomes had probability 0" in reasons
-    assert "log score: infinite" in reasons
-    assert "slope" not in [s.key for s in report.sections]
-    json.loads(report.to_json(), parse_constant=lambda name: pytest.fail(name))
 
 
 @pytest.mark.parametrize(
@@ -287,15 +256,6 @@ def test_names_are_text_in_markdown_and_latex(nasty):
     assert r"\textbackslash{}input\{x\}" in latex
 
 
-def test_names_are_text_in_pictures_of_classes():
-    # A picture with class names in it, as SVG within a page.
-    svg = ct.reliability_curve(
-        [[0.2, 0.8], [0.6, 0.4]], [0, 1], classes=[NASTY, "b"], lens=ct.Canonical()
-    ).plot().to_svg()  # fmt: skip
-    assert "<script" not in svg
-    ElementTree.fromstring(svg)
-
-
 #: Opens all parts of a page, and names in its title what is wider than its box.
 MEASURE = """<script>
 document.querySelectorAll('details').forEach(d => d.open = true);
@@ -356,48 +316,6 @@ def test_a_page_opens_five_parts_and_folds_the_others(page, sites):
         assert html.count("caltest 0.") <= 3  # the version, in no recipe but the last
 
 
-def test_clusters_keep_curve_intervals_and_sites(sites):
-    results = {section.key: section.results[-1] for section in sites.sections}
-    assert {"smooth", "sites", "measures"} <= results.keys()
-    measures, curve = results["measures"], results["smooth"]
-    for name in ("O:E", "Brier score", "slope"):
-        value, low, high = measures.find(name)
-        assert low < value < high
-    assert (curve.low <= curve.fitted).all()
-    assert (curve.high - curve.low).max() > 0.02
-    assert len(results["sites"].sites) == 12
-    assert measures.find("ICI (lowess)")[0] == ct.ICI()(*_event_of(sites))
-
-
-def _event_of(report):
-    rng = np.random.default_rng(3)
-    p = rng.beta(1.2, 6, 1500)
-    rng.integers(0, 12, 1500)
-    return p, rng.random(1500) < 0.7 * p
-
-
-def test_45_patients_have_no_error_over_15_bins(rng):
-    p = rng.beta(1.2, 6, 45)
-    report = ct.report(p, rng.random(45) < p, profile="clinical", **RUN)
-    assert "size" not in [section.key for section in report.sections]
-    assert any("fewer than 20" in reason for reason in report.unexamined)
-
-
-def test_latex_has_the_pictures(page, tmp_path):
-    page.save(tmp_path / "report.tex")
-    pictured = {f"{section.key}.pdf" for section in page.sections if section.picture}
-    assert {path.name for path in tmp_path.glob("*.pdf")} == pictured
-    assert all(rf"{{{name}}}" in page.to_latex() for name in pictured)
-
-
-def test_a_page_has_one_level(page, two):
-    (size,) = next(s.results for s in page.sections if s.key == "size")
-    assert (page.audit.low, page.audit.high) == pytest.approx((size.low, size.high))
-    beside = ct.report(two, tolerance=0.01, **RUN)
-    (size,) = next(s.results for s in beside.sections if s.key == "size")
-    assert (beside.audit.low, beside.audit.high) == pytest.approx((size.low, size.high))
-
-
 def test_command_line(tmp_path):
     file = tmp_path / "<script>alert(1)<script>.csv"
     rng = np.random.default_rng(3)
@@ -409,30 +327,13 @@ def test_command_line(tmp_path):
     asked = ["report", str(file), "-o", str(out), "--profile", "clinical", "--n-resamples", "199"]
     result = CliRunner().invoke(cli, [*asked, "--also", "HosmerLemeshow()"], standalone_mode=False)
     assert result.exception is None
-    found, code = result.return_value
-    assert code == 0
-    assert found.name == file.name
     html = out.read_text(encoding="utf-8")
     assert "script" not in Elements(html).names
     assert "&lt;script&gt;alert(1)&lt;script&gt;.csv" in html
     assert "HosmerLemeshow" in html
-    assert isinstance(found, ct.Report)
     result = CliRunner().invoke(cli, ["report", "-o", str(tmp_path / "page.pdf")])
     assert result.exit_code == 2
     assert ".html, .md, .tex, .json" in result.output
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"profile": "poetry"}, "profile must be one of"),
-        ({"lens": ct.Canonical()}, "a report needs a two-class lens"),
-        ({"alpha": 1.5}, "alpha must lie"),
-    ],
-)
-def test_what_does_not_fit_is_refused(options, message):
-    with pytest.raises(ct.StatisticError, match=message):
-        ct.report(ct.examples.digits(), **options)
 
 
 def test_other_endings_and_a_missing_extra_are_said(page, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import scipy.stats
 
 import caltest as ct
 from caltest._base.multiplicity import holm
-from caltest.results import AuditVerdict, ComparisonVerdict, Finding, format_p, format_value
+from caltest.results import AuditVerdict, ComparisonVerdict, format_p, format_value
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +44,6 @@ def test_exact_report_reads_well(exact):
         f"  ECE(UniformBins(15), distance='tv') · OneVsRest(1) · exact null · n=30 · K=2 · "
         f"caltest {ct.__version__}",
     ]
-
-
-def test_simulated_recipe_names_seed_and_resamples(simulated):
-    assert simulated.recipe == (
-        "ECE(UniformBins(15), distance='tv') · Canonical() · RedrawLabels() null · B=99 · seed=7"
-        f" · n=200 · K=3 · caltest {ct.__version__}"
-    )
-    assert "99 resamples, Monte Carlo error" in str(simulated)
 
 
 @pytest.fixture(scope="module")
@@ -90,16 +81,6 @@ def sensitivity():
 RESULTS = ("exact", "simulated", "report", "joint", "interval", "pair", "table", "sensitivity")
 
 
-@pytest.mark.parametrize(
-    "name", ["exact", "simulated", "report", "joint", "interval", "pair", "table"]
-)
-def test_json_round_trip(name, request):
-    result = request.getfixturevalue(name)
-    assert type(result).from_json(result.to_json()) == result
-    json.dumps(result.as_dict(), allow_nan=False)
-    assert str(type(result).from_dict(result.as_dict())) == str(result)
-
-
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_result_says_how_it_was_made_and_how_it_ended(name, request):
     result = request.getfixturevalue(name)
@@ -115,56 +96,19 @@ def test_every_result_says_how_it_was_made_and_how_it_ended(name, request):
     assert json.loads(cut.to_json())["ended"] == "interrupted"
 
 
-def test_a_result_is_a_number_where_it_is_one(exact, interval, pair, joint, sensitivity):
-    assert float(exact) == exact.estimate
-    assert float(interval) == interval.estimate
-    assert float(pair) == pair.difference
-    for result in (joint, sensitivity):
-        with pytest.raises(TypeError, match="is more than one number: name the field"):
-            float(result)
-
-
 def test_verdicts_are_codes_that_print_as_words(report, pair, table):
     for result in (report, type(report).from_json(report.to_json())):
         assert result.verdict is AuditVerdict.MISCALIBRATED
         assert f"{result.verdict}" == "miscalibrated" == result.as_dict()["verdict"]
-        assert repr(result.verdict) == "'miscalibrated'"
-        assert all(isinstance(row.verdict, Finding) for row in result.rows)
     for result in (pair, type(pair).from_json(pair.to_json())):
         assert result.verdict is ComparisonVerdict.SECOND_BETTER
         assert result.verdict == "second is better calibrated"
         assert result.finding == "right is better calibrated"
     again = type(table).from_json(table.to_json())
     assert again.verdicts == table.verdicts == (ComparisonVerdict.FIRST_BETTER,)
-    assert isinstance(again.verdicts[0], ComparisonVerdict)
-    assert table.findings == ("right is better calibrated",)
     assert table.indistinguishable == (("right",), ("steep",))
     with pytest.raises(ValueError, match="perhaps"):
         dataclasses.replace(pair, verdict="perhaps")
-
-
-def test_findings_that_reject():
-    assert [f for f in Finding if f.rejects] == [Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME]
-    words = {v: v.about(("tied", "cannot tell")) for v in ComparisonVerdict}
-    assert words[ComparisonVerdict.FIRST_BETTER] == "tied is better calibrated"
-    assert words[ComparisonVerdict.TIED] == "tied"
-
-
-def test_rows_of_an_audit_say_what_they_look_at(report):
-    subjects = ["top", "top", "ranks", "classes", "vector", "vector"]
-    assert [row.subject for row in report.rows] == subjects
-
-
-def test_json_of_another_kind_is_refused(exact, report):
-    with pytest.raises(ValueError, match="of a AuditReport"):
-        ct.CalibrationTestResult.from_dict(report.as_dict())
-
-
-def test_results_are_frozen_and_plain(exact):
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        exact.pvalue = 1.0
-    for field in dataclasses.fields(exact):
-        assert "np." not in repr(getattr(exact, field.name))
 
 
 def test_null_distributions_speak_one_language(exact, simulated):
@@ -185,7 +129,6 @@ def test_audit_report_says_what_was_found(report):
     assert report.verdict == "miscalibrated"
     assert report.direction == "overconfident"
     assert "Verdict: MISCALIBRATED" in text
-    assert "it claims 88.9 % on average and is right in 82.0 % of cases" in text
     assert [row.lens for row in report.rows] == [
         "TopK(1)",
         "TopK(1) no bins",
@@ -194,33 +137,14 @@ def test_audit_report_says_what_was_found(report):
         "Canonical()",
         "Canonical() score",
     ]
-    assert "Without bins: CoxScore" in text
-    assert "Over the whole vector the model is overconfident" in text
-    assert "\x1b" not in text
     for row in report.rows:  # a recipe is for copying: one line, never cut
         assert row.test.recipe in text.splitlines()
-
-
-def test_audit_of_a_calibrated_model():
-    data = ct.examples.GaussianMixture(0, -2).sample(4000, 5)
-    report = ct.audit(data)
-    assert report.verdict == "calibrated"
-    assert report.direction == ""
-    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins", "TopK(1)"]
-    assert "CALIBRATED, AS FAR AS THESE DATA CAN TELL" in str(report)
 
 
 def test_audit_with_too_little_data():
     report = ct.audit(ct.examples.GaussianMixture(0, -2).sample(40, 6))
     assert report.verdict == "too little data"
     assert "can neither confirm nor refute" in report.summary[0]
-
-
-def test_audit_of_an_underconfident_model(rng):
-    p = rng.random(3000)
-    timid = 0.5 + 0.5 * (p - 0.5)
-    report = ct.audit(timid, rng.random(3000) < p)
-    assert report.direction == "underconfident"
 
 
 def test_audit_counts_impossible_outcomes():
@@ -242,31 +166,6 @@ def test_audit_catches_errors_that_cancel_in_static_bins(rng):
     headline, without_bins, _ = report.rows
     assert headline.verdict == "no evidence"
     assert without_bins.verdict == report.verdict == "miscalibrated"
-
-
-def test_audit_sees_underconfidence_in_the_whole_vector(rng):
-    probs = rng.dirichlet(np.full(100, 0.05), 1000)
-    sharper = probs ** (1 / 0.7)
-    sharper /= sharper.sum(axis=1, keepdims=True)
-    labels = (rng.random((1000, 1)) > sharper.cumsum(axis=1)).sum(axis=1)
-    report = ct.audit(probs, labels, rng=0)
-    verdicts = {row.lens: row.verdict for row in report.rows}
-    assert verdicts["Canonical() score"] == "miscalibrated"
-    assert "Over the whole vector the model is underconfident" in str(report)
-
-
-@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
-def test_audit_leaves_out_what_has_no_meaning():
-    report = ct.audit(np.full(100, 0.5), np.tile([0, 1], 50), rng=0)
-    assert [row.lens for row in report.rows] == ["OneVsRest(1)", "OneVsRest(1) no bins", "TopK(1)"]
-    sure = ct.audit(np.eye(3)[np.tile([0, 1, 2], 50)], np.tile([0, 1, 2], 50), rng=0)
-    assert [row.aspect for row in sure.rows] == ["error", "shape", "classes", "error"]
-
-
-@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
-def test_audit_with_a_degenerate_null_does_not_warn():
-    report = ct.audit([1.0] * 200 + [0.0] * 200, [1] * 200 + [0] * 200)
-    assert report.verdict == "calibrated"
 
 
 def test_holm_against_its_definition(rng):
@@ -299,50 +198,11 @@ def test_two_digits_of_the_sd_decide_how_a_number_is_written(value, spread, show
     assert format_value(value, spread) == shown
 
 
-def test_a_rare_event_is_told_in_one_direction(rng):
-    p = rng.beta(1, 17, 8000)
-    report = ct.audit(p, rng.random(8000) < 0.65 * p)
-    assert report.direction == "too high"
-    assert "too high" in report.summary[0]
-    assert not re.search("over(conf|est)|under(conf|est)", str(report))
-
-
-def test_errors_and_scores_have_columns_of_their_own(report):
-    (table,) = report._tables()
-    assert table["score"][1].endswith(" sd")
-    assert all("sd" not in text for text in (*table["error"], *table["if calibrated"]))
-    assert [bool(a) for a in table["error"]] == [not b for b in table["score"]]
-    assert not re.search(r"\b0\.0+ ± |± 0\.0+\b(?!\d)", str(report))
-
-
 def test_audit_says_so_when_it_cannot_know():
     """One sure and right prediction, or five, prove nothing."""
     for p, labels in (([1.0], [1]), ([0.999], [1]), ([0.95], [1]), ([0.999] * 5, [1] * 5)):
         assert ct.audit(p, labels).verdict == "too little data"
     assert ct.audit([[1.0, 0.0, 0.0]], [0]).verdict == "too little data"
-
-
-def test_audit_of_an_event_leads_with_the_event(rng):
-    risk = rng.beta(2, 8, 3000)
-    report = ct.audit(risk, rng.random(3000) < 0.6 * risk)
-    assert report.summary[0].startswith(
-        "Class 1: predicts 20.2 % on average, observed 11.9 %: too high."
-    )
-    assert report.direction == "too high"
-    assert "confident" not in str(report)
-    assert "chance alone would show" in " ".join(report.summary)
-
-
-def test_report_fits_a_narrow_terminal(report):
-    from io import StringIO
-
-    from rich.console import Console
-
-    console = Console(file=StringIO(), width=80, color_system=None)
-    console.print(report)
-    lines = console.file.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert any(line.rstrip().endswith("miscalibrated") for line in lines)
 
 
 def test_audit_stops_at_ctrl_c(monkeypatch):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.tally.grid import SUMS, TOTALS
+from caltest.tally.grid import TOTALS
 from caltest.tally.sql import COLUMNS, quoted
 
 
@@ -129,23 +129,6 @@ def test_rows_that_cannot_be_tallied_are_counted():
         ct.Tally.from_table(in_duckdb({"p": np.zeros(0), "y": np.zeros(0)}))
 
 
-def test_results_of_days_may_stand_below_each_other(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    p, y = hard(4)
-    cut = p.size // 3
-    parts = [pandas.DataFrame(in_duckdb({"p": p[k], "y": y[k]}))
-             for k in (slice(cut), slice(cut, None))]  # fmt: skip
-    whole = ct.Tally.from_table(in_duckdb({"p": p, "y": y}))
-    both = pandas.concat(parts)
-    assert ct.Tally.from_table(both) == whole
-    both.to_parquet(tmp_path / "days.parquet")
-    assert ct.Tally.from_table(tmp_path / "days.parquet") == whole
-    polars = pytest.importorskip("polars")
-    assert ct.Tally.from_table(polars.from_pandas(both)) == whole
-    both.to_csv(tmp_path / "days.csv", index=False)
-    assert ct.Tally.from_table(str(tmp_path / "days.csv")) == whole
-
-
 def test_damaged_results_are_refused():
     result = in_duckdb({"p": [0.1, 0.6], "y": [0, 1]})
     for name, value, match in (
@@ -221,28 +204,6 @@ def test_grades_are_their_rows(seed):
     assert made == ct.Tally.of(*expanded(n, events, p), grid=grid)
 
 
-def test_readers_of_tables():
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    pyarrow, duckdb = pytest.importorskip("pyarrow"), pytest.importorskip("duckdb")
-    grades = {"obligors": [100, 50, 7], "defaults": [1, 2, 7], "pd": [0.01, 0.05, 0.3]}
-    wanted = ct.Tally.of(*expanded(*map(np.array, grades.values())))
-    table = pyarrow.table(grades)
-    frames = [pandas.DataFrame(grades), polars.DataFrame(grades), table, duckdb.from_arrow(table)]
-    for frame in (grades, *frames):
-        assert ct.Tally.from_table(frame) == wanted
-    single = pandas.DataFrame(grades).astype({"pd": np.float32})
-    assert ct.Tally.from_table(single) == wanted
-
-
-def test_questions_of_grades_have_the_answers_of_their_rows():
-    n, events, p = np.array([400, 300, 200]), np.array([9, 40, 61]), np.array([0.02, 0.1, 0.3])
-    tally = ct.Tally.from_table({"n": n, "events": events, "probability": p}, classes=["ok", "bad"])
-    rows = ct.Predictions.of(*expanded(n, events, p), classes=["ok", "bad"])
-    assert tally == ct.Tally.of(rows)
-    a, b = ct.calibration_test(tally), ct.calibration_test(rows)
-    assert a.pvalue == pytest.approx(b.pvalue, abs=1e-9)
-
-
 BAD = [
     ({"events": [1, 11, 0]}, r"events: row 1 is 11, more than 10, the rows of its grade"),
     ({"events": [1, -1, 0]}, r"events: row 1 is -1; these are whole numbers ≥ 0"),
@@ -285,7 +246,3 @@ def test_rows_of_files_are_counted_from_1(tmp_path):
         ct.Tally.from_table(path, probability="pd")
     with pytest.raises(FileNotFoundError):
         ct.Tally.from_table(tmp_path / "none.csv")
-
-
-def test_the_columns_are_those_of_a_tally():
-    assert {*SUMS, *TOTALS} < set(COLUMNS)

@@ -104,13 +104,6 @@ def test_reference_values_of_mixed_rows():
     assert found[:3] == pytest.approx((-0.4535937500, -0.5156188141, -0.1625991684), abs=1e-8)
 
 
-def test_redraws_have_the_reference_quantiles():
-    p, y, features, _ = mixed()
-    found = ct.segment_search(p, y, features, n_resamples=1999, rng=0)
-    assert found.bar == pytest.approx(2.64, abs=0.15)
-    assert found.segments[0].name == "x <= 0.75 and site = B"  # the shortest decimal
-
-
 # ------------------------------------------------------------------------------- a slow twin
 def conditions(x, min_rows, parts):
     """Return the masks of all conditions on a column, and the number of its cells."""
@@ -337,21 +330,6 @@ def test_one_wrong_cell_and_certain_predictions_make_no_nan():
     assert "probability exactly 0" in str(broken)
 
 
-def test_many_classes_have_a_column_of_their_own():
-    data = ct.examples.digits("overfit")
-    found = ct.segment_search(data, features={"x": np.arange(data.n)}, **FEW)
-    assert found.columns == ("prediction", "predicted class", "x")
-    with pytest.raises(ct.StatisticError, match="needs a two-class lens"):
-        ct.segment_search(data, features={"x": np.arange(data.n)}, lens=ct.Canonical())
-    p, y, f = data_of_two()
-    assert ct.segment_search(p, y, f, lens=ct.TopK(1), **FEW).columns[1] == "prediction_"
-
-
-def data_of_two():
-    p, y, f = data()
-    return p, y, {"prediction_": f["age"]}
-
-
 def test_clusters_widen_intervals():
     p, y, f = data(300)
     cluster = np.repeat(np.arange(300), 4)
@@ -512,16 +490,3 @@ def test_the_command_line_searches(tmp_path, capsys):
     with pytest.raises(SystemExit):
         cli.main(["audit", str(path), "--features", "age", "--n-resamples", "199"])
     assert "OneVsRest(1) segments" in capsys.readouterr().out
-
-
-def test_pictures_are_forests():
-    for shift in (0.0, 1.5):
-        found = ct.segment_search(*data(shift=shift), **FEW)
-        picture = found.plot()
-        rows = [found.whole, *(found.segments or found.strongest)]
-        assert picture.artists["differences"].get_offsets()[:, 0].tolist() == [
-            row.difference for row in rows
-        ]
-        assert len(picture.artists["labels"]) == len(rows)
-        assert ("least" in picture.artists) == any(row.on_average for row in rows)
-        assert picture.figure.get_size_inches()[0] == 3.25

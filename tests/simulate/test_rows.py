@@ -156,14 +156,6 @@ def test_impossible_pairs_are_never_drawn(n, n_classes):
     np.testing.assert_allclose(wrong.replicates(SEED, 0, 512), 1.0, rtol=1e-15)  # n pairs, all so
 
 
-def test_ties_stay_ties():
-    """Thirty forecasts of 0.8: the error is a multiple of 1/30 apart from rounding."""
-    probs = np.tile([0.8, 0.2], (30, 1))
-    values = resamples(ct.ECE(5), SCHEMES[0], probs).replicates(SEED, 0, 2560)
-    wins = np.abs(values - np.abs(np.arange(31)[:, None] / 30 - 0.8)).min(axis=0)
-    assert wins.max() < 1e-14
-
-
 @pytest.mark.parametrize("bins", [*QUANTILES, *TREES, ct.UniformBins(6)], ids=repr)
 @pytest.mark.parametrize("kind", [ct.ECE, ct.MCE])
 def test_against_copies_for_two_classes(bins, kind):

@@ -167,15 +167,6 @@ def test_same_for_any_chunks_and_threads(n_classes):
     assert run(SEED, 3, 0).shape == (0,)
 
 
-def test_distances_of_many_classes_need_a_name():
-    probs = predictions(5, 3)
-    fixed = ct.ECE(distance=lambda r, g: 0.0).prepare(problem_of(seen(probs)))
-    assert isinstance(fixed.redraws(ct.RedrawLabels()), CountedRedraws)
-    probs = predictions(5, LADDER_CLASSES + 1)
-    fixed = ct.ECE(distance=lambda r, g: 0.0).prepare(problem_of(seen(probs)))
-    assert isinstance(fixed.redraws(ct.RedrawLabels()), Batches)
-
-
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 @pytest.mark.parametrize("short", [0, 1])
 def test_a_draw_on_a_threshold_has_passed_it(place, short):

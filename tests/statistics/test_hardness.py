@@ -21,13 +21,6 @@ def test_a_probability_above_one_by_rounding_is_certain():
     assert ct.calibration_test(probs, labels).pvalue == clean.pvalue < 1e-6
 
 
-def test_sums_over_a_group_stay_probabilities():
-    rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.full(10, 0.05), 5000).astype(np.float32)
-    data = ct.Predictions.of(probs, np.zeros(5000, int))
-    assert ct.Partition([list(range(9)), [9]])(data).probs.max() <= 1.0
-
-
 @pytest.mark.parametrize("n_classes", [3, 50])
 @pytest.mark.parametrize("distance", ["l2", "sqeuclidean", "max", "tv"])
 def test_compiled_and_plain_values_agree_to_the_last_ties(n_classes, distance):
@@ -86,60 +79,6 @@ def test_steep_distances_stay_within_memory():
     data = seen(np.column_stack([p, 1.0 - p]))
     law = cell_null(ct.ECE(5, distance=steep).prepare(problem_of(data)).cell_law(), 2.0)
     assert law.support.size < 2**22
-
-
-def test_statistics_cannot_write_into_the_data():
-    probs = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    before = probs.copy()
-
-    def greedy(p, y):
-        p[np.arange(len(y)), y] -= 1.0
-        return float((p**2).mean())
-
-    with pytest.raises(ValueError, match="read-only"):
-        ct.calibration_test(probs, np.zeros(50, int), greedy, null=RedrawLabels())
-    np.testing.assert_array_equal(probs, before)
-
-
-def test_masked_and_misaligned_input_is_refused():
-    masked = np.ma.masked_array([0.2, 0.5], mask=[False, True])
-    with pytest.raises(ct.InvalidPredictionsError, match="masked"):
-        ct.Predictions.of(masked, [0, 1])
-    pandas = pytest.importorskip("pandas")
-    p = pandas.Series([0.1, 0.9], index=["a", "b"])
-    y = pandas.Series([1, 0], index=["b", "a"])
-    with pytest.raises(ct.InvalidPredictionsError, match="align them first"):
-        ct.Predictions.of(p, y)
-
-
-def test_rounding_above_one_is_repaired_and_said():
-    data = ct.Predictions.of([0.5, 1.0000001], [0, 1])
-    assert data.probs[1, 1] == 1.0
-    assert data.notes == ("1 value above 1 by rounding, taken as 1",)
-
-
-def test_any_function_bins_and_any_compiled_function_is_a_statistic():
-    numba = pytest.importorskip("numba")
-    data = ct.examples.GaussianMixture(1, 1).sample(200, 1)
-
-    def halves(probs):
-        return (probs[:, 0] > 0.5).astype(np.int64)
-
-    by_function = ct.calibration_test(data, None, ct.ECE(halves), lens=ct.Canonical())
-    assert by_function.null == "exact"
-    by_name = ct.calibration_test(data, None, ct.ECE(2), lens=ct.Canonical())
-    assert by_function.estimate == by_name.estimate
-    assert "ECE(halves, distance='tv')" in by_function.recipe
-
-    def gap(probs, labels):
-        return abs((probs[:, 0] - (labels == 0)).mean())
-
-    options = {"lens": ct.Canonical(), "n_resamples": 99, "rng": 2}
-    plain = ct.calibration_test(data, None, gap, **options)
-    compiled = ct.calibration_test(data, None, numba.njit(gap, nogil=True), **options)
-    assert compiled.pvalue == plain.pvalue == 0.01
-    with pytest.raises(StatisticError, match="must return one integer per row"):
-        ct.calibration_test(data, None, ct.ECE(lambda probs: probs[:, 0]))
 
 
 def test_an_atom_at_the_estimate_does_not_refine_for_ever():

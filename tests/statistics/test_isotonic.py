@@ -62,14 +62,6 @@ def test_impossible_label():
     assert CORP("brier")([0.0, 0.5, 1.0], [1, 0, 1]) == pytest.approx(1.25 / 3 - 0.5 / 3)
 
 
-@given(EVENTS)
-def test_both_outcomes_are_alike(problem):
-    p, y = problem
-    p = np.round(p * 256) / 256  # 1 − p is exact
-    value = CORP()(p, y)
-    assert CORP()(1 - p, 1 - y) == pytest.approx(value, abs=1e-13)
-
-
 @pytest.mark.filterwarnings("ignore:predictions add up to exactly")
 def test_recalibrated_predictions_have_no_miscalibration():
     p, y = two(1, 400)

@@ -265,26 +265,6 @@ def test_moved_residuals_are_a_quadratic_form(statistic, n_classes):
     assert value == pytest.approx(0.0 if unbiased else norm / halves / 30**2, abs=1e-14)
 
 
-@pytest.mark.parametrize("kind", TWINS)
-def test_names_of_classes_do_not_matter(kind):
-    probs, labels = problem(80, 5)
-    names = np.random.default_rng(0).permutation(5)
-    expected = SKCE(kind())(probs, labels)
-    assert SKCE(kind())(probs[:, np.argsort(names)], names[labels]) == pytest.approx(expected)
-    two, y = problem(80, 2)
-    expected = SKCE(kind())(seen(two, y))
-    assert SKCE(kind())(seen(two[:, ::-1], 1 - y)) == pytest.approx(expected)
-
-
-def test_certain_predictions():
-    probs = np.eye(3)[[0, 1, 2, 0]]
-    assert SKCE()(probs, np.array([0, 1, 2, 0])) == 0.0
-    assert SKCE(estimator="biased")(probs, np.array([1, 1, 2, 0])) > 0.1
-    for rows in (probs, np.eye(2)[[0, 1, 1, 0]]):
-        drawn = ct.replicate(seen(rows), SKCE(), ct.RedrawLabels(), n_resamples=9, rng=1)
-        np.testing.assert_array_equal(drawn.values, 0.0)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_one_and_two_rows(n_classes):
     probs, labels = problem(2, n_classes)
@@ -293,10 +273,6 @@ def test_one_and_two_rows(n_classes):
         assert SKCE(TVKernel(0.5), estimator=estimator)(probs, labels) == pytest.approx(expected)
         with pytest.raises(StatisticError, match=r"needs at least 2 rows, not 1"):
             SKCE(estimator=estimator)(probs[:1], labels[:1])
-    with pytest.raises(StatisticError, match=r"block_size=5\) needs at least 5 rows, not 2"):
-        SKCE(estimator="block", block_size=5)(probs, labels)
-    with pytest.raises(StatisticError, match="needs at least 1 rows, not 0"):
-        SKCE(estimator="biased").prepare(problem_of(seen(probs[:0])))
     residual = np.eye(n_classes)[labels[0]] - probs[0]
     one = SKCE(estimator="biased")(probs[:1], labels[:1])
     assert one == pytest.approx(residual @ residual)
@@ -320,22 +296,3 @@ def test_bootstrap_is_that_of_calibrationtests_jl(n_classes, kind):
     np.testing.assert_allclose(moved, replicates - observed, atol=1e-14)
     share = (replicates >= observed - 1e-14).mean()
     assert law.sf(fixed(labels)) == pytest.approx(share)
-
-
-def test_what_only_whole_vectors_show_is_found():
-    data = ct.examples.SixPoints().sample(2000, rng=1)
-    test = partial(ct.calibration_test, data, None, SKCE(), n_resamples=999, rng=1)
-    assert test(lens=ct.TopK(1)).pvalue > 0.05
-    assert test(lens=ct.Canonical()).pvalue <= 0.005
-
-
-def test_mmce_finds_what_the_top_class_shows():
-    generator = np.random.default_rng(3)
-    p = generator.uniform(0.5, 1.0, 1000)
-    hits = generator.random(1000) < p
-    assert ct.calibration_test(p, hits, MMCE(), lens=ct.OneVsRest(1), rng=1).pvalue > 0.01
-    for statistic in [MMCE(), SKCE()]:
-        result = ct.calibration_test(
-            p**0.3, hits, statistic, lens=ct.OneVsRest(1), n_resamples=999, rng=1
-        )
-        assert result.pvalue == 0.001

@@ -13,33 +13,10 @@ def four():
     return Predictions.of([[0.1, 0.4, 0.2, 0.3], [0.25, 0.25, 0.25, 0.25]], [3, 1])
 
 
-def test_top_k_orders_and_collects_the_rest(four):
-    two = TopK(2)(four)
-    np.testing.assert_allclose(two.probs, [[0.4, 0.3, 0.3], [0.25, 0.25, 0.5]])
-    np.testing.assert_array_equal(two.labels, [1, 1])
-    one = TopK(1)(four)
-    np.testing.assert_allclose(one.probs, [[0.4, 0.6], [0.25, 0.75]])
-    np.testing.assert_array_equal(one.labels, [1, 1])
-    three = TopK(3)(four)
-    np.testing.assert_array_equal(three.labels, [1, 1])
-
-
 def test_top_k_breaks_ties_by_class_index():
     data = Predictions.of([[0.4, 0.2, 0.4]] * 3, [0, 1, 2])
     np.testing.assert_array_equal(TopK(1)(data).labels, [0, 1, 1])
     np.testing.assert_array_equal(TopK(2)(data).labels, [0, 2, 1])
-
-
-def test_partition_sums_groups(four):
-    induced = Partition([[0, 3], [1, 2]])(four)
-    np.testing.assert_allclose(induced.probs, [[0.4, 0.6], [0.5, 0.5]])
-    np.testing.assert_array_equal(induced.labels, [0, 1])
-
-
-def test_one_vs_rest_puts_the_class_first(four):
-    induced = OneVsRest(1)(four)
-    np.testing.assert_allclose(induced.probs, [[0.4, 0.6], [0.25, 0.75]])
-    np.testing.assert_array_equal(induced.labels, [1, 0])
 
 
 def test_the_rest_of_a_sure_prediction_keeps_its_digits():
@@ -49,14 +26,6 @@ def test_the_rest_of_a_sure_prediction_keeps_its_digits():
         induced = lens(data)
         assert induced.probs[0, 1] == tiny
         assert induced.impossible.size == 0
-
-
-def test_canonical_changes_nothing(four):
-    same = Canonical()(four)
-    np.testing.assert_array_equal(same.probs, four.probs)
-    np.testing.assert_array_equal(same.labels, four.labels)
-    assert same.induced
-    assert not four.induced
 
 
 def test_a_function_that_picks_rows_keeps_their_facts(four):
@@ -84,25 +53,6 @@ def test_any_function_is_a_lens(four):
     assert result.estimate == ct.calibration_test(four, lens=Partition([[0, 2], [1, 3]])).estimate
 
 
-@pytest.mark.parametrize(
-    ("lens", "message"),
-    [
-        (TopK(4), "at most 3"),
-        (OneVsRest(4), "from 0 to 3"),
-        (OneVsRest(-1), "no class -1"),
-        (OneVsRest("ant"), "no class named 'ant'"),
-        (TopK, "lens must be a lens such as"),
-        ("TopK", "lens must be a lens such as"),
-        (Partition([[0, 1], [2]]), "leaves out class 3"),
-        (Partition([[0, 1], [2, 3, 4]]), "no class 4"),
-        (lambda data: data.probs, "returned ndarray"),
-    ],
-)
-def test_refuses_what_does_not_fit(four, lens, message):
-    with pytest.raises(StatisticError, match=message):
-        ct.calibration_test(four, lens=lens)
-
-
 def test_classes_can_be_named():
     data = Predictions.of([[0.2, 0.3, 0.5]], ["owl"], ["cat", "dog", "owl"])
     named, numbered = OneVsRest("dog")(data), OneVsRest(1)(data)
@@ -110,11 +60,3 @@ def test_classes_can_be_named():
     induced = Partition([["cat", "owl"], ["dog"]])(data)
     np.testing.assert_allclose(induced.probs, [[0.7, 0.3]])
     np.testing.assert_array_equal(induced.labels, [0])
-
-
-def test_creature_example():
-    """The two vectors of the introduction agree through TopK(1) and differ by TV 0.1."""
-    a = Predictions.of([[0.9, 0.1, 0.0]], [0])
-    b = Predictions.of([[0.9, 0.0, 0.1]], [0])
-    np.testing.assert_allclose(TopK(1)(a).probs, TopK(1)(b).probs)
-    assert ct.distances.total_variation(a.probs, b.probs)[0] == pytest.approx(0.1)

@@ -9,7 +9,6 @@ from test_published import nixon
 
 import caltest as ct
 from caltest.problem import Flips
-from caltest.simulate import LabelSampler
 from caltest.statistics import ACE, SCE, TACE, ClasswiseECE
 from caltest.statistics.base import problem_of
 
@@ -58,33 +57,6 @@ def test_against_slow_twin(statistic, k, style):
         assert fixed.batch(labels[None])[0] == pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-def test_a_hundred_classes_against_slow_twin(statistic):
-    probs, labels = problem(5, 60, 100)
-    assert statistic(probs, labels) == pytest.approx(expected(statistic, probs, labels), abs=1e-12)
-
-
-def test_all_rules_agree_without_ties_when_the_ranges_are_even():
-    probs, labels = problem(8, 60, 4)
-    value = ACE(6)(probs, labels)
-    assert nixon("ace", 6)(probs, labels) == pytest.approx(value, abs=1e-12)
-    assert ClasswiseECE(ct.QuantileBins(6))(probs, labels) == pytest.approx(value, abs=1e-12)
-    by_rank = []
-    for k in range(4):
-        parts = np.array_split(np.argsort(probs[:, k]), 6)
-        by_rank.append(np.mean([abs((labels[r] == k).mean() - probs[r, k].mean()) for r in parts]))
-    assert np.mean(by_rank) == pytest.approx(value, abs=1e-12)
-
-
-def test_sce_is_classwise_ece_and_the_mean_over_one_vs_rest():
-    probs, labels = problem(9, 70, 5, "decimals")
-    lenses = [ct.OneVsRest(k)(ct.Predictions.of(probs, labels)) for k in range(5)]
-    by_class = [ct.ECE(10)(induced) for induced in lenses]
-    assert SCE(10)(probs, labels) == pytest.approx(np.mean(by_class), abs=1e-12)
-    assert ClasswiseECE(10)(probs, labels) == pytest.approx(np.mean(by_class), abs=1e-12)
-    assert ClasswiseECE(10, aggregate="max")(probs, labels) == pytest.approx(max(by_class))
-
-
 def test_cases_by_hand():
     certain = np.array([[1.0, 0.0], [0.0, 1.0]])
     for statistic in STATISTICS:
@@ -101,30 +73,6 @@ def test_pooled_ranges_keep_their_weight():
     p, y = np.array([0.2, 0.2, 0.2, 0.8]), np.array([0, 0, 0, 0])
     assert ACE(4)(p, y) == pytest.approx(0.75 * 0.2 + 0.25 * 0.8)
     assert SCE(2)(p, y) == pytest.approx(0.75 * 0.2 + 0.25 * 0.8)
-
-
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-@pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
-def test_order_of_rows_and_classes_does_not_matter(statistic, style):
-    probs, labels = problem(10, 80, 6, style)
-    value, generator = statistic(probs, labels), np.random.default_rng(2)
-    rows, classes = generator.permutation(80), generator.permutation(6)
-    assert statistic(probs[rows], labels[rows]) == pytest.approx(value, abs=1e-12)
-    relabelled = np.argsort(classes)[labels]
-    assert statistic(probs[:, classes], relabelled) == pytest.approx(value, abs=1e-12)
-
-
-def test_classwise_errors_see_what_the_top_label_does_not():
-    generator = np.random.default_rng(4)
-    probs = generator.dirichlet(np.ones(10), 400)
-    labels = LabelSampler.of(probs)(generator.random(400))
-    labels[generator.random(400) < 0.15] = 0
-    data = ct.Predictions.of(probs, labels)
-    for statistic in (SCE(), ACE(), TACE(), ClasswiseECE(aggregate="max")):
-        result = ct.calibration_test(
-            data, None, statistic, lens=ct.Canonical(), n_resamples=199, rng=1
-        )
-        assert result.pvalue == 0.005, repr(statistic)
 
 
 def test_moved_residuals_are_classes_of_gaps():

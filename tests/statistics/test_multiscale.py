@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from conftest import problem, seen
-from test_twins import multiscale
 
 import caltest as ct
 from caltest import StatisticError
@@ -14,12 +13,6 @@ from caltest.statistics.base import problem_of
 
 def standardised(fixed, labels):
     return fixed.standardised(fixed.problem.sums(labels[None], fixed.cells, "cells"))
-
-
-@pytest.mark.slow
-def test_a_hundred_classes():
-    probs, labels = problem(1, 40, 100)
-    assert MultiScale()(probs, labels) == pytest.approx(multiscale(probs, labels))
 
 
 def test_scales_are_debiased_errors_and_cells_are_nested():
@@ -68,17 +61,6 @@ def test_waves_are_caught_that_fifteen_bins_do_not_see():
     datasets = [waves(generator, 500) for _ in range(40)]
     assert rejections(MultiScale(), datasets) >= 24  # 0.80 of 300 in a larger study
     assert rejections(ct.ECE(15), datasets) <= 14
-
-
-def test_the_static_bin_pathology_is_caught():
-    # 45 % positive; negatives predicted in (0.41, 0.43), positives in (0.47, 0.49).
-    p = np.concatenate([np.linspace(0.411, 0.429, 1100), np.linspace(0.471, 0.489, 900)])
-    y = np.repeat([0, 1], [1100, 900])
-    pairs = [(ct.ECE(10), ct.OneVsRest(1)), (MultiScale(), ct.OneVsRest(1))]
-    blind, sharp = ct.joint_test(p, y, pairs=pairs, n_resamples=199, rng=1).tests
-    assert blind.pvalue > 0.5
-    assert sharp.pvalue == 0.005
-    assert sharp.estimate > 100
 
 
 def test_data_that_cannot_vary_are_refused():

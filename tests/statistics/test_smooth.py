@@ -62,12 +62,6 @@ def test_all_wrong(p, y):
     assert SmoothECE()(p, y) == pytest.approx(gap, abs=1e-9)
 
 
-def test_all_right():
-    curve = smooth_curve([0.0, 1.0, 1.0], [0, 1, 1])
-    assert curve.error == 0.0
-    assert curve.width == 10 / 2**16  # the smallest that is tried
-
-
 def test_limit_is_the_mean_error():
     # r(p) = p + 0.1 sin(2πp): for smooth errors and many rows smECE tends to E|r(p) − p| = 0.2 / π,
     # less what the kernel of that width takes off.
@@ -81,10 +75,3 @@ def test_limit_is_the_mean_error():
     truth = curve.predicted + 0.1 * damping * np.sin(2 * np.pi * curve.predicted)
     assert_allclose(curve.observed[inner], truth[inner], atol=0.015)
     assert_allclose(curve.density, 1.0, atol=0.05)
-
-
-def test_curve_is_what_the_error_measures():
-    p, y = two(2, 400)
-    curve = smooth_curve(p, y, points=800)
-    gap = np.abs(curve.observed - curve.predicted) @ curve.density / curve.density.sum()
-    assert gap == pytest.approx(curve.error, abs=1e-3)

@@ -34,17 +34,6 @@ def test_all_labels_of_few_rows_against_slow_twin():
     np.testing.assert_allclose([fixed(1 - y) for y in every], expected, atol=1e-13)
 
 
-def test_by_hand():
-    p, y = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9]), np.array([0, 1, 0, 1, 0, 1])
-    # two bins: 1/3, 2/3 rise; three bins: 1/2, 1/2, 1/2 do; four, (0, 1), (0), (1, 0), (1): no
-    fixed = Sweep().prepare(problem_of(event(p, y)))
-    assert fixed.n_bins(1 - y) == 3
-    assert fixed(1 - y) == pytest.approx((0.7 + 0.0 + 0.7) / 6)
-    # sorted outcomes: every row is a bin
-    assert Sweep()(p, np.sort(y)) == pytest.approx(0.2)
-    assert Sweep(norm="l2")(np.full(4, 0.5), np.array([1, 1, 1, 0])) == pytest.approx(0.25)
-
-
 def test_the_published_loop_gives_the_same_bins():
     """The authors' loop, with ties broken by the order of the rows, on data without ties."""
     generator = np.random.default_rng(9)

@@ -37,7 +37,6 @@ def test_cells_answer_as_the_rows_do(statistic):
     assert sums.null_mean == pytest.approx(rows.null_mean, rel=0.1)
     assert sums.pvalue == pytest.approx(rows.pvalue, abs=0.06)
     assert (sums.null, sums.n_clusters, sums.n) == ("WildSigns()", 120, P.size)
-    assert "from sums of 120 clusters" in str(sums)
 
 
 def test_replicates_are_sums_of_signed_clusters():
@@ -118,8 +117,6 @@ def test_a_curve_has_bars_of_cluster_sums():
     assert curve.band == "WildSigns()"
     together = ct.reliability_curve(TALLY, bins=10, simultaneous=True, rng=0)
     assert (together.high >= curve.high).all()
-    assert ct.reliability_curve(TALLY, bins=10, band=None).high.size == 10
-    assert curve.plot().ax.get_xlabel()
 
 
 def test_from_a_database():

@@ -59,15 +59,6 @@ def test_on_processes_of_which_one_is_killed():
     assert found == ct.Tally.of(rows.p, rows.y)
 
 
-def test_verbs_name_what_tallies_a_frame():
-    lazy = dd.from_pandas(frame(100).assign(w=1.0), npartitions=2)
-    for verb in (ct.audit, ct.calibration_test, ct.confidence_interval, ct.report):
-        with pytest.raises(
-            ct.InvalidPredictionsError, match=r"compute\(\) returns, or tally it by"
-        ):
-            verb(lazy, "y")
-
-
 def test_what_a_frame_cannot_say(monkeypatch):
     lazy = dd.from_pandas(frame(100).assign(w=1.0), npartitions=2)
     with pytest.raises(ct.InvalidPredictionsError, match=r"no labels found.*label="):

@@ -52,15 +52,7 @@ def test_verbs_look_through_a_lens(digits, tallies):
         assert (found.low, found.high) == pytest.approx((rows.low, rows.high), abs=1e-6)
     again = ct.compare(tallies, tallies, paired=False, lens=ct.OneVsRest(2))
     assert (again.difference, again.lens) == (0.0, "OneVsRest(2)")
-    curve = ct.reliability_curve(tallies, lens=ct.OneVsRest(2))
-    assert curve.lens == "OneVsRest(2)"
     assert ct.equivalence_test(tallies, tolerance=0.5).equivalent
-
-
-def test_classes_by_name():
-    data = ct.Predictions.of([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]], [1, 0], classes=["a", "b", "c"])
-    tallies = ct.Tallies.of(data)
-    assert tallies.through(ct.OneVsRest("b")).lens == ct.OneVsRest(1)
 
 
 def test_two_classes_know_the_event_and_the_top():

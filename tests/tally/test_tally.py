@@ -139,11 +139,6 @@ def test_quantile_bins_are_those_of_rows_where_rows_are_ties():
         assert found.pvalue == pytest.approx(ct.calibration_test(p, y, ct.ECE(bins)).pvalue)
 
 
-def test_another_grid_has_other_bins():
-    sevens = ct.Tally.of([0.2, 0.7], [0, 1], grid=700)
-    assert ct.calibration_test(sevens, None, ct.ECE(7)).estimate == pytest.approx(0.25)
-
-
 def both(p, y, statistic, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -172,28 +167,6 @@ def test_limit_laws_are_those_of_rows():
     for statistic in (ct.CoxScore(), ct.ScoreGap("log"), ct.BrierScore(), ct.OERatio()):
         rows, tally = both(p, y, statistic, null="asymptotic")
         assert tally.pvalue == pytest.approx(rows.pvalue, rel=1e-9)
-
-
-def test_scores_of_mean_predictions_say_so():
-    tally = ct.Tally.of([0.2, 0.7], [0, 1])
-    score = ct.calibration_test(tally, None, ct.ScoreGap("spherical"), n_resamples=9)
-    assert "spherical scores are those of mean predictions of micro-cells" in score.notes
-
-
-def test_top_class_of_two():
-    p, y = problem(0, 1000)
-    top, tally = ct.Tally.of(p, y, lens=ct.TopK(1)), ct.Tally.of(p, y).top()
-    assert np.array_equal(top.key, tally.key)
-    assert np.array_equal(top.sums[:, [0, 5]], tally.sums[:, [0, 5]])
-    for statistic in (ct.ECE(), ct.CoxScore(), ct.ScoreGap("log")):
-        a, b = (ct.calibration_test(t, None, statistic, n_resamples=99) for t in (top, tally))
-        assert a.estimate == pytest.approx(b.estimate, rel=1e-9)
-
-
-def test_impossible_outcomes_are_counted():
-    tally = ct.Tally.of([0.0, 0.0, 1.0, 1.0, 0.5], [1, 0, 0, 1, 1])
-    assert TallyProblem.of(tally).impossible.size == 2
-    assert ct.calibration_test(tally).impossible == 2
 
 
 def laws_of(p, bins, grid):
@@ -310,14 +283,6 @@ def test_comparisons_are_those_of_rows(grid, weighted, size):
         assert [note for note in found.notes if "alone" in note] == list(rows.notes)
 
 
-def test_audit_of_the_top_class_of_many():
-    data = ct.examples.digits("overfit")
-    rows, tally = ct.audit(data, rng=0), ct.audit(ct.Tally.of(data), rng=0)
-    assert tally.verdict == rows.verdict
-    assert tally.rows[0].pvalue == pytest.approx(rows.rows[0].pvalue, abs=1e-10)
-    assert tally.accuracy == pytest.approx(rows.accuracy)
-
-
 @pytest.mark.slow
 def test_audit_of_very_many_rows_asks_their_sums(monkeypatch):
     rng = np.random.default_rng(4)
@@ -422,20 +387,6 @@ def test_intervals_curves_and_joint_tests_of_very_many_rows(monkeypatch):
     sums, said = answers()
     assert all(said)
     assert sums == pytest.approx(rows, rel=1e-9, abs=1e-12)
-
-
-def test_scores_of_very_many_rows_are_normal_unless_rare(monkeypatch):
-    data = ct.examples.SixPoints().sample(3000, rng=1)
-    asked = [q for q in questions.questions(data) if q.kind == "score"]
-    assert questions.null_of(data, asked[0]) == "auto"
-    monkeypatch.setattr(questions, "MANY", 500)
-    assert questions.null_of(data, asked[0]) == "asymptotic"
-    score, lens = asked[0].pairs[0]
-    drawn = ct.calibration_test(data, None, score, lens=lens, rng=1)
-    limit = ct.calibration_test(data, None, score, lens=lens, null="asymptotic")
-    assert abs(drawn.pvalue - limit.pvalue) < 5 * drawn.pvalue_error
-    sure = ct.Predictions.of(np.tile([1e-5, 1e-5, 1 - 2e-5], (3000, 1)), np.full(3000, 2))
-    assert questions.null_of(sure, asked[0]) == "auto"
 
 
 @pytest.mark.parametrize("rows", [3, 40, 10**6])

@@ -171,32 +171,6 @@ def test_tallies_of_two_classes_do_what_their_tally_does():
     assert ct.plan(several, **truth).n == ct.plan(one, **truth).n
 
 
-def test_an_audit_of_a_tally_says_once_where_its_numbers_come_from():
-    text = str(ct.audit(KINDS["Tally"], n_resamples=99))
-    assert text.count("from sums over micro-cells") == 1
-    assert (
-        "Note: Kuiper sees nothing within a micro-cell. Note: MultiScale has the scales 2" in text
-    )
-    test = ct.calibration_test(KINDS["Tally"], statistic=ct.Kuiper(), n_resamples=99)
-    assert test.notes == (
-        "from sums over micro-cells (Tally, grid 4800)",
-        "Kuiper sees nothing within a micro-cell",
-    )
-
-
-def test_an_audit_of_many_classes_says_which_sums_are_of_which_lens():
-    found = ct.audit(ct.Tallies.of(DIGITS), n_resamples=199)
-    whole, top, *others = found.notes
-    assert "renormalised" in whole
-    assert top == "TopK(1): from sums over micro-cells (Tally, grid 4800)"
-    assert [note.split(": from sums over ")[0] for note in others] == ["OneVsRest(0…9)"]
-
-
-def test_a_monitor_that_has_seen_one_tally_shows_a_point():
-    picture = ct.Monitor().update(KINDS["Tally"]).plot()
-    assert picture.artists["evidence"].get_marker() == "o"
-
-
 @pytest.fixture
 def words_file(tmp_path):
     path, names = tmp_path / "part.csv", np.array(["no", "yes"])
@@ -214,8 +188,3 @@ def test_a_state_is_of_the_columns_and_labels_that_were_asked(words_file, tmp_pa
     (name,) = other
     with pytest.raises(ct.StatisticError, match=f"was written with {name}=.*, not .*: give the"):
         ct.scan(words_file, **asked | other, resume=tmp_path / "state")
-
-
-def test_folders_and_patterns_that_match_nothing(tmp_path, refused):
-    refused("name its files, such as", "audit", tmp_path)
-    refused("no file is like", "audit", tmp_path / "part-*.parquet")

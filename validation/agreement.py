@@ -1,7 +1,7 @@
 """Number against number: what other programs return, and the preset that returns it too.
 
-``python tests/agreement.py`` writes ``docs/agreement.md``. The numbers of the others were measured
-by running them (``test_presets.py`` does so again where they are installed), or are published.
+``python -m validation.agreement`` writes ``docs/agreement.md``. The numbers of the others were
+measured by running them (the tests do so again where they are installed), or are published.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import reference as ref
 import scipy.stats
 
 import caltest as ct
 from caltest import presets
 
+#: The ten rows of five classes of the ECE tutorial.
+TUTORIAL_MULTI = np.array(
+    [
+        [0.25, 0.2, 0.22, 0.18, 0.15],
+        [0.16, 0.06, 0.5, 0.07, 0.21],
+        [0.06, 0.03, 0.8, 0.07, 0.04],
+        [0.02, 0.03, 0.01, 0.04, 0.9],
+        [0.4, 0.15, 0.16, 0.14, 0.15],
+        [0.15, 0.28, 0.18, 0.17, 0.22],
+        [0.07, 0.8, 0.03, 0.06, 0.04],
+        [0.1, 0.05, 0.03, 0.75, 0.07],
+        [0.25, 0.22, 0.05, 0.3, 0.18],
+        [0.12, 0.09, 0.02, 0.17, 0.6],
+    ]
+)
+TUTORIAL_MULTI_LABELS = np.array([0, 2, 3, 4, 2, 0, 1, 3, 3, 2])
 TARGET = Path(__file__).parents[1] / "docs" / "agreement.md"
 
 
@@ -31,7 +46,7 @@ def data(name: str) -> Any:
     if name == "D":
         digits = ct.examples.digits("overfit")
         return digits.probs, digits.labels
-    return ref.TUTORIAL_MULTI, ref.TUTORIAL_MULTI_LABELS
+    return TUTORIAL_MULTI, TUTORIAL_MULTI_LABELS
 
 
 def _netcal(measure: str, *args: Any, **options: Any) -> Any:
@@ -252,8 +267,8 @@ data. W: 5000 calibrated two-class predictions, the stream of calzone's `simulat
 D: the embedded digits, 900 × 10. T: the ten rows of five classes of the ECE tutorial. The programs
 were run; Nixon et al. and Humanity's Last Exam are their code's published rules, and scikit-learn's
 error, which is not merged, is that of the points of its curve. HELM calls uncertainty-calibration,
-which was run as HELM does. `python tests/agreement.py` writes this page, and the tests run every
-line, with the programs themselves where they are installed.
+which was run as HELM does. `python -m validation.agreement` writes this page, and the tests run
+every line, with the programs themselves where they are installed.
 
 """
 REASONS = """
