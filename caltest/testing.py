@@ -46,9 +46,8 @@ def pytest_configure(config: Any) -> None:
     import pytest
 
     class Fixtures:
-        @pytest.fixture(name="assert_calibrated", scope="session")
-        @staticmethod
-        def fixture() -> Any:
-            return assert_calibrated
+        fixture = pytest.fixture(name="assert_calibrated", scope="session")(
+            staticmethod(lambda: assert_calibrated)
+        )
 
     config.pluginmanager.register(Fixtures(), "caltest.testing.fixtures")
