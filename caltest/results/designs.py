@@ -22,7 +22,7 @@ def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str
         if estimated:
             words = f"at most {words}" if any(known) else "below 0.1"
         shares += [f"{kind} {words}"] if known else []
-    return f"dependence of {', of '.join(shares)}{' (95 % limits)' if estimated else ''}"
+    return f"dependence λ of {', of '.join(shares)}{' (95 % limits)' if estimated else ''}"
 
 
 @described()
@@ -73,9 +73,18 @@ class ClusterSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know about clusters that are not all alike."""
-        notes = []
+        """What the dependence means for a reader, and how clusters are not all alike."""
+        notes = [
+            "λ is the chance that two rows of a cluster share a draw: errors by chance are larger "
+            "than those of independent rows, and p-values and floors allow for it"
+        ]
         overall = max(self.dependence or 0.0, self.correctness or 0.0)
+        if self.inflation > 1.0 and self.inflation_applied:
+            notes.append(
+                f"κ = {self.inflation:.2f}: labels of a cluster agree more than any such draw "
+                f"allows, so that redrawn residuals are made {self.inflation**0.5:.2f} times as "
+                "large: the test stays valid and finds less"
+            )
         if self.in_parts > overall:
             notes.append(
                 f"some rows depend on others of their cluster more than all do (λ up to "
@@ -108,7 +117,8 @@ class ClusterSummary(Record):
             "being right": [each.correctness for each in along],
         }
         applied = "" if self.inflation_applied else " (not applied)"
-        return f"{columns} · {degrees(kinds, self.estimated)} · κ {self.inflation:.2f}{applied}"
+        more = f" · inflation κ {self.inflation:.2f}{applied}" * (self.inflation > 1.0)
+        return f"{columns} · {degrees(kinds, self.estimated)}{more}"
 
 
 @described()
@@ -137,9 +147,11 @@ class FoldSummary(Record):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about cross-validated predictions."""
         notes = [
-            "folds are aligned, and p is not exact: models of other folds know these labels. The "
-            f"answer is about models fitted on {100 * self.share:.0f} % of the rows, not one "
-            "refitted on all"
+            "folds are aligned, each moved to the mean prediction of all rows: whether predictions "
+            "are too high or low in all, and how they are spread, is asked; whether one fold is "
+            "too high beside another is not. p is not exact: models of other folds know these "
+            f"labels. The answer is about models fitted on {100 * self.share:.0f} % of the rows, "
+            "not one refitted on all"
         ]
         if self.random < UNLIKELY:
             notes.append(

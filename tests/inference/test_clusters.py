@@ -104,6 +104,10 @@ def test_sums_of_the_example():
     assert summary.effective == pytest.approx(4.0824127414, abs=1e-9)
     assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
     assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
+    assert summary.notes[0].startswith("λ is the chance that two rows of a cluster share a draw")
+    inflated = replace(summary, inflation=1.44)
+    assert str(inflated).endswith("(95 % limits) · inflation κ 1.44")
+    assert "redrawn residuals are made 1.20 times as large: the test stays" in inflated.notes[1]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
