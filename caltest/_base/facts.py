@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
 from caltest._base.features import as_features
@@ -74,6 +74,21 @@ def as_times(values: Any, n: int) -> FloatArray:
         times = times.astype("datetime64[us]").astype(np.int64) / 1e6
         times[missing] = np.nan
     return as_numbers(times, "time")
+
+
+def as_dates(seconds: Any) -> AnyArray:
+    """Return the dates of which :func:`as_times` makes these seconds."""
+    return np.rint(np.multiply(seconds, 1e6)).astype(np.int64).astype("datetime64[us]")
+
+
+def are_dates(times: Any) -> bool:
+    """Say whether times are dates and no numbers, by the first of them."""
+    times = as_ndarray(times, "time").ravel()[:1]
+    try:
+        times.astype(np.float64)
+    except (TypeError, ValueError):
+        return True
+    return times.dtype.kind == "M"
 
 
 def _seconds(value: Any, row: int) -> float:

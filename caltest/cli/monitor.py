@@ -14,7 +14,7 @@ import numpy as np
 import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.copies import row_numbers
-from caltest._base.facts import as_times
+from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.state import fingerprint, locked, write
 from caltest.cli import options as o
 from caltest.cli.common import FACTS, Outcome, read_file
@@ -40,6 +40,7 @@ class Part:
     times: FloatArray
     numbers: IntArray
     classes: tuple[str, ...] | None
+    dated: bool
     counted: int = 0
 
     def mark(self, count: int) -> str:
@@ -131,7 +132,8 @@ def read(path: Path, records: dict[str, Any], options: dict[str, Any]) -> Part:
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
     sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]
-    part = Part(path, *sorted_rows, order + 1, data.classes)
+    dated = data.ids is not None and are_dates(data.ids)
+    part = Part(path, *sorted_rows, order + 1, data.classes, dated)
     same, bag = records.get(str(path)), part.bag(data.n)
     for old in records.values() if bag else ():  # the same rows in another order
         if old.get("bag") == bag:
@@ -211,7 +213,8 @@ def counted(
     order, held, first = order[:stop], {}, 0
     if stop:
         data = ct.Predictions(new("probs")[order], new("labels")[order], parts[0].classes)
-        watch = watch.update(data, time=times[:stop] if timed else None)
+        when = as_dates(times[:stop]) if parts[0].dated else times[:stop]
+        watch = watch.update(data, time=when if timed else None)
     for part in parts:
         size = part.labels.size - part.counted
         n = int(((order >= first) & (order < first + size)).sum())
@@ -228,7 +231,7 @@ def counted(
 
 def as_json_text(watch: ct.Monitor, held: dict[str, tuple[int, int]]) -> str:
     """Return the answer as JSON, without what only the state needs."""
-    content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "past")}
+    content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "past", "clock")}
     derived = {"evidence": watch.evidence, "log_evidence": watch.log_evidence, "gain": watch.gain}
     content |= {k: v if math.isfinite(v) else None for k, v in derived.items()}
     content |= {"pvalue": watch.pvalue, "leader": watch.leader}

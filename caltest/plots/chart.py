@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,14 @@ class Chart:
         axis = self.ax.xaxis if which == "x" else self.ax.yaxis
         axis.set_ticks(ticks, texts or [f"{tick:g}" for tick in ticks])
         axis.set_minor_locator(NullLocator())
+
+    def by_date(self) -> None:
+        """Write dates at the horizontal axis, each as short as the others allow."""
+        dates: Any = import_module("matplotlib.dates")  # whose types are not known
+        locator = dates.AutoDateLocator(maxticks=6)
+        self.ax.xaxis.set_major_locator(locator)
+        self.ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        self.ax.xaxis.get_offset_text().set_fontsize(SMALL)
 
     def diagonal(self, ends: Sequence[float], heights: Sequence[float] | None = None) -> None:
         """Draw where outcomes would be as predicted."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from caltest._base.facts import as_dates
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, RED, Picture
 from caltest.plots.chart import Chart
 from caltest.plots.scales import decades
@@ -75,9 +76,9 @@ def evidence(
 ) -> Picture:
     """Draw e-values against rows, on a logarithmic scale, and where the alarm rings.
 
-    The monitor must have seen rows. The artists are "alarm" and "threshold", and "evidence" and
-    "leader" (beside it, what the bet says that has earned most), or "a", "b" and, below,
-    "difference" and "band".
+    Where rows have times, these are the axis. The monitor must have seen rows. The artists are
+    "alarm" and "threshold", and "evidence" and "leader" (beside it, what the bet says that has
+    earned most), or "a", "b" and, below, "difference" and "band".
     """
     alone = isinstance(monitor, Monitor)
     chart = Chart.of(ax, 2.4 if alone else 3.5)
@@ -90,8 +91,12 @@ def evidence(
     else:
         _evidence_between(chart, upper, monitor)
     if monitor.alarm is not None:
-        words = f"alarm, row {monitor.alarm}"
-        upper.rule("alarm", words, x=monitor.alarm, color=RED, ls=":", lw=1.2)
+        at: Any = monitor.alarm
+        if monitor.times is not None and monitor.alarm_time is not None:
+            at = as_dates(monitor.alarm_time) if monitor.dates else monitor.alarm_time
+        upper.rule("alarm", f"alarm {monitor.alarm_words}", x=at, color=RED, ls=":", lw=1.2)
+    if monitor.times is not None and monitor.dates:
+        chart.by_date()
     low, high = upper.ax.get_ylim()
     room_above = 0.06 * (max(high, threshold) - low)
     upper.ax.set_ylim(low, max(high, threshold + room_above))
@@ -102,7 +107,7 @@ def evidence(
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:
     """Draw the evidence against one model, and what the best bet expects beside it."""
-    rows, logs = monitor.history[:, 0], monitor.history[:, 1] / np.log(10.0)
+    rows, logs = _along(monitor), monitor.history[:, 1] / np.log(10.0)
     logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
     one = "o" if rows.size == 1 else ""  # a line of one point is invisible
     chart.line("evidence", rows, logs, color=BLUE, lw=1.2, marker=one, ms=6.0)
@@ -118,7 +123,18 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
         lw=1.0,
     )
     inset.ax.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    chart.axes("rows", "e-value", ylim=(max(logs.min(), -6.0) - 0.2, None))
+    chart.axes(_unit(monitor), "e-value", ylim=(max(logs.min(), -6.0) - 0.2, None))
+
+
+def _along(monitor: Monitor | ComparisonMonitor) -> Any:
+    """Return the times of the history, or else its rows."""
+    return monitor.history[:, 0] if monitor.times is None else monitor.times
+
+
+def _unit(monitor: Monitor | ComparisonMonitor) -> str:
+    if monitor.times is None:
+        return "rows"
+    return "" if monitor.dates else "time"
 
 
 def _as_e_values(ax: Any) -> None:
@@ -130,7 +146,7 @@ def _as_e_values(ax: Any) -> None:
 
 def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) -> None:
     """Draw the evidence for either forecaster, and below the difference of their scores."""
-    rows, a, b, low, high = monitor.history[:, :5].T
+    rows, (a, b, low, high) = _along(monitor), monitor.history[:, 1:5].T
     upper.line("a", rows, a / np.log(10.0), "a is better", color=BLUE, lw=1.2)
     upper.line("b", rows, b / np.log(10.0), "b is better", color=RED, lw=1.2, ls=(0, (5, 1.5)))
     upper.ax.tick_params(labelbottom=False)
@@ -139,4 +155,4 @@ def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) ->
     chart.line("difference", rows, 0.5 * (low + high), lw=1.5)
     chart.rule("")
     reach = 1.5 * np.abs(monitor.history[len(rows) // 4 :, 3:]).max()
-    chart.axes("rows", f"{monitor.score} score, a − b", ylim=(-reach, reach))
+    chart.axes(_unit(monitor), f"{monitor.score} score, a − b", ylim=(-reach, reach))

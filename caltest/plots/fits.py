@@ -12,6 +12,7 @@ from caltest.plots.chart import Chart
 from caltest.plots.scales import Frame, Truth
 from caltest.plots.words import headline
 from caltest.results import ReliabilityFit
+from caltest.results.numbers import in_percent
 
 
 def fitted(
@@ -67,7 +68,7 @@ def fitted(
         chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
     chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
     frame.begin(chart, truth)
-    chart.mark("histogram", columns, f"rows (tallest column {100 * tallest:.2g} %)")
+    chart.mark("histogram", columns, f"rows (tallest column {in_percent(tallest)})")
     chart.axes("confidence" if top else "prediction", frame.labels(curve.subject)[1])
     words = "" if curve.test is None else headline(curve.test)
     return chart.finish(curve.recipe, recipe, headline=words)

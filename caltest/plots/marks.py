@@ -11,6 +11,7 @@ from caltest.plots.canvas import GREY, INK, RED, SMALL, room
 from caltest.plots.scales import Frame
 from caltest.plots.words import sign
 from caltest.predictions import BoolArray, FloatArray, IntArray
+from caltest.results.numbers import in_percent
 
 #: How the values of cells beyond the frame are written: along their bars, over what is there.
 WRITTEN: dict[str, Any] = {
@@ -97,6 +98,6 @@ def entries(count: IntArray, out: BoolArray) -> dict[str, Any]:
     """Return what the key says of the area of marks, and of those beyond the frame."""
     words = {"larger: more rows": sign(color=GREY)}
     if out.any():
-        share = 100.0 * count[out].sum() / count.sum()
-        words[f"off the scale: {share:.2g} % of rows"] = sign("^", filled=False)
+        share = in_percent(count[out].sum() / count.sum())
+        words[f"off the scale: {share} of rows"] = sign("^", filled=False)
     return words

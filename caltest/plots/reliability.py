@@ -16,6 +16,7 @@ from caltest.plots.scales import Frame, Scale, Truth
 from caltest.plots.words import foot, heading, headline, key, p_equals, sign
 from caltest.predictions import FloatArray
 from caltest.results import ReliabilityCurve, ReliabilityDifference
+from caltest.results.numbers import in_percent
 
 #: Colour, marker and line of each model; the colours differ in darkness as well.
 STYLES: tuple[tuple[str, str, Any], ...] = (
@@ -147,7 +148,7 @@ def _panel(
     if frame.deviation:
         chart.rule("zero", lw=0.7, zorder=1)
         shares = _shares(scales.behind(ax, tallest), curve, frame)
-        chart.mark("histogram", shares, f"rows (tallest column {100 * tallest:.2g} %)")
+        chart.mark("histogram", shares, f"rows (tallest column {in_percent(tallest)})")
     elif not scale.log_odds:  # a column has no foot on an axis of log-odds
         left, width, y = curve.bin_low, curve.bin_high - curve.bin_low, curve.observed
         style: Any = {"align": "edge", "linewidth": 0.5, "edgecolor": BLUE, "color": PALE}

@@ -53,6 +53,11 @@ def with_sd(mean: float, sd: float) -> str:
     return f"{format_value(mean, sd)} ± {format_value(sd, sd)}"
 
 
+def in_percent(share: float) -> str:
+    """Return a share in percent with two significant digits, never as a power of ten."""
+    return f"{float(f'{100.0 * share:.2g}'):g} %"
+
+
 def percent(share: float, other: float) -> str:
     """Return a share in percent, with two significant digits of its distance from another."""
     digits = max(decimals(max(abs(share - other), 1e-6)) - 2, 1)

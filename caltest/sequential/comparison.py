@@ -18,7 +18,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, OneVsRest, Partition
 from caltest.predictions import RowFacts
 from caltest.results import format_value
-from caltest.sequential.watch import Watch, odds, shown, steps_of
+from caltest.sequential.watch import Times, Watch, odds, shown, steps_of
 
 #: Where the confidence sequence is narrowest: the sum of squares of the differences.
 V_OPT = 10.0
@@ -65,7 +65,7 @@ class ComparisonMonitor(Watch):
         The first row, counted from 1, at which one of the two evidences had reached 2/alpha.
     history : ndarray of shape (m, 5)
         Rows, the logarithms of both evidences, ``low`` and ``high``; at most 512 points.
-    time, classes, n, n_classes, n_resamples, seed, ended, notes, version
+    time, alarm_time, times, classes, n, n_classes, n_resamples, seed, ended, notes, version
         As in :class:`Monitor`.
 
     Raises
@@ -142,10 +142,10 @@ class ComparisonMonitor(Watch):
                 np.where(event, r, 1.0 - r) for r in (even, (p + even) / 2, (q + even) / 2)
             )
             gains = [np.where(p == q, 0.0, np.log(bet / fair)) for bet in bets]
-        steps, last = steps_of(a.n, time, self.steps, self.time)
+        steps, times = steps_of(a.n, time, self.steps, self.time)
         rows = np.column_stack([*gains, np.where(event, on, off)])
-        new = self._moved(lens=lens, notes=a.notes, time=last, **self._same_classes(a))
-        return new._after(rows, steps)
+        new = self._moved(lens=lens, notes=a.notes, **self._same_classes(a, time))
+        return new._after(rows, steps, times)
 
     def _scored(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the difference of the scores with and without the event, and ν."""
@@ -166,7 +166,7 @@ class ComparisonMonitor(Watch):
                 )
             return on, off, np.where(same, p, off / (off - on))
 
-    def _after(self, rows: FloatArray, steps: IntArray) -> Self:
+    def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
         """Return the monitor after rows of both gains and the difference of the scores."""
         state, n = self._processes.copy(), len(rows)
         path = np.full((n, self.width), -np.inf)
@@ -179,11 +179,8 @@ class ComparisonMonitor(Watch):
             path[:, 1:3] = np.maximum(path[:, 1:3], now[:, :2] - log(self.horizon))
             path[:, 4 + j] = now[:, 3]
             state[j] = after[-1]
-        rung, alarm = path[:, 1:3].max(axis=1) >= self.alarm_at, self.alarm
-        if alarm is None and rung.any():
-            alarm = self.n + 1 + int(np.argmax(rung))
-        moved = {"state": state.tobytes(), "steps": int(steps[-1]) + 1, "alarm": alarm}
-        return self._moved(**moved, **self._traced(path))
+        moved = {"state": state.tobytes(), "steps": int(steps[-1]) + 1}
+        return self._moved(**moved, **self._traced(path, path[:, 1:3].max(axis=1), times))
 
     @property
     def _processes(self) -> FloatArray:
@@ -250,13 +247,12 @@ class ComparisonMonitor(Watch):
         return f"<{self.recipe}: e-values {shown(self.logs[0])} for a, {shown(self.logs[1])} for b>"
 
     def __str__(self) -> str:
-        rung = "none" if self.alarm is None else f"at row {self.alarm}"
         lines = [
             f"Comparison of two forecasters by the {self.score} score",
             f"  rows         {self.n}",
             f"  a is better  e-value {shown(self.logs[0])}",
             f"  b is better  e-value {shown(self.logs[1])}",
-            f"  alarm        {rung}  (at an e-value of {shown(self.alarm_at)})",
+            f"  alarm        {self.alarm_words}  (at an e-value of {shown(self.alarm_at)})",
             f"  score a − b  {format_value(self.difference)}  "
             f"[{format_value(self.low)}, {format_value(self.high)}] at all times",
         ]

@@ -22,7 +22,7 @@ from caltest.predictions import Predictions, RowFacts
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
-from caltest.sequential.watch import Watch, odds, shown, steps_of
+from caltest.sequential.watch import Times, Watch, odds, shown, steps_of
 from caltest.tally import AnyTally, Tally
 
 
@@ -74,8 +74,10 @@ class Monitor(Watch):
         What the expert says that has earned most, such as "overconfident, slope 0.78 about 50 %".
     impossible : int
         Outcomes of probability 0.
-    time : float or None
-        The time of the last row; dates are seconds since 1970.
+    time, alarm_time : float or None
+        The time of the last row, and of the alarm; dates are seconds since 1970.
+    times : ndarray of shape (m,) or None
+        The times of ``history``, ``datetime64`` of dates.
     classes : tuple of str or None
         Names of the classes, which all rows must have in the same order.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -162,15 +164,15 @@ class Monitor(Watch):
                 f"weights: row {row_at} is {weights[row_at]:g}; a monitor stakes at most its "
                 "wealth: divide the weights by the largest there can be"
             )
-        new = self._begun(data, lens, induced.n_classes)
-        steps, last = steps_of(induced.n, time, self.steps, self.time)
+        new = self._begun(data, lens, induced.n_classes, time)
+        steps, times = steps_of(induced.n, time, self.steps, self.time)
         rows = np.empty((induced.n, induced.n_classes + 2))
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
-        return new._after(rows, steps, last)._moved(notes=data.notes)
+        return new._after(rows, steps, times)._moved(notes=data.notes)
 
-    def _begun(self, data: Predictions | Tally, lens: LensLike, n_induced: int) -> Self:
+    def _begun(self, data: Predictions | Tally, lens: LensLike, n_induced: int, time: Any) -> Self:
         """Return the monitor with a state, of the classes of the data."""
-        new = self._moved(**self._same_classes(data))
+        new = self._moved(**self._same_classes(data, time))
         if self.n:
             return new
         state = np.tile(mixture.start(n_induced), self.horizon).tobytes()
@@ -183,15 +185,16 @@ class Monitor(Watch):
                 f"{tally.n} rows at once are more than a false alarm in {self.run_length} allows: "
                 "take a longer run_length, or tallies of fewer rows"
             )
-        new, micro = self._begun(tally, tally.lens, 2), TallyProblem.of(tally)
-        steps, last = steps_of(1, None if time is None else [time], self.steps, self.time)
+        time = None if time is None else [time]
+        new, micro = self._begun(tally, tally.lens, 2, time), TallyProblem.of(tally)
+        steps, times = steps_of(1, time, self.steps, self.time)
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
         bet_sums(micro, CHANGE if self.change else MONITOR, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
-        moved = new._moved_on(path, states, micro.impossible.size, int(steps[-1]) + 1, last)
+        moved = new._moved_on(path, states, micro.impossible.size, int(steps[-1]) + 1, times)
         return moved._moved(notes=tally.notes)
 
-    def _after(self, rows: FloatArray, steps: Any, time: float | None) -> Self:
+    def _after(self, rows: FloatArray, steps: Any, times: Times) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""
         state = np.frombuffer(self.state).copy()
         mode, labels = CHANGE if self.change else MONITOR, rows[:, -2].astype(np.int64)
@@ -201,7 +204,7 @@ class Monitor(Watch):
             path = self._dealt(rows, labels, steps % self.horizon, mode, state)
         impossible = int((rows[np.arange(len(rows)), labels] == 0.0).sum())
         path = np.column_stack([self.n + 1.0 + np.arange(len(path)), path])
-        return self._moved_on(path, state, impossible, int(steps[-1]) + 1, time)
+        return self._moved_on(path, state, impossible, int(steps[-1]) + 1, times)
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
@@ -211,21 +214,16 @@ class Monitor(Watch):
         return self._moved_on(path, state, impossible, self.steps + 1, None)
 
     def _moved_on(
-        self, path: FloatArray, state: FloatArray, impossible: int, steps: int, time: float | None
+        self, path: FloatArray, state: FloatArray, impossible: int, steps: int, times: Times
     ) -> Self:
         """Move on, by the number of rows and the evidence after them."""
-        most, alarm = float(path[:, 1].max() if len(path) > 1 else path[0, 1]), self.alarm
-        if alarm is None and most >= self.alarm_at:
-            alarm = int(path[np.argmax(path[:, 1] >= self.alarm_at), 0])
         return self._moved(
-            **self._traced(path),
+            **self._traced(path, path[:, 1], times),
             state=state.tobytes(),
-            highest=max(self.highest, most),
-            alarm=alarm,
+            highest=max(self.highest, float(path[:, 1].max())),
             impossible=self.impossible + impossible,
             steps=steps,
             notes=(),
-            time=time,
         )
 
     def _dealt(
@@ -326,7 +324,7 @@ class Monitor(Watch):
             f"Monitor of calibration: {question}",
             f"  rows        {self.n}",
             f"  e-value     {shown(self.log_evidence)}  (what a bet of 1 against it has become)",
-            f"  alarm       {'none' if self.alarm is None else f'at row {self.alarm}'}  ({rings})",
+            f"  alarm       {self.alarm_words}  ({rings})",
             *([] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]),
             f"  gain        {self.gain:.2g} nats a row",
             f"  best bet    {self.leader}",

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from caltest._base import checks
-from caltest._base.arrays import FloatArray, IntArray
-from caltest._base.facts import as_times
+from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.written import name_of
 from caltest.bets.kernels import REFUTED
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -21,6 +21,8 @@ from caltest.predictions import Predictions
 from caltest.results import Result
 from caltest.tally import Tally
 
+#: Times of rows, if there are any.
+Times = FloatArray | None
 #: Points that a history keeps at most; every second goes when there are more.
 MOST_POINTS = 512
 LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical)}
@@ -38,9 +40,12 @@ class Watch(Result):
     alarm: int | None = None
     every: int = 1
     past: bytes = b""
+    clock: bytes = b""
     horizon: int = 1
     steps: int = 0
     time: float | None = None
+    alarm_time: float | None = None
+    dates: bool = False
     state: bytes = b""
     plotter: ClassVar[str] = "curves.evidence"
 
@@ -54,14 +59,44 @@ class Watch(Result):
     def width(self) -> int:
         """Numbers of a point of the history, the number of rows first."""
 
+    @property
+    @abstractmethod
+    def alarm_at(self) -> float:
+        """The logarithm of the evidence at which the alarm rings."""
+
+    @property
+    @abstractmethod
+    def history(self) -> FloatArray:
+        """Rows, and numbers after them."""
+
+    @property
+    def times(self) -> AnyArray | None:
+        """The times of the rows of ``history``, ``datetime64`` of dates; None without times."""
+        clock = np.frombuffer(self.clock)
+        if self.time is None or len(clock) != len(self._points()):
+            return None
+        times = np.append(clock, [self.time] * (len(self.history) - len(clock)))
+        return as_dates(times) if self.dates else times
+
+    @property
+    def alarm_words(self) -> str:
+        """When the alarm rang."""
+        if self.alarm is None or self.alarm_time is None:
+            return "none" if self.alarm is None else f"at row {self.alarm}"
+        when = f"time {self.alarm_time:.10g}"
+        if self.dates:
+            when = str(as_dates(self.alarm_time).astype("datetime64[s]"))
+            when = when.removesuffix("T00:00:00").replace("T", " ")
+        return f"at row {self.alarm}, {when}"
+
     def _moved(self, **changes: Any) -> Self:
         """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""
         new: Self = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
 
-    def _same_classes(self, data: Predictions | Tally) -> dict[str, Any]:
-        """Return number and names of the classes; refuse other ones than those before."""
+    def _same_classes(self, data: Predictions | Tally, time: Any) -> dict[str, Any]:
+        """Return the classes, which are those of before, and whether times are dates."""
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
                 f"these rows have {data.n_classes} classes, those before {self.n_classes}"
@@ -71,7 +106,9 @@ class Watch(Result):
                 f"these rows name their classes {', '.join(data.classes)}, those before "
                 f"{', '.join(self.classes)}: bring the columns into that order (--probs, --classes)"
             )
-        return {"n_classes": data.n_classes, "classes": self.classes or data.classes}
+        dates = time is not None and are_dates(time)
+        classes = self.classes or data.classes
+        return {"n_classes": data.n_classes, "classes": classes, "dates": dates}
 
     def _rules(self, name: str, *rules: str) -> list[str]:
         """Return what a recipe says of a monitor: its name, its lens, its rules, its horizon."""
@@ -79,19 +116,29 @@ class Watch(Result):
         ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
         return [name, *lens, *rules, *ahead]
 
-    def _traced(self, path: FloatArray) -> dict[str, Any]:
-        """Return what rows add to the history: how many there are, and numbers after them."""
-        n, every = int(path[-1, 0]), self.every
+    def _traced(self, path: FloatArray, evidence: FloatArray, times: Times) -> dict[str, Any]:
+        """Return what rows add: how many there are, and numbers, evidence and times after them."""
+        n, every, timed = int(path[-1, 0]), self.every, times is not None
+        moved: dict[str, Any] = {"n": n, "time": None if times is None else float(times[-1])}
+        if self.alarm is None and evidence.max() >= self.alarm_at:
+            row = int(np.argmax(evidence >= self.alarm_at))
+            moved["alarm"] = int(path[row, 0])
+            moved["alarm_time"] = None if times is None else float(times[row])
         if n // every == self.n // every:
-            return {"n": n}
-        points = np.vstack([self._points(), _thinned(path, every, self.n // every)])
+            return moved
+        if times is not None:
+            path = np.column_stack([path, times])
+        points = np.vstack([self._points(timed), _thinned(path, every, self.n // every)])
         while len(points) > MOST_POINTS:
             every *= 2
             points = _thinned(points, every)
-        return {"n": n, "every": every, "past": points.tobytes()}
+        clock = points[:, self.width :].tobytes()
+        past = np.ascontiguousarray(points[:, : self.width]).tobytes()
+        return moved | {"every": every, "past": past, "clock": clock}
 
-    def _points(self) -> FloatArray:
-        return np.frombuffer(self.past).reshape(-1, self.width)
+    def _points(self, timed: bool = False) -> FloatArray:
+        points = np.frombuffer(self.past).reshape(-1, self.width)
+        return np.column_stack([points, np.frombuffer(self.clock)]) if timed else points
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and dictionaries; no row is among them."""
@@ -121,8 +168,8 @@ class Watch(Result):
         return cls.from_dict(json.loads(text), lens)
 
 
-def steps_of(n: int, time: Any, start: int, last: float | None) -> tuple[IntArray, float | None]:
-    """Return at which step each row is, after ``start`` steps, and the time of the last."""
+def steps_of(n: int, time: Any, start: int, last: float | None) -> tuple[IntArray, Times]:
+    """Return at which step each row is, after ``start`` steps, and the times of all."""
     if time is None:
         if last is not None:
             raise InvalidPredictionsError("earlier rows had times: pass time= with all rows")
@@ -137,7 +184,7 @@ def steps_of(n: int, time: Any, start: int, last: float | None) -> tuple[IntArra
             f"time: row {row} is {times[row]:.10g}, before {before[row]:.10g}; a monitor goes "
             "forward: sort the rows by time, and do not add to times that are over"
         )
-    return start - 1 + np.cumsum(times != before), float(times[-1])
+    return start - 1 + np.cumsum(times != before), times
 
 
 def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:

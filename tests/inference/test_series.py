@@ -165,7 +165,8 @@ def test_one_step_and_orders_change_nothing():
         assert (again.estimate, again.pvalue) == (first.estimate, first.pvalue)
     assert (first.null, first.n_clusters) == ("SharedRedraws(horizon=3)", None)
     assert str(first.series) == (
-        "3 of 200 rows · dependence λ of labels at most 0.9, of being right at most 0.4 (95 % limits)"
+        "3 of 200 rows · dependence λ of labels at most 0.9, of being right at most 0.4 "
+        "(95 % limits)"
     )
     times = np.repeat(np.arange(50), 4)
     one = ct.calibration_test(p, y, ct.Kuiper(), n_resamples=99, rng=1, horizon=1, time=times)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import product
 
@@ -241,6 +242,9 @@ def test_rows_of_one_time_are_one_step():
     assert timed.steps == 150
     text = ct.Monitor(horizon=2).update(p, y, time=[str(day) for day in days])
     assert text.log_evidence == pytest.approx(timed.log_evidence)
+    assert timed.times.tolist() == [np.datetime64(days[int(n) - 1], "us") for n, _ in timed.history]
+    assert (text.clock, text.alarm_time) == (timed.clock, timed.alarm_time)
+    assert ct.Monitor.from_json(timed.to_json()) == timed
     with pytest.raises(ct.InvalidPredictionsError, match=r"time: row 0 is .* goes forward"):
         timed.update(p[:1], y[:1], time=[days[3].isoformat()])
     with pytest.raises(ct.InvalidPredictionsError, match="pass time= with all"):
@@ -273,6 +277,23 @@ def test_the_leader_says_what_is_wrong(truth, words):
         x = np.array([0.3, 0.5, 0.75])
         q = 1 / (1 + np.exp(-truth(np.log(x / (1 - x)))))
         assert np.abs(monitor.best_curve(x) - q).max() < 0.13
+
+
+def test_pictures_have_the_times_of_the_rows():
+    p, y = sloped(4000)
+    days = np.datetime64("2024-01-01") + np.arange(4000) // 10
+    for time, labels in ((days, {"Apr", "Jul"}), (np.arange(4000) // 10, {"100", "200"})):
+        for monitor in (
+            ct.Monitor().update(p, y, time=time),
+            ct.ComparisonMonitor().update(p, 1 - p, y, time=time),
+        ):
+            picture = monitor.plot()
+            when = time[monitor.alarm - 1]
+            assert f"at row {monitor.alarm}, {'time ' * (time is not days)}{when}" in str(monitor)
+            picture.ax.figure.canvas.draw()
+            assert labels <= {text.get_text() for text in picture.ax.get_xticklabels()}
+    old = replace(ct.Monitor().update(p, y, time=days), clock=b"")  # of an earlier version
+    assert old.plot().ax.get_xlabel() == "rows"
 
 
 def test_betting_null_and_its_result():
