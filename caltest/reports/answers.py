@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import Any, ClassVar
 
@@ -18,7 +19,6 @@ from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
 from caltest.inference.sites import log_ratio
-from caltest.predictions import Predictions
 from caltest.reliability.view import View
 from caltest.reports.smooth import MOST_SMOOTHED
 from caltest.results import CoxRecalibration, Result
@@ -44,8 +44,6 @@ WORDING: dict[str, Any] = tomllib.loads(
 )
 #: A value and its interval, NaN where none is known.
 Triple = tuple[float, float, float]
-#: The event of the top class.
-RIGHT_TOP = "the predicted class is right"
 #: Classes that are listed: those furthest from how often they occur.
 MOST_LISTED = 10
 
@@ -71,12 +69,11 @@ class DataSummary(Result):
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
         """Count."""
-        data, (rows_of_event, times) = view.data, _event(view)
-        p, y = rows_of_event.probs[:, 0], rows_of_event.labels == 0
-        prediction, outcome = view.units.means()
+        data, (rows, times) = view.data, view.units.expand()[:2]
+        p, (prediction, outcome) = rows.probs[:, 0], view.units.means()
         return cls(
-            event=RIGHT_TOP if view.lens.subject == "top" else view.event,
-            events=int(times @ y),
+            event="the predicted class is right" if view.lens.subject == "top" else view.event,
+            events=int(times @ (rows.labels == 0)),
             mean_outcome=outcome,
             mean_prediction=prediction,
             smallest=float(p.min()),
@@ -91,29 +88,27 @@ class DataSummary(Result):
 
     def _tables(self) -> list[Columns]:
         names = ", ".join(self.classes[:20]) + ", …" * (len(self.classes) > 20)
-        weights = "none"
-        if self.effective_n is not None:
-            weights = f"yes, effective n = {self.effective_n:.1f}"
+        weighted = f"yes, effective n = {self.effective_n or 0.0:.1f}"
         kinds = "micro-cells" if self.tallied else "distinct"
         repeated = "not known from sums" if self.tallied else "no more than by chance"
-        followed = {} if self.followup is None else {"follow-up": str(self.followup)}
         rows = {
-            "rows": f"{self.n}",
+            "rows": self.n,
             "classes": f"{self.n_classes} ({names})",
             "event looked at": self.event,
             "events": f"{self.events} ({percent(self.mean_outcome, self.mean_prediction)})",
             "mean prediction": percent(self.mean_prediction, self.mean_outcome),
             "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} {kinds}",
-            "weights": weights,
-            "clusters": str(self.n_clusters or "none"),
-            **({} if self.series is None else {"horizon": str(self.series)}),
-            **({} if self.folds is None else {"folds": str(self.folds)}),
-            "subgroups": str(self.subgroups or "none"),
-            "outcomes of probability 0": str(self.impossible),
-            "repeated rows": str(self.copies or repeated),
-            **followed,
+            "weights": "none" if self.effective_n is None else weighted,
+            "clusters": self.n_clusters or "none",
+            "horizon": self.series,
+            "folds": self.folds,
+            "subgroups": self.subgroups or "none",
+            "outcomes of probability 0": self.impossible,
+            "repeated rows": self.copies or repeated,
+            "follow-up": self.followup,
         }
-        return [{"": list(rows), "value": list(rows.values())}]
+        rows = {name: value for name, value in rows.items() if value is not None}
+        return [{"": list(rows), "value": list(map(str, rows.values()))}]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +131,10 @@ class Measures(Result):
         """Compute all that these rows allow, or some; the others are named with the reason."""
         rows: dict[str, Triple] = {}
         omitted: list[str] = []
-        for name, compute in _measures(view, level).items():
-            if names and name not in names:
-                continue
+        event = _Event(view, level)
+        for name in names or (MEASURES if view.followup is None else FOLLOWED):
             try:
-                rows[name] = compute()
+                rows[name] = MEASURES[name](event)
             except StatisticError as error:
                 omitted.append(f"{name}: {error}")
         table = np.array(list(rows.values()), dtype=np.float64).reshape(-1, 3)
@@ -165,120 +159,108 @@ class Measures(Result):
         return float(self.value[j]), float(self.low[j]), float(self.high[j])
 
 
-def _measures(view: View, level: float) -> dict[str, Callable[[], Triple]]:
-    """Return what computes each measure with its interval."""
-    reach, induced, n = float(ndtri(0.5 + level / 2.0)), view.problem, view.problem.n
-    rows_of_event, times = _event(view)
-    p, y, w = rows_of_event.probs[:, 0], rows_of_event.labels == 0, rows_of_event.weights
-    free = w is None and induced.n_clusters is None
-    w = times if w is None else times * w
+class _Event:
+    """The event in rows that stand for ``times`` rows each, and what can be computed of it."""
 
-    def limits(influence: FloatArray) -> float:
-        """Return half an interval of a mean, by its influence of every row, added up in clusters.
+    def __init__(self, view: View, level: float) -> None:
+        self.view, self.level = view, level
+        self.rows, self.times = view.units.expand()[:2]
+        self.p, self.y = self.rows.probs[:, 0], self.rows.labels == 0
+        w = self.rows.weights
+        self.w = self.times if w is None else self.times * w
+        self.free = w is None and view.problem.n_clusters is None
+
+    def value(self, statistic: Statistic) -> float:
+        return prepare(statistic, self.view.problem).observed
+
+    @cached_property
+    def line(self) -> CoxRecalibration:
+        return cox_line(self.view, self.level)
+
+    def ratio(self) -> Triple:
+        if self.view.followup is not None:
+            assert self.line.oe is not None
+            assert self.line.oe_interval is not None
+            return self.line.oe, *self.line.oe_interval
+        ratio, n = self.value(OERatio()), self.view.problem.n
+        if not self.free:  # on the log scale, as the intercept moves what is expected
+            low, high = self.line.offset_intercept_interval
+            _, half = log_ratio(self.rows, self.line.offset_intercept, (high - low) / 2.0)
+            return ratio, ratio * np.exp(-half), ratio * np.exp(half)
+        # Events of unequal chances vary less than the binomial law, whose exact limits these are.
+        low, high = clopper_pearson(float(self.times @ self.y), n, self.level)
+        expected = float(self.times @ self.p)
+        return ratio, n * float(low) / expected, n * float(high) / expected
+
+    def smooth(self, statistic: Statistic) -> Triple:
+        if self.view.from_sums:
+            raise StatisticError("needs the rows, and a tally has none")
+        if self.view.problem.n > MOST_SMOOTHED:
+            raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
+        return self.value(statistic), np.nan, np.nan
+
+    def mean(self, statistic: Statistic, scores: FloatArray) -> Triple:
+        """Return a mean score; the interval is by the influence of every row, added up in clusters.
 
         The variance is G / (G − 1) Σ_g (Σ_{i in g} of the influences)², the law t with G − 1
         degrees of freedom, of rows without clusters normal.
         """
-        if view.from_sums:
-            return float("nan")
-        if rows_of_event.clusters is None:
-            return reach * float(np.sqrt((influence**2).sum()))
-        sums = np.bincount(
-            np.unique(rows_of_event.clusters, return_inverse=True)[1].ravel(), influence
-        )
-        variance = sums.size / (sums.size - 1.0) * (sums**2).sum()
-        return float(student.ppf(0.5 + level / 2.0, sums.size - 1) * np.sqrt(variance))
+        value, w, n = self.value(statistic), self.w, self.view.problem.n
+        if not np.isfinite(value):
+            raise StatisticError("infinite, as outcomes of probability 0 occurred")
+        shares = w * (scores - np.average(scores, weights=w)) / w.sum()
+        reach, clusters = float(ndtri(0.5 + self.level / 2.0)), self.rows.clusters
+        if not 0 < self.y.sum() < self.y.size:  # labels all alike show no scatter of theirs
+            half = np.nan
+        elif self.free:
+            centred = scores - np.average(scores, weights=w)
+            half = reach * float(np.sqrt(self.times @ centred**2 / (n - 1) / n))
+        elif self.view.from_sums:
+            half = np.nan
+        elif clusters is None:
+            half = reach * float(np.sqrt((shares**2).sum()))
+        else:
+            sums = np.bincount(np.unique(clusters, return_inverse=True)[1].ravel(), shares)
+            variance = sums.size / (sums.size - 1.0) * (sums**2).sum()
+            half = float(student.ppf(0.5 + self.level / 2.0, sums.size - 1) * np.sqrt(variance))
+        return value, value - half, value + half
 
-    def oe() -> Triple:
-        ratio, events = _value(OERatio(), view), float(times @ y)
-        if not free:  # on the log scale, as the intercept moves what is expected
-            fit = cox_line(view, level)
-            low, high = fit.offset_intercept_interval
-            _, half = log_ratio(rows_of_event, fit.offset_intercept, (high - low) / 2.0)
-            return ratio, ratio * np.exp(-half), ratio * np.exp(half)
-        # Events of unequal chances vary less than the binomial law, whose exact limits these are.
-        low, high = clopper_pearson(events, n, level)
-        expected = float(times @ p)
-        return ratio, n * float(low) / expected, n * float(high) / expected
+    def scaled(self) -> Triple:
+        if not self.view.from_sums:
+            return self.value(ScaledBrierScore()), np.nan, np.nan
+        parts = brier_decomposition(self.view.data, bins=2)
+        return 1.0 - parts.mean_score / parts.uncertainty, np.nan, np.nan
 
-    def smooth(statistic: Statistic) -> Callable[[], Triple]:
-        def compute() -> Triple:
-            if view.from_sums:
-                raise StatisticError("needs the rows, and a tally has none")
-            if n > MOST_SMOOTHED:
-                raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
-            return _value(statistic, view), np.nan, np.nan
+    def surprise(self) -> Triple:
+        with np.errstate(divide="ignore"):
+            scores = -np.log(np.where(self.y, self.p, self.rows.probs[:, 1]))
+        with np.errstate(invalid="ignore"):
+            return self.mean(LogScore(), scores)
 
-        return compute
-
-    def mean(statistic: Statistic, rows: FloatArray) -> Callable[[], Triple]:
-        def compute() -> Triple:
-            value = _value(statistic, view)
-            if not np.isfinite(value):
-                raise StatisticError("infinite, as outcomes of probability 0 occurred")
-            if not 0 < y.sum() < y.size:  # labels all alike show no scatter of theirs
-                return value, np.nan, np.nan
-            centred = rows - np.average(rows, weights=w)
-            if free:
-                half = reach * float(np.sqrt(times @ centred**2 / (n - 1) / n))
-            else:
-                half = limits(w * centred / w.sum())
-            return value, value - half, value + half
-
-        return compute
-
-    def intercept() -> Triple:
-        fit = cox_line(view, level)
-        return fit.offset_intercept, *fit.offset_intercept_interval
-
-    def slope() -> Triple:
-        fit = cox_line(view, level)
-        return fit.slope, *fit.slope_interval
-
-    def sharpness() -> Triple:
-        centred = p - np.average(p, weights=w)
-        return float(np.sqrt(np.average(centred**2, weights=w))), np.nan, np.nan
-
-    shared = {
-        "intercept given slope 1": intercept,
-        "slope": slope,
-        "ICI (lowess)": smooth(ICI()),
-        "E50 (lowess)": smooth(E50()),
-        "E90 (lowess)": smooth(E90()),
-        "ECI (lowess)": smooth(ECI()),
-    }
-    if view.followup is not None:
-
-        def ratio() -> Triple:
-            fit = cox_line(view, level)
-            assert fit.oe is not None
-            assert fit.oe_interval is not None
-            return fit.oe, *fit.oe_interval
-
-        return {"O:E": ratio, **shared}
-    with np.errstate(divide="ignore"):
-        surprise = -np.log(np.where(y, p, rows_of_event.probs[:, 1]))
-    return {
-        "O:E": oe,
-        **shared,
-        "Brier score": mean(BrierScore(), (p - y) ** 2),
-        "scaled Brier score": lambda: (_value(ScaledBrierScore(), view), np.nan, np.nan),
-        "log score": mean(LogScore(), surprise),
-        "sharpness": sharpness,
-    }
+    def sharpness(self) -> Triple:
+        centred = self.p - np.average(self.p, weights=self.w)
+        return float(np.sqrt(np.average(centred**2, weights=self.w))), np.nan, np.nan
 
 
-def _event(view: View) -> tuple[Predictions, FloatArray]:
-    """Return rows that show the event, and how many each stands for: more than one in a tally."""
-    return view.units.expand()[:2]
-
-
-def _value(statistic: Statistic, view: View) -> float:
-    """Return a measure, from sums where there are no rows."""
-    if view.from_sums and isinstance(statistic, ScaledBrierScore):
-        parts = brier_decomposition(view.data, bins=2)
-        return 1.0 - parts.mean_score / parts.uncertainty
-    return prepare(statistic, view.problem).observed
+#: What computes each measure with its interval.
+MEASURES: dict[str, Callable[[_Event], Triple]] = {
+    "O:E": _Event.ratio,
+    "intercept given slope 1": lambda e: (
+        e.line.offset_intercept,
+        *e.line.offset_intercept_interval,
+    ),
+    "slope": lambda e: (e.line.slope, *e.line.slope_interval),
+    "ICI (lowess)": lambda e: e.smooth(ICI()),
+    "E50 (lowess)": lambda e: e.smooth(E50()),
+    "E90 (lowess)": lambda e: e.smooth(E90()),
+    "ECI (lowess)": lambda e: e.smooth(ECI()),
+    "Brier score": lambda e: e.mean(BrierScore(), (e.p - e.y) ** 2),
+    "scaled Brier score": _Event.scaled,
+    "log score": _Event.surprise,
+    "sharpness": _Event.sharpness,
+}
+#: Those that allow for rows that were not followed to the horizon: no scores.
+FOLLOWED = tuple(MEASURES)[:7]
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
@@ -316,12 +298,9 @@ class ClassTable(Result):
         gap = observed - predicted
         in_sd = np.divide(gap, sd, out=np.zeros_like(gap), where=sd > 0.0)
         worst = np.argsort(-np.abs(in_sd), kind="stable")[:MOST_LISTED]
-        return cls(
-            tuple(data.class_name(int(c)) for c in worst),
-            events.sum(axis=0)[worst],
-            *(column[worst] for column in (predicted, observed, gap, in_sd)),
-            **view.facts,
-        )
+        names = tuple(data.class_name(int(c)) for c in worst)
+        columns = (events.sum(axis=0), predicted, observed, gap, in_sd)
+        return cls(names, *(column[worst] for column in columns), **view.facts)
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from caltest.inference.admission import ROWS, admitted, admitted_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.predictions import Facts, Predictions
 from caltest.reports.findings import Answer, row_of, worst_test
-from caltest.reports.questions import Pair, Question, left_out, null_of, questions, summed
+from caltest.reports.questions import Question, left_out, null_of, questions, summed
 from caltest.reports.size import Bounds
 from caltest.reports.verdicts import NOTICED, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
@@ -62,9 +62,8 @@ def audit(
     Parameters
     ----------
     probs, labels
-        As in :func:`calibration_test`; ``labels`` is left out for a :class:`Predictions`. A
-        :class:`Tally` of ``OneVsRest(1)`` of two classes or of ``TopK(1)`` answers what its sums
-        can, and so do :class:`Tallies`; a note says what they leave out.
+        As in :func:`calibration_test`. A :class:`Tally` of ``OneVsRest(1)`` of two classes or of
+        ``TopK(1)`` answers what its sums can, and so do :class:`Tallies`; a note says the rest.
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, optional
@@ -74,9 +73,8 @@ def audit(
         nothing says "too little data" where an error of this size (0.1 without one) would pass as
         noise, or leave no trace in more than 20 % of data sets.
     adjust : {"holm", "max-T"}, default "holm"
-        By every row's own p-value, exact where there is one and the worst class times their number,
-        or by the joint law of all statistics on the same label vectors (Westfall & Young 1993):
-        sharper for many classes, but no p-value is then below 1 / (1 + ``n_resamples``).
+        By every row's own p-value, or by the joint law of all statistics on the same label vectors
+        (Westfall & Young 1993): sharper for many classes, never below 1 / (1 + ``n_resamples``).
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
     rng, workers, **facts
@@ -115,8 +113,17 @@ def audited(
     run: dict[str, Any],
 ) -> AuditReport:
     """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
-    data = _admitted(probs, labels, facts, alpha, tolerance, adjust, run)
-    tally = isinstance(probs, AnyTally)
+    data, tally = _admitted(probs, labels, facts, tolerance), isinstance(probs, AnyTally)
+    fraction("alpha", alpha)
+    if tolerance is not None:
+        fraction("tolerance", tolerance)
+    one_of("adjust", adjust, ("holm", "max-T"))
+    check_run(**run)
+    if adjust == "max-T" and _apart(data):
+        raise StatisticError(
+            "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
+            "for all questions together: use adjust='holm'"
+        )
     if left := left_out(data):
         data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
     agenda, n_resamples = questions(data), run["n_resamples"]
@@ -125,6 +132,7 @@ def audited(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
             f"{int(np.ceil(len(agenda) / alpha))}"
         )
+    bounds = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", FewClustersWarning)
@@ -133,7 +141,6 @@ def audited(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, agenda, run)
-        bounds = None
         if tally or (data.followup is None and not data.multilabel):
             try:
                 bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, run)
@@ -154,44 +161,44 @@ def audited(
     return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
 
 
-def _admitted(
-    probs: Any,
-    labels: Any,
-    facts: Facts,
-    alpha: float,
-    tolerance: float | None,
-    adjust: str,
-    run: dict[str, Any],
-) -> Any:
-    """Check all arguments, and return the rows, or what there is of them."""
-    tally = isinstance(probs, AnyTally)
-    data: Any = (
-        admitted_tally("audit", probs, labels, facts, whole=True)
-        if tally
-        else admitted("audit", probs, labels, facts, takes=TAKES)
-    )
-    fraction("alpha", alpha)
-    if tolerance is not None:
-        fraction("tolerance", tolerance)
-        if not tally and (data.followup is not None or data.multilabel):
-            what = "several labels a row" if data.multilabel else "follow-up"
-            raise StatisticError(
-                f"tolerance= needs an interval of the error, which there is none of with {what}: "
-                "leave it out"
-            )
-    one_of("adjust", adjust, ("holm", "max-T"))
-    check_run(**run)
-    if isinstance(data, Tallies) and data.n_classes == 2:
-        data = data.through(None)
-    apart = data.n_clusters is not None or data.by is not None or isinstance(data, Tallies)
-    if isinstance(data, Predictions):
-        apart = apart or data.folds is not None or data.features is not None
-    if adjust == "max-T" and apart:
+def _admitted(probs: Any, labels: Any, facts: Facts, tolerance: float | None) -> Any:
+    """Return the rows, or what there is of them."""
+    data: Any
+    if isinstance(probs, AnyTally):
+        data = admitted_tally("audit", probs, labels, facts, whole=True)
+        return data.through(None) if isinstance(data, Tallies) and data.n_classes == 2 else data
+    data = admitted("audit", probs, labels, facts, takes=TAKES)
+    if tolerance is not None and (data.followup is not None or data.multilabel):
+        what = "several labels a row" if data.multilabel else "follow-up"
         raise StatisticError(
-            "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
-            "for all questions together: use adjust='holm'"
+            f"tolerance= needs an interval of the error, which there is none of with {what}: "
+            "leave it out"
         )
     return data
+
+
+def _apart(data: Any) -> bool:
+    """Say whether questions are asked of different rows, or of labels drawn apart."""
+    if isinstance(data, AnyTally):
+        return isinstance(data, Tallies) or data.n_clusters is not None
+    facts = (data.n_clusters, data.by, data.folds, data.features)
+    return any(fact is not None for fact in facts)
+
+
+def _together(
+    data: Any, agenda: list[Question], run: dict[str, Any]
+) -> tuple[list[Answer], list[float]]:
+    """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
+    joint = joint_test(data, pairs=[pair for question in agenda for pair in question.pairs], **run)
+    go_on(joint.ended)
+    answers, adjusted, end = list[Answer](), list[float](), 0
+    for question in agenda:
+        part = slice(end, end + len(question.pairs))
+        tests = list(joint.tests[part])
+        answers.append((tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None))
+        adjusted.append(min(joint.adjusted[part]))
+        end = part.stop
+    return answers, adjusted
 
 
 def _elsewhere(
@@ -200,50 +207,46 @@ def _elsewhere(
     answers: list[Answer],
     rows: tuple[AuditRow, ...],
     limits: tuple[float, float],
-    options: dict[str, Any],
+    run: dict[str, Any],
 ) -> dict[str, Bounds]:
     """Bound the worst error of every other row that is rejected and shows more than the tolerance.
 
     The bounds share alpha over all errors that could have been the worst.
     """
     tolerance, alpha = limits
-    errors = [
-        j
-        for j, row in enumerate(rows)
-        if j and row.aspect in ("error", "classes", "ordered", "groups")
-    ]
+    kinds = ("error", "classes", "ordered", "groups")
+    errors = [j for j, row in enumerate(rows) if j and row.aspect in kinds]
     share = alpha / max(sum(len(answers[j][0]) for j in errors), 1)
-    enough = options | {"n_resamples": max(options["n_resamples"], int(20.0 / share))}
+    run = run | {"n_resamples": max(run["n_resamples"], int(20.0 / share))}
     bounds = {}
     for j in errors:
-        if rows[j].verdict.rejects and rows[j].test.excess > tolerance:
-            tests, _, parts = answers[j]
-            part, worst = _whole(data), 0
-            if parts is None:
-                worst = worst_test(agenda[j], tests)
-            else:
-                assert isinstance(data, Predictions)  # a tally has no subgroups
-                assert isinstance(parts, Subgroups)
-                part = part.take(list(data.subgroups().values())[parts.worst])
-            name = f"{rows[j].lens} {rows[j].worst}".strip()
-            bounds[name] = Bounds.of(part, agenda[j].pairs[worst], share, enough)
+        if not rows[j].verdict.rejects or rows[j].test.excess <= tolerance:
+            continue
+        (tests, _, parts), part, worst = answers[j], _whole(data), 0
+        if isinstance(parts, Subgroups):  # of rows: a tally has none
+            part = part.take(list(cast(Predictions, data).subgroups().values())[parts.worst])
+        else:
+            worst = worst_test(agenda[j], tests)
+        name = f"{rows[j].lens} {rows[j].worst}".strip()
+        bounds[name] = Bounds.of(part, agenda[j].pairs[worst], share, run)
     return bounds
 
 
-def _whole(data: Predictions | AnyTally) -> Any:
-    if isinstance(data, Predictions) and (data.by is not None or data.features is not None):
-        return replace(data, by=None, features=None)
-    return data
+def _whole(data: Any) -> Any:
+    """Return rows without subgroups and features; those without any stay the same object."""
+    if isinstance(data, AnyTally) or (data.by is None and data.features is None):
+        return data
+    return replace(data, by=None, features=None)
 
 
 def _answers(
-    data: Any, agenda: list[Question], options: dict[str, Any]
+    data: Any, agenda: list[Question], run: dict[str, Any]
 ) -> tuple[Any, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
     for question in agenda:
         try:
-            answers.append(_answer(data, question, options))
+            answers.append(_answer(data, question, run))
             answered.append(question)
         except StatisticError as error:
             if question.kind not in ("groups", "segments"):
@@ -252,57 +255,32 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Predictions | AnyTally, question: Question, options: dict[str, Any]) -> Answer:
+def _answer(data: Any, question: Question, run: dict[str, Any]) -> Answer:
+    statistic, lens = question.pairs[0]
     if question.kind in ("shape", "ordered"):
-        joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **options)
+        joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **run)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
-        assert isinstance(data, Predictions)
-        ((statistic, lens),) = question.pairs
         grouped = replace(data, features=None)
-        groups = calibration_test(grouped, None, statistic, lens=lens, **options).subgroups
+        groups = calibration_test(grouped, None, statistic, lens=lens, **run).subgroups
         assert groups is not None
         return groups.tested, groups.pvalue, groups
     if question.kind == "segments":
-        assert isinstance(data, Predictions)
-        search = segment_search(replace(data, by=None), lens=question.pairs[0][1], **options)
+        search = segment_search(replace(data, by=None), lens=lens, **run)
         go_on(search.ended)
         return [], search.pvalue, search
-    null = {"null": null_of(data, question)}
-    tests = _one_by_one(_whole(data), question.pairs, options | null)
-    return tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None  # of Bonferroni
-
-
-def _one_by_one(
-    data: Predictions | AnyTally, pairs: tuple[Pair, ...], options: dict[str, Any]
-) -> list[CalibrationTestResult]:
-    """Test each pair by itself; only the worst keeps its null distribution, which can be large."""
-    tests: list[CalibrationTestResult] = []
-    worst = 0
-    with progress(len(pairs), "classes") as advance:
-        for j, (statistic, lens) in enumerate(pairs):
-            test = calibration_test(data, None, statistic, lens=lens, **options)
+    tests, worst, run = list[CalibrationTestResult](), 0, run | {"null": null_of(data, question)}
+    whole = _whole(data)
+    with progress(len(question.pairs), "classes") as advance:
+        for j, (statistic, lens) in enumerate(question.pairs):
+            test = calibration_test(whole, None, statistic, lens=lens, **run)
             go_on(test.ended)
             tests.append(test)
-            if j > 0:
-                errors = [tests[k].certain_error(WORST_ALPHA / len(pairs)) for k in (worst, j)]
-                worst, loser = (j, worst) if errors[1] > errors[0] else (worst, j)
-                tests[loser] = replace(tests[loser], null_distribution=None)
+            if j > 0:  # only the worst keeps its null distribution, which can be large
+                share = WORST_ALPHA / len(question.pairs)
+                beyond = tests[j].certain_error(share) > tests[worst].certain_error(share)
+                worst, other = (j, worst) if beyond else (worst, j)
+                tests[other] = replace(tests[other], null_distribution=None)
             advance(1)
-    return tests
-
-
-def _together(
-    data: Predictions | AnyTally, agenda: list[Question], options: dict[str, Any]
-) -> tuple[list[Answer], list[float]]:
-    """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
-    pairs = [pair for question in agenda for pair in question.pairs]
-    joint = joint_test(data, pairs=pairs, **options)
-    go_on(joint.ended)
-    ends = np.cumsum([len(question.pairs) for question in agenda])
-    cuts = [slice(end - len(q.pairs), end) for end, q in zip(ends, agenda, strict=True)]
-    tests = [list(joint.tests[c]) for c in cuts]
-    pvalues = [min(1.0, len(group) * min(t.pvalue for t in group)) for group in tests]
-    answers: list[Answer] = [(group, p, None) for group, p in zip(tests, pvalues, strict=True)]
-    return answers, [min(joint.adjusted[c]) for c in cuts]
+    return tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None  # of Bonferroni

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from caltest.errors import StatisticError
-from caltest.reports.answers import WORDING
-from caltest.reports.pictures import picture_of, svg_of
+from caltest.plots import Picture
+from caltest.plots.canvas import GREY
+from caltest.reports.answers import WORDING, DataSummary, Measures
 from caltest.results import (
     AuditReport,
     AuditVerdict,
     BandTest,
+    CalibrationTestResult,
     ConfidenceIntervalResult,
+    CORPDecomposition,
     Record,
+    ReliabilityCurve,
     ReliabilityFit,
     Result,
+    format_p,
+    format_range,
+    format_value,
 )
 from caltest.results import tables as written
 from caltest.results.audit import HEADLINES, TOGETHER
 from caltest.results.fields import described, entry
+from caltest.results.numbers import percent, spread_of
 from caltest.results.tables import Columns
 
 #: How a table and a text are written in each language.
@@ -76,6 +85,37 @@ class _Done(str):
     """Text that is written in the language of a document already."""
 
 
+def _plotted(result: Any) -> Picture:
+    picture: Picture = result.plot(recipe=False)
+    return picture
+
+
+def _attributes(curve: ReliabilityCurve) -> Picture:
+    """Draw the diagram of the weather services: the climate, and where forecasts begin to help."""
+    picture = curve.plot(style="classical", recipe=False)
+    mean = float(np.average(curve.observed, weights=curve.count))
+    thin: Any = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (1, 1.5)), "zorder": 1}
+    picture.ax.axhline(mean, **thin)
+    picture.ax.axvline(mean, **thin)
+    picture.ax.plot([0.0, 1.0], [0.5 * mean, 0.5 * (1.0 + mean)], marker="", **thin)
+    return picture
+
+
+def _groups(test: CalibrationTestResult) -> Picture:
+    assert test.subgroups is not None
+    return _plotted(test.subgroups.first(MOST_GROUPS))
+
+
+#: Subgroups that fit into a picture.
+MOST_GROUPS = 25
+#: What draws a part.
+DRAWN: dict[str, Callable[[Any], Picture]] = {
+    **dict.fromkeys(("curve", "band", "smooth", "cox", "sites", "decomposition"), _plotted),
+    **dict.fromkeys(("murphy", "where", "recalibration"), _plotted),
+    **{"attributes": _attributes, "groups": _groups},
+}
+
+
 @described()
 class Section(Record):
     """A part of a report: what it means, and the answers that it shows."""
@@ -84,7 +124,25 @@ class Section(Record):
     title: str
     meaning: str = entry("How to read it, in a sentence or two.")
     results: tuple[Result, ...] = entry("The answers, which have tables and words of their own.")
-    picture: str = entry('How the last of them is drawn; "" without a picture.', default="")
+
+    @property
+    def pictured(self) -> bool:
+        """Whether the last of the answers is drawn."""
+        return self.key in DRAWN
+
+    @property
+    def picture(self) -> Picture:
+        """The last of the answers, drawn."""
+        return DRAWN[self.key](self.results[-1])
+
+    @property
+    def svg(self) -> str:
+        """The picture as an element of a page, whose names are its own."""
+        svg = self.picture.to_svg()
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+        for mark in (' id="', '"#', "url(#"):
+            svg = svg.replace(mark, f"{mark}{self.key}-")
+        return svg
 
 
 @described(title="Calibration report", made="{0.profile} report")
@@ -129,7 +187,7 @@ class Report(Result):
     def lead(self) -> Section | None:
         """The part whose picture stands beside the verdict."""
         key = WORDING["profiles"][self.profile]["picture"]
-        pictured = [section for section in self.sections if section.picture]
+        pictured = [section for section in self.sections if section.pictured]
         return next((s for s in pictured if s.key == key), pictured[0] if pictured else None)
 
     @property
@@ -209,8 +267,8 @@ class Report(Result):
         Path(path).write_text(text, encoding="utf-8")
         if kind == ".tex":
             for section in self.sections:
-                if section.picture:
-                    picture_of(section).save(Path(path).with_name(f"{section.key}.pdf"))
+                if section.pictured:
+                    section.picture.save(Path(path).with_name(f"{section.key}.pdf"))
 
     def _in(self, kind: str) -> str:
         """Fill a template, in which everything is escaped but what is marked as done."""
@@ -231,6 +289,60 @@ class Report(Result):
         environment.filters["tables"] = lambda r: [_Done(folds(table(t))) for t in shown(r)]
         environment.filters["sentences"] = sentences
         environment.filters["done"] = _Done
-        environment.filters["picture"] = lambda section: _Done(svg_of(section))
         filled = environment.get_template(f"report{kind}").render(report=self)
         return filled.rstrip("\n") + "\n"
+
+
+Kind = TypeVar("Kind", bound=Result)
+
+
+def first(kind: type[Kind], sections: Sequence[Section]) -> Kind | None:
+    """Return the first result of a kind."""
+    results = (r for section in sections for r in section.results)
+    return next((r for r in results if isinstance(r, kind)), None)
+
+
+def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> str:
+    """Return a paragraph for a paper."""
+    words, data = WORDING["profiles"][profile], first(DataSummary, sections)
+    assert data is not None
+    sentences = [
+        f"Calibration was assessed on {data.n} {words['rows']} with {data.events} "
+        f"{words['events']} ({data.event}, {percent(data.mean_outcome, data.mean_prediction)}; "
+        f"mean of the {words['predictions']} {percent(data.mean_prediction, data.mean_outcome)})."
+    ]
+    if (measures := first(Measures, sections)) is not None:
+        values = {name: measures.find(name) for name in WORDING["paragraph"]}
+        parts = [
+            WORDING["paragraph"][name].format(_with_interval(triple, measures.level))
+            for name, triple in values.items()
+            if triple is not None
+        ]
+        listed = ", ".join(parts)
+        sentences += [f"{listed[0].upper()}{listed[1:]}."] if parts else []
+    if (size := first(ConfidenceIntervalResult, sections)) is not None:
+        triple = size.estimate, size.low or 0.0, size.high or 1.0
+        error = _with_interval(triple, size.level)
+        sentences.append(f"The expected calibration error over 15 bins was {error}.")
+    if (score := first(CORPDecomposition, sections)) is not None:
+        sentences.append(
+            f"The Brier score consists of miscalibration {format_value(score.miscalibration)}, "
+            f"discrimination {format_value(score.discrimination)} and uncertainty "
+            f"{format_value(score.uncertainty)} (isotonic regression)."
+        )
+    rejected = sum(row.verdict.rejects for row in audit.rows)
+    sentences.append(
+        f"Of {len(audit.rows)} questions about calibration, tested at a level of {audit.alpha:g} "
+        f"for all together, {rejected} found miscalibration (smallest adjusted p "
+        f"{format_p(min(row.adjusted for row in audit.rows))})."
+    )
+    band, seed = first(BandTest, sections), audit.rows[0].test.seed
+    sentences += [] if band is None else band._in_words()
+    seeded = "" if seed is None else f", seed {seed}"
+    return " ".join([*sentences, f"Computed with caltest {audit.version}{seeded}."])
+
+
+def _with_interval(triple: tuple[float, float, float], level: float) -> str:
+    value, low, high = triple
+    interval = f" ({100 * level:g} % interval {format_range(low, high)})" if low == low else ""
+    return format_value(value, spread_of(low, high)) + interval

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -40,12 +41,11 @@ def row_of(
 ) -> AuditRow:
     """Judge one question."""
     tests, pvalue, parts = answer
-    tests = [_of_search(parts)] if isinstance(parts, SegmentSearch) else tests
+    if isinstance(parts, SegmentSearch):
+        tests, critical = [_of_search(parts)], parts.passing
     worst = worst_test(question, tests)
     test = tests[worst]
-    if isinstance(parts, SegmentSearch):
-        critical = parts.passing
-    else:
+    if not isinstance(parts, SegmentSearch):
         assert test.null_distribution is not None
         critical = test.null_distribution.ppf(1.0 - alpha)
     # So few rows that a shift by that would as likely as not leave no trace.
@@ -57,12 +57,13 @@ def row_of(
     else:
         blunt = question.kind in ("error", "classes", "ordered", "groups") and critical > noticed
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
-    shown = _worst(data, question, worst)
-    detail = _detail(data, question, tests, worst, adjusted <= alpha, alpha)
     if isinstance(parts, SegmentSearch):
         shown, detail = parts.worst.name, _of_segments(parts)
     elif parts is not None:
-        shown, detail = _of_subgroups(parts, alpha)
+        shown, detail = parts.names[parts.worst], _of_subgroups(parts, alpha)
+    else:
+        shown = _worst(data, question, worst)
+        detail = _detail(data, question, tests, worst, shown, adjusted <= alpha, alpha)
     return AuditRow(
         subject=question.subject,
         lens=question.lens,
@@ -88,22 +89,13 @@ def worst_test(question: Question, tests: Tests) -> int:
     return worst_of(tests)
 
 
-def _worst(data: Predictions | AnyTally, question: Question, worst: int) -> str:
-    if question.kind == "classes":
-        return f"class {data.class_name(_class_of(question, worst))}"
+def _worst(data: Any, question: Question, worst: int) -> str:
+    statistic, lens = question.pairs[worst]
+    if isinstance(lens, OneVsRest) and question.kind == "classes":
+        return f"class {data.class_name(lens.c)}"
     if question.kind == "ordered":
-        assert isinstance(data, Predictions)
-        return question.pairs[worst][1].components(data)[0]
-    if len(question.pairs) == 1:
-        return ""
-    return type(question.pairs[worst][0]).__name__
-
-
-def _class_of(question: Question, number: int) -> int:
-    lens = question.pairs[number][1]
-    assert isinstance(lens, OneVsRest)
-    assert isinstance(lens.c, int)
-    return lens.c
+        return lens.components(data)[0]
+    return "" if len(question.pairs) == 1 else type(statistic).__name__
 
 
 def _of_search(search: SegmentSearch) -> CalibrationTestResult:
@@ -136,7 +128,7 @@ def _of_segments(search: SegmentSearch) -> str:
     return f"{searched}: {named}{'; …' * (len(search.segments) > 3)}. {search.gain_in_words}"
 
 
-def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
+def _of_subgroups(parts: Subgroups, alpha: float) -> str:
     named = zip(parts.names, parts.adjusted, strict=True)
     wrong = [name for name, p in named if p is not None and p <= alpha]
     listed = f" ({', '.join(wrong[:5])}{', …' * (len(wrong) > 5)})" if wrong else ""
@@ -147,34 +139,30 @@ def _of_subgroups(parts: Subgroups, alpha: float) -> tuple[str, str]:
     ]
     if parts.alike_pvalue is not None:
         sentences.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
-    return worst, " ".join([*sentences, *(f"Note: {note}." for note in parts.notes)])
+    return " ".join([*sentences, *(f"Note: {note}." for note in parts.notes)])
 
 
 def _detail(
-    data: Predictions | AnyTally,
+    data: Any,
     question: Question,
     tests: Tests,
     worst: int,
+    shown: str,
     rejected: bool,
     alpha: float,
 ) -> str:
     test = tests[worst]
-    if question.kind == "classes":
+    lens: Any = question.pairs[worst][1]
+    if question.kind in ("classes", "ordered"):
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
-        c = _class_of(question, worst)
-        called = data.class_name(c)
-        called += f" ({test.lens})" if called != str(c) else ""
+        what, which, side = "Cumulative probabilities", f"that of {shown}", ""
+        if isinstance(lens, OneVsRest):
+            what, which = "Classes", data.class_name(lens.c)
+            which += f" ({test.lens})" if which != str(lens.c) else ""
+            side = f" ({direction_of(*means_of(data, lens.c), test.estimate)})"
         return (
-            f"Classes: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
-            f"{called}: error {test.shown_estimate}, chance alone {test.shown_floor} "
-            f"({direction_of(*means_of(data, c), test.estimate)})."
-        )
-    if question.kind == "ordered":
-        wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
-        return (
-            f"Cumulative probabilities: {wrong} of {len(tests)} are miscalibrated on their own; "
-            f"the worst is that of {_worst(data, question, worst)}: error {test.shown_estimate}, "
-            f"chance alone {test.shown_floor}."
+            f"{what}: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
+            f"{which}: error {test.shown_estimate}, chance alone {test.shown_floor}{side}."
         )
     if question.kind == "shape":
         parts = [
@@ -186,11 +174,11 @@ def _detail(
         notes = dict.fromkeys(n for t in tests for n in t.notes if n not in shared)
         return " ".join([f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in notes)])
     if question.kind == "score" and rejected:
-        worse = test.excess > 0
+        sure, than = ("over", "worse") if test.excess > 0 else ("under", "better")
         return (
-            f"Over the whole vector the model is {'over' if worse else 'under'}confident: its "
-            f"score is {abs(test.excess / test.null_std):.1f} standard deviations "
-            f"{'worse' if worse else 'better'} than its probabilities promise."
+            f"Over the whole vector the model is {sure}confident: its score is "
+            f"{abs(test.excess / test.null_std):.1f} standard deviations {than} than its "
+            "probabilities promise."
         )
     if question.kind == "error" and test.excess < -2.0 * test.null_std:
         return (
@@ -209,6 +197,6 @@ def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:
     return f"predicts {means}{side}"
 
 
-def means_of(data: Predictions | AnyTally, c: int) -> tuple[float, float]:
+def means_of(data: Predictions | AnyTally, c: int | str) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
     return problem_through(data, OneVsRest(c)).means()

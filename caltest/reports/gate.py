@@ -21,7 +21,8 @@ from caltest.simulate import Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
 from caltest.tally import AnyTally, Tallies
 
-VERDICTS = {True: GateVerdict.PASSED, False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL}
+#: By whether an error is within its limit, the one that decides over others first.
+VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
 
 
 def gate(
@@ -49,15 +50,13 @@ def gate(
 
     Parameters
     ----------
-    probs, labels, lens, rng, workers, **facts
-        As in :func:`calibration_test`; ``clusters`` and ``weights`` are honoured. ``probs`` may be
-        a :class:`Tally`, or :class:`Tallies`, with those of the model in use ``against`` them.
+    probs, labels, lens, n_resamples, rng, workers, **facts
+        As in :func:`confidence_interval`; also tallies.
     against : array_like of shape (n,) or (n, K), Predictions or Tally, optional
         What the model in use predicts for the same rows.
-    tolerance : float, optional
-        The largest error that can be lived with.
-    margin : float, optional
-        By how much the root mean squared error may be larger than that of ``against``.
+    tolerance, margin : float, optional
+        The largest error that can be lived with, and by how much the root mean squared error may be
+        larger than that of ``against``.
     statistic : Statistic, default ECE(UniformBins(15))
         The error beside the tolerance, and the cells of both checks.
     paired : bool, default True
@@ -67,8 +66,6 @@ def gate(
         Chance of a wrong finding, shared equally by the checks.
     names : tuple of str, default ("new", "old")
         What to call the models.
-    n_resamples : int, default 1999
-        Draws of cell sums behind a bound.
 
     Returns
     -------
@@ -76,10 +73,8 @@ def gate(
 
     Raises
     ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes, or rows do not match.
-    StatisticError
-        When there is nothing to check, or no bound of the statistic is known to hold.
+    InvalidPredictionsError, StatisticError
+        When rows do not match, nothing is to be checked, or no bound is known to hold.
 
     Notes
     -----
@@ -116,14 +111,13 @@ def gate(
     if margin is not None:
         cells = analysis.evaluate(statistic)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
-        bounds = _difference(both, old, paired, squared, through, share, run | {"names": names})
+        bounds = _difference(both, old, paired, squared, through, share, names, run)
         question = f"{names[0]} less {names[1]}"
         checks.append(_check(question, squared, bounds, margin, data.n, "root of "))
-    verdicts = {check.verdict for check in checks}
-    worst = [v for v in (GateVerdict.FAILED, GateVerdict.CANNOT_TELL) if v in verdicts]
+    verdicts = [check.verdict for check in checks]
     return analysis.result(
         GateResult,
-        verdict=worst[0] if worst else GateVerdict.PASSED,
+        verdict=min(verdicts, key=list(VERDICTS.values()).index),
         checks=tuple(checks),
         names=names if margin is not None else names[:1],
         alpha=float(alpha),
@@ -164,32 +158,23 @@ def _difference(
     statistic: Any,
     lens: Any,
     share: float,
+    names: tuple[str, str],
     run: dict[str, Any],
 ) -> Bounds:
     """Bound the difference of the root mean squared errors of two models."""
-    from caltest.inference import compare
+    from caltest.inference import compare  # only gates with two models need it
 
-    names = {"names": run.pop("names")}
     options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
-    other = both[-1] if both[1:] else None
-    comparison = compare(both[0], other, None, statistic, paired=paired, **names, **options)
+    new, in_use = both
+    comparison = compare(new, in_use, None, statistic, paired=paired, names=names, **options)
     go_on(comparison.ended)
-    other = confidence_interval(old, None, statistic, **options)
-    least, most = other.low, other.high
-    low, high = comparison.low, comparison.high
-    assert low is not None
-    assert high is not None
-    assert least is not None
-    assert most is not None
+    interval = confidence_interval(old, None, statistic, **options)
+    ends = (interval.low, interval.high, comparison.low, comparison.high)
+    least, most, low, high = (float(end) for end in ends if end is not None)
 
     def change(t: float, d: float) -> float:
         return sqrt(max(t + d, 0.0)) - sqrt(max(t, 0.0))
 
     worse = change(comparison.estimate_b, comparison.difference)
-    return Bounds(
-        estimate=worse,
-        corrected=worse,
-        low=change(most if low >= 0.0 else min(max(-low, least), most), low),
-        high=change(least if high >= 0.0 else most, high),
-        alpha=share,
-    )
+    lowest = change(most if low >= 0.0 else min(max(-low, least), most), low)
+    return Bounds(worse, worse, lowest, change(least if high >= 0.0 else most, high), share)

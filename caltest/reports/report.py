@@ -1,31 +1,46 @@
-"""The verb that makes a report."""
+"""The verb that makes a report, and what its parts compute."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
+
+import numpy as np
 
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
+from caltest._base.facts import RIGHT
 from caltest.errors import StatisticError
+from caltest.inference import (
+    brier_decomposition,
+    calibration_test,
+    compare,
+    confidence_interval,
+    corp_decomposition,
+    joint_test,
+    meta_analysis,
+)
 from caltest.inference.admission import ROWS, admitted, admitted_tally
 from caltest.inference.analysis import seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
+from caltest.reliability import reliability_curve, reliability_fit
 from caltest.reliability.view import View
-from caltest.reports.answers import WORDING
+from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
 from caltest.reports.audit import audited
-from caltest.reports.contents import Request, contents
-from caltest.reports.document import Report
-from caltest.reports.words import paragraph
-from caltest.results import ending
+from caltest.reports.document import Report, Section, paragraph
+from caltest.reports.smooth import lowess
+from caltest.results import AuditReport, Result, ending
+from caltest.segments import segment_search
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
 from caltest.tally import AnyTally
 
 #: The facts of rows that a report honours, in the parts that can.
 TAKES = ROWS | {"by", "followup", "features"}
+#: The bins of a report, and the rows that each must hold on average.
+N_BINS, IN_A_BIN = 15, 20
 Profile = Literal["ml", "clinical", "weather", "llm"]
 
 
@@ -54,9 +69,8 @@ def report(
 
     Parameters
     ----------
-    probs, labels
-        As in :func:`calibration_test`. A :class:`Tally`, such as :func:`scan` makes, answers what
-        its sums can; the page says what needs the rows.
+    probs, labels, n_resamples, rng, workers, **facts
+        As in :func:`audit`. A :class:`Tally` answers what its sums can.
     profile : {"ml", "clinical", "weather", "llm"}, default "ml"
         Which parts, in which order and words. ``"clinical"`` names the items of TRIPOD+AI that a
         part answers, ``"weather"`` has the attributes diagram and Murphy's decomposition, ``"llm"``
@@ -75,10 +89,6 @@ def report(
     alpha : float, default 0.05
         As in :func:`audit`; intervals, bars and the band are of level 1 − ``alpha``. With a
         tolerance, which is decided by one bound, the interval of the error is of 1 − 2 ``alpha``.
-    n_resamples : int, default 1999
-        Replicates of what is simulated.
-    rng, workers, **facts
-        As in :func:`calibration_test`.
 
     Returns
     -------
@@ -87,11 +97,9 @@ def report(
 
     Raises
     ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
     StatisticError
-        For another profile, and as :func:`audit`. A part that does not fit the data is left out of
-        the report and named there with the reason, such as weights that it does not take.
+        For another profile, and as :func:`audit`. A part that does not fit the data is left out and
+        named with the reason, such as weights that it does not take.
 
     Notes
     -----
@@ -100,11 +108,10 @@ def report(
 
     References
     ----------
-    Collins et al. (2024), "TRIPOD+AI statement: updated guidance for reporting clinical prediction
-    models that use regression or machine learning methods", BMJ 385. Van Calster et al. (2025),
-    "Evaluation of performance measures in predictive artificial intelligence models to support
-    medical decisions", Lancet Digital Health 7. Murphy (1973), "A new vector partition of the
-    probability score", Journal of Applied Meteorology 12.
+    Collins et al. (2024), "TRIPOD+AI statement", BMJ 385. Van Calster et al. (2025), "Evaluation of
+    performance measures in predictive artificial intelligence models to support medical decisions",
+    Lancet Digital Health 7. Murphy (1973), "A new vector partition of the probability score",
+    Journal of Applied Meteorology 12.
 
     Examples
     --------
@@ -118,8 +125,12 @@ def report(
     data: Any
     if tally := isinstance(probs, AnyTally):
         data = admitted_tally("report", probs, labels, facts)
+        whole, grouped, featured = data, None, None
     else:
         data = admitted("report", probs, labels, facts, takes=TAKES)
+        whole = replace(data, by=None, features=None)
+        grouped = None if data.by is None else replace(data, features=None)
+        featured = None if data.features is None else replace(data, by=None)
     after = None
     if recalibrated is not None:
         if tally:
@@ -127,37 +138,174 @@ def report(
         checked = isinstance(recalibrated, Predictions)
         after = Predictions.of(recalibrated, None if checked else data.labels)
         after = replace(after, by=None)
+        if not checked:
+            after = replace(
+                after, weights=data.weights, clusters=data.clusters, crossed=data.crossed
+            )
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    whole = data if tally else replace(data, by=None, features=None)
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
+    verdict = audited(data, None, {}, alpha, tolerance, "holm", each, run)
     request = Request(
-        view=view,
-        grouped=data if tally else replace(data, features=None),
-        featured=None if tally or data.features is None else replace(data, by=None),
-        audit=audited(data, None, {}, alpha, tolerance, "holm", each, run),
-        recalibrated=after,
-        also=tuple(also),
-        level=1.0 - alpha,
-        bound_alpha=each,
-        run=run,
+        view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, run
     )
     sections, unexamined = contents(request, profile)
     return Report(
         name=name or "a model",
         profile=profile,
-        audit=request.audit,
-        summary=request.audit.summary,
+        audit=verdict,
+        summary=verdict.summary,
         sections=sections,
         unexamined=tuple(unexamined),
-        paragraph=paragraph(profile, request.audit, sections),
+        paragraph=paragraph(profile, verdict, sections),
         n=data.n,
         n_classes=data.n_classes,
         n_resamples=n_resamples,
         seed=seed_of(rng),
         ended=ending(*(result.ended for section in sections for result in section.results)),
-        notes=request.audit.notes,
+        notes=verdict.notes,
         copies=data.copies,
-        followup=request.audit.followup,
+        followup=verdict.followup,
     )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a report is of: rows seen through a lens, with subgroups, and with features if any."""
+
+    view: View
+    grouped: Predictions | None
+    featured: Predictions | None
+    audit: AuditReport
+    recalibrated: Predictions | None
+    also: tuple[StatisticLike, ...]
+    level: float
+    level_of_size: float
+    run: dict[str, Any]
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """The rows and the lens, as verbs take them."""
+        return {"probs": self.view.data, "lens": self.view.lens}
+
+
+class Absent(Exception):
+    """A part that these data do not call for; what is said of it, if anything."""
+
+
+def _absent(what: str) -> Absent:
+    return Absent(WORDING["unexamined"][what])
+
+
+def _data(request: Request) -> list[Result]:
+    grouped = request.grouped
+    return [DataSummary.of(request.view, 0 if grouped is None else len(grouped.subgroups()))]
+
+
+def _curve(request: Request) -> list[Result]:
+    bins = int(np.clip(request.view.data.n // IN_A_BIN, 3, N_BINS))
+    options: dict[str, Any] = {"simultaneous": True, "level": request.level, **request.run}
+    return [reliability_curve(**request.source, bins=bins, **options)]
+
+
+def _size(request: Request) -> list[Result]:
+    if request.view.data.n < IN_A_BIN * N_BINS:
+        raise Absent(WORDING["unexamined"]["size"].format(request.view.data.n))
+    return [confidence_interval(**request.source, level=request.level_of_size, **request.run)]
+
+
+def _sites(request: Request) -> list[Result]:
+    if (data := request.grouped) is None:
+        raise _absent("sites")
+    if data.clusters is not None:
+        parts = [np.unique(data.clusters[rows]).size for rows in data.subgroups().values()]
+        if max(parts) == 1:  # sites are the clusters: within them patients are independent
+            data = replace(data, clusters=None)
+    return [meta_analysis(data, lens=request.view.lens, level=request.level)]
+
+
+def _band(request: Request) -> list[Result]:
+    fit = reliability_fit(**request.source, fit="band", level=request.level)
+    low, high = request.view.units.quantiles((0.05, 0.95))
+    return [fit.band_test(request.audit.tolerance or 0.0, between=(low, high)), fit]
+
+
+def _classes(request: Request) -> list[Result]:
+    if request.view.data.n_classes == 2:
+        raise Absent
+    return [ClassTable.of(request.view)]
+
+
+def _groups(request: Request) -> list[Result]:
+    if request.grouped is None or not request.grouped.subgroups():
+        raise _absent("groups")
+    test = calibration_test(request.grouped, lens=request.view.lens, **request.run)
+    assert test.subgroups is not None
+    return [replace(test, subgroups=test.subgroups.worst_first())]
+
+
+def _where(request: Request) -> list[Result]:
+    if request.featured is None:
+        raise _absent("where")
+    run = {"alpha": 1.0 - request.level, **request.run}
+    return [segment_search(request.featured, lens=request.view.lens, **run)]
+
+
+def _also(request: Request) -> list[Result]:
+    if not request.also:
+        raise Absent
+    pairs = [(statistic, request.view.lens) for statistic in request.also]
+    return [joint_test(request.view.data, pairs=pairs, **request.run)]
+
+
+def _recalibration(request: Request) -> list[Result]:
+    if (after := request.recalibrated) is None:
+        raise _absent("recalibration")
+    names, lens = ("as it is", "recalibrated"), request.view.lens
+    pair = compare(request.view.data, after, lens=lens, names=names, **request.run)
+    return [Measures.of(View("report", after, lens, lens(after)), request.level), pair]
+
+
+#: What computes each part.
+PARTS: dict[str, Callable[[Request], list[Result]]] = {
+    "data": _data,
+    "size": _size,
+    "smooth": lambda r: [lowess(r.view, r.level)],
+    "sites": _sites,
+    "measures": lambda r: [Measures.of(r.view, r.level)],
+    "curve": _curve,
+    "attributes": _curve,
+    "band": _band,
+    "cox": lambda r: [cox_line(r.view, r.level)],
+    "lenses": lambda r: [r.audit],
+    "classes": _classes,
+    "groups": _groups,
+    "decomposition": lambda r: [corp_decomposition(**r.source)],
+    "murphy": lambda r: [brier_decomposition(**r.source)],
+    "where": _where,
+    "also": _also,
+    "recalibration": _recalibration,
+}
+
+
+def contents(request: Request, profile: str) -> tuple[tuple[Section, ...], list[str]]:
+    """Return the parts of a profile, and what could not be examined with the reason."""
+    sections, left_out = list[Section](), list[str]()
+    order, words, data = WORDING["profiles"][profile], WORDING["unexamined"], request.view.data
+    for key in order["parts"]:
+        part = WORDING["parts"][key]
+        title = order.get("titles", {}).get(key, part["title"])
+        try:
+            results = PARTS[key](request)
+        except Absent as absent:
+            left_out += map(str, absent.args)
+            continue
+        except StatisticError as error:
+            left_out.append(f"{title}: {error}")
+            continue
+        sections.append(Section(key, title, part["meaning"], tuple(results)))
+        left_out += [o for r in results if isinstance(r, Measures) for o in r.omitted]
+    left_out += [words["dependence"]] * (data.n_clusters is None)
+    left_out += [words["classes"]] * (data.n_classes > 2 or data.classes == RIGHT)
+    return tuple(sections), [*left_out, *words["always"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from caltest._base.written import several
@@ -30,56 +31,35 @@ FEW_DRAWS = 20
 class CalibrationTestResult(Result):
     """The answer of :func:`caltest.calibration_test`."""
 
-    statistic: str = entry(
-        'The recipe, as it would be written in Python; ``null`` is ``"exact"`` when nothing was '
-        "simulated."
-    )
+    statistic: str = entry("Recipes, as in Python; where nothing was simulated null is exact.")
     lens: str
     null: str
     estimate: float = entry("The statistic of the observed data.")
     pvalue: float = entry(
-        "Probability that a calibrated model shows at least ``estimate`` on these predictions: "
-        "the upper end of ``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated. Never "
-        "0."
+        "Chance that a calibrated model shows at least ``estimate``, never 0: the upper end of "
+        "``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated."
     )
     pvalue_bracket: tuple[float, float] = entry(
-        "Where the exact p-value lies: bounds for the exact null, with 99 % confidence "
-        "(Clopper–Pearson) for a simulated one."
+        "Bounds of the exact p-value; with 99 % confidence (Clopper–Pearson) if simulated."
     )
     pvalue_error: float = entry("Monte Carlo standard error of ``pvalue``; 0 for the exact null.")
-    null_mean: float = entry(
-        "The noise floor: mean and standard deviation of the statistic when the model is "
-        "calibrated."
-    )
+    null_mean: float = entry("The noise floor: mean and sd of the statistic if calibrated.")
     null_std: float
-    two_sided: bool = entry("Whether small values speak against calibration as well as large ones.")
+    two_sided: bool = entry("Whether small values speak against calibration, too.")
     centre: float = entry("From where a two-sided estimate is measured.")
-    impossible: int = entry(
-        "Observed labels whose predicted probability was exactly 0. One refutes calibration."
-    )
-    clusters: ClusterSummary | None = entry(
-        "Where rows come in clusters: how many, and how much their labels depend on each other.",
-        default=None,
-    )
-    subgroups: Subgroups | None = entry(
-        "With ``by``: the same test in every subgroup, which changes nothing above.",
-        default=None,
-    )
+    impossible: int = entry("Observed labels of probability exactly 0; one refutes calibration.")
+    clusters: ClusterSummary | None = entry("Clusters, and their dependence.", default=None)
+    subgroups: Subgroups | None = entry("With ``by``: the test in each.", default=None)
     null_distribution: NullDistribution | None = entry(
-        "With ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``; not part of the dictionary form.",
-        "ExactNull, SimulatedNull or AsymptoticNull, optional",
-        default=None,
-        transient=True,
-    )
+        "Not part of the dictionary form.",
+        "ExactNull, SimulatedNull or AsymptoticNull, optional", default=None, transient=True,
+    )  # fmt: skip
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return a lower limit of the error, at least 0, and the estimate.
+        """Return a lower limit of the error, at least 0, and the estimate, by which errors rank.
 
-        An error shows no more than itself and its noise (triangle inequality), which is taken to
-        be normal here: the limit serves to rank errors, not to report them.
+        An error shows no more than itself and its noise (triangle inequality), here a normal one.
         """
-        from statistics import NormalDist
-
         size = abs(self.estimate - self.centre) if self.two_sided else self.estimate
         floor = 0.0 if self.two_sided else self.null_mean
         noise = floor - NormalDist().inv_cdf(alpha) * self.null_std
@@ -143,51 +123,37 @@ class CalibrationTestResult(Result):
         return [*listed({name: text for name, text in facts.items() if text}), ""]
 
     def _in_words(self) -> list[str]:
-        chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
-        if self.pvalue < 0.0005:
-            chance = "fewer than 1 in 1000"
-        sentences = [
-            f"A calibrated model would show an error this large in {chance} such data sets."
-        ]
-        if self.null == "betting":
-            sentences = [
-                f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."
-            ]
         if self.degenerate:
-            sentences = [
-                "The null distribution is a single value: these predictions cannot be tested."
-            ]
+            finding = "The null distribution is a single value: these predictions cannot be tested."
+        elif self.null == "betting":
+            finding = f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."
+        else:
+            chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
+            chance = chance if self.pvalue >= 0.0005 else "fewer than 1 in 1000"
+            finding = (
+                f"A calibrated model would show an error this large in {chance} such data sets."
+            )
+        sentences = [finding]
         if self.impossible:
             sentences.append(
                 f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
                 "0: that alone refutes calibration, unless the file was rounded."
             )
         if self.ended == "early":
-            sentences.append(
-                "Stopped early (Besag & Clifford 1991): the p-value is valid as it is."
-            )
+            early = "Stopped early (Besag & Clifford 1991): the p-value is valid as it is."
+            sentences.append(early)
         return sentences
 
 
-@described(
-    title="Joint test of calibration",
-    of_subgroups="pvalue",
-    plotter="tables.joint",
-    draws="label vectors were drawn for all",
-)
+@described(title="Joint test of calibration", of_subgroups="pvalue", plotter="tables.joint")
 class JointTestResult(Result):
     """The answer of :func:`caltest.joint_test`."""
 
-    tests: tuple[CalibrationTestResult, ...] = entry(
-        "One for each (statistic, lens) pair, with its own, unadjusted p-value."
-    )
+    tests: tuple[CalibrationTestResult, ...] = entry("One a pair, with unadjusted p-values.")
     adjusted: tuple[float, ...] = entry("Step-down adjusted p-values, in the same order.")
     pvalue: float = entry("The smallest of them: a test of all hypotheses together.")
     adjust: str = entry("How they were adjusted.", '{"max-T", "Holm"}', default="max-T")
-    subgroups: Subgroups | None = entry(
-        "With ``by``: the same tests in every subgroup, which change nothing above.",
-        default=None,
-    )
+    subgroups: Subgroups | None = entry("With ``by``: the same tests in each.", default=None)
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return limit and estimate of the largest error that the first statistic shows."""

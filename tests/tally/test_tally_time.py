@@ -11,7 +11,7 @@ import caltest as ct
 from caltest.bets import kernels, mixture
 from caltest.problem import TallyProblem
 from caltest.reports.answers import Measures
-from caltest.reports.words import first
+from caltest.reports.document import first
 from caltest.sequential.sums import bet_sums
 
 
