@@ -17,8 +17,8 @@ from scipy.stats import binomtest
 import caltest as ct
 from caltest.cli import cli
 from caltest.reliability.view import View
-from caltest.reports import contents
 from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures
+from caltest.reports.report import PARTS
 
 NASTY = "<script>alert(1)</script>"
 RUN = {"n_resamples": 199, "rng": 1}
@@ -172,13 +172,13 @@ def test_what_cannot_be_told_of_odd_data_is_said(p, y):
 
 
 def test_an_interrupted_report_says_so(monkeypatch):
-    whole = contents.PARTS["curve"]
+    whole = PARTS["curve"]
 
     def cut(asked):
-        (curve,), picture = whole(asked)
-        return (replace(curve, ended="interrupted"),), picture
+        (curve,) = whole(asked)
+        return [replace(curve, ended="interrupted")]
 
-    monkeypatch.setitem(contents.PARTS, "curve", cut)
+    monkeypatch.setitem(PARTS, "curve", cut)
     report = ct.report([0.2, 0.6, 0.7] * 20, [0, 1, 0] * 20, **RUN)
     assert report.ended == "interrupted"
     for page in (report.to_html(), report.to_markdown(), report.to_latex(), str(report)):
