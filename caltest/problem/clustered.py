@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 
 from caltest._base.written import name_of
 from caltest.binning import EdgeBins, QuantileBins, UniformBins
-from caltest.errors import FewClustersWarning, StatisticError
+from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
@@ -20,9 +19,6 @@ from caltest.problem.rows import Flips
 from caltest.problem.tally import by_mass
 from caltest.simulate import Batches, Scheme, Shortcut, WildSigns
 from caltest.tally.clustered import FEWEST, ClusteredTally
-
-#: Clusters with the rarer label below which sizes of .11 to .16 at .05 were measured.
-FEW = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +41,7 @@ class ClusteredProblem(Problem):
                 f"{tally.n_clusters} clusters are too few: random signs of whole clusters hold "
                 f"their level from {FEWEST} on. Pass the rows with clusters= if they fit"
             )
-        if tally.shared < FEW:
-            warnings.warn(
-                f"if all rows of a cluster had the same label, only {tally.shared:.1f} clusters "
-                "would be expected to have the rarer one, too few for random signs; the test is "
-                "valid where each row follows its own prediction",
-                FewClustersWarning,
-                stacklevel=5,
-            )
+        tally.warn(stack=6)
         return cls(tally)
 
     @cached_property

@@ -286,7 +286,7 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
         if fact is not None:
             raise StatisticError(
                 f"a tally keeps no {name}: make one for each part of the rows, or pass the "
-                "predictions themselves"
+                "predictions themselves" + ", or make a ClusteredTally" * (name == "clusters")
             )
     through = as_lens(lens, data)
     if type(through) not in LENSES.values():

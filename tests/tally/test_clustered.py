@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 from scipy.stats import t as student
 
 import caltest as ct
@@ -87,9 +88,32 @@ def test_the_mean_gap_has_the_interval_of_cluster_sums():
     rows = np.bincount(IMAGE)
     without = [(Y - P)[g != IMAGE].mean() - gap for g in range(120)]
     error = np.sqrt(119 / 120 * np.square(without).sum())
-    freedom = P.size**2 / (rows**2).sum() - 1
-    assert high - gap == pytest.approx(student(freedom).ppf(0.95) * error, rel=1e-9)
-    assert gap - low == pytest.approx(high - gap)
+    units = P.size**2 / (rows**2).sum()
+    half = student(units - 1).ppf(0.95) * error
+    trials = Y.mean() * (1 - Y.mean()) * (1.6448536269514722 / half) ** 2
+    limits = binomtest_like(trials * Y.mean(), trials, 0.1)
+    np.testing.assert_allclose([low, high], limits - P.mean(), rtol=1e-9)
+    assert high - low == pytest.approx(2 * half, rel=0.1)
+
+
+def binomtest_like(x, n, alpha):
+    """Clopper–Pearson by quantiles of beta laws, for numbers that need not be whole."""
+    return np.array([beta(x, n - x + 1).ppf(alpha / 2), beta(x + 1, n - x).ppf(1 - alpha / 2)])
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0])
+def test_the_interval_of_the_mean_gap_covers_where_events_are_rare(factor):
+    """120 images, an event in 12 of them if a whole image shares its label: 0.105 of 200 before."""
+    missed = 0
+    for seed in range(200):
+        rng = np.random.default_rng([5, seed])
+        image = np.arange(120).repeat(rng.integers(30, 120, 120))
+        p = np.minimum(rng.beta(0.5, 2.0, 120)[image] / 2.0, 0.95)
+        y = (rng.random(120)[image] < factor * p).astype(int)
+        _, low, high = ct.ClusteredTally.of(p, y, clusters=image).mean_gap()
+        truth = ((factor - 1.0) * p).mean()
+        missed += not low <= truth <= high
+    assert missed <= 18  # 0.05 of 200, and a chance of 0.01 above
 
 
 def test_the_interval_of_the_mean_gap_covers_where_a_few_clusters_hold_most_rows():
@@ -183,8 +207,11 @@ def test_refusals_say_what_to_do(call, words):
 def test_rare_events_in_few_clusters_are_warned_of():
     p, y, image = images()
     tally = ct.ClusteredTally.of(p / 20, y * 0, clusters=image)
-    with pytest.warns(ct.FewClustersWarning, match=r"only 1\.\d clusters would be expected"):
+    with pytest.warns(ct.FewClustersWarning, match=r"as if \d\.\d had been expected"):
         ct.calibration_test(tally, n_resamples=99, rng=0)
+    with pytest.warns(ct.FewClustersWarning, match="intervals of 95 % missed"):
+        _, low, high = tally.mean_gap()
+    assert low < 0.0 < high - 0.01
 
 
 @pytest.mark.slow
