@@ -20,14 +20,12 @@ from caltest.inference.cell_draws import (
     poisson_noise,
     shared_by_clusters,
 )
-from caltest.inference.dependence import clustered, inflation
+from caltest.inference.dependence import clustered
 from caltest.inference.squared_error import Parts, added, summed
 from caltest.predictions import BoolArray, FloatArray, Predictions
 from caltest.problem import Cells, TallyProblem
 from caltest.problem.tally import CountDraws
-from caltest.simulate import RedrawLabels
-from caltest.simulate.agreement import Agreement
-from caltest.simulate.crossed import CrossedAgreement
+from caltest.simulate import RedrawLabels, SharedRedraws
 
 Rng = np.random.Generator
 #: Labels that are drawn together.
@@ -256,15 +254,10 @@ def _redrawn_by(
 ) -> FloatArray:
     """Draw the sums of a calibrated model by a scheme."""
     factor = 1.0
-    if induced.crossed is not None:
-        pair = [CrossedAgreement.of(induced, coupling) for coupling in scheme.coupling]
-        kappa = max(each.inflation(scheme.dependence, centred=True) for each in pair)
-        factor = float(np.sqrt(kappa))
-    elif induced.n_clusters is not None:
-        agreement = Agreement.of(induced, scheme.coupling)
+    if isinstance(scheme, SharedRedraws):
+        ((_, agreement),) = scheme.agreements(induced)
         # κ of the test, but for residuals that are centred: here errors are no dependence
-        agreed = float(agreement(induced.labels[None, :])[0, 0])
-        factor = float(np.sqrt(inflation(*agreement.sums(), agreed)))
+        factor = float(np.sqrt(agreement.inflation(scheme.dependence, centred=True)))
     draw, k = scheme.drawer(induced), induced.n_classes
     code, length = cells.of_unit * k, len(cells) * k
     expected = cells.sum(

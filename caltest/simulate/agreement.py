@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from caltest._base.arrays import largest
 from caltest._base.compiled import inlined, kernel
 from caltest._base.facts import by_appearance
+from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate.dependent import ClusterDrawer, Coupling, Dependence
+from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Dependence, is_pair
 from caltest.simulate.schemes import Drawer
 
 #: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
@@ -148,8 +149,30 @@ class Agreement:
         by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
         return np.maximum(by_prediction[self.quarter], by_size[self.size])
 
+    def degree(self, given: Degree | None) -> Dependence:
+        """Return λ, given or at its limits."""
+        if is_pair(given):
+            raise StatisticError(f"dependence={given} is for two columns of clusters")
+        return self.limits() if given is None else Dependence.of(given)  # type: ignore[arg-type]
+
+    def drawer(self, given: Degree | None) -> ClusterDrawer:
+        """Return what draws labels with this dependence."""
+        return ClusterDrawer.of(self.data, self.of_rows(self.degree(given)), self.coupling)
+
+    def agreed(self, centred: bool = False) -> float:
+        """Return N of the observed labels."""
+        return float(self(self.data.labels[None, :], centred)[0, 0])
+
+    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+        """Return κ, by how much labels agree more than any λ allows; 1 where nothing can vary."""
+        variance, joint = self.sums
+        allowed = float((variance + joint).sum())
+        agreed = float(variance.sum()) + self.agreed(centred)
+        return max(1.0, agreed / allowed) if allowed > 1e-9 else 1.0
+
+    @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
-        """Return Σ w² v and Σ_{i≠j} w_i w_j c_ij of every cluster: the variance of its sum.
+        """Σ w² v and Σ_{i≠j} w_i w_j c_ij of every cluster: the variance of its sum.
 
         v_i = p_i (1 − p_i) and c_ij = min(p_i, p_j) − p_i p_j of two classes, v_i = 1 − |p_i|² and
         c_ij = Σ_k [Σ_l max(p_il / p_ik, p_jl / p_jk)]⁻¹ − p_i · p_j of more, which costs

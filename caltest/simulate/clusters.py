@@ -9,10 +9,10 @@ likeliest label is right: neither can make the dependence of the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -21,12 +21,25 @@ from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
 from caltest.simulate.agreement import Agreement
-from caltest.simulate.crossed import CrossedAgreement, Pair, is_pair, limits_of
-from caltest.simulate.dependent import COUPLINGS, ClusterDrawer, Coupling, Dependence
+from caltest.simulate.crossed import CrossedAgreement, TwoColumns
+from caltest.simulate.dependent import COUPLINGS, Coupling, Degree, Dependence
 from caltest.simulate.labels import LabelDrawer
 from caltest.simulate.schemes import Drawer, LabelScheme, RedrawLabels, Scheme
-from caltest.simulate.series import Overlap, SeriesDrawer
+from caltest.simulate.series import Overlap
 from caltest.simulate.streams import Seed
+
+
+class Agreeing(Protocol):
+    """How far rows agree in what they share, and what draws labels that agree as far."""
+
+    def degree(self, given: Degree | None) -> Degree:
+        """Return λ, given or at the limit of what the labels show."""
+
+    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+        """Return κ, by how much labels agree more than any λ allows."""
+
+    def drawer(self, given: Degree | None) -> Drawer:
+        """Return what draws labels with this dependence."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +81,7 @@ class SharedRedraws(LabelScheme):
     and its size. O(n K) a label vector.
     """
 
-    dependence: float | Pair | Dependence | None = None
+    dependence: Degree | None = None
     coupling: Coupling | tuple[Coupling, Coupling] | None = None
     horizon: int | None = None
     takes_clusters: ClassVar[bool] = True
@@ -87,70 +100,52 @@ class SharedRedraws(LabelScheme):
             if isinstance(self.coupling, tuple) or isinstance(self.dependence, tuple):
                 raise StatisticError("forecasts h steps ahead have one coupling and dependence")
 
+    @property
+    def couplings(self) -> tuple[Coupling, Coupling]:
+        """What rows share along the first column of clusters and along the second."""
+        one = self.coupling or "label"
+        return one if isinstance(one, tuple) else (one, one)
+
     def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
         """Return the schemes to try: both couplings, but one of two that draw the same.
 
-        Of two classes these are the same where the likelier label is one for all rows.
+        Of two classes these are the same where the likelier label is one for all rows. Two columns
+        of clusters share each thing with each, of more than two classes the same.
         """
-        if self.horizon != data.horizon:
-            return self._ahead(data).each(data)
-        if data.crossed is not None and not isinstance(self.coupling, tuple):
-            return self._each_pair(data)
-        if self.coupling is not None:
-            return (self,)
-        label, correctness = (replace(self, coupling=coupling) for coupling in COUPLINGS)
-        one_label = data.n_classes == 2 and np.ptp(data.probs.argmax(axis=1)) == 0
-        return (label,) if one_label else (label, correctness)
-
-    def _ahead(self, data: Predictions) -> SharedRedraws:
-        """Return the scheme with the horizon of the data."""
         if self.horizon not in (None, data.horizon):
             raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
-        return replace(self, horizon=data.horizon)
-
-    def _each_pair(self, data: Predictions) -> tuple[SharedRedraws, ...]:
-        """Return the couplings of two columns: of two classes each with each."""
+        two = data.n_classes == 2
+        tried = COUPLINGS[:1] if two and np.ptp(data.probs.argmax(axis=1)) == 0 else COUPLINGS
+        kinds: Iterable[Coupling | tuple[Coupling, Coupling]] = tried
+        if data.crossed is not None:
+            kinds = [(a, b) for a in tried for b in tried if two or a == b]
         if self.coupling is not None:
-            return (replace(self, coupling=(self.coupling, self.coupling)),)  # type: ignore[arg-type]
-        if data.n_classes > 2:
-            return tuple(replace(self, coupling=(each, each)) for each in COUPLINGS)
-        one_label = np.ptp(data.probs.argmax(axis=1)) == 0
-        pairs = product(COUPLINGS[: 1 if one_label else 2], repeat=2)
-        return tuple(replace(self, coupling=(a, b)) for a, b in pairs)
+            kinds = [self.coupling if data.crossed is None else self.couplings]
+        return tuple(replace(self, horizon=data.horizon, coupling=kind) for kind in kinds)
+
+    def agreements(self, data: Predictions) -> list[tuple[SharedRedraws, Agreeing]]:
+        """Return the schemes to try, with how far rows agree in what each lets them share."""
+        schemes = self.each(data)
+        if data.horizon is not None:
+            return [(each, Overlap(data, each.couplings[0])) for each in schemes]
+        if data.crossed is None:
+            if isinstance(self.coupling, tuple):
+                raise StatisticError(f"{self!r} is for two columns of clusters")
+            return [(each, Agreement.of(data, each.couplings[0])) for each in schemes]
+        of = {coupling: CrossedAgreement.of(data, coupling) for coupling in COUPLINGS}
+        pairs = [(each, each.couplings) for each in schemes]
+        return [(each, TwoColumns(data, (a, b), of[a], of[b])) for each, (a, b) in pairs]
 
     def drawer(self, data: Predictions) -> Drawer:
         """Prepare the rows; O(n K), and without ``dependence`` some 4000 label vectors.
 
         Without ``coupling`` labels are shared.
         """
-        if self._ahead(data).horizon is not None:
-            given, kind = self.dependence, self.coupling or "label"
-            assert not isinstance(kind, tuple)
-            one = given if isinstance(given, (int, float)) else Overlap.of(data, kind).limit()
-            return SeriesDrawer.of(data, one, kind)
-        if data.crossed is not None:
-            couplings = self.coupling if isinstance(self.coupling, tuple) else ("label", "label")
-            return ClusterDrawer.of(data, np.array(self._of_two(data)), *couplings)
-        if data.n_clusters is None:
+        scheme = replace(self, coupling=self.coupling or "label")
+        if not scheme.each(data)[0].horizon and data.n_clusters is None:
             return RedrawLabels().drawer(data)
-        coupling, dependence = self.coupling or "label", self.dependence
-        if isinstance(coupling, tuple) or (
-            isinstance(dependence, tuple) and not isinstance(dependence, Dependence)
-        ):
-            raise StatisticError(f"{self!r} is for two columns of clusters")
-        agreement = Agreement.of(data, coupling)
-        limits = agreement.limits() if dependence is None else Dependence.of(dependence)
-        return ClusterDrawer.of(data, agreement.of_rows(limits), coupling)
-
-    def _of_two(self, data: Predictions) -> Pair:
-        """Return λ of two columns of clusters, given or at the limits of the labels."""
-        if is_pair(self.dependence):
-            return self.dependence
-        if self.dependence is not None:
-            raise StatisticError("dependence of two columns of clusters is a pair (λ₁, λ₂)")
-        couplings = self.coupling if isinstance(self.coupling, tuple) else ("label", "label")
-        first, second = (CrossedAgreement.of(data, coupling) for coupling in couplings)
-        return limits_of(first, second)
+        ((_, agreement),) = scheme.agreements(data)
+        return agreement.drawer(self.dependence)
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,9 +176,12 @@ def _signs(
 class OneRowPerCluster(Scheme):
     """Test one row of every cluster, drawn at random, and once more, and again.
 
-    Each draw gives a valid p-value; that of all is 2 min_j (1/j) Σ_{i≤j} p_i (Gasparin, Wang &
-    Ramdas, arXiv:2404.03484), valid for any dependence within clusters. Clusters weigh alike,
-    whatever their size; power is that of a single draw at half the level.
+    Each of M draws gives a valid p-value; that of all is M / k times the k-th smallest, k = ⌈M / 4⌉
+    (Rüger, Metrika 25, 1978; Vovk & Wang, Biometrika 107, 2020), valid for any dependence within
+    clusters. Clusters weigh alike, whatever their size. Of 600 data sets of 100 clusters of five,
+    slope 0.5, it rejects .99 (independent rows), .96 (a shared label) and .63 (copies) at .05;
+    twice the median .91, .85 and .70, twice the mean .23, .35 and .70, a single draw .80, .77 and
+    .77. Sizes were at most .017.
 
     Parameters
     ----------

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeGuard
 
 import numpy as np
 
+from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
 from caltest.simulate.agreement import Agreement
-from caltest.simulate.dependent import Coupling, Dependence
-
-#: λ of the first column and of the second.
-Pair = tuple[float, float]
+from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Pair, is_pair
 
 
 @dataclass(frozen=True, eq=False)
 class CrossedAgreement:
     """How far residuals of rows agree that share a first cluster, a second, or both.
 
-    Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij, which needs √λ₁ +
-    √λ₂ ≤ 1. Each λ is the limit of what its column shows when the other is 0.
+    ``columns`` are the agreements of either, ``both`` that of rows which share both, if any do.
     """
 
-    labels: IntArray = field(repr=False)
     columns: tuple[Agreement, Agreement]
     both: Agreement | None
 
@@ -39,7 +34,7 @@ class CrossedAgreement:
             return Agreement.of(replace(data, clusters=clusters, crossed=None), coupling)
 
         shared = agreement(codes) if np.unique(codes).size < data.n else None
-        return cls(data.labels, (agreement(data.clusters), agreement(data.crossed)), shared)
+        return cls((agreement(data.clusters), agreement(data.crossed)), shared)
 
     @cached_property
     def limits(self) -> Pair:
@@ -50,38 +45,58 @@ class CrossedAgreement:
     @cached_property
     def joint(self) -> Pair:
         """Σ c_ij over pairs of rows of one cluster, of each column: V1."""
-        first, second = (float(column.sums()[1].sum()) for column in self.columns)
+        first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
 
     def agreed(self, centred: bool = False) -> float:
         """Return N = N_a + N_b − N_ab of the observed labels."""
-        seen = self.labels[None, :]
-        both = 0.0 if self.both is None else float(self.both(seen, centred)[0, 0])
-        return sum(float(column(seen, centred)[0, 0]) for column in self.columns) - both
+        both = 0.0 if self.both is None else self.both.agreed(centred)
+        return sum(column.agreed(centred) for column in self.columns) - both
 
     def inflation(self, limits: Pair, centred: bool = False) -> float:
         """Return κ: how much more labels agree than any draw with such shares of λ allows."""
-        variance = float(self.columns[0].sums()[0].sum())
+        variance = float(self.columns[0].sums[0].sum())
         roots = float(np.sqrt(limits).sum())
         shares = np.array(limits) / roots**2 if roots > 0.0 else np.full(2, 0.25)
         allowed = variance + float(shares @ self.joint)
-        seen = variance + self.agreed(centred)
-        return max(1.0, seen / allowed) if allowed > 1e-9 else 1.0
+        return max(1.0, (variance + self.agreed(centred)) / allowed) if allowed > 1e-9 else 1.0
 
 
-def is_pair(dependence: object) -> TypeGuard[Pair]:
-    """Say whether λ is given of two columns."""
-    return isinstance(dependence, tuple) and not isinstance(dependence, Dependence)
+@dataclass(frozen=True, eq=False)
+class TwoColumns:
+    """Agreement along two columns, of which the first may share one thing and the second another.
 
-
-def limits_of(first: CrossedAgreement, second: CrossedAgreement) -> Pair:
-    """Return λ₁ of the first agreement and λ₂ of the second, which may look at other things.
-
-    Where √λ₁ + √λ₂ > 1 one is cut: of both ways that which allows the larger λ₁ V1_a + λ₂ V1_b.
+    Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij, which needs √λ₁ +
+    √λ₂ ≤ 1. Each λ is the limit of what its column shows when the other is 0.
     """
-    limits, joint = (first.limits[0], second.limits[1]), (first.joint[0], second.joint[1])
-    one, other = np.sqrt(limits)
-    if one + other <= 1.0 + 1e-9:
-        return limits
-    ways = (limits[0], float((1.0 - one) ** 2)), (float((1.0 - other) ** 2), limits[1])
-    return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
+
+    data: Predictions
+    couplings: tuple[Coupling, Coupling]
+    first: CrossedAgreement
+    second: CrossedAgreement
+
+    def degree(self, given: Degree | None) -> Pair:
+        """Return (λ₁, λ₂), given or at the limits.
+
+        Where √λ₁ + √λ₂ > 1 one is cut: of both ways that which allows the larger λ₁ V1_a + λ₂ V1_b.
+        """
+        if is_pair(given):
+            return given
+        if given is not None:
+            raise StatisticError("dependence of two columns of clusters is a pair (λ₁, λ₂)")
+        limits = self.first.limits[0], self.second.limits[1]
+        joint = self.first.joint[0], self.second.joint[1]
+        one, other = np.sqrt(limits)
+        if one + other <= 1.0 + 1e-9:
+            return limits
+        ways = (limits[0], float((1.0 - one) ** 2)), (float((1.0 - other) ** 2), limits[1])
+        return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
+
+    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+        """Return the larger κ of what either column shares."""
+        limits = self.degree(given)
+        return max(each.inflation(limits, centred) for each in (self.first, self.second))
+
+    def drawer(self, given: Degree | None) -> ClusterDrawer:
+        """Return what draws labels with this dependence."""
+        return ClusterDrawer.of(self.data, np.array(self.degree(given)), *self.couplings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from caltest.simulate.streams import GAMMA, UNIT, Seed, keys, mixed
 
 #: What rows of a cluster share: the draw of their label, or that of whether the likeliest is right.
 Coupling = Literal["label", "correctness"]
+#: λ of the first column of clusters and of the second.
+Pair = tuple[float, float]
 Words = NDArray[np.uint64]
 COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
 
@@ -38,6 +40,15 @@ class Dependence(NamedTuple):
     def largest(self) -> float:
         """The limit of the part that depends most."""
         return max(self.overall, *self.by_prediction, *self.by_size)
+
+
+#: λ of one column of clusters or of two, or limits of it.
+Degree = float | Pair | Dependence
+
+
+def is_pair(degree: Degree | None) -> TypeGuard[Pair]:
+    """Say whether λ is given of two columns."""
+    return isinstance(degree, tuple) and not isinstance(degree, Dependence)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from caltest.lenses import TopK
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.agreement import STEPS, batches, possible, quarters
-from caltest.simulate.dependent import ClusterDrawer, Coupling
+from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Dependence
 from caltest.simulate.streams import Seed, keys
 
 
@@ -54,15 +55,16 @@ class Overlap:
     """
 
     data: Predictions
+    coupling: Coupling = "label"
 
-    @classmethod
-    def of(cls, data: Predictions, coupling: Coupling) -> Overlap:
-        """Look at labels, or at whether the likeliest is right: a question of two classes."""
-        return cls(data if coupling == "label" else TopK(1)(data))
+    @cached_property
+    def seen(self) -> Predictions:
+        """The labels, or whether the likeliest is right: a question of two classes."""
+        return self.data if self.coupling == "label" else TopK(1)(self.data)
 
     def __call__(self, labels: IntArray) -> FloatArray:
-        """Return N for label vectors of shape (B, n): (B,)."""
-        data, (placed, h) = self.data, timed(self.data)
+        """Return N for vectors of the labels that are ``seen``, of shape (B, n): (B,)."""
+        data, (placed, h) = self.seen, timed(self.data)
         w = np.ones(data.n) if data.weights is None else data.weights
         times, starts = np.unique(placed - placed.min(), return_index=True)
         total = np.zeros(len(labels))
@@ -75,15 +77,25 @@ class Overlap:
             total += (sums[:, times] * near).sum(axis=1) - (x**2).sum(axis=1)
         return total
 
-    def limit(self) -> float:
-        """Return the upper confidence limit of λ: see :class:`SharedRedraws`."""
+    def degree(self, given: Degree | None) -> float:
+        """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`."""
+        if given is not None:
+            return Dependence.of(given).overall  # type: ignore[arg-type]
 
         def drawn(step: int) -> FloatArray:
-            draw = SeriesDrawer.of(self.data, step / STEPS)
+            draw = SeriesDrawer.of(self.seen, step / STEPS)
             return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
 
-        observed = float(self(self.data.labels[None, :])[0])
+        observed = float(self(self.seen.labels[None, :])[0])
         return possible(observed + 1e-9 * abs(observed), drawn) / STEPS
+
+    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+        """Return 1: sizes hold without an inflation, which would take half the power."""
+        return 1.0
+
+    def drawer(self, given: Degree | None) -> SeriesDrawer:
+        """Return what draws labels with this dependence."""
+        return SeriesDrawer.of(self.data, self.degree(given), self.coupling)
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 import caltest as ct
 from caltest.inference.two_ways import CrossedDifference, CrossedError
 from caltest.problem import Cells, RowProblem
-from caltest.simulate.crossed import CrossedAgreement, limits_of
+from caltest.simulate.crossed import CrossedAgreement, TwoColumns
 from caltest.simulate.dependent import ClusterDrawer
 from caltest.statistics import prepare
 
@@ -67,10 +67,11 @@ def test_agreement_of_the_example():
     each = [column(eight().labels[None], False)[0, 0] for column in seen.columns]
     assert each == pytest.approx([0.925, -1.855], abs=1e-12)
     assert seen.joint == pytest.approx((1.675, 1.255), abs=1e-12)
-    assert seen.columns[0].sums()[0].sum() == pytest.approx(1.48, abs=1e-12)
+    assert seen.columns[0].sums[0].sum() == pytest.approx(1.48, abs=1e-12)
     assert seen.inflation((0.04, 0.25)) == 1.0
     object.__setattr__(seen, "limits", (0.9, 1.0))
-    assert limits_of(seen, seen) == pytest.approx((0.9, 0.0026334039), abs=1e-8)
+    both = TwoColumns(eight(), ("label", "label"), seen, seen)
+    assert both.degree(None) == pytest.approx((0.9, 0.0026334039), abs=1e-8)
 
 
 @pytest.mark.parametrize("dependence", ENUMERATED)

@@ -252,7 +252,7 @@ def test_agreement_of_large_clusters_by_part_of_the_pairs(rng):
     data = ct.Canonical()(
         ct.Predictions.of(probs, np.zeros(700, int), clusters=clusters, weights=w)
     )
-    found = Agreement.of(data).sums()[1]
+    found = Agreement.of(data).sums[1]
     expected = []
     for rows in (slice(0, 600), slice(600, 700)):
         p, v, total = probs[rows], w[rows], 0.0

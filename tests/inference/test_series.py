@@ -69,7 +69,7 @@ def test_limits_of_the_example():
     data = series()
     overlap = Overlap(data)
     assert overlap(data.labels[None, :])[0] == pytest.approx(1.23125, abs=1e-12)
-    assert overlap.limit() == 1.0
+    assert overlap.degree(None) == 1.0
     assert neighbours(data) == 0.0  # too few surprises
 
 
@@ -129,9 +129,9 @@ def test_rows_share_whether_the_likeliest_label_is_right(n_classes):
         expected = 0.64 * (1 - (j - i) / 3) * (min(m[i], m[j]) - m[i] * m[j])
         assert (x[:, i] * x[:, j]).mean() == pytest.approx(expected, abs=0.004)
     right = rows[0] == probs.argmax(axis=1)
-    observed = Overlap.of(replace(data, labels=rows[0]), "correctness")
+    observed = Overlap(replace(data, labels=rows[0]), "correctness")
     known = Overlap(ct.Predictions.of(np.column_stack([1 - m, m]), right.astype(int), horizon=3))
-    assert observed(observed.data.labels[None]) == pytest.approx(known(known.data.labels[None]))
+    assert observed(observed.seen.labels[None]) == pytest.approx(known(known.data.labels[None]))
 
 
 def easy_weeks(rng, n, h):
