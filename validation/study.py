@@ -55,6 +55,8 @@ class Study:
         Data sets of each kind, in full and in the small version.
     slow : tuple of str
         Tests left out of the small version, and of others that are to be ``--fast``.
+    times : dict
+        How many times as many data sets there are of some kinds, but for what is slow.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Study:
     quick: int = 10
     seed: int = 20190416
     slow: tuple[str, ...] = ()
+    times: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -199,25 +202,40 @@ def measured(
 
 def extend(study: Study, found: Found, sets: int, workers: int, fast: bool = False) -> None:
     """Measure until every cell has this many data sets, the least measured kinds first."""
-    asked = {
-        name: {t: cell for t, cell in cells.items() if not (fast and t in study.slow)}
-        for name, cells in found.cells.items()
-    }
+
+    def goal(name: str, test: str) -> int:
+        return sets * (1 if test in study.slow else study.times.get(name, 1))
+
+    def short_of() -> dict[str, dict[str, Cell]]:
+        return {
+            name: {
+                test: cell
+                for test, cell in cells.items()
+                if cell.sets < goal(name, test) and not (fast and test in study.slow)
+            }
+            for name, cells in found.cells.items()
+        }
+
     missing = sum(
-        -(-max(0, sets - cell.sets) // PART) for cells in asked.values() for cell in cells.values()
+        -(-(goal(name, test) - cell.sets) // PART)
+        for name, cells in short_of().items()
+        for test, cell in cells.items()
     )
     with mapped(workers) as each, progress(missing, "cells × parts") as advance:
         while True:
-            least = {name: min(c.sets for c in cells.values()) for name, cells in asked.items()}
-            level = min(least.values())
-            if level >= sets:
+            asked = {name: cells for name, cells in short_of().items() if cells}
+            if not asked:
                 return
-            names = [name for name, n in least.items() if n < min(sets, level + PART)]
+            least = {name: min(c.sets for c in cells.values()) for name, cells in asked.items()}
+            names = [name for name, n in least.items() if n < min(least.values()) + PART]
             wanted = [
                 tuple(t for t, cell in asked[name].items() if cell.sets == least[name])
                 for name in names
             ]
-            ranges = [range(least[name], min(least[name] + PART, sets)) for name in names]
+            ranges = [
+                range(least[name], min(least[name] + PART, *(goal(name, t) for t in tests)))
+                for name, tests in zip(names, wanted, strict=True)
+            ]
             parts = each(
                 partial(measured, study.measure),
                 names,
