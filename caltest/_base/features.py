@@ -55,11 +55,21 @@ class Features:
         return {column.name: column for column in self.columns}
 
 
-def as_features(values: Any, n: int | None) -> Features:
+def identifies(column: Feature) -> bool:
+    """Say whether a column names the rows, or numbers them by increasing whole numbers."""
+    values, n = column.values, column.values.size
+    if column.levels is not None:
+        return len(column.levels) > max(MOST_LEVELS, 0.5 * n)
+    rising = n > MOST_LEVELS and bool((np.diff(values) > 0.0).all())
+    return rising and not column.dates and bool((values % 1.0 == 0.0).all())
+
+
+def as_features(values: Any, n: int | None, *, leave_ids: bool = False) -> Features:
     """Return the columns of a frame, a mapping or an array, of ``n`` rows where these are known.
 
     Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
-    levels. None, NaN, NA, NaT and what is masked are missing.
+    levels. None, NaN, NA, NaT and what is masked are missing. With ``leave_ids`` columns that name
+    or number the rows are left out.
 
     Raises
     ------
@@ -89,17 +99,22 @@ def as_features(values: Any, n: int | None) -> Features:
         raise InvalidPredictionsError("features holds no column: give at least one")
     columns = tuple(c if isinstance(c, Feature) else _feature(k, c) for k, c in table.items())
     n = columns[0].values.size if n is None else n
+    columns = tuple(c for c in columns if not (leave_ids and identifies(c)))
+    if not columns:
+        raise InvalidPredictionsError(
+            f"features: {', '.join(table)} name or number the rows: say which to search by name"
+        )
     for column in columns:
         if column.values.size != n:
             raise InvalidPredictionsError(
                 f"features: {column.name!r} has {column.values.size} values, but there are "
                 f"{several(n, 'row')}; they must be in the same order, one value each"
             )
-        n_levels = 0 if column.levels is None else len(column.levels)
-        if n_levels > MOST_LEVELS and n_levels > 0.5 * n:
+        if column.levels is not None and identifies(column):
             raise InvalidPredictionsError(
-                f"features: {column.name!r} has {n_levels} different texts in {several(n, 'row')}, "
-                "so it is a name, an id or free text: leave it out, or group it"
+                f"features: {column.name!r} has {len(column.levels)} different texts in "
+                f"{several(n, 'row')}, so it is a name, an id or free text: leave it out, or group "
+                "it"
             )
     return Features(columns)
 

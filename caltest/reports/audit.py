@@ -137,7 +137,7 @@ def audited(
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", FewClustersWarning)
         if adjust == "holm":
-            data, agenda, answers = _answers(data, agenda, run)
+            data, agenda, answers = _answers(data, agenda, run, alpha)
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, agenda, run)
@@ -240,13 +240,13 @@ def _whole(data: Any) -> Any:
 
 
 def _answers(
-    data: Any, agenda: list[Question], run: dict[str, Any]
+    data: Any, agenda: list[Question], run: dict[str, Any], alpha: float
 ) -> tuple[Any, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
     for question in agenda:
         try:
-            answers.append(_answer(data, question, run))
+            answers.append(_answer(data, question, run, alpha))
             answered.append(question)
         except StatisticError as error:
             if question.kind not in ("groups", "segments"):
@@ -255,7 +255,7 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Any, question: Question, run: dict[str, Any]) -> Answer:
+def _answer(data: Any, question: Question, run: dict[str, Any], alpha: float) -> Answer:
     statistic, lens = question.pairs[0]
     if question.kind in ("shape", "ordered"):
         joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **run)
@@ -267,7 +267,7 @@ def _answer(data: Any, question: Question, run: dict[str, Any]) -> Answer:
         assert groups is not None
         return groups.tested, groups.pvalue, groups
     if question.kind == "segments":
-        search = segment_search(replace(data, by=None), lens=lens, **run)
+        search = segment_search(replace(data, by=None), lens=lens, alpha=alpha, **run)
         go_on(search.ended)
         return [], search.pvalue, search
     tests, worst, run = list[CalibrationTestResult](), 0, run | {"null": null_of(data, question)}

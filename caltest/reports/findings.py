@@ -76,6 +76,7 @@ def row_of(
         verdict=verdict,
         worst=shown,
         detail=detail,
+        search=parts if isinstance(parts, SegmentSearch) else None,
     )
 
 

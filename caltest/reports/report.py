@@ -11,6 +11,7 @@ import numpy as np
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.facts import RIGHT
+from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import (
     brier_decomposition,
@@ -248,8 +249,10 @@ def _groups(request: Request) -> list[Result]:
 def _where(request: Request) -> list[Result]:
     if request.featured is None:
         raise _absent("where")
-    run = {"alpha": 1.0 - request.level, **request.run}
-    return [segment_search(request.featured, lens=request.view.lens, **run)]
+    lens, run = request.view.lens, {"alpha": 1.0 - request.level, **request.run}
+    searches = [row.search for row in request.audit.rows if row.search is not None]
+    same = [search for search in searches if search.lens == name_of(lens)]
+    return list(same or [segment_search(request.featured, lens=lens, **run)])
 
 
 def _also(request: Request) -> list[Result]:

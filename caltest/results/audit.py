@@ -10,6 +10,7 @@ from caltest.results.base import Record, Result
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, percent
+from caltest.results.segments import SegmentSearch
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import AuditVerdict, Finding
 
@@ -75,6 +76,8 @@ class AuditRow(Record):
         "all."
     )
     detail: str = entry("What else should be known, in a sentence; or nothing.")
+    search: SegmentSearch | None = entry("That of segments, where these are asked about.",
+                                         default=None)  # fmt: skip
 
     @property
     def shown(self) -> tuple[str, str, str]:

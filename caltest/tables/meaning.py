@@ -207,8 +207,15 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             described = {name: columns[name] for name in chosen.features}
             if not source.frame:
                 described = {name: cells.feature(column) for name, column in described.items()}
-            facts["features"] = as_features(described, rows.size)
-            remarks.append(f"features from {shortened(chosen.features)}")
+            every = request.features in ("*", ["*"])
+            facts["features"] = as_features(described, rows.size, leave_ids=every)
+            searched = facts["features"].named
+            remarks.append(f"features from {shortened([*searched])}")
+            if left := [name for name in described if name not in searched]:
+                remarks.append(
+                    f"left out {listing(left)}, which name or number the rows: to search them, "
+                    "name them in features= (--features)"
+                )
         columns_of = [fact for fact in facts if fact.startswith("clusters ")]
         if columns_of:
             facts["clusters"] = {chosen.facts[fact]: facts.pop(fact) for fact in columns_of}

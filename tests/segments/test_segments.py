@@ -457,8 +457,10 @@ def test_audits_and_reports_say_where():
     assert ct.AuditReport.from_json(audit.to_json()) == audit
     fine = ct.audit(p, y, features={"z": f["z"]}, n_resamples=199, rng=0).rows[-1]
     assert fine.verdict == ct.Finding.MISCALIBRATED  # all rows are, whatever z knows
+    assert row.search == found
     page = ct.report(rows, n_resamples=199, rng=0)
     (where,) = (section for section in page.sections if section.key == "where")
+    assert where.results[0] is page.audit.rows[-1].search  # one search serves both
     assert where.results[0].segments == found.segments
     assert found.gain_in_words in page.to_markdown()
     assert "Where?" in page.to_html()
@@ -470,11 +472,15 @@ def test_the_command_line_searches(tmp_path, capsys):
     from caltest import cli
 
     p, y, f = data()
-    lines = [f"{a:.6f},{b},{c:g},{s}" for a, b, c, s in zip(p, y, f["age"], f["site"], strict=True)]
+    rows = enumerate(zip(p, y, f["age"], f["site"], strict=True))
+    lines = [f"{a:.6f},{b},{c:g},{s},{10 + 3 * i},name {i}" for i, (a, b, c, s) in rows]
     path = tmp_path / "rows.csv"
-    path.write_text("p,label,age,site\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("p,label,age,site,number,who\n" + "\n".join(lines) + "\n", encoding="utf-8")
     for options, code, words in (
         ([], 0, "2 columns and the prediction"),
+        ([], 0, "left out number, who, which name or number the rows: to search them, name them"),
+        (["--features", "age,number"], 0, "2 columns and the prediction"),
+        (["--features", "who"], 2, "'who' has 600 different texts in 600 rows, so it is a name"),
         (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),
         (["--features", "sit*", "--max-depth", "1", "--json"], 0, '"columns": ['),
         (["--features", "sex"], 2, "there is no column 'sex' among age, site"),
