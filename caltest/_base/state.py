@@ -6,9 +6,9 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -19,21 +19,36 @@ _PIECE, _TELLING = 2**16, 2**9
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock beside a file; wait while another process has it. It ends with the process."""
-    with Path(f"{path}.lock").open("a") as file:
-        if sys.platform == "win32":
-            import msvcrt
+    lock = Path(f"{path}.lock")
+    while True:
+        with lock.open("a") as file:
+            _wait_for(file)
+            try:
+                same = os.path.samestat(os.fstat(file.fileno()), lock.stat())
+            except FileNotFoundError:
+                same = False
+            if not same:  # whoever held it has removed it
+                continue
+            try:
+                yield
+            finally:
+                with suppress(PermissionError):  # Windows removes no open file
+                    lock.unlink()
+            return
 
-            while True:
-                try:
-                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-                    break
-                except OSError:  # after ten seconds
-                    continue
-        else:
-            import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _wait_for(file: TextIO) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        while True:
+            try:
+                return msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+            except OSError:  # after ten seconds
+                continue
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def write(path: Path, text: str) -> None:

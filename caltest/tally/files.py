@@ -18,10 +18,15 @@ from caltest.io.pooling import parts_of, refuse_pooling
 from caltest.lenses import Lens
 from caltest.tables.meaning import shortened
 from caltest.tally.batches import rows_of
-from caltest.tally.reading import Reading, joined, named
+from caltest.tally.reading import LOOKS, Reading, joined, named
 from caltest.tally.tallies import Tallies
 from caltest.tally.tally import Tally
 
+#: Which commands look so.
+COMMANDS = {
+    LOOKS[None]: "caltest audit or report",
+    LOOKS["usual"]: "caltest test or interval without --lens",
+}
 #: Seconds after which what has been counted is written again.
 WRITTEN_AFTER = 10.0
 
@@ -191,7 +196,10 @@ class _Run:
             names, tally = dict(content["parts"]), _tally_of(content["tally"])
             question = dict(content["question"])
         except (ValueError, KeyError, TypeError):
-            raise InvalidPredictionsError(f"{self.state} is not the state of a scan") from None
+            raise InvalidPredictionsError(
+                f"{self.state} is not the state of a scan, as audit, report, test and interval "
+                "write it with --resume"
+            ) from None
         for mark, name in names.items():
             if mark not in self.parts and Path(name) in self.parts.values():
                 raise StatisticError(
@@ -204,9 +212,11 @@ class _Run:
                 )
         for name, now in self.question.items():
             if question.get(name) != now:
+                before = question.get(name, "nothing")
+                by = f"; {COMMANDS[before]} wrote it and can go on" if before in COMMANDS else ""
                 raise StatisticError(
-                    f"{self.state} was written with {name}={question.get(name)}, not {now}: give "
-                    f"the same, {remedy}"
+                    f"{self.state} was written with {name}={before}, not {now}: give the same, or "
+                    f"count anew into another file (resume=, --resume){by}"
                 )
         self.counted = names, tally
 

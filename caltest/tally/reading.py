@@ -31,6 +31,8 @@ from caltest.tally.tally import Tally
 
 #: Formats that are read in batches; all others are read whole.
 STREAMED = ("parquet", "arrow", "csv")
+#: What is looked at, as a state says it.
+LOOKS = {None: "all that an audit asks", "usual": "'usual', that of a test"}
 #: Rows that say what columns mean.
 FIRST = 2**15
 
@@ -67,8 +69,7 @@ class Reading:
             "probs": self.probs, "label": self.label, "predicted_label": self.predicted,
             "weights": self.weights, "grid": self.grid, "drop_missing": self.drop, **self.options,
         }  # fmt: skip
-        words = {None: "all that an audit asks", "usual": "'usual', that of a test"}
-        lens = words.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
+        lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
         return {"lens": lens or repr(self.lens), **{n: repr(v) for n, v in given.items()}}
 
     def choose(self, parts: Sequence[Path]) -> None:
