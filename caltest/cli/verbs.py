@@ -107,8 +107,7 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
     result = Measures.of(view, options["level"], [name])
     for reason in result.omitted:
         raise ct.StatisticError(reason)
-    calibrated = 0.0 if options["statistic"] == "intercept" else 1.0
-    return finish(result, not result.low[0] <= calibrated <= result.high[0], options)
+    return finish(result, bool(result.excluding), options)
 
 
 @click.command(epilog=o.EXIT_CODES)

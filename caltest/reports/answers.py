@@ -42,6 +42,8 @@ from caltest.tally import Tally
 WORDING: dict[str, Any] = tomllib.loads(
     (files("caltest.reports") / "wording.toml").read_text(encoding="utf-8")
 )
+#: What measures with intervals are of a calibrated model.
+CALIBRATED_AT = {"O:E": 1.0, "intercept given slope 1": 0.0, "slope": 1.0}
 #: A value and its interval, NaN where none is known.
 Triple = tuple[float, float, float]
 #: Classes that are listed: those furthest from how often they occur.
@@ -147,6 +149,15 @@ class Measures(Result):
             level=level,
             **view.facts,
         )
+
+    @property
+    def excluding(self) -> list[str]:
+        """The measures whose intervals leave out what a calibrated model has, with both."""
+        wrong = []
+        for name, calibrated in CALIBRATED_AT.items():
+            if (found := self.find(name)) and (found[1] > calibrated or found[2] < calibrated):
+                wrong.append(f"{name} ({found[1]:.3g} to {found[2]:.3g}) leaves out {calibrated:g}")
+        return wrong
 
     def _in_words(self) -> list[str]:
         return [WORDING["measures_without"]] if "ICI (lowess)" in self.measure else []

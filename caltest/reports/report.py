@@ -152,11 +152,12 @@ def report(
         view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, run
     )
     sections, unexamined = contents(request, profile)
+    apart = () if verdict.verdict.failed else _apart(sections, alpha, data.n_clusters is not None)
     return Report(
         name=name or "a model",
         profile=profile,
         audit=verdict,
-        summary=verdict.summary,
+        summary=(*verdict.summary, *apart),
         sections=sections,
         unexamined=tuple(unexamined),
         paragraph=paragraph(profile, verdict, sections),
@@ -169,6 +170,15 @@ def report(
         copies=data.copies,
         followup=verdict.followup,
     )
+
+
+def _apart(sections: Sequence[Section], alpha: float, clustered: bool) -> tuple[str, ...]:
+    """Explain intervals that leave out what was not rejected."""
+    results = [r for section in sections if section.key == "measures" for r in section.results]
+    apart = [words for r in results if isinstance(r, Measures) for words in r.excluding]
+    words = WORDING["apart"]
+    why = words["clusters"] * clustered
+    return (words["words"].format(", that of ".join(apart), 100 * alpha, why),) if apart else ()
 
 
 @dataclass(frozen=True)

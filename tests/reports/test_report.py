@@ -171,6 +171,22 @@ def test_what_cannot_be_told_of_odd_data_is_said(p, y):
     assert report.to_html().endswith("</html>\n")
 
 
+@pytest.mark.filterwarnings("ignore::caltest.FewClustersWarning")
+@pytest.mark.parametrize("few", [False, True])
+def test_an_interval_that_leaves_out_what_the_verdict_does_not_reject_is_explained(few):
+    rng = np.random.default_rng(5)
+    p, by = rng.beta(2, 6, 400), rng.integers(0, 12, 400)
+    y = rng.random(400) < 1 / (1 + np.exp(-(np.log(p / (1 - p)) + 0.28)))
+    clusters = {"clusters": by} if few else {}
+    found = ct.report(p, y, profile="clinical", **clusters, **RUN)
+    low = next(s for s in found.sections if s.key == "measures").results[0].find("O:E")[1]
+    assert (found.verdict, low > 1.0) == ("calibrated", True)
+    assert "Yet the interval of O:E (1.0" in found.summary[-1]
+    assert ("scatter of the clusters" in found.summary[-1]) == few
+    assert found.summary[-1] in found.to_markdown()
+    assert "Yet" not in " ".join(ct.report(p, rng.random(400) < p, **RUN).summary)
+
+
 def test_an_interrupted_report_says_so(monkeypatch):
     whole = PARTS["curve"]
 
