@@ -34,7 +34,8 @@ class ComparisonMonitor(Watch):
     for the Brier score ν = (p_a + p_b)/2. It is evidence against "b was never the worse, given the
     past", and the other direction exchanges a and b. The mean difference of the scores is enclosed
     by the empirical Bernstein confidence sequence of Choe & Ramdas (2024), Theorem 2. A monitor is
-    a value: :meth:`update` returns a new one.
+    a value: :meth:`update` returns a new one; ``alarm`` is the first row, from 1, at which one of
+    the two evidences had reached 2/alpha.
 
     Parameters
     ----------
@@ -52,34 +53,11 @@ class ComparisonMonitor(Watch):
     horizon : int, default 1
         As in :class:`Monitor`; ``low`` and ``high`` add up limits at ``alpha / horizon``.
 
-    Attributes
-    ----------
-    evidence : tuple of float
-        That a is better, and that b is.
-    low, high : float
-        Where the mean of score a minus score b, given the past, lies at all times with probability
-        1 − ``alpha``.
-    difference : float
-        The mean of score a minus score b so far.
-    alarm : int or None
-        The first row, counted from 1, at which one of the two evidences had reached 2/alpha.
-    history : ndarray of shape (m, 5)
-        Rows, the logarithms of both evidences, ``low`` and ``high``; at most 512 points.
-    time, alarm_time, times, classes, n, n_classes, n_resamples, seed, ended, notes, version
-        As in :class:`Monitor`.
-
-    Raises
-    ------
-    StatisticError
-        For parameters out of range, or a lens that does not show both the same event.
-    InvalidPredictionsError
-        When rows go back in time, or could exceed the bound.
-
-    References
-    ----------
-    Henzi & Ziegel, "Valid sequential inference on probability forecast performance", Biometrika
-    109, 2022. Choe & Ramdas, "Comparing sequential forecasters", Operations Research 72, 2024.
-    Howard et al., "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of
+    Notes
+    -----
+    StatisticError for parameters out of range, or a lens that does not show both the same event;
+    InvalidPredictionsError when rows go back in time, or could exceed the bound. Henzi & Ziegel,
+    Biometrika 109, 2022; Choe & Ramdas, Operations Research 72, 2024; Howard et al., Annals of
     Statistics 49, 2021, Proposition 9.
 
     Examples
@@ -194,7 +172,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def evidence(self) -> tuple[float, float]:
-        """What gamblers on a and on b have made of 1."""
+        """What gamblers on a and on b have made of 1: that a is better, and that b is."""
         return odds(self.logs[0]), odds(self.logs[1])
 
     @property
@@ -210,17 +188,17 @@ class ComparisonMonitor(Watch):
 
     @property
     def difference(self) -> float:
-        """The mean difference of the scores so far."""
+        """The mean of score a minus score b so far."""
         return self.total / max(self.n, 1)
 
     @property
     def low(self) -> float:
-        """The lower end of the confidence sequence."""
+        """The lower end for the mean, at all times with probability 1 − ``alpha``."""
         return self._limits(self.n, self.total, self._processes[:, 3])[0]
 
     @property
     def high(self) -> float:
-        """The upper end of the confidence sequence."""
+        """The upper end, as ``low``."""
         return self._limits(self.n, self.total, self._processes[:, 3])[1]
 
     def _limits(self, n: float, total: float, squares: FloatArray) -> tuple[float, float]:
@@ -232,7 +210,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def history(self) -> FloatArray:
-        """Rows, both logarithms of evidence, low and high, shape (m, 5)."""
+        """Rows, both logarithms of evidence, low and high, (m, 5); at most 512 points."""
         points = self._points()
         if self.n % self.every:
             squares = self._processes[:, 3]

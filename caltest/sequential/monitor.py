@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 
 from caltest._base import checks
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
@@ -38,7 +38,10 @@ class Monitor(Watch):
 
     A :class:`Tally`, of a day perhaps, is a batch whose order does not matter: experts tilt all
     predictions of a micro-cell alike, and what sums leave open never adds to the evidence. Tallies
-    and rows may follow each other. A monitor is a value: :meth:`update` returns a new one.
+    and rows may follow each other. A monitor is a value: :meth:`update` returns a new one. Its
+    ``alarm`` is the row, from 1, at which it first rang, ``impossible`` counts outcomes of
+    probability 0, ``time`` and ``alarm_time`` are those of the last row and of the alarm (dates are
+    seconds since 1970), ``times`` those of ``history``.
 
     Parameters
     ----------
@@ -57,49 +60,14 @@ class Monitor(Watch):
         not known before the next forecasts, and a plain product is wrong. Rows are dealt to that
         many processes, whose largest, divided by their number, is the evidence.
 
-    Attributes
-    ----------
-    evidence, log_evidence : float
-        M_t, what a gambler against the model has made of 1, and its logarithm; infinite once an
-        outcome of probability 0 has occurred.
-    pvalue : float or None
-        1 / max M_s, valid at any time.
-    alarm : int or None
-        The row, counted from 1, at which the alarm rang first.
-    history : ndarray of shape (m, 2)
-        Rows and ``log_evidence`` after them, at most 512 points and the last.
-    gain : float
-        ``log_evidence`` a row, in nats: what recalibration has been worth.
-    leader : str
-        What the expert says that has earned most, such as "overconfident, slope 0.78 about 50 %".
-    impossible : int
-        Outcomes of probability 0.
-    time, alarm_time : float or None
-        The time of the last row, and of the alarm; dates are seconds since 1970.
-    times : ndarray of shape (m,) or None
-        The times of ``history``, ``datetime64`` of dates.
-    classes : tuple of str or None
-        Names of the classes, which all rows must have in the same order.
-    n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``notes`` are those of the last update.
-
-    Raises
-    ------
-    StatisticError
-        For parameters out of range, or a lens that does not fit the data.
-    InvalidPredictionsError
-        When rows go back in time, or weigh more than 1.
-
     Notes
     -----
-    0.6 µs a row of two classes, about 0.2 K µs of K, and 10 µs for an update with one row. JSON of
-    20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``.
-
-    References
-    ----------
-    Shafer, "Testing by betting", JRSS A 184, 2021. Ramdas et al., "Game-theoretic statistics and
-    safe anytime-valid inference", Statistical Science 38, 2023. Willems, Shtarkov & Tjalkens, "The
-    context-tree weighting method", IEEE Trans. Inf. Theory 41, 1995.
+    StatisticError for parameters out of range, or a lens that does not fit the data;
+    InvalidPredictionsError when rows go back in time, or weigh more than 1. 0.6 µs a row of two
+    classes, about 0.2 K µs of K, and 10 µs for an update with one row. JSON of 20 KB, and 0.6 KB
+    more a class; of 14 KB more for each further unit of ``horizon``. Shafer, JRSS A 184, 2021;
+    Ramdas et al., Statistical Science 38, 2023; Willems, Shtarkov & Tjalkens (the tree of local
+    shifts), IEEE Trans. Inf. Theory 41, 1995.
 
     Examples
     --------
@@ -189,19 +157,19 @@ class Monitor(Watch):
         new, micro = self._begun(tally, tally.lens, 2, time), TallyProblem.of(tally)
         steps, times = steps_of(1, time, self.steps, self.time)
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
-        bet_sums(micro, CHANGE if self.change else MONITOR, states[steps[0] % self.horizon])
+        bet_sums(micro, self.mode, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
         moved = new._moved_on(path, states, micro.impossible.size, int(steps[-1]) + 1, times)
         return moved._moved(notes=tally.notes)
 
-    def _after(self, rows: FloatArray, steps: Any, times: Times) -> Self:
+    def _after(self, rows: FloatArray, steps: IntArray, time: float | None) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""
         state = np.frombuffer(self.state).copy()
-        mode, labels = CHANGE if self.change else MONITOR, rows[:, -2].astype(np.int64)
+        labels = rows[:, -2].astype(np.int64)
         if self.horizon == 1:
-            path = mixture.bet(rows[:, :-2], labels, rows[:, -1], mode, state)
+            path = mixture.bet(rows[:, :-2], labels, rows[:, -1], self.mode, state)
         else:
-            path = self._dealt(rows, labels, steps % self.horizon, mode, state)
+            path = self._dealt(rows, labels, steps % self.horizon, state)
         impossible = int((rows[np.arange(len(rows)), labels] == 0.0).sum())
         path = np.column_stack([self.n + 1.0 + np.arange(len(path)), path])
         return self._moved_on(path, state, impossible, int(steps[-1]) + 1, times)
@@ -209,7 +177,7 @@ class Monitor(Watch):
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
         state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
-        kernels.bet_two(row, CHANGE if self.change else MONITOR, state, path[0, 1:])
+        kernels.bet_two(row, self.mode, state, path[0, 1:])
         impossible = int(row[0, 0 if row[0, 2] else 1] == 0.0)
         return self._moved_on(path, state, impossible, self.steps + 1, None)
 
@@ -227,20 +195,15 @@ class Monitor(Watch):
         )
 
     def _dealt(
-        self, rows: FloatArray, labels: Any, dealt: Any, mode: int, state: FloatArray
+        self, rows: FloatArray, labels: IntArray, dealt: IntArray, state: FloatArray
     ) -> FloatArray:
         states = state.reshape(self.horizon, -1)
         highest = np.full(len(rows), -np.inf)
         for j, process in enumerate(states):
             places = np.flatnonzero(dealt == j)
             now = np.full(len(rows) + 1, mixture.scalar(states, kernels.NOW)[j])
-            path = mixture.bet(
-                rows[places, :-2],
-                labels[places],
-                rows[places, -1],
-                mode,
-                process,
-            )
+            some = rows[places]
+            path = mixture.bet(some[:, :-2], labels[places], some[:, -1], self.mode, process)
             last = np.searchsorted(places, np.arange(len(rows)), side="right")
             highest = np.maximum(highest, np.append(now[0], path)[last])
         return highest - (0.0 if self.change else log(self.horizon))
@@ -250,6 +213,11 @@ class Monitor(Watch):
         """Whether a row may be two numbers."""
         plain = self.n > 0 and self.n_classes == 2 and self.horizon == 1 and self.time is None
         return plain and isinstance(self.lens, OneVsRest) and self.lens.c == 1
+
+    @property
+    def mode(self) -> int:
+        """What the wealth is made of."""
+        return CHANGE if self.change else MONITOR
 
     @property
     def alarm_at(self) -> float:
@@ -274,17 +242,17 @@ class Monitor(Watch):
 
     @property
     def evidence(self) -> float:
-        """What a gambler has made of 1 by betting against calibration."""
+        """M_t, what a gambler has made of 1; infinite once an outcome of probability 0 occurred."""
         return odds(self.log_evidence)
 
     @property
     def pvalue(self) -> float | None:
-        """The anytime-valid p-value; None with ``change=True``."""
+        """1 / max M_s, valid at any time; None with ``change=True``."""
         return None if self.change else exp(-max(self.highest, 0.0))
 
     @property
     def history(self) -> FloatArray:
-        """Rows and ``log_evidence`` after them, shape (m, 2)."""
+        """Rows and ``log_evidence`` after them, (m, 2): at most 512 points, and the last."""
         points = self._points()
         if self.n % self.every and not (len(points) and points[-1, 0] == self.n):
             points = np.vstack([points, [self.n, self.log_evidence]])
@@ -292,12 +260,12 @@ class Monitor(Watch):
 
     @property
     def gain(self) -> float:
-        """Nats a row."""
+        """``log_evidence`` a row, in nats: what recalibration has been worth."""
         return self.log_evidence / max(self.n, 1)
 
     @property
     def leader(self) -> str:
-        """What the expert says that has earned most."""
+        """What the best expert says, such as "overconfident, slope 0.78 about 50 %"."""
         return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
 
     def best_curve(self, p: FloatArray) -> FloatArray:
@@ -307,7 +275,7 @@ class Monitor(Watch):
     def _leader(self) -> Leader:
         states = np.frombuffer(self.state).reshape(self.horizon, -1)
         best = states[int(mixture.scalar(states, kernels.NOW).argmax())]
-        return leader(best, self.n_induced, CHANGE if self.change else MONITOR)
+        return leader(best, self.n_induced, self.mode)
 
     def _made(self) -> list[str]:
         rule = f"run length {self.run_length}" if self.change else f"alpha={self.alpha:g}"
